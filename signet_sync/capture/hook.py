@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
 
 from signet_sync.capture import notes, spool
 from signet_sync.errors import SignetSyncError
@@ -254,6 +255,11 @@ class _HookEvent:
 
         session_id = payload.get("session_id")
         known = session_name(session_id) if isinstance(session_id, str) and session_id != TRIAL else None
+
+        @cache  # reads a file, and only a start needs it
+        def hands_over() -> bool:
+            return notes_wanted and self._is_attended(payload)
+
         for _ in range(_MOVES):
             session = HookSession(
                 self.root,
@@ -264,7 +270,7 @@ class _HookEvent:
                 known or "",
                 project,
                 is_shared(self.harness, payload),
-                notes_wanted and (words is None or self.harness in STARTS_AT_PROMPTS) and self._is_attended(payload),
+                hands_over,
             )
             try:
                 return self.context(session, words, _word(payload.get("source")), budget)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from signet_sync.storage.locations import StateFolder
@@ -10,7 +11,7 @@ from signet_sync.storage.locations import StateFolder
 class HookSession(NamedTuple):
     """A session: `id` is "" if nothing is to be recorded, `shared` means that others read it.
 
-    `hands_over`: its agent is asked for the lines with which it hands its work over.
+    `hands_over` finds out whether its agent is asked for the lines with which it hands its work over.
     """
 
     root: str
@@ -21,4 +22,4 @@ class HookSession(NamedTuple):
     id: str
     project: str | None
     shared: bool
-    hands_over: bool = False
+    hands_over: Callable[[], bool] = bool

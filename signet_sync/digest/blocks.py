@@ -1,23 +1,28 @@
-"""Reads a message's Markdown as passages: paragraphs, list items and table rows, each with the label above it."""
+"""Reads a message's Markdown as passages: headings, paragraphs and list items, each with the label above it.
+
+Line by line, without a parser of Markdown: that took most of the time of a digest.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
 from signet_sync.digest.labels import label_of
 from signet_sync.formats.lazy_pattern import late
 
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.token import Token
-
-PASSAGES = 300
+PASSAGES = 300  # of one message
 _LONGEST = 40_000
 
-_MARKDOWN = late(r"[*_#`|~>\[]|^[^\S\n]*(?:[-+]|\d+[.)])\s", 8)
-_BULLET = late(r"^[ \t]*[・•‣◦▪●○–—·✅✔☑✓⛔🚫❌✗✘⬜☐🔲][️]?[ \t]*(?=\S)", 8)
+# What begins with a line; any other one is words.
+_BLOCK = late(
+    r"[ \t]*(?:(?P<fence>`{3,}(?=[^`]*$)|~{3,})|(?P<quote>>)|(?P<row>\|)|(?P<rule>(?:[-*_=][ \t]*){3,}$)"
+    r"|(?P<heading>#{1,6})[ \t]+"
+    r"|(?P<item>(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)|[・•‣◦▪●○–—·✅✔☑✓⛔🚫❌✗✘⬜☐🔲][️]?[ \t]*(?=\S)))"
+)
+_CODE = 4  # blanks before a line outside a list
+_OUTSIDE = -1  # of any list
 _BOX = late(r"^\[([ xX])\][ \t]+")
 _RUN_IN = late(r"^([^:：\n]{2,60}?)\s*(?:[:：]|\s[–—])\s*(?=\S)")
 _INLINE = late(r"[*_`~<\[\\]")
@@ -35,101 +40,110 @@ class Passage(NamedTuple):
     """A paragraph, list item or heading as plain text on one line.
 
     `label` is the heading, bold line or lead-in above it, or the known label before its own colon; `box` is a to-do's
-    mark (`x`, or a blank), `depth` counts the lists around an item; a table's row is its first cell.
+    mark (`x`, or a blank).
     """
 
     text: str
     line: int
-    form: Literal["paragraph", "item", "row", "heading"]
+    form: Literal["paragraph", "item", "heading"]
     label: str = ""
     box: str = ""
-    depth: int = 0
-
-
-@cache
-def _parser() -> MarkdownIt:
-    from markdown_it import MarkdownIt
-
-    return MarkdownIt("commonmark", {"maxNesting": 20}).enable("table").disable("inline")
-
-
-def passages(text: str) -> Sequence[Passage]:
-    """Returns the passages of a message in order, without code, quotes and HTML. At most `PASSAGES`."""
-    return _passages(text[:_LONGEST])
 
 
 @lru_cache(maxsize=32)
-def _passages(text: str) -> Sequence[Passage]:
-    if _BULLET.search(text):
-        text = _BULLET.sub("- ", text)
-    if not _MARKDOWN.search(text):
-        return list(_plain(text))[:PASSAGES]
+def passages(text: str, most: int = PASSAGES) -> Sequence[Passage]:
+    """Returns the first passages of a message in order, without code, quotes, tables and HTML."""
     reader = _Reader()
-    reader.read(_parser().parse(text))
-    return reader.found
-
-
-def _plain(text: str) -> list[Passage]:
-    reader, line = _Reader(), 0
-    for block in text.split("\n\n"):
-        if said := " ".join(block.split()):
-            reader.paragraph(said, "", line + len(block) - len(block.lstrip("\n")), lead=said.endswith((":", "：")))
-        line += block.count("\n") + 2
-    return reader.found
+    reader.read(text[:_LONGEST].split("\n"), most)
+    return reader.found[:most]
 
 
 class _Reader:
-    """Reads the tokens and keeps the label that holds for what follows."""
+    """Gathers the lines of a passage, and keeps the label that holds for what follows."""
 
     def __init__(self) -> None:
         self.found: list[Passage] = []
         self._heading = self._label = ""
         self._lead_in = False  # the label is a sentence before a list, and ends with the list
+        self._words: list[str] = []
+        self._line = 0
+        self._indent = 0  # of what is gathered
+        self._list = _OUTSIDE  # the indent of the list around it
+        self._item_label = _OUTSIDE, ""  # of an item that only names what stands below it, with its indent
 
-    def read(self, tokens: list[Token]) -> None:
-        depth = quote = 0
-        parents: list[str] = []
-        for place, token in enumerate(tokens):
-            kind = token.type
-            if kind in ("blockquote_open", "blockquote_close"):
-                quote += 1 if kind == "blockquote_open" else -1
-            elif kind in ("bullet_list_open", "ordered_list_open"):
-                depth += 1
-                parents.append("")
-            elif kind in ("bullet_list_close", "ordered_list_close"):
-                depth -= 1
-                parents.pop()
-                if not depth:
-                    self._label, self._lead_in = "" if self._lead_in else self._label, False
-            elif kind == "inline" and not quote and len(self.found) < PASSAGES:
-                opened = tokens[place - 1].type
-                said, strong = _inline(token.content)
-                line = token.map[0] if token.map else 0
-                if opened == "heading_open":
-                    self._heading, self._label, self._lead_in = said.strip(_EDGE), "", False
-                    self._say(self._heading, line, "heading")
-                elif opened == "td_open":
-                    if tokens[place - 2].type == "tr_open":  # the first cell names the row
-                        self._say(said, line, "row")
-                elif opened != "th_open" and depth:
-                    self._item(said, strong, line, depth, parents)
-                elif opened != "th_open":
-                    after = tokens[place + 2].type if place + 2 < len(tokens) else ""
-                    lead = after in ("bullet_list_open", "ordered_list_open") or said.endswith((":", "："))
-                    self.paragraph(said, strong, line, lead=lead)
+    def read(self, lines: Sequence[str], most: int) -> None:
+        """Reads lines until there are so many passages."""
+        fence, apart, quoted = "", False, False
+        for number, line in enumerate(lines):
+            if len(self.found) >= most:
+                return
+            bare = line.strip()
+            if fence:
+                fence = "" if bare.startswith(fence) and not bare.strip(fence[0]) else fence
+                continue
+            if not bare:
+                apart, quoted = True, False
+                continue
+            found = _BLOCK.match(line)
+            if found is None:
+                # Without a blank line between, words continue what is above them.
+                if not quoted:
+                    self._add(line, bare, number, apart=apart)
+                    apart = False
+                continue
+            kind, indent = found.lastgroup, len(line) - len(line.lstrip())
+            self._end(leads=kind == "item")
+            quoted, apart = kind == "quote", True
+            if kind == "item":
+                self._list = indent if self._list == _OUTSIDE else min(indent, self._list)
+                self._words, self._line, self._indent, apart = [line[found.end() :]], number, indent, False
+            elif kind == "fence":
+                fence = found["fence"]
+            elif not indent:
+                self._leave()
+            if kind == "heading":
+                self._heading, self._label, self._lead_in = _inline(bare.strip("#"))[0].strip(_EDGE), "", False
+                self._say(self._heading, number, "heading")
+        self._end(leads=False)
 
-    def paragraph(self, said: str, strong: str, line: int, *, lead: bool) -> None:
+    def _add(self, line: str, bare: str, number: int, *, apart: bool) -> None:
+        """Takes a line of words."""
+        if apart or not self._words:
+            self._end(leads=False)
+            self._line, self._indent = number, len(line) - len(line.lstrip())
+            if self._indent <= self._list:
+                self._leave()
+            if self._indent >= _CODE and self._list == _OUTSIDE:
+                return
+        self._words.append(bare)
+
+    def _leave(self) -> None:
+        """Ends a list, and the lead-in above it."""
+        if self._list != _OUTSIDE and self._lead_in:
+            self._label, self._lead_in = "", False
+        self._list, self._item_label = _OUTSIDE, (_OUTSIDE, "")
+
+    def _end(self, *, leads: bool) -> None:
+        """Ends the passage that is gathered; `leads`: a list follows."""
+        if self._words:
+            said, strong = _inline("\n".join(self._words))
+            if self._list == _OUTSIDE:
+                self._paragraph(said, strong, leads=leads or said.endswith((":", "：")))
+            else:
+                self._item(said, strong)
+        self._words = []
+
+    def _paragraph(self, said: str, strong: str, *, leads: bool) -> None:
         """Reads a paragraph; a bold line, or one that leads to a list, labels what follows."""
-        if not said:
-            return
+        ends = said.endswith((":", "："))
         if (strong and strong.strip(_EDGE) == said.strip(_EDGE) and len(said) <= 90) or (
-            lead and len(said) <= 60 and (said.endswith((":", "：")) or label_of(said))
+            leads and len(said) <= 60 and (ends or label_of(said))
         ):
             self._label, self._lead_in = said.strip(_EDGE), not strong
             return
         own, rest = _own_label(said, strong)
-        if lead and said.endswith((":", "：")):
-            self._say(said, line, "paragraph", own)
+        if leads and ends:
+            self._say(said, self._line, "paragraph", own)
             self._label, self._lead_in = own or said.strip(_EDGE)[-90:], True
             return
         if own and not rest:
@@ -137,27 +151,25 @@ class _Reader:
             return
         if self._lead_in:
             self._label, self._lead_in = "", False
-        self._say(rest if own else said, line, "paragraph", own)
+        self._say(rest if own else said, self._line, "paragraph", own)
 
-    def _item(self, said: str, strong: str, line: int, depth: int, parents: list[str]) -> None:
+    def _item(self, said: str, strong: str) -> None:
         box = _BOX.match(said)
-        said = said[box.end() :] if box else said
-        own, rest = _own_label(said, strong)
+        own, rest = _own_label(said[box.end() :] if box else said, strong)
         known = own if own and label_of(own) else ""
+        if self._indent <= self._item_label[0]:
+            self._item_label = _OUTSIDE, ""
         if known and not rest:
-            parents[-1] = known
+            self._item_label = self._indent, known
             return
-        above = next((one for one in reversed(parents[:-1]) if one), "")
-        if depth == 1:
-            parents[-1] = ""
-        self._say(rest if known else said, line, "item", known or above, box[1].lower() if box else "", depth)
+        said = rest if known else said[box.end() :] if box else said
+        self._say(said, self._line, "item", known or self._item_label[1], box[1].lower() if box else "")
 
     def _say(
-        self, text: str, line: int, form: Literal["paragraph", "item", "row", "heading"], label: str = "",
-        box: str = "", depth: int = 0,
-    ) -> None:  # fmt: skip
+        self, text: str, line: int, form: Literal["paragraph", "item", "heading"], label: str = "", box: str = ""
+    ) -> None:
         if any(map(str.isalnum, text)):
-            self.found.append(Passage(text.strip(), line, form, label or self._label or self._heading, box, depth))
+            self.found.append(Passage(text.strip(), line, form, label or self._label or self._heading, box))
 
 
 def _own_label(text: str, strong: str) -> tuple[str, str]:

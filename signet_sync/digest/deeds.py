@@ -28,7 +28,6 @@ _EDITORS = frozenset(
 TODO = frozenset(("todowrite", "update_plan", "write_todos", "todo_write", "taskcreate", "taskupdate"))
 ASKERS = frozenset(("askuserquestion", "ask_user", "request_user_input", "question"))
 COMMITTED = late(r"^\s*\[([^\s\]]+)(?: \(root-commit\))? [0-9a-f]{7,40}\] (\S.*)$")
-_SIZE = late(r"\d+ files? changed(?:, (\d+) insertions?\(\+\))?(?:, (\d+) deletions?)?")
 _COMMIT = late(r"\bgit\b(?: -[cC] \S{1,200})* commit\b(?! --(?:help|dry-run))")
 _MESSAGE = late(
     r"\s(?:-\w{0,6}m|--message)[= ]?\s?(?:\"\$\(cat <<-?\s?['\"]?\w+['\"]?(?:\\n|\s)*([^\n]{3,300})|\"((?:\\.|[^\"\\]){3,300})|'([^']{3,300}))"
@@ -55,7 +54,7 @@ _WRITES = late(
     r"|gh (?:release|workflow|pr (?:review|comment|close|edit|ready)|issue (?:comment|close|edit)))|[^2&]>>? ?[\w./~-]{2,}"
 )
 _SILENT = late(r"2>&1|2?> ?/dev/null")
-_PATCHED = late(r"\*\*\* (?:Add|Update|Delete) File: (\S+)")
+_PATCHED = late(r"\*\*\* (?:Add|Update|Delete) File: ([^\s\\]+)")
 _PATH = late(r"(?<![^\s,'\"])[^\s,'\"/.]*+[/.][^\s,'\"]*+|\w+")
 _ANSWER = late(r"\"([^\"\n]{3,400})\"\s?=\s?\"([^\"\n]{1,400})\"")
 _OPEN_STEP = late(r"\[[ ~]\] ([^;\n]{4,200})")
@@ -64,11 +63,10 @@ CREATES = late(r"(?:^|_)create_(?:issue|ticket|task)$")
 
 
 class Commit(NamedTuple):
-    """A commit: its subject, the number of its turn, and its changed lines."""
+    """A commit: its subject and the number of its turn."""
 
     subject: str
     turn: int
-    size: int = 0
 
 
 class PullRequest(NamedTuple):
@@ -223,12 +221,11 @@ class _Reader:
             self.acts[turn] = self.acts.get(turn, 0) + 1
 
     def _commit(self, call: ToolCall, made: Sequence[str], turn: int) -> None:
-        size = sum(int(n or 0) for line in call.output for found in _SIZE.findall(line) for n in found)
         for subject in made or list(_given(call.detail[:_COMMAND])):
             if "--amend" in call.detail and self.commits:
-                self.commits[-1] = Commit(subject, turn, self.commits[-1].size or size)
+                self.commits[-1] = Commit(subject, turn)
             elif all(one.subject != subject for one in self.commits):
-                self.commits.append(Commit(subject, turn, size))
+                self.commits.append(Commit(subject, turn))
 
 
 def _given(command: str) -> Iterator[str]:

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from signet_sync.digest.blocks import passages
-from signet_sync.digest.deeds import Deeds, deeds_of
-from signet_sync.digest.outcome import own_words
+from signet_sync.digest.deeds import Deeds
+from signet_sync.digest.record import Record
 from signet_sync.digest.sentences import is_question, split
 from signet_sync.digest.statements import Item, Relayed, statements
 from signet_sync.digest.status import is_trivial, is_unfinished, status_of
 from signet_sync.digest.summary import fitting
-from signet_sync.digest.turns import Turn, turns_of
+from signet_sync.digest.turns import Turn
 from signet_sync.formats.body import text_sha256
 from signet_sync.text.digest_mark import Status
 from signet_sync.text.sentences import MAX_WORDS, MIN_WORDS, basename, flatten
@@ -88,41 +88,37 @@ def question(
 
     At most `MOST` characters; total, deterministic, linear.
     """
-    turns = turns_of(transcript)
-    if is_trivial(turns) or not any(turn.words or turn.report for turn in turns):
+    record = Record(transcript)
+    turns, deeds = record.turns, record.deeds
+    if is_trivial(turns) or record.is_silent:
         return None
-    deeds, own = deeds_of(turns), own_words(turns)
     status = status_of(turns, deeds)
     listed = open_statements[:100]
     about = [f"Project: {flatten(name)}"] if (name := basename(project)) else []
     about += [f"Harness: {flatten(harness, 100)}"] if harness else []
     about += [f"Status by rules: {status}"]
     about += _part("Deeds", _told_deeds(deeds), _DEEDS)
-    about += _part("Candidates", _told_candidates(statements(turns, own, deeds)), _CANDIDATES)
+    about += _part("Candidates", _told_candidates(statements(record, candidates=True)), _CANDIDATES)
     about += _part("Open statements", (f"{one.handle}: {flatten(one.text, _LINE)}" for one in listed), _OPEN)
     head = "\n".join(about)
-    shown = _shown(turns, own, deeds, MOST - len(head) - len(_TASK) - 400)
+    shown = _shown(turns, record.own, deeds, MOST - len(head) - len(_TASK) - 400)
     if not any(one.person or one.agent for one in shown.values()):
         return None
-    record = "\n".join((head, "", *_told_turns(shown)))
-    mark = f"session-{text_sha256(record)[:12]}"  # no text contains its own digest
+    told = "\n".join((head, "", *_told_turns(shown)))
+    mark = f"session-{text_sha256(told)[:12]}"  # no text contains its own digest
     opening, closing = f"<{mark}>", f"</{mark}>"
     system = _TASK.format(opening=opening, closing=closing, gap=GAP, least=MIN_WORDS + 3, most=MAX_WORDS - 8)
     return ModelQuestion(
         system,
-        "\n".join((opening, record, closing, "", "Answer with the JSON object now.")),
+        "\n".join((opening, told, closing, "", "Answer with the JSON object now.")),
         shown,
-        {turn.number: (_line(turn.words), _line(turn.report)) for turn in turns if turn.number in shown},
+        record.lines,
         frozenset(one.handle for one in listed),
-        Relayed(turns, own),
+        Relayed(record),
         status,
         deeds.changed,
         is_unfinished(turns[-1], deeds),
     )
-
-
-def _line(said: object) -> int:
-    return getattr(said, "line", 1)
 
 
 # ── what was done, and what rules found ──

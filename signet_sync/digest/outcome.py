@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from signet_sync.digest.deeds import Commit, Deeds, deeds_of
+from signet_sync.digest.deeds import Deeds
 from signet_sync.digest.notes import checked, turn_notes
-from signet_sync.digest.person import OwnWords
 from signet_sync.digest.printed import Printed, fetched_in
+from signet_sync.digest.record import Record
 from signet_sync.digest.reports import headline
 from signet_sync.digest.sentences import IS_CJK, overlap, stems
 from signet_sync.digest.statements import Item, Kind, statements
-from signet_sync.digest.status import is_stopped, is_trivial, is_unfinished, status_of
-from signet_sync.digest.transcript import SpokenMessage, ToolCall
-from signet_sync.digest.turns import Turn, is_report, turns_of
+from signet_sync.digest.status import is_trivial, is_unfinished, status_of
+from signet_sync.digest.transcript import SpokenMessage
+from signet_sync.digest.turns import Turn, is_report
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest_mark import Status
 
 __all__ = ["Item", "Kind", "ModelDigest", "Outcome", "outcome"]
 
 _PIECES = 3
-# Rules that were right in too few real sessions to state anything: a model is given what they find.
-CANDIDATES = frozenset({"label", "admitted"})
 _PREFIX = late(
     r"^(?:feat|fix|chore|docs|refactor|tests?|style|perf|build|ci|revert|checkpoint)(?:\(([^)]+)\))?!?:\s*(.+)$"
 )
@@ -60,37 +58,22 @@ class ModelDigest(NamedTuple):
     replaced: tuple[str, ...] = ()
 
 
-def outcome(transcript: str) -> Outcome:
-    """Returns the outcome of a (sanitized) transcript. Total, deterministic, linear."""
-    turns = turns_of(transcript)
-    deeds = deeds_of(turns)
+def outcome(transcript: str | Record) -> Outcome:
+    """Returns the outcome of a (sanitized) transcript."""
+    record = Record(transcript) if isinstance(transcript, str) else transcript
+    turns, deeds = record.turns, record.deeds
     opening = _opening(turns)
-    if not turns or not any(turn.words or turn.report for turn in turns):
+    if record.is_silent:
         return Outcome(edited=deeds.files, commands=deeds.commands, opening=opening)
-    own = own_words(turns)
+    own = record.own
     status = status_of(turns, deeds)
     request = next((text for said in own.values() if len(stems(text := " ".join(said)[:_REQUEST])) > 1), "")
     if is_trivial(turns):
         return Outcome((), (), status, request, deeds.files, deeds.commands, opening)
-    found = tuple(item for item in statements(turns, own, deeds) if item.rule not in CANDIDATES)
     parting = " ".join(own.get(turns[-1].number, ()))[:_REQUEST] if status == "aborted" and len(turns) > 1 else ""
     results = tuple(_results(turns, deeds, own))
-    return Outcome(results, found, status, request, deeds.files, deeds.commands, opening, parting)
-
-
-def own_words(turns: Sequence[Turn]) -> dict[int, list[str]]:
-    """Returns the person's own sentences by turn."""
-    reader = OwnWords()
-    found = {}
-    for turn in turns:
-        if turn.words is not None:
-            found[turn.number] = reader.own(turn.words.text)
-        for step in turn.steps:
-            if isinstance(step, ToolCall):
-                reader.hear(step.printed)
-            elif isinstance(step, SpokenMessage):
-                reader.hear(step.text)
-    return found
+    stated = tuple(statements(record))
+    return Outcome(results, stated, status, request, deeds.files, deeds.commands, opening, parting)
 
 
 def _opening(turns: Sequence[Turn]) -> str:
@@ -112,8 +95,9 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
     pieces = [*_requests(deeds)]
     told = " ".join(pieces)
     commits = [one for one in deeds.commits if overlap(one.subject, told) < 0.6]
-    chosen = _chosen(commits, max(1, _PIECES - len(pieces)))
-    pieces += _scoped([_tidy(one.subject) for one in chosen])
+    # Of many, the first ones and the last.
+    chosen = [*commits[: max(0, _PIECES - len(pieces) - 1)], *commits[-1:]] if len(commits) > 1 else commits
+    pieces += [_tidy(one.subject) for one in dict.fromkeys(chosen)]
     asked = {turn.number: " ".join(own.get(turn.number, ())) for turn in turns}
     first = next((text for text in asked.values() if len(stems(text)) > 1), "")
     fetched = fetched_in(turns)
@@ -125,7 +109,8 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
         if line and _is_fresh(line, pieces):
             pieces.append(line)
     named = " ".join(pieces).casefold()
-    names = [path.rpartition("/")[2] for path in sorted(deeds.files, key=lambda path: -deeds.files[path])]
+    most = sorted(deeds.files, key=lambda path: -deeds.files[path])
+    names = list(dict.fromkeys(path.rpartition("/")[2] for path in most))
     if names and names[0].casefold() not in named:
         names = [name for name in names if 2 < len(name) <= 40][:2]
         if names:
@@ -134,7 +119,7 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
         pushed = deeds.pushed >= deeds.commits[-1].turn
         pieces.append("committed and pushed" if pushed else "committed")
     last = turns[-1]
-    if is_unfinished(last, deeds) and len(stems(asked[last.number])) > 1 and not is_stopped(turns):
+    if is_unfinished(last, deeds) and len(stems(asked[last.number])) > 1 and not last.interrupted:
         pieces.append(f"unfinished: {clipped(asked[last.number], 12)}")
     yield from pieces
 
@@ -168,28 +153,17 @@ def _requests(deeds: Deeds) -> Iterator[str]:
             yield f"on PR {', '.join(f'#{number}' for number in sorted(often, key=int))}"
 
 
-def _reporting(turns: Sequence[Turn], deeds: Deeds, named: int) -> list[Turn]:
-    """Returns the turns whose reports say what no commit does: the last working one.
+def _reporting(turns: Sequence[Turn], deeds: Deeds, named: int) -> Sequence[Turn]:
+    """Returns the turns whose reports say what no commit does: the last working one; without commits also two others.
 
-    Without commits also those that did most.
+    Those are the ones that did most.
     """
-    done = [turn for turn in turns if turn.report is not None and is_report(turn.report.text)]
-    finished = {one.turn for one in deeds.commits}
-    done = [turn for turn in done if turn.ended or turn.number in finished]
-    filed = {turn for _, turn in deeds.issues}
-    working = [turn for turn in done if turn.number in deeds.edits or turn.number in deeds.acts or turn.number in filed]
-    if not named:
-        if not working:
-            return [max(done, key=lambda turn: (len(turn.report.text) > 150, turn.number))] if done else []  # type: ignore[union-attr]
-        most = sorted(working, key=lambda turn: -2 * deeds.edits.get(turn.number, 0) - deeds.acts.get(turn.number, 0))
-        return [turn for turn in working if turn in most[:2] or turn is working[-1]]
-    committed = max([one.turn for one in deeds.commits] + [one.turn for one in deeds.requests.values()] + [0])
-    after = [turn for turn in working if turn.number > committed]
-    around = [turn for turn in done if turn.number <= committed and (turn in working or turn.number == committed)]
-    if after or named >= _PIECES:
-        return after[-1:]
-    telling = (turn for turn in reversed(around) if len(stems(headline(turn.report.text))) > 6)  # type: ignore[union-attr]
-    return [next(telling, around[-1])] if around else []
+    done = [turn for turn in turns if turn.report is not None and turn.ended and is_report(turn.report.text)]
+    working = [turn for turn in done if turn.number in deeds.edits or turn.number in deeds.acts]
+    if named:
+        return (working or done)[-1:] if named < _PIECES else ()
+    most = sorted(working, key=lambda turn: -2 * deeds.edits.get(turn.number, 0) - deeds.acts.get(turn.number, 0))[:2]
+    return [turn for turn in working if turn in most or turn is working[-1]] or done[-1:]
 
 
 def clipped(text: str, most: int) -> str:
@@ -206,25 +180,7 @@ def clipped(text: str, most: int) -> str:
     return cut.rstrip(" ,;:-–—")
 
 
-def _chosen(commits: Sequence[Commit], room: int) -> list[Commit]:
-    """Returns the commits that a sentence names: all, or the largest ones and the last."""
-    if len(commits) <= room:
-        return list(commits)
-    largest = sorted(commits[:-1], key=lambda one: -min(one.size, 3_000))[: room - 1]
-    return [one for one in commits if one in largest or one is commits[-1]]
-
-
 def _tidy(subject: str) -> str:
     """Returns a subject without its conventional prefix; the scope stays."""
     found = _PREFIX.match(subject)
     return (f"{found[1]}: {found[2]}" if found[1] else found[2]).strip(" .") if found else subject.strip(" .")
-
-
-def _scoped(subjects: Sequence[str]) -> list[str]:
-    """Names a scope once when subjects of one scope follow each other."""
-    kept, scope = [], ""
-    for subject in subjects:
-        name, colon, rest = subject.partition(": ")
-        kept.append(rest if colon and name == scope else subject)
-        scope = name if colon else ""
-    return kept

@@ -12,9 +12,8 @@ from itertools import pairwise
 from signet_sync.digest.sentences import split
 from signet_sync.formats.lazy_pattern import late
 
-_LONGEST = 20_000
+_LONGEST = 4_000  # characters of a message's beginning, and of its end
 _LINE = 2_000
-_SEARCHED = 8_000  # characters in which a review begins
 _EDGE, _SHORTEST = " \t-*>•`#\\", 24  # of a line that can be known again
 _SIGN = late(r"[^\w\s.,'’!?;:()\-\"/`，。！？、：]|_")
 
@@ -32,12 +31,11 @@ _CODE = late(
     r"|SELECT|INSERT|CREATE|UPDATE|\"[\w-]+\"|[\w-]+):?\s?.*[(){}=<>\[\]\"]"
 )
 _QUOTES_A_RUN = 6  # lines between two printed ones that belong to them
-# A review, a ticket or a bot speaks.
+# A review or a ticket begins.
 _REVIEW = late(
-    r"\b(?:low|medium|high|critical|minor|major) (?:severity|priority)\b|\blines? \d+(?:\s?[-–]\s?| to )\d+\b"
-    r"|^[^\w\n]{0,20}(?:strengths|weaknesses|suggestions?|steps to reproduce|expected behaviou?r|actual behaviou?r|acceptance criteria"
-    r"|code review (?:for|of)|reviewer feedback|reviewed? \d+ of \d+)\b|\bcommittable suggestion\b|\bcoderabbit|\bLGTM\b|_⚠️|🛠️"
-    r"|^##? (?:Description|Summary|Context|Problem|Goal|Task|Requirements|Instructions|Output|Role|Objective)\b",
+    r"^(?:[^\w\n]{0,20}(?:strengths|weaknesses|suggestions?|steps to reproduce|expected behaviou?r|actual behaviou?r"
+    r"|(?:low|medium|high|critical|minor|major) (?:severity|priority)|acceptance criteria|code review (?:for|of)|reviewer feedback|reviewed? \d+ of \d+)\b"
+    r"|##? (?:Description|Summary|Context|Problem|Goal|Task|Requirements|Instructions|Output|Role|Objective)\b)",
     re.I | re.M,
 )
 # What programs say in the person's place: prompts of commands, skills, sub-agents and hooks, compactions.
@@ -45,11 +43,6 @@ _TEMPLATE = late(
     r"\s*(?:<[a-z][\w-]*>|You are (?:a|an|the)\b|This session is being continued|Base directory for this skill|Caveat:"
     r"|# AGENTS\.md|Stop hook feedback|Full transcript available|\[Image|# \w[^\n]{2,60}\n[\s\S]{600,}|---\n\w+:|Implement the following plan:"
     r"|## (?:Context|Task|Goal)|Read and follow)"
-)
-_OTHERS_SAY = late(
-    r"\b(?:docs?|documentation|readme|article|issue|ticket|bot|reviewer|copilot|linter|compiler|model|gpt\S*|gemini|he|she|they|it)"
-    r" (?:also )?(?:says?|said|states?|tells?|told|recommends?|suggests?|claims?|wrote|writes)\b",
-    re.I,
 )
 _OWN = late(
     r"\b(?:i|i'm|i'd|i'll|i've|we|we're|let's|lets|can you|could you|please|pls|you|my|our|me|us|ich|wir|bitte|mir|du|je|j'\w+"
@@ -84,11 +77,12 @@ class OwnWords:
 
     def own(self, text: str) -> list[str]:
         """Returns the sentences of a message that are the person's own."""
-        text = text[:_LONGEST]
         if _TEMPLATE.match(text):
             return []
         if "```" in text or "~~~" in text:
             text = _FENCE.sub("\n\n", text)
+        if len(text) > 2 * _LONGEST:
+            text = f"{text[:_LONGEST]}\n\n{text[-_LONGEST:]}"
         text = _before_paste(text)
         found: list[str] = []
         for paragraph in re.split(r"\n\s*\n", "\n".join(self._kept(text.split("\n")))):
@@ -98,9 +92,7 @@ class OwnWords:
             for line in lines:
                 if len(lines) > 1 and line.rstrip().endswith((":", "：")):
                     continue
-                for sentence in split(_ITEM.sub("", line[:_LINE])):
-                    if not _OTHERS_SAY.search(sentence):
-                        found.append(sentence.strip(" \t*_"))
+                found += (sentence.strip(" \t*_") for sentence in split(_ITEM.sub("", line[:_LINE])))
         return [one for one in found if len(one) > 1]
 
     def _kept(self, lines: list[str]) -> list[str]:
@@ -132,9 +124,11 @@ def _before_paste(text: str) -> str:
     at = 0
     for line in text.split("\n"):
         at += len(line) + 1
-        if len(text) - at > 200 and len(line) < 400 and _HANDS_OVER.search(line):
+        if len(text) - at <= 200:
+            break
+        if (len(line) < 20 or (len(line) < 400 and line.rstrip().endswith((":", "：")))) and _HANDS_OVER.search(line):
             return text[: at - 1]
-    review = _REVIEW.search(text, 0, _SEARCHED)
+    review = _REVIEW.search(text)
     if review:
         head = text[: review.start()].split("\n\n")[0]
         return head if len(head) < 400 and _OWN.search(head) else ""

@@ -52,7 +52,7 @@ class Printed:
 
     def _end(self, before: int | None) -> int:
         if self._texts is not None:
-            parts = [_spaced(_words(text)) for text in self._texts]
+            parts = [_spaced(words) if (words := _words(text)) else b"" for text in self._texts]
             self._text, self._ends, self._texts = b"".join(parts), list(accumulate(map(len, parts))), None
         return len(self._text) if before is None else self._ends[before - 1] if before else 0
 

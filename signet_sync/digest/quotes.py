@@ -9,13 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from signet_sync.digest.blocks import passages
-from signet_sync.digest.deeds import deeds_of
 from signet_sync.digest.notes import note_lines, turn_notes, without_note
-from signet_sync.digest.outcome import own_words
-from signet_sync.digest.printed import Printed, printed_in
+from signet_sync.digest.record import Record
 from signet_sync.digest.sentences import split
 from signet_sync.digest.transcript import is_ours
-from signet_sync.digest.turns import Turn, is_report, turns_of
+from signet_sync.digest.turns import Turn, is_report
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.text.quotes import Quote
 from signet_sync.text.turn_heads import OUR_HEAD
@@ -39,28 +37,34 @@ class SessionWords(NamedTuple):
     notes: int
 
 
-def words_of(transcripts: Sequence[str]) -> SessionWords:
+def words_of(transcripts: Sequence[str | Record]) -> SessionWords:
     """Returns what a session said, from its (sanitized) transcripts, oldest first."""
     found: list[Quote] = []
     worked, notes = False, 0
     for transcript in reversed(transcripts):
         said = sum(one.speaker == "person" for one in found)
-        start = transcript.find(_USER, len(transcript) - _READ) + 1 if len(transcript) > _READ else 0
-        before = transcript.count(_USER, 0, start) if start else 0
-        text = transcript[start:] if start else transcript[-2 * _READ :]
-        turns = turns_of(text)
-        lines = text.split("\n") if is_ours(text) else ()  # other forms have no times
-        quotes = _quotes(turns, lines, MESSAGES - said, REPORTS - (len(found) - said))
+        record = Record(transcript) if isinstance(transcript, str) else transcript
+        record, before = _end_of(record)
+        lines = record.text.split("\n") if is_ours(record.text) else ()  # other forms have no times
+        quotes = _quotes(record, lines, MESSAGES - said, REPORTS - (len(found) - said))
         found[:0] = [one._replace(turn=one.turn + before) for one in quotes]
-        worked = worked or deeds_of(turns).changed
-        notes += sum(bool(turn_notes(turn)) for turn in turns)
+        worked = worked or record.deeds.changed
+        notes += sum(bool(turn_notes(turn)) for turn in record.turns)
     return SessionWords(tuple(found), worked, notes)
 
 
-def _quotes(turns: Sequence[Turn], lines: Sequence[str], messages: int, reports: int) -> Iterator[Quote]:
+def _end_of(record: Record) -> tuple[Record, int]:
+    """Returns the end of a long transcript, and the turns before it."""
+    text = record.text
+    if len(text) <= _READ:
+        return record, 0
+    start = text.find(_USER, len(text) - _READ) + 1
+    return Record(text[start:] if start else text[-2 * _READ :]), text.count(_USER, 0, start)
+
+
+def _quotes(record: Record, lines: Sequence[str], messages: int, reports: int) -> Iterator[Quote]:
     if messages or reports:
-        own = own_words(turns)
-        found = [*_messages(turns, own, messages), *_reports(turns, printed_in(turns), reports)]
+        found = [*_messages(record, messages), *_reports(record, reports)]
         for turn, speaker, line, said in sorted(found, key=lambda one: (one[0].number, one[1] == "agent")):
             yield Quote(turn.number, speaker, _time(lines, line), said)
 
@@ -68,18 +72,18 @@ def _quotes(turns: Sequence[Turn], lines: Sequence[str], messages: int, reports:
 _Found = tuple[Turn, Literal["person", "agent"], int, str]
 
 
-def _messages(turns: Sequence[Turn], own: dict[int, list[str]], most: int) -> Iterator[_Found]:
-    for turn in reversed(turns):
-        said = " ".join(own.get(turn.number, ()))
+def _messages(record: Record, most: int) -> Iterator[_Found]:
+    for turn in reversed(record.turns):
+        said = " ".join(record.own.get(turn.number, ()))
         if most and turn.words is not None and len(said) >= _LEAST:
             most -= 1
-            yield turn, "person", turn.words.line, cut(own[turn.number], WORDS)
+            yield turn, "person", turn.words.line, cut(record.own[turn.number], WORDS)
 
 
-def _reports(turns: Sequence[Turn], printed: Printed, most: int) -> Iterator[_Found]:
-    for turn in reversed(turns):
+def _reports(record: Record, most: int) -> Iterator[_Found]:
+    for turn in reversed(record.turns):
         if most and turn.report is not None and turn.ended and is_report(turn.report.text):
-            said = cut((one for one in _told(turn.report.text) if not printed.holds(one)), REPORT)
+            said = cut((one for one in _told(turn.report.text) if not record.printed.holds(one)), REPORT)
             if said:
                 most -= 1
                 yield turn, "agent", turn.report.line, said
@@ -90,7 +94,7 @@ def _told(report: str) -> Iterator[str]:
     for passage in passages(without_note(report)):
         if passage.form == "heading":
             yield f"{passage.text.rstrip(' :：.')}:"
-        elif passage.form != "row":
+        else:
             said = split(passage.text)
             yield from said[:-1]
             if said:

@@ -11,7 +11,7 @@ from signet_sync.digest.printed import Printed
 from signet_sync.digest.sentences import is_question, split, stems
 from signet_sync.formats.lazy_pattern import late
 
-_READ = 40  # passages of a report
+_READ = 16  # passages of a report
 _ANCHOR = late(
     r"[\w-]+/[\w./-]+|\b\w+\.(?:[a-z]{1,5})\b|#\d+|\b[A-Z]{2,}-\d+\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w+|--[a-z][\w-]+|\d"
 )
@@ -29,8 +29,6 @@ _EMPTY = late(
     r"|committed(?: and pushed)?\W*[\w/`]{0,30}\W*$|no response requested)",
     re.I,
 )
-# "Rewrote the doc - it now covers:" is about the doc.
-_LEAD = late(r"\s*(?:[,;–—-]\s+(?:it|which|that|this)\b[^,;:]{0,40})?[:：]$", re.I)
 # Told to the person, or about a commit: advice, places, addresses.
 _ADVICE = late(
     r"^\W*(?:and )?(?:you (?:can|may|might|could|should|need|will)|try|run|first|if you|to (?:test|run|use|verify)|next time|note|fyi|start|use"
@@ -52,12 +50,9 @@ _DID = late(
 def headline(report: str, asked: str = "", fetched: Printed | None = None) -> str:
     """Returns the sentence of a report that best says what came out; empty if none says anything."""
     wanted = stems(asked[:2_000])
-    report = without_note(report)
     ranked: list[tuple[float, int, str]] = []
-    found = passages(report)[:_READ]
+    found = passages(without_note(report), _READ)
     for place, passage in enumerate(found):
-        if passage.form == "row":
-            continue
         for number, sentence in enumerate(split(passage.text)[:6]):
             said = _OPENS.sub("", sentence.strip())
             if passage.form == "heading" and (label_of(said) or len(stems(said)) < 2):
@@ -69,7 +64,6 @@ def headline(report: str, asked: str = "", fetched: Printed | None = None) -> st
                 listed = [one.text for one in found[place + 1 : place + 4] if one.form == "item"]
                 if label_of(said):
                     continue
-                said = _LEAD.sub("", said)
                 if len(stems(said)) < 6:
                     if not listed:
                         continue
@@ -98,14 +92,8 @@ def _worth(said: str, passage: Passage, before: int, wanted: frozenset[str]) -> 
     label = label_of(passage.label) if passage.form != "heading" else None
     score = {"aside": -3.0, "next": -2.5, "blocker": -2.5, "result": 0.7, "decision": 0.2}.get(label or "", 0.0)
     score += 2.0 - 0.18 * before + (0.8 if not before else 0.0)
-    score -= 0.6 + 0.5 * passage.depth if passage.form == "item" else 0.0
-    own = stems(said)
-    anchored = _ANCHOR.search(said) is not None
+    score -= 1.1 * (passage.form == "item")
+    own, anchored = stems(said), _ANCHOR.search(said) is not None
     score += 0.9 * (_DID.search(said) is not None) + 0.4 * anchored + 0.4 * min(2, len(own & wanted))
-    score -= (
-        1.6 * (_ADVICE.match(said) is not None)
-        + 1.2 * (len(own) < 4)
-        + 0.8 * (len(said) > 300)
-        + 1.5 * (_WAS.search(said) is not None)
-    )
+    score -= 1.6 * (_ADVICE.match(said) is not None) + 1.2 * (len(own) < 4) + 1.5 * (_WAS.search(said) is not None)
     return score - 1.2 * (len(said) < 50 and not anchored and len(own & wanted) < 2)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from signet_sync.digest.outcome import Outcome, outcome
+from signet_sync.digest.record import Record
 from signet_sync.digest.sentence import SENTENCE_LENGTH, SENTENCE_LENGTH_CJK, headline
 from signet_sync.digest.sentences import IS_CJK, stems
 from signet_sync.digest.summary import summary
@@ -70,12 +71,12 @@ class DerivedDigest(NamedTuple):
     outcomes: tuple[Outcome, ...]
 
 
-def derive_digest(transcripts: Sequence[TranscriptRow]) -> DerivedDigest:
-    """Derives a session from its transcripts, oldest first, at least one. Deterministic; uses nothing else."""
+def derive_digest(transcripts: Sequence[TranscriptRow], records: Sequence[Record] = ()) -> DerivedDigest:
+    """Derives a session from its transcripts, oldest first, at least one; `records` are those of the newest ones."""
     newest = transcripts[-1]
     day = day_of(newest.membership_us)
     context = SentenceSubject(newest.content, newest.project, "transcript", newest.harness, day, newest.session_token)
-    outcomes = [outcome(one.content) for one in transcripts[-SEGMENTS:]]
+    outcomes = [outcome(one) for one in records or [Record(row.content) for row in transcripts[-SEGMENTS:]]]
     return DerivedDigest(
         headline(join_outcomes(outcomes[:-1], outcomes[-1]), [context]),
         outcomes[-1].status,

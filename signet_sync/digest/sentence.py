@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from signet_sync.digest.outcome import Outcome, clipped
-from signet_sync.digest.sentences import IS_CJK, overlap, stems
+from signet_sync.digest.sentences import COMMON, IS_CJK, overlap, stems
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.sentences import (
     MAX_WORDS,
@@ -26,25 +26,11 @@ SENTENCE_LENGTH, SENTENCE_LENGTH_CJK = 260, 150  # characters that a sentence ma
 
 _END = late(r"[\s.!?…:;,，、。！？]+$")
 _INNER = late(r"[.!?](['\")\]]{0,3})\s+(?=[A-Z\"'(\[])")
-_PARENTHESES = late(r"(?<!\s)\s*+\([^()]{0,120}\)")
-_CLAUSE = late(
-    r"[;；]\s+|,\s+(?=(?:but|and|so|which|aber|und|mais|et|pero|y|mas|e|ma|но|и)\b)|(?<!\s)\s++[–—-]\s+|,\s+|，|、"
-)
-# "no edits pls, just asking: …" says how to answer, not what the request is about.
-_MODE = late(
-    r"^(?:[^:]{0,12}\b(?:no (?:edits|code)|just (?:asking|a question)|quick q\w*)\b[^:]{0,30}:\s*)", re.IGNORECASE
-)
 _FRAME, _LEAST = 8, 10  # words of a sentence besides its passages; of a passage
 _OVER = 40  # characters that the rest may exceed the room by
 _THIN = 4  # words of a passage that may be dropped first
 _PROJECT = 60  # characters of a project's name
 _ASKED = 14  # words of the request beside the results
-_KANA, _HANGUL = late("[\u3040-\u30ff]"), late("[\uac00-\ud7a3]")
-# The words before what fills a short sentence: request, files, day, status.
-_FILLING = {
-    "en": ("asked", "files", "on", "", ""), "zh": ("请求", "文件", "日期", "状态", "命令"),
-    "ja": ("依頼", "ファイル", "日付", "状態", "コマンド"), "ko": ("요청", "파일", "날짜", "상태", "명령"),
-}  # fmt: skip
 
 
 def headline(outcome: Outcome, contexts: Sequence[SentenceSubject]) -> str | None:
@@ -58,7 +44,7 @@ def headline(outcome: Outcome, contexts: Sequence[SentenceSubject]) -> str | Non
     project = basename(first.project)
     named = [f"{{}} (project {project})"] if project.replace("-", "").isalnum() and len(project) <= _PROJECT else []
     last = f"{{}} (session of {first.day}, {first.kind}.md)"  # a file's name is an anchor, never the title
-    for text in _shorter(said):
+    for text in (said, " ".join(said.split()[: MAX_WORDS - _FRAME])):
         # Signet shows one of its own in place of one that names no anchor of its kind: without a project often the
         # word "session", else what the text names first; a file's name is one to both.
         for form in ("{}", f"{{}} (session of {first.day})", *files, *named, last):
@@ -71,7 +57,7 @@ def headline(outcome: Outcome, contexts: Sequence[SentenceSubject]) -> str | Non
 
 def results_text(outcome: Outcome) -> str:
     """Returns the results without the project and the words that a gate requires; empty if there are none."""
-    request = _clean(clipped(_MODE.sub("", outcome.request), _ASKED))
+    request = _clean(clipped(outcome.request, _ASKED))
     told = overlap(request, " ".join(outcome.results)) >= 0.5
     share = _share(list(map(words, outcome.results)), MAX_WORDS - _FRAME - (0 if told else words(request)))
     parts = [part for text in outcome.results if (part := _clean(clipped(text, share)))]
@@ -118,37 +104,13 @@ def _with_what_is_left(outcome: Outcome, parts: list[str]) -> str:
             thin = min(reversed(parts), key=lambda part: min(len(stems(part)), _THIN))
             parts = [part for part in parts if part is not thin]
             text = _joined(parts)
-        if len(text) + len(left) > room + _OVER:
-            text, left = _briefer(text, room), _briefer(left, room + _OVER - len(text))
         if len(text) + len(left) <= room + _OVER:
             text += left
     return text
 
 
-def _briefer(text: str, room: int) -> str:
-    """Drops a text's parentheses, and as many last clauses as do not fit."""
-    bare = _PARENTHESES.sub("", text) if len(text) > room else text
-    while len(bare) > room and (cuts := [found.start() for found in _CLAUSE.finditer(bare) if found.start() >= 40]):
-        bare = bare[: cuts[-1]]
-    return bare
-
-
 def _joined(parts: Sequence[str]) -> str:
     return "; ".join([*parts[:1], *(_continued(part) for part in parts[1:])])
-
-
-def _shorter(text: str) -> Iterator[str]:
-    """Yields the text, then shorter forms: without parentheses, then cut after a clause."""
-    yield text
-    bare = _PARENTHESES.sub("", text)
-    yield bare
-    for _ in range(6):
-        cuts = [match.start() for match in _CLAUSE.finditer(bare)]
-        if words(bare) <= 20 or not cuts or cuts[-1] < 40:
-            break
-        bare = bare[: cuts[-1]]
-        yield bare
-    yield " ".join(text.split()[: MAX_WORDS - 6])
 
 
 def _anchored(text: str, outcome: Outcome, context: SentenceSubject) -> str:
@@ -168,21 +130,13 @@ def _anchored(text: str, outcome: Outcome, context: SentenceSubject) -> str:
 
 def _fillings(said: str, outcome: Outcome, day: str) -> Iterator[str]:
     """Yields what makes a sentence long enough for the gate: request, files, day; last, words on the transcript."""
-    language = "ja" if _KANA.search(said) else "ko" if _HANGUL.search(said) else "zh" if IS_CJK.search(said) else "en"
-    asked_for, files, on, status_is, ran = _FILLING[language]
     request = _END.sub("", _clean(clipped(outcome.request, _ASKED)))
     if request and request not in said and overlap(request, said) < 0.8:
-        yield f" ({asked_for}: {request})"
+        yield f" (asked: {request})"
     names = [name for name in _names(outcome) if name not in said][:3]
     if names:
-        yield f"; {files}: {', '.join(names)}"
-    if status_is:
-        yield f"; {status_is}: {outcome.status}"
-        yield f"; {on}: {day}"
-        if outcome.commands:
-            yield f"; {ran}: {_END.sub('', _clean(_cut(list(outcome.commands)[-1], 40)))}"
-    else:
-        yield f", {on} {day}"
+        yield f"; files: {', '.join(names)}"
+    yield f", on {day}"
     yield ", in a session whose transcript stands behind its links"
 
 
@@ -210,15 +164,5 @@ def _clean(text: str) -> str:
 def _continued(text: str) -> str:
     """Prepares a passage to follow a semicolon: drops a capital that only begins a sentence."""
     first = text.split(" ", 1)[0]
-    return text[:1].lower() + text[1:] if _ONLY_BEGINS.match(first) else text
-
-
-# German nouns and names keep their capital: only words that are no names are changed.
-_ONLY_BEGINS = late(
-    r"(?:The|A|An|It|This|That|These|Those|They|We|You|In|On|At|For|From|With|Without|All|Both|Each|Every"
-    r"|No|Not|Nothing|One|Two|"
-    r"Three|Tests?|Only|Also|As|After|Before|When|While|If|So|New|Old|Added|Fixed|Removed|Changed|Updated"
-    r"|Now|Then|There|Its|Their|Our|"
-    r"Der|Die|Das|Ein|Eine|Es|Wir|Alle|Beide|Kein|Keine|Nur|Le|La|Les|Un|Une|Il|Elle|Tous|El|Los|Las|Una"
-    r"|Todos|O|Os|As|Um|Uma|Gli|Lo)$"
-)
+    # German nouns and names keep their capital: only words that are no names are changed.
+    return text[:1].lower() + text[1:] if first.lower() in COMMON else text

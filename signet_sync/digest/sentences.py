@@ -16,9 +16,6 @@ _SHORT_FORMS = late(
     rf"(?:(?<!\d )\b(?:e\.g|i\.e|z\.B|d\.h|{'|'.join(_SHORT_WORDS)}|p\.ex|u\.a|т\.е|т\.д)\.|\b\w\.|^\d+\.)$",
     re.IGNORECASE,
 )
-# "drop C and D. but keep B": the letter is a name, not an abbreviation.
-_LETTER = late(r"\s[A-Z]\.$")
-_GOES_ON = late(r"(?:but|and|also|btw|then|mais|aber|und|pero|mas|ma|но)\b")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 _WORDS = late(rf"[{_CJK}]{{2}}|[^\W_{_CJK}][\w.+#-]*[\w+#]|\d+", re.UNICODE)
 IS_CJK = late(f"[{_CJK}]")
@@ -49,9 +46,6 @@ def split(line: str) -> list[str]:
     found: list[str] = []
     begun = ""
     for part in (*parts, line[at:]):
-        if begun and _GOES_ON.match(part) and _LETTER.search(begun):
-            found.append(begun)
-            begun = ""
         begun = f"{begun} {part}".strip() if begun else part.strip()
         if not begun.endswith(".") or not _is_short_form(begun):
             found.append(begun)

@@ -1,19 +1,20 @@
 """Finds what a session states without a model: only from forms that are right on real sessions.
 
-Options that the person picked, "always", "never", "from now on" in the person's own words; filed issues, open steps of
-the to-do list; as candidates for a model, labelled lists and plain admissions of the last report. All else is a quote.
+Options that the person picked, filed issues, open steps of the to-do list, and what the agent hands over; as candidates
+for a model, "always", "never", "from now on" in the person's own words, labelled lists and plain admissions of the last
+report. All else is a quote.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from signet_sync.digest.blocks import passages
-from signet_sync.digest.deeds import Deeds
 from signet_sync.digest.labels import label_of
 from signet_sync.digest.notes import checked, is_nothing, note_lines, turn_notes, words_behind
-from signet_sync.digest.printed import Printed, printed_in
+from signet_sync.digest.printed import Printed
+from signet_sync.digest.record import Record
 from signet_sync.digest.sentences import is_question, overlap, split, stems
 from signet_sync.digest.status import last_report
 from signet_sync.digest.turns import Turn
@@ -35,26 +36,25 @@ _COMMAND = late(
     2,
 )
 
+# An option that is an act of the next minutes decides nothing, nor does what answers how to go on.
+_ACT = late(
+    r"^\W*(?:(?:yes|no|yep|ok(?:ay)?|sure|go|continue|proceed|(?:re-?)?run|start|stop|wait|retry|try|skip|cancel|abort|commit|push"
+    r"|merge|approve|open|create|later|now|not (?:now|yet)|ja|nein|weiter|jetzt|später|oui|non|continue[rz]?|sí|si|continuar|seguir"
+    r"|sim|não|sì|no|continua\w*|да|нет|продолж\w*|evet|hayır|devam|có|không|tiếp tục)\b(?:\W+\w+){0,3}\W*$"
+    r"|はい|いいえ|続|是的?$|否|好的?$|继续|예\b|네\b|아니|계속)",
+    2,
+)
+_GOES_ON = late(
+    r"\b(?:next (?:step|task|move)|(?:do|happen|work on|tackle|start with) (?:next|first)|proceed|go on|continue|nächste[rs]? schritt"
+    r"|weiter(?:machen|gehen)?|prochaine étape|continuer|siguiente paso|próximo passo|prossimo passo|sıradaki|дальше)\b"
+    r"|次の|下一步|继续|다음 (?:작업|단계)|진행할까요",
+    2,
+)
 _RULE = late(
-    r"\b(?:must|should|shall|may) (?:always|never)\b|(?:^\W*|[,;:] |\b(?:please|you|we|should|must|and|but|i want you to|to) )(?:always|never)\b(?! (?:be|been|got|had|seen?|worked|mind|\w+ed)\b)"
-    r"|\b(?:from now on|in (?:the )?future|going forward|every time you|whenever you|remember (?:that|to)\b)"
+    r"\b(?:always|never|must|from now on|in (?:the )?future|going forward|every time you|whenever you|remember (?:that|to))\b"
     r"|\b(?:immer|niemals|nie wieder|künftig|ab jetzt|in zukunft|toujours|jamais|désormais|à l'avenir|dorénavant|siempre|nunca"
     r"|a partir de ahora|en adelante|daqui (?:pra|para) frente|d'ora in poi|mai più|всегда|никогда|впредь|her zaman|asla|bundan sonra|luôn luôn|không bao giờ)\b"
     r"|必ず|今後は|絶対に|以后|永远不要|一律|必须|항상|절대|앞으로",
-    2,
-)
-# One of these stands in what `_RULE` finds: it reads few sentences.
-_RULE_WORDS = (
-    "always never future now forward every whenever remember immer niemals nie künftig jetzt zukunft"
-    " toujours jamais désormais avenir dorénavant siempre nunca ahora adelante daqui d'ora mai всегда никогда"
-    " впредь zaman asla bundan luôn bao 必ず 今後 絶対 以后 永远 一律 必须 항상 절대 앞으로"
-).split()
-_TELLS = late(
-    r"\b(?:error|fails?|failed|crash\w*|bug|warning|always (?:fails|returns|shows))\b|\bif (?:this|it|that)\b", 2
-)
-_OF_THE_AGENT = late(
-    r"\b(?:commit\w*|push\w*|prs?|pull requests?|branch\w*|answer|respond|explain|comments?|ask|tests? first|worktrees?|todo|plan"
-    r"|review\w*|sub-?agents?|english|deutsch|français)\b",
     2,
 )
 _ADMITS = late(
@@ -77,14 +77,18 @@ class Item(NamedTuple):
     rule: str
 
 
-def statements(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: Deeds) -> list[Item]:
-    """Returns the statements of a session, each once; `own` are the person's own sentences by turn."""
-    noted = list(_of_note(turns, own, deeds))
+def statements(record: Record, *, candidates: bool = False) -> list[Item]:
+    """Returns the statements of a session, each once.
+
+    With `candidates` also what rules find that were right in too few real sessions: a model is to judge it.
+    """
+    noted = list(_of_note(record))
     kinds = {item.kind for item in noted}
     # What an agent hands over on purpose stands in place of what its report lists.
-    rest = (item for item in (*_of_report(turns), *_of_deeds(turns, deeds)) if item.kind not in kinds)
-    found = [*noted, *_of_person(turns, own, deeds), *rest]
-    relayed = Relayed(turns, own)
+    listed = _of_report(record.turns) if candidates else ()
+    rest = (item for item in (*listed, *_of_deeds(record)) if item.kind not in kinds)
+    found = [*noted, *_picked(record), *(_ruled(record) if candidates else ()), *rest]
+    relayed = Relayed(record)
     kept: list[Item] = []
     for item in found:
         if len(kept) >= ITEMS:
@@ -95,24 +99,24 @@ def statements(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: D
     return kept
 
 
-def _of_person(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: Deeds) -> Iterator[Item]:
-    lines = {turn.number: turn.words.line if turn.words else 1 for turn in turns}
-    for asked, said, turn in deeds.picks:
-        if not is_question(said) and len(said) < 260:
-            yield Item("decision", f"{asked} — {said}"[:_LONGEST], "person", lines.get(turn, 1), turn, "picked")
-    for turn, sentences in own.items():
+def _picked(record: Record) -> Iterator[Item]:
+    for asked, said, turn in record.deeds.picks:
+        if not is_question(said) and len(said) < 260 and not _ACT.match(said) and not _GOES_ON.search(asked):
+            text = f"{asked[: _LONGEST - len(said)]} — {said}"
+            yield Item("decision", text, "person", record.lines[turn][0], turn, "picked")
+
+
+def _ruled(record: Record) -> Iterator[Item]:
+    for turn, sentences in record.own.items():
         for said in sentences:
-            if len(said) > 300 or is_question(said) or len(stems(said)) < 3:
-                continue
-            low = said.casefold()
-            if any(word in low for word in _RULE_WORDS) and _RULE.search(said) and not _TELLS.search(said):
-                kind: Kind = "preference" if _OF_THE_AGENT.search(said) else "constraint"
-                yield Item(kind, said, "person", lines.get(turn, 1), turn, "rule")
+            if len(said) <= 300 and _RULE.search(said) and not is_question(said) and len(stems(said)) > 2:
+                yield Item("constraint", said, "person", record.lines[turn][0], turn, "rule")
 
 
-def _of_note(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: Deeds) -> Iterator[Item]:
+def _of_note(record: Record) -> Iterator[Item]:
     """Yields what the agent handed over at the end of its last reports; of each label the newest lines count."""
     told: set[str] = set()
+    turns, deeds = record.turns, record.deeds
     changed = max([*deeds.edits, *deeds.acts, *(one.turn for one in deeds.commits)], default=0)
     kinds: dict[str, Kind] = {"decided": "decision", "next": "next", "blocked": "blocker", "tried": "note"}
     for turn in reversed(turns[-_NOTED:]):
@@ -123,10 +127,9 @@ def _of_note(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: Dee
             passing = label in ("next", "blocked")
             if kind is None or (passing and (label in told or turn.number < changed or _GIT_KNOWS.match(text))):
                 continue
-            behind = words_behind(text, own) if label == "decided" else None
+            behind = words_behind(text, record.own) if label == "decided" else None
             if behind is not None:
-                place = next(one.words.line for one in turns if one.number == behind[0] and one.words)
-                yield Item(kind, behind[1][:_LONGEST], "person", place, behind[0], "note")
+                yield Item(kind, behind[1][:_LONGEST], "person", record.lines[behind[0]][0], behind[0], "note")
             else:
                 yield Item(kind, checked(text, deeds)[:_LONGEST], "agent", line, turn.number, "note")
         told |= {line.label for line in lines}
@@ -162,23 +165,23 @@ def _is_offer(text: str) -> bool:
     return is_question(text) or is_nothing(text)
 
 
-def _of_deeds(turns: Sequence[Turn], deeds: Deeds) -> Iterator[Item]:
-    lines = {turn.number: turn.report.line if turn.report else turn.words.line if turn.words else 1 for turn in turns}
+def _of_deeds(record: Record) -> Iterator[Item]:
+    deeds = record.deeds
     for title, turn in deeds.issues:
         if len(title) > 8:
-            yield Item("next", f"{_FILED}{title}"[:_LONGEST], "agent", lines.get(turn, 1), turn, "issue")
-    if deeds.left_at and deeds.left_at >= turns[-1].number:
+            yield Item("next", f"{_FILED}{title}"[:_LONGEST], "agent", record.lines[turn][1], turn, "issue")
+    if deeds.left_at and deeds.left_at >= record.turns[-1].number:
         for text in deeds.left[:_LIST]:
-            yield Item("next", text[:_LONGEST], "agent", lines.get(deeds.left_at, 1), deeds.left_at, "to-do")
+            yield Item("next", text[:_LONGEST], "agent", record.lines[deeds.left_at][1], deeds.left_at, "to-do")
 
 
 class Relayed:
     """Tells statements that repeat what tools printed in a session, and an agent's commands that nobody asked for."""
 
-    def __init__(self, turns: Sequence[Turn], own: Mapping[int, Sequence[str]]) -> None:
-        self._printed = printed_in(turns)
-        self._of_person = Printed(one for said in own.values() for one in said)
-        self._places = {turn.number: place for place, turn in enumerate(turns, 1)}
+    def __init__(self, record: Record) -> None:
+        self._printed = record.printed
+        self._of_person = Printed(one for said in record.own.values() for one in said)
+        self._places = {turn.number: place for place, turn in enumerate(record.turns, 1)}
 
     def holds(self, item: Item) -> bool:
         """Returns whether a statement is only relayed."""

@@ -21,12 +21,6 @@ _OFFERS = late(
     r"|ましょうか|要我|需要我|할까요|хотите|ister mis|bạn có muốn",
     2,
 )
-_STOPS = late(
-    r"^\W*(?:no[,. ]+)?(?:stop|halt|abort|cancel|forget (?:it|that|this)|never ?mind|leave it|park (?:it|this)|drop (?:it|this)"
-    r"|stopp|abbrechen|vergiss es|lass es|arrête|laisse tomber|para|déjalo|olvídalo|deixa|lascia perdere|стоп|хватит|dur)\b"
-    r"|やめ(?:て|よう)|中止|停(?:下|止)|算了|그만",
-    2,
-)
 
 
 def status_of(turns: Sequence[Turn], deeds: Deeds) -> Status | None:
@@ -35,7 +29,7 @@ def status_of(turns: Sequence[Turn], deeds: Deeds) -> Status | None:
     if not any(turn.report for turn in turns) and not spoken:
         return None
     last = turns[-1]
-    if is_stopped(turns):
+    if last.interrupted:
         # What was finished before is not undone by the stop of the last task.
         return (
             "open"
@@ -60,16 +54,6 @@ def last_report(turns: Sequence[Turn]) -> Turn | None:
     """Returns the last turn with a report, rather than with words like "committed"."""
     found = [turn for turn in turns if turn.report is not None and is_report(turn.report.text)]
     return found[-1] if found else None
-
-
-def is_stopped(turns: Sequence[Turn]) -> bool:
-    """Returns whether the person stopped the work and nothing was done after that."""
-    last = turns[-1]
-    if last.interrupted:
-        return True
-    words = last.words.text if last.words else ""
-    ordered = len(words) < 120 and _STOPS.search(words) is not None
-    return ordered and not last.worked and (len(turns) > 1 and (turns[-2].interrupted or not turns[-2].ended))
 
 
 def is_unfinished(last: Turn, deeds: Deeds) -> bool:

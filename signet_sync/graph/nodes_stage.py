@@ -116,7 +116,7 @@ def with_progress(things: Iterable[_Thing], alive: Alive) -> Iterator[_Thing]:
 def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDerivation:
     """Derives what a session yields from its content artifacts, oldest first."""
     thread = threads.thread_of(sources)
-    digest = _derive_digest(sources) if thread is not None else None
+    digest, said = _read(sources) if thread is not None else (None, None)
     if digest is not None and digest.says_nothing and all(one.source_kind == "transcript" for one in sources):
         thread = None
     made = of_session(sources, thread.id if thread is not None else None)
@@ -145,7 +145,7 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
         for source in sources
         if source.source_path in distilled
     )
-    return SessionDerivation(session, thread, made, place, stated, _said(sources))
+    return SessionDerivation(session, thread, made, place, stated, said)
 
 
 def derive_stored(database: Database, session: Session, projects: Projects | None = None) -> SessionDerivation:
@@ -158,27 +158,29 @@ def _derive_row(given: tuple[Session, Sequence[Sequence[Any]]]) -> SessionDeriva
     return derive_session(session, [nodes.source_of(row) for row in kept])
 
 
-def _said(sources: Sequence[Artifact]) -> SessionWords | None:
-    """Returns what the newest transcripts of a session say; None without any."""
-    transcripts = [source.content for source in sources if source.source_kind == "transcript"]
-    if not transcripts:
-        return None
-    from signet_sync.digest.quotes import words_of  # slow import, not needed for summaries alone
+def _read(sources: Sequence[Artifact]) -> tuple[DerivedDigest | None, SessionWords | None]:
+    """Returns what today's rules derive of a session, and what it says; None for what is not wanted.
 
-    return words_of(transcripts[-SEGMENTS:])
-
-
-def _derive_digest(sources: Sequence[Artifact]) -> DerivedDigest | None:
-    """Applies the digest's rules to a session whose sentence is a form, or that is to tell; None for other sessions."""
-    best = best_of(sources)
-    if best is None or not (is_template(best.sentence) or _to_tell(sources)):
-        return None
+    The digest is that of a session whose sentence is a form, or that is to tell; older ones than `SINCE_US` are not
+    quoted. A transcript is parsed once for both.
+    """
     transcripts = [source for source in sources if source.source_kind == "transcript"]
-    if not transcripts:
-        return None
-    from signet_sync.digest.segments import derive_digest  # slow import, needed for few sessions
+    best = best_of(sources)
+    derived = best is not None and (is_template(best.sentence) or bool(_to_tell(sources)))
+    quoted = _is_recent(sources)
+    if not transcripts or not (derived or quoted):
+        return None, None
+    from signet_sync.digest.quotes import words_of  # slow imports, not needed for summaries alone
+    from signet_sync.digest.record import Record
+    from signet_sync.digest.segments import derive_digest
 
-    return derive_digest(transcripts)
+    records = [Record(one.content) for one in transcripts[-SEGMENTS:]]
+    digest = derive_digest(transcripts, records) if derived else None
+    return digest, words_of(records) if quoted else None
+
+
+def _is_recent(sources: Sequence[Artifact]) -> bool:
+    return max(source.membership_us for source in sources) >= digest_mark.SINCE_US
 
 
 def _telling(sources: Sequence[Artifact], items: Mapping[str, Sequence[Item]]) -> Artifact | None:
@@ -214,7 +216,7 @@ def _to_tell(sources: Sequence[Artifact]) -> set[int]:
     Those of sessions since `digest_mark.SINCE_US` without a summary, or with one of other rules, or with a form that
     lists nothing.
     """
-    if max(source.membership_us for source in sources) < digest_mark.SINCE_US:
+    if not _is_recent(sources):
         return set()
     stand = {
         one.captured_us

@@ -133,7 +133,7 @@ def _composed(session: HookSession, record: Injections | None, budget: int) -> S
 
 
 def _request(session: HookSession) -> str:
-    return notes.REQUEST if session.hands_over else ""
+    return notes.REQUEST if session.hands_over() else ""
 
 
 def _inputs(session: HookSession, *, of_itself: bool) -> tuple[ProjectInputs | None, set[str]]:

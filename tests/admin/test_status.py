@@ -200,7 +200,8 @@ def test_logs_follows_over_a_rotation(indexed: Vault) -> None:
             process.kill()
 
 
-def test_how_many_working_sessions_ended_with_a_note(tmp_path: Path) -> None:
+def test_how_many_working_sessions_ended_with_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("signet_sync.text.digest_mark.SINCE_US", 0)
     vault = Vault(tmp_path / "vault")
     assert "notes" not in vault.call("status").out
     for number, harness, words in (

@@ -151,8 +151,11 @@ def test_a_resumed_session_gets_nothing_that_it_said_itself(vault: Vault) -> Non
     assert "Jitter" in start(vault, "claude-code", "compact", "mine"), "its own words were dropped, too"
 
 
-def test_a_start_quotes_the_newest_session_of_its_project_and_nobody_elses(vault: Vault) -> None:
+def test_a_start_quotes_the_newest_session_of_its_project_and_nobody_elses(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As quotes, once, without what other lines say; of this folder before others of the project."""
+    monkeypatch.setattr("signet_sync.text.digest_mark.SINCE_US", 0)
     at = "2026-03-28T11:00:00.000Z"
     told = (
         f"## User · {at}\n\nPlease keep the name of the broker.\n\n"
@@ -176,6 +179,9 @@ def test_a_start_quotes_the_newest_session_of_its_project_and_nobody_elses(vault
     assert vault.call("remove", "mine", "--reason", "asked for", "--quoting", "keep", "--yes").code == 0
     assert "I kept the broker" not in start(vault, "claude-code", session="s-3")
     assert len(vault.rows("select text from session_quotes where text like '%broker%'")) == 2
+    monkeypatch.undo()
+    vault.reindex("--full")
+    assert vault.rows("select 1 from session_quotes") == [], "what was said before the rules' quarter is not quoted"
 
 
 def test_a_resumed_session_gets_no_words_again_because_its_project_has_an_origin_now(
@@ -533,7 +539,9 @@ def test_a_start_asks_for_the_last_lines_where_a_person_sits(
     assert REQUEST not in start(vault, harness, **more)
 
 
-def test_gemini_is_asked_with_the_first_prompt_that_somebody_typed(vault: Vault, tmp_path: Path) -> None:
+def test_gemini_is_asked_with_the_first_prompt_that_somebody_typed(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its window alone records what is typed, before the hook; a prompt of `-p` is not there, of a resume neither."""
     (tmp_path / "chats").mkdir()
     log, more = tmp_path / "logs.json", {"transcript_path": str(tmp_path / "chats" / "session-1.jsonl")}
@@ -557,6 +565,11 @@ def test_gemini_is_asked_with_the_first_prompt_that_somebody_typed(vault: Vault,
     assert REQUEST not in first("s-3", QUESTION), "another session"
     log.write_text('[{"sessionId": "s-4"')
     assert REQUEST not in first("s-4", QUESTION)
+    asked: list[str] = []
+    monkeypatch.setattr("signet_sync.capture.notes._typed", lambda payload: asked.append(payload["prompt"]) or True)
+    assert REQUEST in first("s-5", QUESTION)
+    prompt(vault, "gemini", f"Once more: {QUESTION}", "s-5", **more)
+    assert asked == [QUESTION], "the record is read at a session's first prompt alone"
 
 
 @pytest.mark.parametrize(("harness", "entrypoint", "source"), [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 
 import pytest
 from hypothesis import given
@@ -39,8 +38,7 @@ def test_a_session_from_top_to_bottom() -> None:
     assert "without a model" in lines[2] and "Project: lantern. Harness: claude-code. Status: done." in lines[2]
     assert [line for line in lines[4:] if line] == [
         "## Outcome", "- The lamp in src/lamp.py burns again with the trimmed wick",
-        "- The lamp in src/wick.py burns rape oil now", "## Constraints",
-        "- From now on never burn whale oil in the lamp.", "## Next steps", "- trim the wick of the south pier",
+        "- The lamp in src/wick.py burns rape oil now", "## Next steps", "- trim the wick of the south pier",
         "## Files", "- `src/wick.py` (3 times)", "## Commands", "- `pytest -q`",
     ]  # fmt: skip
 
@@ -58,7 +56,8 @@ def test_nothing_makes_nothing(text: str) -> None:
     "用户：never touch the wick of the lamp\n助手：It burns again.\n",
 ])  # fmt: skip
 def test_other_forms_of_transcripts(text):
-    assert [item.text for item in outcome(text).items] == ["never touch the wick of the lamp"]
+    found = outcome(text)
+    assert (found.request, found.results) == ("never touch the wick of the lamp", ("It burns again",))
 
 
 def test_what_a_tool_printed_forges_nothing() -> None:
@@ -158,41 +157,25 @@ def test_it_stays_as_the_sanitizer_left_it():
     assert sanitize_transcript_v2(page).strip() == page.strip() and "ghp_" not in page
 
 
-def seconds(text: str) -> float:
-    began = time.process_time()
-    assert len(made(text)) <= LIMIT
-    return time.process_time() - began
-
-
-@pytest.mark.parametrize(
-    "unit", [
-        SESSION, user("use 7 instead of 5") + assistant("Redis or not?"),
-        "User: go on\nAssistant: We decided. TODO? src/a.py and so on, not yet finished.\n",
-        "((((" * 200 + ".py error: \n", call("Bash", "git commit " + "git commit -" * 100),
-        "[" * 500 + "](" * 200 + "\n", "- a thing to do\n", "\n",
-    ],
-    ids=["session", "turns", "talk", "brackets", "commits", "links", "items", "blank"],
-)  # fmt: skip
-def test_time_grows_with_the_text(unit):
-    def text(size: int) -> str:
-        return unit * (size // len(unit))
-
-    """Eight times the text in at most thirty times the time: a square would take 64 times as long."""
-    limit = 30 * min(seconds(text(1 << 16)) for _ in range(2)) + 1
-    assert any(seconds(text(1 << 19)) < limit for _ in range(3)), limit
-
-
 TEN = ("The lamp burns. Die Lampe brennt immer. La lampe brûle. La lámpara arde siempre. A lâmpada arde sempre. "
        "La lampada brucia. Лампа всегда горит. ランプは必ず燃える。灯必须亮。등은 항상 탄다.\n")  # fmt: skip
 
 
-@pytest.mark.parametrize("unit", [SESSION, user(TEN) + assistant(EDIT + TEN), user(TEN), TASK + assistant(TEN * 9)])
+@pytest.mark.parametrize(
+    "unit", [
+        SESSION, user(TEN) + assistant(EDIT + TEN), user(TEN), TASK + assistant(TEN * 9),
+        user("use 7 instead of 5") + assistant("Redis or not?"),
+        "User: go on\nAssistant: We decided. TODO? src/a.py and so on, not yet finished.\n",
+        "((((" * 200 + ".py error: \n", call("Bash", "git commit " + "git commit -" * 100),
+        "[" * 500 + "](" * 200 + "\n", "- a thing to do\n", "\n",
+    ],
+)  # fmt: skip
 def test_work_grows_with_the_text(unit: str) -> None:
     def calls(size: int) -> int:
         counts = [0]
         sys.setprofile(lambda *_: counts.__setitem__(0, counts[0] + 1))
         try:
-            outcome(unit * (size // len(unit)))
+            made(unit * (size // len(unit)))
         finally:
             sys.setprofile(None)
         return counts[0]
@@ -225,8 +208,8 @@ def test_hostile_texts_are_bounded(text):
     ],
     ids=["blanks", "digits", "fences", "empty lines", "turns"],
 )  # fmt: skip
-def test_hostile_texts_take_no_longer(text):
-    assert seconds(text) < 60, "what is not linear takes hours"
+def test_what_is_not_linear_would_take_hours_with_hostile_texts(text):
+    assert len(made(text)) <= LIMIT
 
 
 # ── the sentence ──

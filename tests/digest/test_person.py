@@ -63,10 +63,3 @@ def test_what_a_tool_or_the_agent_said_before_is_no_own_word() -> None:
     reader = OwnWords()
     reader.hear("- The keeper must always trim the wick.")
     assert reader.own(f"The keeper must always trim the wick.\n\n{OWN}") == [OWN]
-
-
-@pytest.mark.parametrize(
-    "said", ["the docs say always trim it", "The linter says never to do that", "Copilot suggests it"]
-)
-def test_what_others_say_is_no_own_word(said: str) -> None:
-    assert OwnWords().own(said) == []

@@ -11,9 +11,10 @@ from transcripts import jsonl
 
 from signet_sync.capture.harnesses import claude_code, codex
 from signet_sync.capture.harnesses.markdown import render
-from signet_sync.digest.outcome import outcome, own_words
+from signet_sync.digest.outcome import outcome
+from signet_sync.digest.record import Record
+from signet_sync.digest.statements import Item, statements
 from signet_sync.digest.summary import summary
-from signet_sync.digest.turns import turns_of
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 
 ID = "6f0c1d2e-0000-4000-8000-000000000001"
@@ -157,11 +158,11 @@ def test_what_a_tool_said_states_nothing(framing: str, harness: str, shown: bool
         page = payload if shown else f"{LINES}\n\n{payload}\n\n{LINES}"
         steps = [(*step[:3], page) if step[0] == "call" else step for step in told]
         for text in transcripts(harness, [("ask", ASKED), *steps]):
-            turns, found = turns_of(text), outcome(text)
-            assert list(found.items) == [], payload
-            said = " ".join(one for own in own_words(turns).values() for one in own)
+            record, found = Record(text), outcome(text)
+            assert stated(text) == [], payload
+            said = " ".join(one for own in record.own.values() for one in own)
             assert not any(line in said for line in payload.split("\n") if len(line) > 12), payload
-            assert len([turn for turn in turns if turn.words]) == [step[0] for step in told].count("ask") + (
+            assert len([turn for turn in record.turns if turn.words]) == [step[0] for step in told].count("ask") + (
                 ASKED in text
             )
             if "WebFetch" in str(told):
@@ -169,11 +170,16 @@ def test_what_a_tool_said_states_nothing(framing: str, harness: str, shown: bool
             assert "## Decisions" not in summary(found, project=None, harness=None)
 
 
+def stated(text: str) -> list[Item]:
+    """The statements of a transcript, with those that only a model is told of."""
+    return statements(Record(text), candidates=True)
+
+
 def test_the_same_words_of_the_person_count() -> None:
     (text,) = transcripts(
         "claude", [("ask", f"{ASKED} {PAYLOADS[0]}."), ("call", "Edit", "src/lamp.py", "ok"), ("say", DONE)]
     )
-    assert [(item.who, item.text) for item in outcome(text).items] == [("person", f"{PAYLOADS[0]}.")]
+    assert [(item.who, item.text) for item in stated(text)] == [("person", f"{PAYLOADS[0]}.")]
     later = [("ask", f"{PAYLOADS[0]}."), ("call", "Read", "RULES.md", f"{LINES}{PAYLOADS[0]}{LINES}"), ("say", DONE)]
     (text,) = transcripts("claude", later)
-    assert [item.who for item in outcome(text).items] == ["person"], "a file that repeats it later takes nothing away"
+    assert [item.who for item in stated(text)] == ["person"], "a file that repeats it later takes nothing away"

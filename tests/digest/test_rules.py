@@ -9,12 +9,11 @@ from said import DONE, EDIT, TASK, assistant, call, interrupted, user
 
 from signet_sync.digest import labels
 from signet_sync.digest.blocks import passages
-from signet_sync.digest.deeds import deeds_of
 from signet_sync.digest.labels import label_of
-from signet_sync.digest.outcome import CANDIDATES, outcome, own_words
+from signet_sync.digest.outcome import outcome
+from signet_sync.digest.record import Record
 from signet_sync.digest.reports import headline
 from signet_sync.digest.statements import statements
-from signet_sync.digest.turns import turns_of
 
 
 def test_no_name_stands_under_two_labels() -> None:
@@ -39,7 +38,7 @@ def test_labels(title: str, expected: str | None) -> None:
     ("残り:\n・芯を切る", [("残り", "芯を切る")]),
     ("```\nNext: x\n```\n\n> Next: y", []),
     ("- ~~trim it~~ oil it", [("", "oil it")]),
-    ("| Task | Now |\n|---|---|\n| Lamp | burns |", [("", "Lamp")]),
+    ("| Task | Now |\n|---|---|\n| Lamp | burns |", []),
 ])  # fmt: skip
 def test_passages(text: str, expected: list[tuple[str, str]]) -> None:
     assert [(one.label if one.text != one.label else "", one.text) for one in passages(text)] == expected
@@ -88,9 +87,8 @@ def test_status(text: str, status: str | None) -> None:
 
 
 def stated(text: str) -> list[tuple[str, str, str, str]]:
-    turns = turns_of(text)
-    found = statements(turns, own_words(turns), deeds_of(turns))
-    assert outcome(text).items == tuple(item for item in found if item.rule not in CANDIDATES)
+    found = statements(Record(text), candidates=True)
+    assert outcome(text).items == tuple(item for item in found if item.rule not in ("rule", "label", "admitted"))
     return [(item.kind, item.who, item.rule, item.text) for item in found]
 
 
@@ -110,9 +108,11 @@ NEXT = "\n\n## Next steps\n\n- clean the mirror of the tower"
     (user("from now on only burn rape oil in the tower") + assistant(EDIT + DONE),
      [("constraint", "person", "rule", "from now on only burn rape oil in the tower")]),
     (user("always commit the wick and the mirror apart") + assistant(EDIT + DONE),
-     [("preference", "person", "rule", "always commit the wick and the mirror apart")]),
+     [("constraint", "person", "rule", "always commit the wick and the mirror apart")]),
     (user("should we always burn rape oil?") + assistant(EDIT + DONE), []),
-    (user("in the future this bug of the mirror wakes the keeper") + assistant(EDIT + DONE), []),
+    *((TASK + assistant(PICK.replace("Rape oil", said) + EDIT + DONE), [])
+      for said in ("Yes, continue", "Run it now", "Push + PR aç", "Ja, gleichzeitig")),
+    (TASK + assistant(PICK.replace("Which oil?", "What shall I do next?") + EDIT + DONE), []),
     (TASK + assistant(EDIT + DONE + NEXT), [("next", "agent", "label", "clean the mirror of the tower")]),
     (TASK + assistant(EDIT + DONE + NEXT) + user("do that") + assistant(EDIT + DONE), []),
     (TASK + assistant(EDIT + DONE + NEXT) + user("do that") + assistant(EDIT), []),

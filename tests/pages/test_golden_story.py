@@ -29,6 +29,7 @@ START: Said = (
     ("e", "src/upload.py"),
     ("a", "I added the retries to src/upload.py: uploads are retried 3 times, with a pause of 2 s between them, and the"
           " local report is kept until the archive has confirmed it. All 41 tests pass.\n\n"
+          "Decided: Never delete a report before the archive has confirmed it\n"
           "Next: write a load test for the upload queue"),
 )  # fmt: skip
 MORE_RETRIES: Said = (
@@ -48,7 +49,8 @@ TABLE: Said = (
     ("a", "web/src/ReportTable.tsx sorts by name; I sort it by date instead, newest first. Shall I run npm test?"),
     ("u", "Always use pnpm in this repository, please, never npm."),
     ("e", "web/src/ReportTable.tsx"),
-    ("a", "The table of reports in web/src/ReportTable.tsx lists the newest report first. pnpm test: 18 tests pass."),
+    ("a", "The table of reports in web/src/ReportTable.tsx lists the newest report first. pnpm test: 18 tests pass.\n\n"
+          "Decided: Always use pnpm in this repository, never npm"),
 )  # fmt: skip
 ELSEWHERE: Said = (
     ("u", "The search page of tern-docs is empty in Safari, can you look?"),
@@ -157,6 +159,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str]]:
         patch.setenv("HOME", str(folder))
         patch.setenv("SIGNET_STATE", str(folder / "state"))
         patch.setenv("SIGNET_CONFIG", str(folder / "settings.toml"))
+        patch.setattr("signet_sync.text.digest_mark.SINCE_US", 0)  # the story is quoted, whenever it is told
         vault = Vault(folder / "vault")
         for number, one in enumerate(STORY, 1):
             (folder / "input.json").write_text(json.dumps(document(*one)), "utf-8")
@@ -217,11 +220,6 @@ def test_two_thirds_of_a_page_are_words(told: list[tuple[str, str]]) -> None:
 def test_a_session_that_was_resumed_is_one(told: list[tuple[str, str]]) -> None:
     for number in (7, 8):
         assert "6 sessions" in told[number - 1][1]
-
-
-def test_wishes_for_one_repository_stay_in_it(told: list[tuple[str, str]]) -> None:
-    own, person, *_ = told[8][1].split("\n\n")
-    assert "pnpm" in own and "short sentences" in person and "pnpm" not in person
 
 
 def test_thread_page_and_context_name_the_same_next_step(told: list[tuple[str, str]]) -> None:

@@ -36,6 +36,11 @@ DONE = (
 DECIDED = "Postgres for the queue of lantern"
 
 
+def agreed(said: str) -> tuple[str, str]:
+    """What a person decides, and what an agent hands over about it."""
+    return said, f"I am at it.\n\nDecided: {said.removesuffix('.')}"
+
+
 @pytest.fixture
 def vault(tmp_path: Path) -> Vault:
     vault = Vault(tmp_path / "vault")
@@ -99,20 +104,19 @@ def turns(*said: str) -> list[SpokenTurn]:
 
 
 def test_a_statement_belongs_to_the_turn_that_says_it() -> None:
-    found = distil_turns(turns(BUG, FOUND, POSTGRES, "I am at it.", KEPT), PROJECT)
-    assert [(place, item.aspect, item.text) for place, item in found] == [
-        (2, "constraint", POSTGRES), (4, "constraint", KEPT),
+    found = distil_turns(turns(BUG, FOUND, *agreed(POSTGRES), *agreed(KEPT)), PROJECT)
+    assert sorted((place, item.aspect, item.text) for place, item in found) == [
+        (2, "decision", POSTGRES), (4, "decision", KEPT),
     ]  # fmt: skip
-    assert [(place, item.aspect) for place, item in distil_turns(turns(BUG, FOUND, POSTGRES, DONE), PROJECT)] == [
-        (2, "constraint"),
-    ]  # fmt: skip
+    found = distil_turns(turns(BUG, FOUND, *agreed(POSTGRES), "thanks", DONE), PROJECT)
+    assert [(place, item.aspect) for place, item in found] == [(2, "decision")]
 
 
 # ── two sessions of one repository ──
 
 
 def test_another_session_of_the_project_gets_what_a_running_one_said(vault: Vault) -> None:
-    running(vault, BUG, FOUND, POSTGRES)
+    running(vault, BUG, FOUND, *agreed(POSTGRES))
     text = start(vault, "claude-code", session=OTHER)
     assert DECIDED in text and "in a running session" in text and "[[" not in text
     assert DECIDED in context(vault) and DECIDED in vault.page()
@@ -126,7 +130,7 @@ def test_another_session_of_the_project_gets_what_a_running_one_said(vault: Vaul
 
 @pytest.mark.parametrize("source", sampled(["startup", "resume", "compact", "clear"]))
 def test_a_session_never_gets_what_it_says_itself(vault: Vault, source: str) -> None:
-    running(vault, BUG, FOUND, POSTGRES)
+    running(vault, BUG, FOUND, *agreed(POSTGRES))
     question = "Why did we choose Postgres for the queue of lantern instead of Redis?"
     assert DECIDED not in start(vault, "claude-code", source, session=MINE)
     assert DECIDED not in prompt(vault, "claude-code", question, session=MINE)
@@ -136,14 +140,14 @@ def test_a_session_never_gets_what_it_says_itself(vault: Vault, source: str) -> 
 def test_a_project_that_only_runs_has_context(vault: Vault) -> None:
     place = {"project": "/home/ada/code/kestrel/src", "repository_root": "/home/ada/code/kestrel"}
     origin = {"repository_origin": "git.example/ada/kestrel", "repository_path": "src"}
-    running(vault, BUG, FOUND, POSTGRES, **place, **origin)
+    running(vault, BUG, FOUND, *agreed(POSTGRES), **place, **origin)
     assert vault.rows("select project from live_sources") == [("git.example/ada/kestrel",)]
     assert DECIDED in vault.page() and DECIDED not in context(vault)
 
 
 @pytest.mark.parametrize("kind", ["end", "compact"])
 def test_its_files_take_the_place_of_its_turns(vault: Vault, kind: str) -> None:
-    running(vault, BUG, FOUND, POSTGRES)
+    running(vault, BUG, FOUND, *agreed(POSTGRES))
     before = dict(stated(vault))
     words = (
         {"transcript": "## User\n\nThat is all.\n"}
@@ -164,7 +168,7 @@ def test_its_files_take_the_place_of_its_turns(vault: Vault, kind: str) -> None:
 
 
 def test_rules_state_the_same_of_its_turns_and_of_its_summary(vault: Vault) -> None:
-    running(vault, BUG, FOUND, POSTGRES, "I am at it.", KEPT)
+    running(vault, BUG, FOUND, *agreed(POSTGRES), *agreed(KEPT))
     words = "select f.id, s.text from attribute_sources s join entity_attributes f using (fact)"
     before = vault.rows(f"{words} where s.artifact < 0 order by 1")
     assert len(before) == 2
@@ -175,22 +179,22 @@ def test_rules_state_the_same_of_its_turns_and_of_its_summary(vault: Vault) -> N
 
 def test_until_its_turns_are_cleared_its_files_hide_them(vault: Vault) -> None:
     """As after a crash between the two."""
-    running(vault, BUG, FOUND, POSTGRES)
+    running(vault, BUG, FOUND, *agreed(POSTGRES))
     vault.session(
         3, session_id=MINE, session_key=MINE, project=PROJECT, captured_at=at(900),
         body=f"# Q\n\n## Decisions\n\n- {POSTGRES}\n",
     )  # fmt: skip
     vault.reindex()
-    assert vault.rows("select count(*) from session_transcripts") == [(3,)] and not any(rows_of_running(vault))
-    running(vault, "From now on the retry limit is 9 attempts.", key=MINE, first=20)
+    assert vault.rows("select count(*) from session_transcripts") == [(4,)] and not any(rows_of_running(vault))
+    running(vault, *agreed("From now on the retry limit is 9 attempts."), key=MINE, first=20)
     assert [text for text, _ in stated(vault) if "9" in text], "what it says later is its own again"
 
 
 def test_only_the_session_that_spoke_is_distilled(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     from signet_sync.sessions import distilled_turns
 
-    running(vault, BUG, FOUND, POSTGRES)
-    running(vault, BUG, FOUND, REDIS, key=OTHER, first=11)
+    running(vault, BUG, FOUND, *agreed(POSTGRES))
+    running(vault, BUG, FOUND, *agreed(REDIS), key=OTHER, first=11)
     seen: list[int] = []
     distil = distilled_turns.distil_turns
 
@@ -202,15 +206,15 @@ def test_only_the_session_that_spoke_is_distilled(vault: Vault, monkeypatch: pyt
     vault.session(5, project=PROJECT)
     vault.reindex()
     assert seen == []
-    running(vault, "From now on the retry limit is 9 attempts.", key=OTHER, first=20)
-    assert seen == [4]
+    running(vault, *agreed("From now on the retry limit is 9 attempts."), key=OTHER, first=20)
+    assert seen == [6]
 
 
 @pytest.mark.parametrize(("key", "place"), [(MINE, {"project": "/tmp/scratch"}), ("test-queue", {"project": None})])
 def test_noise_is_kept_and_not_shown(vault: Vault, key: str, place: dict[str, Any]) -> None:
-    running(vault, BUG, FOUND, POSTGRES, key=key, **place)
+    running(vault, BUG, FOUND, *agreed(POSTGRES), key=key, **place)
     assert stated(vault) == [("Retry limit is 5", "active")] and DECIDED not in vault.page()
-    assert vault.rows("select count(*) from session_transcripts") == [(3,)]
+    assert vault.rows("select count(*) from session_transcripts") == [(4,)]
 
 
 def bytes_of(folder: Path) -> Iterable[bytes]:
@@ -222,7 +226,7 @@ def test_a_removal_takes_it_to_the_last_byte(vault: Vault, options: tuple[str, .
     before = stated(vault)
     word = "zanzibarian"
     key = "agent:main:main" if options else MINE
-    running(vault, BUG, FOUND, f"From now on lantern uses {word} queues.", key=key, options=options)
+    running(vault, BUG, FOUND, *agreed(f"From now on lantern uses {word} queues."), key=key, options=options)
     assert word in vault.page() and any(rows_of_running(vault))
     assert vault.call("remove", MINE, "--yes", "--reason", "asked", "--now", NOW).code == 0
     assert stated(vault) == before and not any(rows_of_running(vault)) and not vault.rows("select * from live_sessions")
@@ -257,7 +261,7 @@ def heard(vault: Vault, session: str, project: str, *said: str) -> TranscriptBui
 
 def test_two_worktrees_of_one_repository_meet_while_their_harness_runs(vault: Vault) -> None:
     plugged_in(vault, "claude-code")
-    talk = heard(vault, MINE, "/wt/queue", BUG, FOUND, POSTGRES)
+    talk = heard(vault, MINE, "/wt/queue", BUG, FOUND, *agreed(POSTGRES))
     take(vault)
     columns = "project, harness, repository_root, repository_origin"
     place = ("/wt/queue", "claude-code", "/home/ada/code/lantern", ORIGIN)
@@ -269,7 +273,7 @@ def test_two_worktrees_of_one_repository_meet_while_their_harness_runs(vault: Va
         "/wt/mailer",
         "The retry limit of the mailer is too low.",
         "It is 3.",
-        "From now on the mailer tries 7 times.",
+        *agreed("From now on the mailer tries 7 times."),
     )
     take(vault, later=70)
     assert {row for (row,) in vault.rows("select project from live_sources")} == {ORIGIN}

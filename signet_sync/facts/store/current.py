@@ -18,13 +18,16 @@ LOOKED_AT = 400
 
 List = tuple[int, str]  # number of a project's topic, aspect
 
-_LISTED = f"""
-    select s.session, f.fact, f.id from (
-        select fact, id from entity_attributes indexed by entity_attributes_listed
+# In the order of the index: it is read as far as needed.
+_LISTING = f"""
+    select s.session, s.at_us, {path_of("s.artifact")}, f.latest_us from (
+        select fact, latest_us from entity_attributes indexed by entity_attributes_listed
         where entity = ?1 and aspect = ?2 and aspect in ('blocker', 'next')
-        order by latest_us desc, id limit {LOOKED_AT}) f
-    cross join attribute_sources s on s.fact = f.fact and s.done = 0 and s.at_us <= ?3
-    order by s.at_us desc, {path_of("s.artifact")} desc"""
+        order by latest_us desc limit {LOOKED_AT}) f
+    cross join attribute_sources s on s.fact = f.fact and s.done = 0 and s.at_us <= ?3"""
+_LISTED = """
+    select f.fact, f.id from attribute_sources s cross join entity_attributes f using (fact)
+    where s.session = ?1 and s.done = 0 and s.at_us <= ?4 and f.entity = ?2 and f.aspect = ?3"""
 _LISTS = """
     select distinct f.entity, f.aspect from json_each(?) k
     cross join entity_attributes f on f.fact = k.value and f.aspect in ('blocker', 'next')
@@ -44,8 +47,13 @@ def lists_of(database: Database, facts: Collection[int]) -> set[List]:
 
 def listed(database: Database, topic: int, aspect: str, until_us: int = _ALWAYS) -> dict[int, str]:
     """Returns the facts, with their ids, that the newest session listing any until an instant lists."""
-    rows = list(database.execute(_LISTED, (topic, aspect, until_us)))
-    return {fact: fact_id for session, fact, fact_id in rows if session == rows[0][0]}
+    newest: tuple[int, str, int] | None = None
+    for session, at_us, path, latest_us in database.execute(_LISTING, (topic, aspect, until_us)):
+        if newest is not None and latest_us < newest[0]:
+            break  # nothing older has a newer source
+        listing = (at_us, path or "", session)
+        newest = max(newest or listing, listing)
+    return dict(database.execute(_LISTED, (newest[2], topic, aspect, until_us))) if newest else {}
 
 
 def settle(database: Database, lists: Collection[List]) -> set[tuple[str, str]]:
