@@ -28,6 +28,7 @@ from signet_sync.formats.filename import carried_token
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import SECOND, day_of, iso
 from signet_sync.recall.operations import recall
+from signet_sync.recall.search import Within
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.word_forms import STOP_WORDS
 
@@ -134,7 +135,7 @@ def indexed(group: Group) -> Iterator[Ask]:
             database = Database(str(path), readonly=True)
 
             def ask(question: str) -> tuple[list[str], list[str]]:
-                hits = recall(database, question, agent_id=AGENT, limit=LIMIT)
+                hits = recall(database, question, Within(AGENT), limit=LIMIT)
                 named = [tokens.get(carried_token(hit.path) or "") for hit in hits if hit.path]
                 return [session for session in named if session], [hit.text for hit in hits]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from signet_sync.facts.store import live_sources
 from signet_sync.formats.fact import SECTION_OF
@@ -22,6 +22,7 @@ from signet_sync.pages.store.warnings import warnings
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import path_of
 from signet_sync.sync.store.passes import halt_message
+from signet_sync.text.sentences import basename
 
 THREADS = 400
 FACTS_OF_AN_ASPECT = 60
@@ -70,19 +71,12 @@ _ENTITIES = (
 )
 
 
-class OwnRows(NamedTuple):
-    """The project at hand in the database: ids of its threads, numbers of its topics."""
-
-    threads: tuple[str, ...] = ()
-    topics: tuple[int, ...] = ()
-
-
-def own_rows(database: Database, agent_id: str, belongs: Callable[[str | None], bool]) -> OwnRows:
-    """Returns which threads and topics are of the project at hand."""
-    heads = "select thread_id, project from memory_thread_heads where agent_id = ? order by latest_us desc limit ?"
-    own = {one: project for one, project in database.execute(heads, (agent_id, THREADS)) if belongs(project)}
-    running = filter(belongs, live_sources.projects(database, agent_id))
-    return OwnRows(tuple(own), _topics(database, agent_id, [*own.values(), *running]))
+def names(database: Database, agent_id: str, belongs: Callable[[str | None], bool]) -> tuple[str, ...]:
+    """Returns the names of the folders by which sessions recorded the project at hand."""
+    heads = "select project from memory_thread_heads where agent_id = ? order by latest_us desc limit ?"
+    recorded = [project for (project,) in database.execute(heads, (agent_id, THREADS))]
+    own = filter(belongs, [*recorded, *live_sources.projects(database, agent_id)])
+    return tuple(dict.fromkeys(filter(None, map(basename, own))))
 
 
 def project_inputs(

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 from signet_sync.formats.filename import carried_token
 from signet_sync.formats.timestamps import parse_moment
-from signet_sync.recall.snippets import snippet
-from signet_sync.recall.store.search import match_expression
+from signet_sync.recall.snippets import WORDS, snippet
+from signet_sync.recall.store.words import every_word
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.bodies import text_of
 from signet_sync.text.sentences import page_cell
+from signet_sync.text.word_forms import folded
 
 NONE = "-"  # as a project: sessions that have none
 _READ = 200_000  # characters of one artifact that are searched for a snippet
@@ -59,11 +60,10 @@ class SessionEntry(NamedTuple):
 
 
 class SessionList(NamedTuple):
-    """A page of the list: `more` if older ones follow, `loose` if no session has all words of the query."""
+    """A page of the list: `more` if older ones follow."""
 
     entries: list[SessionEntry]
     more: bool
-    loose: bool
 
 
 # ── the list ──
@@ -80,27 +80,20 @@ def page(
 ) -> SessionList:
     """Returns the newest sessions of an agent that pass a filter, or those after a place in the list.
 
-    Words of the query must be in the session's artifacts, the last one may be a beginning; if no session has all of
-    them, any of them. Names of sessions (token, key, id, path) count as words, their beginnings too.
+    Every word of the query must be in one of the session's files, the last one may be a beginning. Names of sessions
+    (token, key, id, path) count as words, their beginnings too.
     """
-    words = wanted.query.strip()
-    if not words:
-        entries = _entries(database, agent_id, wanted, None, after, limit)
-        return SessionList(entries[:limit], len(entries) > limit, loose=False)
-    expression = expression_of(words)
-    entries = _entries(database, agent_id, wanted, expression, after, limit)
-    loose = not entries and expression is not None and " AND " in expression
-    if loose:
-        entries = _entries(database, agent_id, wanted, expression_of(words, any_word=True), after, limit)
-    return SessionList(entries[:limit], len(entries) > limit, loose and bool(entries))
+    entries = _entries(database, agent_id, wanted, expression_of(wanted.query.strip()), after, limit)
+    return SessionList(entries[:limit], len(entries) > limit)
 
 
-def expression_of(query: str, *, any_word: bool = False) -> str | None:
+def expression_of(query: str) -> str | None:
     """Returns the full-text expression: the query's words, of which the last may be a beginning."""
-    expression = match_expression(query, any_word=any_word)
+    expression = every_word(query)
     # One or two letters would match half of all words.
-    goes_on = expression is not None and expression.endswith('"') and query[-_NAMED:].isalnum() and len(query) >= _NAMED
-    return f"{expression}*" if goes_on else expression
+    if expression is None or not query[-_NAMED:].isalnum() or len(query) < _NAMED:
+        return expression
+    return f'{expression[:-1]} OR "{folded(WORDS.findall(query)[-1])}" *)'
 
 
 def _entries(
@@ -156,8 +149,8 @@ def _found(bound: dict[str, Any], words: str, expression: str | None) -> Iterato
         # Both sides use indexes without text: sessions by name, full text by word.
         yield (
             "select session_token, session_id from memory_artifacts indexed by memory_artifacts_session"
-            " where agent_id = :agent and +id in"
-            " (select rowid from memory_artifacts_fts where memory_artifacts_fts match :expression)"
+            " where agent_id = :agent and +id in (select artifact from texts where first in"
+            " (select rowid from whole where whole match :expression))"
         )
     if len(words) >= _NAMED:
         bound |= {"name": words, "line": f" | session={page_cell(words)}"}
@@ -170,14 +163,12 @@ def _found(bound: dict[str, Any], words: str, expression: str | None) -> Iterato
 # ── snippets beside the list ──
 
 
-def snippets(
-    database: Database, agent_id: str, query: str, entries: Sequence[SessionEntry], *, loose: bool
-) -> dict[Cursor, str]:
+def snippets(database: Database, agent_id: str, query: str, entries: Sequence[SessionEntry]) -> dict[Cursor, str]:
     """Returns for each session of a page a snippet with the query's words, of the summary if it has them.
 
     Bounded: of long artifacts only the beginning is searched, and at most two million characters altogether.
     """
-    expression = expression_of(query.strip(), any_word=loose)
+    expression = expression_of(query.strip())
     if expression is None or not entries:
         return {}
     best = _best_hits(database, agent_id, expression, entries)
@@ -207,7 +198,7 @@ def _best_hits(
         select a.session_token, a.session_id, a.id from page p cross join memory_artifacts a
             on a.agent_id = ? and a.session_token = p.session_token and a.session_id = p.session_id
         where a.source_kind <> 'manifest'
-            and +a.id in (select rowid from memory_artifacts_fts where memory_artifacts_fts match ?)
+            and +a.id in (select artifact from texts where first in (select rowid from whole where whole match ?))
         order by case a.source_kind when 'transcript' then 1 when 'compaction' then 2 else 3 end, a.captured_us""",
         [*(name for entry in entries for name in (entry.session_token, entry.session_id)), agent_id, expression],
     )

@@ -1,0 +1,199 @@
+"""Finds the sessions and statements that answer a question: one score for `recall`, MCP, the page and prompts.
+
+Passages are ranked by bm25, whole artifacts likewise, and most by coverage: the share of the question's words, weighed
+by rarity, within a passage and its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from math import log
+from typing import NamedTuple
+
+from signet_sync.formats.timestamps import local
+from signet_sync.recall.query import Question, Term
+from signet_sync.recall.store import rows
+from signet_sync.recall.store.rows import FoundText, Period
+from signet_sync.storage.database.connection import Database
+
+MOST_PASSAGES, MOST_WHOLE, MOST_FOUND = 400, 100, 40
+COMMON = 3_000  # passages; a word of more of them finds nothing, but counts
+_NEWEST = 2_000  # texts that are searched where every word is common
+_OF_SAID, _OF_WHOLE, _OF_SUM, _OF_COVERED = 1.0, 1.0, 0.5, 3.0
+_OF_ALL = _OF_SAID + _OF_WHOLE + _OF_SUM + _OF_COVERED
+_OF_ASKING = 0.5  # weight of a word that says what kind of answer is wanted
+_LEAST = 0.3  # weight of a word that every text has
+_SHOWN = 2  # passages of a text
+_NEARLY = 0.9  # of what another text of the session covers
+
+
+class Within(NamedTuple):
+    """What is searched: an agent's memory, or only statements; of a time; of the project with this name."""
+
+    agent_id: str
+    private: bool = True
+    statements: bool = False
+    period: Period | None = None
+    project: str | None = None
+
+    def holds(self, at_us: int) -> bool:
+        """Returns whether an instant is in the period; numbers of texts tell the second only."""
+        return self.period is None or self.period.holds(at_us)
+
+
+class WeighedTerms(NamedTuple):
+    """The terms of a question as the index knows them: weights, and for those that find the passages with them."""
+
+    terms: Sequence[Term]
+    weights: Sequence[float]
+    passages: Mapping[int, frozenset[int]]
+    heaviest: float  # weight of a plain word that one text contains
+
+    def share(self, terms: Iterable[int]) -> float:
+        """Returns how much of the question's weight some terms have, from 0 to 1."""
+        return sum(self.weights[number] for number in terms) / (sum(self.weights) or 1.0)
+
+
+class Match(NamedTuple):
+    """A session or statement that answers, and the text of it that is shown.
+
+    `said`, `all_said` and `whole` are bm25: of its best passage, of all, of the whole text. `covered` is the share of
+    the question that a passage and its neighbours have, `terms` which of it. `score` is from 0 to 1.
+    """
+
+    text: FoundText
+    said: float
+    all_said: float
+    whole: float
+    covered: float
+    terms: frozenset[int]
+    places: tuple[int, ...]
+    score: float = 0.0
+
+
+_PARTS: tuple[Callable[[Match], float], ...] = (lambda one: one.said, lambda one: one.all_said, lambda one: one.whole)
+
+
+def search(
+    database: Database, question: Question, within: Within, most: int = MOST_FOUND
+) -> tuple[WeighedTerms, list[Match]]:
+    """Returns the weighed terms, and the best sessions and statements, at most `most`, each once."""
+    ranges = rows.ranges(database, within.agent_id, within.period, private=within.private, statements=within.statements)
+    weighed = weigh(database, question, ranges)
+    finding = [weighed.terms[number] for number in weighed.passages]
+    if not finding:
+        if not weighed.terms or not (ranges := rows.newest(database, ranges, _NEWEST)):
+            return weighed, []
+        finding = list(weighed.terms)
+        held = {number: rows.with_word(database, one.expression, ranges) for number, one in enumerate(finding)}
+        weighed = weighed._replace(passages=held)
+    expression = _expression(finding, within.project)
+    said = rows.best(database, "said", expression, ranges, MOST_PASSAGES)
+    whole = dict(rows.best(database, "whole", expression, ranges, MOST_WHOLE))
+    texts = _matches(database, weighed, said, whole)
+    found = [one for one in _of_sessions(database, texts) if within.holds(one.text.at_us)]
+    best = [_with_common(database, weighed, one) for one in _scored(found)[:MOST_FOUND]]
+    return weighed, _scored(best)[:most]
+
+
+def weigh(database: Database, question: Question, ranges: Sequence[tuple[int, int]]) -> WeighedTerms:
+    """Weighs the terms by rarity among the texts of some ranges; words that no text has are replaced by similar ones."""
+    texts = rows.count(database, ranges)
+    terms, weights, passages = list(question.terms), [], {}
+    for number, term in enumerate(question.terms):
+        found = rows.with_word(database, term.expression, ranges, COMMON + 1)
+        if not found and term.plain and (alike := rows.spelled_like(database, term.forms[0])):
+            term = terms[number] = term._replace(forms=(*term.forms, *alike))
+            found = rows.with_word(database, term.expression, ranges, COMMON + 1)
+        holding = rows.holding(database, term.expression, ranges, COMMON + 1)
+        asks = _OF_ASKING if term.asks else 1.0
+        weights.append(term.share * asks * rarity(holding, texts))
+        if len(found) <= COMMON:
+            passages[number] = found
+    return WeighedTerms(terms, weights, passages, rarity(1, texts))
+
+
+def rarity(holding: int, texts: int) -> float:
+    """Returns the weight of a word that `holding` of `texts` contain."""
+    return _LEAST + log(1 + (max(texts - holding, 0) + 0.5) / (holding + 0.5))
+
+
+def _expression(terms: Iterable[Term], project: str | None) -> str:
+    found = " OR ".join(term.expression for term in terms)
+    if project is None:
+        return found
+    return f"({found}) AND about : {rows.quoted(project)}"
+
+
+def _matches(
+    database: Database, weighed: WeighedTerms, said: Sequence[tuple[int, float]], whole: Mapping[int, float]
+) -> list[Match]:
+    """Returns the texts whose passages, or whose words as a whole, were ranked."""
+    ranked: dict[FoundText, list[tuple[int, float]]] = {}
+    for text, place, score in rows.texts_of(database, said):
+        ranked.setdefault(text, []).append((place, score))
+    for text, _, _ in rows.texts_of(database, list(whole.items())):
+        ranked.setdefault(text, [])
+    return [_match(weighed, text, places, whole.get(text.first, 0.0)) for text, places in ranked.items()]
+
+
+def _match(weighed: WeighedTerms, text: FoundText, places: Sequence[tuple[int, float]], whole: float) -> Match:
+    at = local(text.at_us)
+    dated = frozenset(n for n, term in enumerate(weighed.terms) if term.date is not None and term.date.holds(at))
+    covered, held = 0.0, dated
+    for place, _ in places:
+        near = range(max(place - 1, text.first), min(place + 1, text.last) + 1)
+        terms = dated.union(n for n, passages in weighed.passages.items() if not passages.isdisjoint(near))
+        if (weight := weighed.share(terms)) > covered:
+            covered, held = weight, terms
+    order = sorted(places, key=lambda one: (-one[1], one[0]))
+    top, in_all = (order[0][1], sum(score for _, score in order)) if order else (0.0, 0.0)
+    return Match(text, top, in_all, whole, covered, held, tuple(place for place, _ in order[:_SHOWN]))
+
+
+def _of_sessions(database: Database, texts: Collection[Match]) -> list[Match]:
+    """Returns one match for each session and statement; of a session's texts the one that says it is shown.
+
+    The words themselves say more than a summary of them.
+    """
+    sessions = rows.sessions_of(database, [one.text.artifact for one in texts if one.text.artifact is not None])
+    groups: dict[object, list[Match]] = {}
+    for one in texts:
+        key = one.text.name if one.text.artifact is None else sessions.get(one.text.artifact, one.text.name)
+        groups.setdefault(key, []).append(one)
+    matches = []
+    for found in groups.values():
+        top = max(one.covered for one in found)
+        shown = max(found, key=lambda one: (one.covered >= _NEARLY * top, one.text.is_transcript, one.said))
+        said, whole = max(one.said for one in found), max(one.whole for one in found)
+        matches.append(shown._replace(said=said, all_said=sum(one.all_said for one in found), whole=whole, covered=top))
+    return matches
+
+
+def _with_common(database: Database, weighed: WeighedTerms, match: Match) -> Match:
+    """Adds the words that are too common to find, where the best passage has them."""
+    common = [n for n in range(len(weighed.terms)) if n not in weighed.passages and n not in match.terms]
+    if not common or not match.places:
+        return match
+    text, place = match.text, match.places[0]
+    near = [(max(place - 1, text.first), min(place + 1, text.last))]
+    held = [n for n in common if rows.with_word(database, weighed.terms[n].expression, near, 1)]
+    return match._replace(covered=match.covered + weighed.share(held), terms=match.terms.union(held))
+
+
+def _scored(matches: Sequence[Match]) -> list[Match]:
+    """Returns the matches with their scores, the best first: each part in relation to the best of all.
+
+    A statement is one passage, which is all of it. Of equal scores statements come first, then what is newer.
+    """
+    most = [max((part(one) for one in matches), default=0.0) or 1.0 for part in _PARTS]
+    scored = []
+    for one in matches:
+        said, all_said, whole = (part(one) / of for part, of in zip(_PARTS, most, strict=True))
+        if one.text.tier != "session":
+            all_said = whole = said
+        total = _OF_SAID * said + _OF_SUM * all_said + _OF_WHOLE * whole + _OF_COVERED * one.covered
+        scored.append(one._replace(score=total / _OF_ALL))
+    return sorted(
+        scored, key=lambda one: (-round(one.score, 3), one.text.tier == "session", -one.text.at_us, one.text.name)
+    )

@@ -1,0 +1,160 @@
+"""Makes hits of what was found: the words that answer, who said them, when and in which file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from signet_sync.formats.paths import file_of, running_session
+from signet_sync.formats.timestamps import local_day
+from signet_sync.recall.query import Question
+from signet_sync.recall.search import Match, WeighedTerms
+from signet_sync.recall.snippets import turn_text
+from signet_sync.recall.store import hits
+from signet_sync.recall.store.hits import FoundArtifact, Statement
+from signet_sync.storage.database.connection import Database
+from signet_sync.text.passages import Passage, Voice
+from signet_sync.text.sentences import basename, flatten
+from signet_sync.text.word_forms import folded
+
+Tier = Literal["memory", "fact", "entity", "session"]
+TIERS: tuple[Tier, ...] = ("memory", "fact", "entity", "session")
+KNOWN = 0.7  # of the question's weight; what covers less is only the nearest that there is
+_SHOWN, _SHOWN_TURNS = 400, 900  # characters of a statement, of what was said in a session
+_SPEAKERS: dict[Voice, str] = {"person": "User", "agent": "Assistant"}
+_WHAT = {
+    "next": "a next step", "question": "an open question", "person": "a note on people", "blocker": "a blocker",
+    "decision": "a decision", "constraint": "a constraint", "preference": "a preference", "note": "a note",
+    "summary": "a summary", "compaction": "a compaction", "transcript": "a transcript",
+}  # fmt: skip
+
+
+class RankedHit(NamedTuple):
+    """A hit as shown; a higher score is better, one that is not `known` is only the nearest.
+
+    `path` is None if the hit has no file; `speaker` is "" where not one person or agent says it; `turn` counts from 1,
+    0 where there are none. `day` is the person's.
+    """
+
+    tier: Tier
+    id: str
+    text: str
+    path: str | None
+    score: float
+    known: bool
+    speaker: str
+    turn: int
+    day: str
+    why: str
+
+
+def ranked_hits(
+    database: Database, agent_id: str, question: Question, weighed: WeighedTerms, matches: Sequence[Match]
+) -> Iterator[RankedHit]:
+    """Yields the hits of matches, in their order."""
+    for one in matches:
+        if one.text.tier != "session":
+            for statement in hits.statements(database, agent_id, one.text.tier, [one.text.name]):
+                yield _of_statement(question, one, statement)
+        elif one.text.artifact is not None:
+            near = {place + step for place in one.places for step in (0, 1)} or {one.text.first}
+            found = hits.artifact(database, one.text.artifact, sorted(near))
+            if found is not None:
+                yield _of_artifact(database, agent_id, question, weighed, one, found)
+
+
+def _of_statement(question: Question, match: Match, found: Statement) -> RankedHit:
+    text = found.shown
+    if match.text.tier == "memory":
+        where = f"a remembered {found.kind}"
+    elif match.text.tier == "entity":
+        where, text = f"the {found.kind} {found.about}", f"{found.about}: {text}" if text else found.about or ""
+    else:
+        where = _WHAT[found.kind] + of_project(found.about)
+        where += " in a running session" if running_session(found.path) is not None else ""
+    speaker = "User" if match.text.tier == "memory" else ""
+    return _hit(question, match, found.id, flatten(text, _SHOWN), found.path, where, speaker, -1, found.at_us)
+
+
+def _of_artifact(
+    database: Database, agent_id: str, question: Question, weighed: WeighedTerms, match: Match, found: FoundArtifact
+) -> RankedHit:
+    said = found.passages
+    places = sorted(place for place in match.places if place in said)
+    first = said[match.places[0]] if places else Passage(0, 0, -1, "text")
+    node = hits.node_at(database, agent_id, found.path, first.start)
+    text = " … ".join(_texts(found, places, weighed)) if places else found.sentence
+    speaker = _SPEAKERS.get(first.voice, "") if found.kind == "transcript" else ""
+    where = _WHAT[found.kind] + of_project(found.project)
+    at_us = found.at_us if node is None else node.at_us
+    name = found.path if node is None else node.id
+    return _hit(question, match, name, flatten(text, _SHOWN_TURNS), found.path, where, speaker, first.turn, at_us)
+
+
+def _texts(found: FoundArtifact, places: Sequence[int], weighed: WeighedTerms) -> Iterator[str]:
+    """Yields the passages at some places and the turns that follow them, each once, with speakers where they differ."""
+    wanted = sorted({place + step for place in places for step in (0, 1)} & found.passages.keys())
+    kept = [
+        place
+        for place in wanted
+        if place in places or (found.kind == "transcript" and found.passages[place].voice != "tool")
+    ]
+    named = len({found.passages[place].voice for place in kept}) > 1
+    for place in kept:
+        one = found.passages[place]
+        words = found.sentence if one.start < 0 else found.content[one.start : one.end]
+        text = turn_text(words, _first_word(words, weighed))
+        label = _SPEAKERS.get(one.voice, "")
+        yield f"{label}: {text}" if named and label else text
+
+
+def _first_word(text: str, weighed: WeighedTerms) -> int:
+    """Returns where the rarest word of the question that a text has begins; 0 without one."""
+    low = folded(text)
+    order = sorted(range(len(weighed.terms)), key=lambda number: -weighed.weights[number])
+    return next((at for number in order if (at := low.find(weighed.terms[number].needle)) >= 0), 0)
+
+
+def _hit(
+    question: Question,
+    match: Match,
+    name: str,
+    text: str,
+    path: str | None,
+    where: str,
+    speaker: str,
+    turn: int,
+    at_us: int,
+) -> RankedHit:
+    day = local_day(at_us)
+    place = f"{where}: {speaker}, {day}" if speaker and match.text.tier == "session" else f"{where}, {day}"
+    known = match.covered >= KNOWN
+    return RankedHit(
+        match.text.tier,
+        name,
+        text,
+        file_of(path),
+        round(match.score, 3),
+        known,
+        speaker,
+        turn + 1,
+        day,
+        f"{share_of(question, match.terms)}, in {place}",
+    )
+
+
+def of_project(project: str | None) -> str:
+    """Returns a project's name as the end of a phrase; "" without one."""
+    name = flatten(basename(project))
+    return f" of {name}" if name else ""
+
+
+def share_of(question: Question, held: frozenset[int]) -> str:
+    """Returns how much of a question is there, for the user: `3 of 4 words`."""
+    parts: dict[int, list[bool]] = {}
+    for number, term in enumerate(question.terms):
+        parts.setdefault(term.word, []).append(number in held)
+    whole = sum(all(found) for found in parts.values())
+    if whole == question.words:
+        return "the word" if whole == 1 else "all words"
+    return f"{whole} of {question.words} words" if whole else "part of a word"

@@ -1,0 +1,259 @@
+"""Stores what `recall` finds: each artifact, memory, fact and entity as a text, cut into passages, with full text.
+
+A number says whose text it is, of what kind and when: an agent, its statements and a time are ranges of numbers
+(`range_of`). Full text is contentless, so FTS5 must get the very words back that it indexed; `contentless_delete` would
+leave them in the file. Therefore all that it holds is made from stored places of stored bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from signet_sync.formats.timestamps import SECOND
+from signet_sync.storage.database.batches import LISTED, listed, of_ids
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.table import placeholders
+from signet_sync.sync.store.bodies import text_of
+from signet_sync.text.cjk import spaced
+from signet_sync.text.passages import Passage, passages
+
+if TYPE_CHECKING:
+    from signet_sync.sync.index_records import Row
+
+_WITHIN, _SECONDS = 10, 33  # bits: texts of a second, seconds since 1970
+_OWNED = _WITHIN + _SECONDS
+_KINDS = 4  # of texts: what sessions said; statements; private ones
+_SAID = "insert into said(rowid, text, about) values(?, ?, ?)"
+_WHOLE = "insert into whole(rowid, words, printed, about) values(?, ?, ?, ?)"
+_UNSAID = "insert into said(said, rowid, text, about) values('delete', ?, ?, ?)"
+_UNWHOLE = "insert into whole(whole, rowid, words, printed, about) values('delete', ?, ?, ?, ?)"
+_LINE = "agent_id, tier, name, text, at_us, private, about"
+_SENTENCE = Passage(-1, -1, -1, "text")  # the sentence of a summary, which is not in its body
+
+
+class Line(NamedTuple):
+    """A statement that is found: `tier` is `memory`, `fact` or `entity`; `id` unique within the agent."""
+
+    agent_id: str
+    tier: str
+    id: str
+    text: str
+    at_us: int = 0
+    private: bool = False
+    about: str = ""  # its project
+
+
+class _Stored(NamedTuple):
+    """An artifact's text as its row has it."""
+
+    number: int
+    content: str
+    sentence: str
+    project: str | None
+
+
+def range_of(database: Database, agent_id: str, first_us: int, last_us: int, kinds: Sequence[int]) -> tuple[int, int]:
+    """Returns the first and last number of an agent's texts of a time, and of some adjacent kinds.
+
+    Over several kinds the whole time counts. Empty, (1, 0), if the agent has none.
+    """
+    owner: int | None = database.value("select number from text_owners where agent_id = ?", (agent_id,))
+    if owner is None:
+        return 1, 0
+    first, last = (_begin(owner, kind, at_us) for kind, at_us in ((kinds[0], first_us), (kinds[-1], last_us)))
+    return first, last | ((1 << _WITHIN) - 1)
+
+
+def _begin(owner: int, kind: int, at_us: int) -> int:
+    second = min(max(at_us // SECOND, 0), (1 << _SECONDS) - 1)
+    return (owner * _KINDS + kind) << _OWNED | second << _WITHIN
+
+
+def _owner(database: Database, agent_id: str) -> int:
+    database.execute("insert or ignore into text_owners(agent_id) values(?)", (agent_id,))
+    number: int = database.value("select number from text_owners where agent_id = ?", (agent_id,))
+    return number
+
+
+def _free(database: Database, begin: int, count: int) -> int:
+    """Returns the first number from which so many are free."""
+    while True:
+        last: int | None = database.value(
+            "select last from texts where first < ? order by first desc limit 1", (begin + count,)
+        )
+        if last is None or last < begin:
+            return begin
+        begin = last + 1
+
+
+# ── what sessions said ──
+
+
+def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
+    """Indexes artifacts by number; manifests say nothing. In the caller's transaction."""
+    owners: dict[str, int] = {}
+    said: list[tuple[int, str, str]] = []
+    whole: list[tuple[int, str, str, str]] = []
+    for number, row in rows:
+        if row.source_kind == "manifest":
+            continue
+        found = passages(row.content, row.source_kind)
+        if row.source_kind == "summary" and row.memory_sentence:
+            found.insert(0, _SENTENCE)
+        if row.agent_id not in owners:
+            owners[row.agent_id] = _owner(database, row.agent_id)
+        first = _free(database, _begin(owners[row.agent_id], 0, row.membership_us), max(len(found), 1))
+        database.execute(
+            "insert into texts(first, last, agent_id, tier, name, artifact, at_us) values(?, ?, ?, 'session', ?, ?, ?)",
+            (first, first + max(len(found), 1) - 1, row.agent_id, row.source_path, number, row.membership_us),
+        )
+        database.executemany(
+            "insert into passages(id, start, end, turn, voice) values(?, ?, ?, ?, ?)",
+            [(first + place, *one) for place, one in enumerate(found)],
+        )
+        stored = _Stored(number, row.content, row.memory_sentence or "", row.project)
+        _add_words(stored, first, found, said, whole)
+    database.executemany(_SAID, said)
+    database.executemany(_WHOLE, whole)
+
+
+def _add_words(
+    of: _Stored,
+    first: int,
+    found: Sequence[Passage],
+    said: list[tuple[int, str, str]],
+    whole: list[tuple[int, str, str, str]],
+) -> None:
+    """Adds the rows of full text of an artifact: what is said as it is, all of it each word once."""
+    about = spaced((of.project or "").replace("\\", "/").rstrip("/").rpartition("/")[2])
+    words: dict[str, None] = {}
+    printed: dict[str, None] = {}
+    for place, one in enumerate(found):
+        text = of.sentence if one.start < 0 else of.content[one.start : one.end]
+        if one.voice == "tool":
+            printed.update(dict.fromkeys(text.split()))
+        else:
+            text = spaced(text)
+            said.append((first + place, text, about))
+            words.update(dict.fromkeys(text.split()))
+    whole.append((first, " ".join(words), spaced(" ".join(one for one in printed if one not in words)), about))
+
+
+def drop_artifacts(database: Database, numbers: Iterable[int]) -> None:
+    """Takes artifacts out of full text, before their rows go. In the caller's transaction."""
+    wanted = listed(numbers)
+    said: list[tuple[int, str, str]] = []
+    whole: list[tuple[int, str, str, str]] = []
+    for first, stored, found in _stored(database, f"where t.artifact {LISTED}", wanted):
+        _add_words(stored, first, found, said, whole)
+    database.executemany(_UNSAID, said)
+    database.executemany(_UNWHOLE, whole)
+    gone = f"select first, last from texts where artifact {LISTED}"
+    database.execute(f"delete from passages where id in (select p.id from ({gone}) join passages p"
+                     " on p.id between first and last)", (wanted,))  # fmt: skip
+    database.execute(f"delete from texts where artifact {LISTED}", (wanted,))
+
+
+def _stored(database: Database, where: str, *bound: str) -> Iterator[tuple[int, _Stored, list[Passage]]]:
+    rows = database.execute(
+        f"select t.first, t.last, a.id, {text_of('a')}, coalesce(a.memory_sentence, ''), a.project"
+        f" from texts t cross join memory_artifacts a on a.id = t.artifact {where}",
+        bound,
+    )
+    for first, last, *stored in rows:
+        places = "select start, end, turn, voice from passages where id between ? and ? order by id"
+        yield first, _Stored(*stored), [Passage(*one) for one in database.execute(places, (first, last))]
+
+
+# ── statements ──
+
+
+def put(database: Database, lines: Iterable[Line]) -> None:
+    """Writes lines in place of those of the same ids; equal ones are not written again. In the caller's transaction."""
+    for agent_id, some in groupby(sorted(lines), key=itemgetter(0)):
+        wanted = {line.id: line for line in some}
+        held = set(map(_line, of_ids(database, _LINE, "texts", agent_id, "name", wanted)))
+        former = {line.id for line in held}
+        changed = [line for line in wanted.values() if line not in held]
+        drop(database, agent_id, [line.id for line in changed if line.id in former])
+        add(database, changed)
+
+
+def add(database: Database, lines: Sequence[Line]) -> None:
+    """Writes lines whose ids have none yet. In the caller's transaction."""
+    owners: dict[str, int] = {}
+    for line in lines:
+        if line.agent_id not in owners:
+            owners[line.agent_id] = _owner(database, line.agent_id)
+        first = _free(database, _begin(owners[line.agent_id], 2 + line.private, line.at_us), 1)
+        database.execute(f"insert into texts(first, last, {_LINE}) values({placeholders(9)})", (first, first, *line))
+        database.execute(_SAID, (first, spaced(line.text), spaced(line.about)))
+
+
+def _line(row: Sequence[Any]) -> Line:
+    agent_id, tier, name, text, at_us, private, about = row
+    return Line(agent_id, tier, name, text, at_us, bool(private), about)
+
+
+def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
+    """Forgets lines, to the last word. In the caller's transaction."""
+    if not ids:
+        return
+    rows = list(of_ids(database, "first, text, about", "texts", agent_id, "name", ids))
+    database.executemany(_UNSAID, [(first, spaced(text), spaced(about)) for first, text, about in rows])
+    database.execute(f"delete from texts where first {LISTED}", (listed(row[0] for row in rows),))
+
+
+# ── all of it ──
+
+
+def tune_for_bulk(database: Database, *, bulk: bool) -> None:
+    """Sets FTS5's memory for pending terms, for many rows at once or back to the default."""
+    for table in ("said", "whole"):
+        hashsize = (16 if bulk else 1) * 1024 * 1024
+        database.execute(f"insert into {table}({table}, rank) values('hashsize', ?)", (hashsize,))
+
+
+def in_step(database: Database) -> bool:
+    """Returns whether full text has exactly the rows that there are texts and passages."""
+    said = database.value("select (select count(*) from passages where voice <> 'tool')"
+                          " + (select count(*) from texts where artifact is null)")  # fmt: skip
+    found = [database.value(f"select count(*) from {table}_docsize") for table in ("said", "whole")]
+    artifacts = database.value("select count(*) from memory_artifacts where source_kind <> 'manifest'")
+    texts = database.value("select count(*) from texts where artifact is not null")
+    return bool(found == [said, texts] and artifacts == texts)
+
+
+def rebuild(database: Database) -> None:
+    """Makes all full text from artifacts and lines again. In the caller's transaction."""
+    lines = list(map(_line, database.execute(f"select {_LINE} from texts where artifact is null")))
+    clear(database)
+    for number in [row[0] for row in database.execute("select id from memory_artifacts order by id")]:
+        _index_again(database, number)
+    add(database, lines)
+
+
+def _index_again(database: Database, number: int) -> None:
+    from signet_sync.sync.store.artifacts import row_of
+
+    row = row_of(database, number)
+    if row is not None:
+        add_artifacts(database, [(number, row)])
+
+
+def clear(database: Database) -> None:
+    """Forgets everything. In the caller's transaction."""
+    for table in ("said", "whole"):
+        database.execute(f"insert into {table}({table}) values('delete-all')")
+    for table in ("passages", "texts"):
+        database.execute(f"delete from {table}")
+
+
+def clear_lines(database: Database) -> None:
+    """Forgets every line. In the caller's transaction."""
+    rows = list(database.execute("select first, text, about from texts where artifact is null"))
+    database.executemany(_UNSAID, [(first, spaced(text), spaced(about)) for first, text, about in rows])
+    database.execute("delete from texts where artifact is null")
