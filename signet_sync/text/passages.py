@@ -44,8 +44,7 @@ def passages(content: str, kind: str) -> list[Passage]:
 
 
 def _spans(begun: list[TurnStart], length: int) -> Iterator[tuple[TurnStart, int]]:
-    ends = [turn.start for turn in begun[1:]] + [length]
-    return zip(begun, ends, strict=True)
+    return zip(begun, [*(turn.start for turn in begun[1:]), length], strict=False)
 
 
 def _cut(content: str, start: int, end: int, turn: int, voice: Voice) -> Iterator[Passage]:
