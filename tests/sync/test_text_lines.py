@@ -110,6 +110,22 @@ def test_a_word_that_comes_back_is_found_in_its_line_alone(database: Database) -
     assert found("tower") == ["t-1"] and not found("queue") and not found("lamp")
 
 
+def test_lines_of_one_instant_do_not_pass_each_other(database: Database) -> None:
+    """As many are written at once when a vault is rebuilt or memories come from elsewhere."""
+    ran = 0
+
+    def count(*_: object) -> bool:
+        nonlocal ran
+        ran += 1
+        return True
+
+    database.connection.exec_trace = count
+    with database.transaction():
+        texts.add(database, [Line("a", "memory", f"m-{number}", "lamp", 1) for number in range(1_500)])
+    assert ran < 5 * 1_500 and texts.in_step(database)
+    assert database.value("select max(last) - min(first) from texts") == 1_499
+
+
 def leaks(vault: Vault, words: list[str]) -> set[str]:
     """Words of which anything but the first letters stands in a file of workspace or state."""
     raw = b"".join(
