@@ -231,12 +231,16 @@ class Status(TypedDict):
 
 
 class RecallHit(TypedDict):
-    tier: Literal["memory", "fact", "curated", "thread", "node", "transcript"]  # Where it was found.
+    tier: Literal["memory", "fact", "entity", "session"]  # What it is.
     id: str
     text: str
     path: str | None
     score: float  # Higher is better.
-    why: str  # What it is, and the day.
+    known: bool  # False if it has too few of the words to be sure: it is only the nearest.
+    speaker: str  # User or Assistant; empty if it was not one of them.
+    turn: int  # From 1; 0 if there are none.
+    day: str
+    why: str  # Which words, in what, of which day.
 
 
 class Recall(TypedDict):
@@ -244,20 +248,18 @@ class Recall(TypedDict):
     hits: list[RecallHit]
 
 
-class SearchHit(TypedDict):
+class FoundFile(TypedDict):
     path: str
-    kind: Literal["summary", "transcript", "compaction", "manifest"]
-    agent_id: str
+    kind: Literal["summary", "transcript", "compaction"]
     session_token: str  # The name of a session: the 16 characters by which its files are called.
-    session_key: str | None  # The harness's name for the session, if it is not its id.
-    ended_at: str | None
-    score: float  # Higher is better.
+    session_id: str
+    at_us: int  # Microseconds since 1970 UTC.
     snippet: str
 
 
-class Search(TypedDict):
+class FoundFiles(TypedDict):
     query: str
-    hits: list[SearchHit]
+    files: list[FoundFile]
 
 
 class OpenSegment(TypedDict):
