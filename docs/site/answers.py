@@ -243,11 +243,6 @@ class RecallHit(TypedDict):
     why: str  # Which words, in what, of which day.
 
 
-class Recall(TypedDict):
-    query: str
-    hits: list[RecallHit]
-
-
 class FoundFile(TypedDict):
     path: str
     kind: Literal["summary", "transcript", "compaction"]
@@ -257,9 +252,10 @@ class FoundFile(TypedDict):
     snippet: str
 
 
-class FoundFiles(TypedDict):
+class Recall(TypedDict):
     query: str
-    files: list[FoundFile]
+    hits: NotRequired[list[RecallHit]]
+    files: NotRequired[list[FoundFile]]  # With --words, instead of hits.
 
 
 class OpenSegment(TypedDict):

@@ -10,6 +10,7 @@ from signet_sync.pages.session_context import SessionContext, compose
 from signet_sync.pages.store import project_inputs
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall import prompt_choice
+from signet_sync.recall.query import read
 from signet_sync.recall.search import Within
 from signet_sync.recall.shown import RankedHit
 from signet_sync.storage.database.connection import Database
@@ -28,7 +29,7 @@ def prompted(
     Raises what reading the database raises.
     """
     within = Within(agent_id, private=not shared, statements=shared)
-    found = recall_operations.recall(database, prompt, within, limit=_MOST_RECALLED)
+    found = [] if read(prompt).common else recall_operations.recall(database, prompt, within, limit=_MOST_RECALLED)
     hits = [_prompt_hit(one) for one in found]
     text, kept = context.recalled(hits, budget or PROMPT_BUDGET, estimate_tokens)
     sources = list(dict.fromkeys(hit.path for hit in kept if hit.path is not None))

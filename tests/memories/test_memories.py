@@ -71,7 +71,9 @@ def test_a_memory_stands_on_the_page_before_anything_was_indexed(vault: Vault) -
     (memory,) = vault.rows("select id, type, content, tags, private, created_at from memories")
     assert memory[1:] == ("preference", "Ada wants short answers", "[]", 0, NOW)
     assert answer.out == f"remembered as ^{memory[0]} (preference)\n"
-    assert vault.rows("select tier, name, text from texts where artifact is null") == [("memory", memory[0], "Ada wants short answers")]
+    assert vault.rows("select tier, name, text from texts where artifact is null") == [
+        ("memory", memory[0], "Ada wants short answers")
+    ]
     page = vault.page()
     heading, line = page.index("## Decisions & Constraints"), page.index("Ada wants short answers")
     assert heading < line and f" ^{memory[0]}\n" in page

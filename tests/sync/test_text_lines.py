@@ -95,10 +95,7 @@ def test_a_word_that_comes_back_is_found_in_its_line_alone(database: Database) -
     """The rowid of a line that went last is given to the next one."""
 
     def found(word: str) -> list[str]:
-        sql = (
-            "select t.name from said f join texts t on t.first = f.rowid"
-            " where said match ? order by t.name"
-        )
+        sql = "select t.name from said f join texts t on t.first = f.rowid where said match ? order by t.name"
         return [row[0] for row in database.execute(sql, (word,))]
 
     for text in ("tower", "queue", "tower queue", "lamp", "tower"):
