@@ -1,13 +1,16 @@
 """Finds the sessions and statements that answer a question: one score for `recall`, MCP, the page and prompts.
 
-Passages are ranked by bm25, whole artifacts likewise, and most by coverage: the share of the question's words, weighed
-by rarity, within a passage and its neighbours.
+Words weigh by rarity among the texts of the agent: bm25 of FTS5 would count those of others. A text is ranked by its
+best passage, by all of them, as a whole, and most by coverage: the share of the question within a passage and its
+neighbours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from heapq import nlargest
 from math import log
+from operator import attrgetter
 from typing import NamedTuple
 
 from signet_sync.formats.timestamps import local
@@ -23,6 +26,8 @@ _OF_SAID, _OF_WHOLE, _OF_SUM, _OF_COVERED = 1.0, 1.0, 0.5, 3.0
 _OF_ALL = _OF_SAID + _OF_WHOLE + _OF_SUM + _OF_COVERED
 _OF_ASKING = 0.5  # weight of a word that says what kind of answer is wanted
 _LEAST = 0.3  # weight of a word that every text has
+_OF_PRINTED = 0.2  # of the weight of a word, where only a tool printed it
+_SATURATED, _OF_LENGTH = 1.2, 0.3  # constants of bm25; passages differ little in length
 _SHOWN = 2  # passages of a text
 _NEARLY = 0.9  # of what another text of the session covers
 
@@ -42,11 +47,17 @@ class Within(NamedTuple):
 
 
 class WeighedTerms(NamedTuple):
-    """The terms of a question as the index knows them: weights, and for those that find the passages with them."""
+    """The terms of a question as an agent's texts know them: the rarer, the heavier.
+
+    Those that find have the passages with them; `words` and `printed` have the texts that say them, or whose tools
+    printed them.
+    """
 
     terms: Sequence[Term]
     weights: Sequence[float]
     passages: Mapping[int, frozenset[int]]
+    words: Mapping[int, frozenset[int]]
+    printed: Mapping[int, frozenset[int]]
     heaviest: float  # weight of a plain word that one text contains
 
     def share(self, terms: Iterable[int]) -> float:
@@ -57,8 +68,9 @@ class WeighedTerms(NamedTuple):
 class Match(NamedTuple):
     """A session or statement that answers, and the text of it that is shown.
 
-    `said`, `all_said` and `whole` are bm25: of its best passage, of all, of the whole text. `covered` is the share of
-    the question that a passage and its neighbours have, `terms` which of it. `score` is from 0 to 1.
+    `said`, `all_said` and `whole` weigh its words for its length: of the best passage, of all, of the whole text.
+    `covered` is the share of the question that a passage and its neighbours have, `terms` which of it. `score` is from
+    0 to 1.
     """
 
     text: FoundText
@@ -71,7 +83,7 @@ class Match(NamedTuple):
     score: float = 0.0
 
 
-_PARTS: tuple[Callable[[Match], float], ...] = (lambda one: one.said, lambda one: one.all_said, lambda one: one.whole)
+_PARTS: tuple[Callable[[Match], float], ...] = (attrgetter("said"), attrgetter("all_said"), attrgetter("whole"))
 
 
 def search(
@@ -79,38 +91,42 @@ def search(
 ) -> tuple[WeighedTerms, list[Match]]:
     """Returns the weighed terms, and the best sessions and statements, at most `most`, each once."""
     ranges = rows.ranges(database, within.agent_id, within.period, private=within.private, statements=within.statements)
-    weighed = weigh(database, question, ranges)
-    finding = [weighed.terms[number] for number in weighed.passages]
-    if not finding:
-        if not weighed.terms or not (ranges := rows.newest(database, ranges, _NEWEST)):
-            return weighed, []
-        finding = list(weighed.terms)
-        held = {number: rows.with_word(database, one.expression, ranges) for number, one in enumerate(finding)}
-        weighed = weighed._replace(passages=held)
-    expression = _expression(finding, within.project)
-    said = rows.best(database, "said", expression, ranges, MOST_PASSAGES)
-    whole = dict(rows.best(database, "whole", expression, ranges, MOST_WHOLE))
-    texts = _matches(database, weighed, said, whole)
+    weighed = weigh(database, question, ranges, within.project)
+    if not weighed.passages and weighed.terms:  # every word is common
+        weighed = weigh(database, question, rows.newest(database, ranges, _NEWEST), within.project, -1)
+    texts = _matches(database, weighed)
     found = [one for one in _of_sessions(database, texts) if within.holds(one.text.at_us)]
     best = [_with_common(database, weighed, one) for one in _scored(found)[:MOST_FOUND]]
     return weighed, _scored(best)[:most]
 
 
-def weigh(database: Database, question: Question, ranges: Sequence[tuple[int, int]]) -> WeighedTerms:
-    """Weighs the terms by rarity among the texts of some ranges; words that no text has are replaced by similar ones."""
+def weigh(
+    database: Database,
+    question: Question,
+    ranges: Sequence[tuple[int, int]],
+    project: str | None = None,
+    most: int = COMMON,
+) -> WeighedTerms:
+    """Weighs the terms by rarity among the texts of some ranges; words that no text has are replaced by similar ones.
+
+    A term of more than `most` passages finds none.
+    """
     texts = rows.count(database, ranges)
-    terms, weights, passages = list(question.terms), [], {}
+    terms, weights = list(question.terms), []
+    of_project = "" if project is None else f" AND about : {rows.quoted(project)}"
+    passages, words, printed = {}, {}, {}
     for number, term in enumerate(question.terms):
-        found = rows.with_word(database, term.expression, ranges, COMMON + 1)
+        found = rows.passages_with(database, term.expression + of_project, ranges, most + 1)
         if not found and term.plain and (alike := rows.spelled_like(database, term.forms[0])):
             term = terms[number] = term._replace(forms=(*term.forms, *alike))
-            found = rows.with_word(database, term.expression, ranges, COMMON + 1)
-        holding = rows.holding(database, term.expression, ranges, COMMON + 1)
+            found = rows.passages_with(database, term.expression + of_project, ranges, most + 1)
+        saying = rows.texts_with(database, "words about", term.expression, of_project, ranges, COMMON + 1)
         asks = _OF_ASKING if term.asks else 1.0
-        weights.append(term.share * asks * rarity(holding, texts))
-        if len(found) <= COMMON:
-            passages[number] = found
-    return WeighedTerms(terms, weights, passages, rarity(1, texts))
+        weights.append(term.share * asks * rarity(len(saying), texts))
+        if len(found) <= most or most < 0:
+            passages[number], words[number] = found, saying
+            printed[number] = rows.texts_with(database, "printed", term.expression, of_project, ranges, COMMON) - saying
+    return WeighedTerms(terms, weights, passages, words, printed, rarity(1, texts))
 
 
 def rarity(holding: int, texts: int) -> float:
@@ -118,23 +134,44 @@ def rarity(holding: int, texts: int) -> float:
     return _LEAST + log(1 + (max(texts - holding, 0) + 0.5) / (holding + 0.5))
 
 
-def _expression(terms: Iterable[Term], project: str | None) -> str:
-    found = " OR ".join(term.expression for term in terms)
-    if project is None:
-        return found
-    return f"({found}) AND about : {rows.quoted(project)}"
-
-
-def _matches(
-    database: Database, weighed: WeighedTerms, said: Sequence[tuple[int, float]], whole: Mapping[int, float]
-) -> list[Match]:
-    """Returns the texts whose passages, or whose words as a whole, were ranked."""
+def _matches(database: Database, weighed: WeighedTerms) -> list[Match]:
+    """Returns the texts whose passages, or whose words as a whole, have most of the question."""
+    said = _summed((weighed.passages, 1.0), weights=weighed.weights, most=MOST_PASSAGES)
+    whole = _summed((weighed.words, 1.0), (weighed.printed, _OF_PRINTED), weights=weighed.weights, most=MOST_WHOLE)
+    placed = list(rows.texts_of(database, list({*said, *whole})))
+    usual = _mean(length for _, place, length in placed if place in said)
     ranked: dict[FoundText, list[tuple[int, float]]] = {}
-    for text, place, score in rows.texts_of(database, said):
-        ranked.setdefault(text, []).append((place, score))
-    for text, _, _ in rows.texts_of(database, list(whole.items())):
-        ranked.setdefault(text, [])
-    return [_match(weighed, text, places, whole.get(text.first, 0.0)) for text, places in ranked.items()]
+    for text, place, length in placed:
+        places = ranked.setdefault(text, [])
+        if place in said:
+            places.append((place, said[place] * _for_length(length / usual)))
+    usual = _mean(text.last - text.first + 1 for text in ranked)
+    return [
+        _match(weighed, text, places, whole.get(text.first, 0.0) * _for_length((text.last - text.first + 1) / usual))
+        for text, places in ranked.items()
+    ]
+
+
+def _summed(
+    *parts: tuple[Mapping[int, frozenset[int]], float], weights: Sequence[float], most: int
+) -> dict[int, float]:
+    """Returns the rows with most of the terms, by their weight, and the newest of equal ones."""
+    sums: dict[int, float] = {}
+    for holding, worth in parts:
+        for number, found in holding.items():
+            for row in found:
+                sums[row] = sums.get(row, 0.0) + worth * weights[number]
+    return dict(nlargest(most, sums.items(), key=lambda one: (one[1], one[0])))
+
+
+def _for_length(length: float) -> float:
+    """Returns how much words count in a text of a length in relation to others: the longer, the less, as in bm25."""
+    return (1 + _SATURATED) / (1 + _SATURATED * (1 - _OF_LENGTH + _OF_LENGTH * length))
+
+
+def _mean(values: Iterable[float]) -> float:
+    numbers = list(values)
+    return sum(numbers) / max(len(numbers), 1) or 1.0
 
 
 def _match(weighed: WeighedTerms, text: FoundText, places: Sequence[tuple[int, float]], whole: float) -> Match:
@@ -177,7 +214,7 @@ def _with_common(database: Database, weighed: WeighedTerms, match: Match) -> Mat
         return match
     text, place = match.text, match.places[0]
     near = [(max(place - 1, text.first), min(place + 1, text.last))]
-    held = [n for n in common if rows.with_word(database, weighed.terms[n].expression, near, 1)]
+    held = [n for n in common if rows.passages_with(database, weighed.terms[n].expression, near, 1)]
     return match._replace(covered=match.covered + weighed.share(held), terms=match.terms.union(held))
 
 

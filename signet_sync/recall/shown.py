@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import file_of, running_session
 from signet_sync.formats.timestamps import local_day
 from signet_sync.recall.query import Question
@@ -21,6 +22,9 @@ Tier = Literal["memory", "fact", "entity", "session"]
 TIERS: tuple[Tier, ...] = ("memory", "fact", "entity", "session")
 KNOWN = 0.7  # of the question's weight; what covers less is only the nearest that there is
 _SHOWN, _SHOWN_TURNS = 400, 900  # characters of a statement, of what was said in a session
+_LONGEST_QUESTION = 4_000  # characters; a longer text says something
+_SENTENCE = late(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
+_ASKS = late(r"[?？][\W_]*\Z|[吗呢か][。?？]?\Z")
 _SPEAKERS: dict[Voice, str] = {"person": "User", "agent": "Assistant"}
 _WHAT = {
     "next": "a next step", "question": "an open question", "person": "a note on people", "blocker": "a blocker",
@@ -59,7 +63,7 @@ def ranked_hits(
         elif one.text.artifact is not None:
             near = {place + step for place in one.places for step in (0, 1)} or {one.text.first}
             found = hits.artifact(database, one.text.artifact, sorted(near))
-            if found is not None:
+            if found is not None and not _only_asks(database, one, found):
                 yield _of_artifact(database, agent_id, question, weighed, one, found)
 
 
@@ -89,6 +93,23 @@ def _of_artifact(
     at_us = found.at_us if node is None else node.at_us
     name = found.path if node is None else node.id
     return _hit(question, match, name, flatten(text, _SHOWN_TURNS), found.path, where, speaker, first.turn, at_us)
+
+
+def _only_asks(database: Database, match: Match, found: FoundArtifact) -> bool:
+    """Returns whether all that answers is a question of the person, after which nobody spoke."""
+    asked = [place for place in match.places if place in found.passages]
+    return bool(asked) and all(
+        found.passages[place].voice == "person"
+        and is_question(found.content[found.passages[place].start : found.passages[place].end])
+        and not hits.is_answered(database, place, match.text.last)
+        for place in asked
+    )
+
+
+def is_question(text: str) -> bool:
+    """Returns whether every sentence of a short text asks."""
+    sentences = [one.strip() for one in _SENTENCE.split(text[:_LONGEST_QUESTION]) if one.strip()]
+    return len(text) <= _LONGEST_QUESTION and all(_ASKS.search(one) for one in sentences)
 
 
 def _texts(found: FoundArtifact, places: Sequence[int], weighed: WeighedTerms) -> Iterator[str]:

@@ -18,6 +18,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 from signet_sync.sync.store.bodies import text_of
 from signet_sync.text.cjk import spaced
+from signet_sync.text.digest_mark import is_look_up
 from signet_sync.text.passages import Passage, passages
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
         if row.source_kind == "manifest":
             continue
         found = passages(row.content, row.source_kind)
-        if row.source_kind == "summary" and row.memory_sentence:
+        if row.source_kind == "summary" and row.memory_sentence and not is_look_up(row.content):
             found.insert(0, _SENTENCE)
         if row.agent_id not in owners:
             owners[row.agent_id] = _owner(database, row.agent_id)
@@ -136,10 +137,9 @@ def _add_words(
         if one.voice == "tool":
             printed.update(dict.fromkeys(text.split()))
         else:
-            text = spaced(text)
-            said.append((first + place, text, about))
+            said.append((first + place, spaced(text), about))
             words.update(dict.fromkeys(text.split()))
-    whole.append((first, " ".join(words), spaced(" ".join(one for one in printed if one not in words)), about))
+    whole.append((first, spaced(" ".join(words)), spaced(" ".join(one for one in printed if one not in words)), about))
 
 
 def drop_artifacts(database: Database, numbers: Iterable[int]) -> None:
