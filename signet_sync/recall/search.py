@@ -28,7 +28,7 @@ _OF_ASKING = 0.5  # weight of a word that says what kind of answer is wanted
 _LEAST = 0.3  # weight of a word that every text has
 _OF_PRINTED = 0.2  # of the weight of a word, where only a tool printed it
 _SATURATED, _OF_LENGTH = 1.2, 0.3  # constants of bm25; passages differ little in length
-_SHOWN = 2  # passages of a text
+_SHOWN = 4  # passages of a text
 _NEARLY = 0.9  # of what another text of the session covers
 
 
