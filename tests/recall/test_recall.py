@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from workbench import ROOT, Vault
 
-from benchmarks import recall as benchmark
 from signet_sync.app.workspace import opened
 from signet_sync.pages.prompt_context import worth_injecting
 from signet_sync.recall.best_turns import MOST_SHOWN, best_turns
@@ -674,17 +673,3 @@ def test_the_command_for_people(vault):
     assert (nothing.code, nothing.out, nothing.err.strip()) == (0, "", "nothing found")
     assert vault.call("recall").code == 2
     assert len(hits(vault, "lantern", "--limit", "2")) == 2
-
-
-# --- forty questions ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_nine_of_ten_questions_about_real_workspaces_are_answered_within_the_first_five(shared):
-    outcomes = benchmark.measure(shared / "vaults")
-    assert len(outcomes) == 40
-    for outcome in outcomes:
-        for path in outcome.question.answers:
-            assert (shared / "vaults" / outcome.question.vault / path).is_file()
-    good = [outcome for outcome in outcomes if outcome.good]
-    assert len(good) >= 36, benchmark.table(outcomes)
