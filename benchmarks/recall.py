@@ -10,6 +10,7 @@ The baselines are FTS5 over the turns of the same transcripts, a row a session a
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import random
 import re
@@ -27,12 +28,12 @@ from benchmarks import corpus, recall_sets, recall_speed
 from benchmarks.ground import machine
 from benchmarks.labelled import Workspace, holds, workspace_in
 from benchmarks.recall_sets import Question, Session, Set, words_of
+from benchmarks.recall_speed import AGENT, LIMIT, ours
 from signet_sync.formats.filename import carried_token
 from signet_sync.formats.session_token import token_of
-from signet_sync.recall.operations import recall
 from signet_sync.storage.database.connection import Database
 
-AGENT, LIMIT, SHOWN = "default", 10, 900
+SHOWN = 900  # characters of a hit of the baseline: as long as one of the product at most
 PARTS = ("locomo", "digest", "real", "both", "unanswerable", "speed")
 DATA = Path(__file__).resolve().parents[2] / "shared"
 UNRELATED = Path(__file__).with_name("recall_unrelated.txt")
@@ -79,11 +80,6 @@ Ask = Callable[[str], Sequence[Hit]]
 # ── the systems ──
 
 
-def ours(database: Database, text: str) -> list[tuple[str | None, str]]:
-    """Asks the product; path and text of each hit."""
-    return [(hit.path, hit.text) for hit in recall(database, text, agent_id=AGENT, limit=LIMIT)]
-
-
 @contextmanager
 def systems(made: Workspace, sessions: Sequence[Session]) -> Iterator[dict[str, Ask]]:
     """The product over a vault, and the baselines over its transcripts."""
@@ -119,8 +115,9 @@ def bm25(root: Path, sessions_by_token: dict[str, str], *, by_turn: bool) -> Ask
         session = sessions_by_token.get(path.name.split("--")[1])
         rows = turns if by_turn else ["\n".join(turns)]
         connection.executemany("insert into t(text, session) values(?, ?)", [(row, session) for row in rows])
-    # As long as a hit of the product at most; 64 words are the most that there are of a snippet.
-    shown = f"substr(text, 1, {SHOWN})" if by_turn else "snippet(t, 0, '', '', '', 64)"
+    shown = (
+        f"substr(text, 1, {SHOWN})" if by_turn else "snippet(t, 0, '', '', '', 64)"
+    )  # more words than 64 cannot be had
 
     def ask(question: str) -> list[Hit]:
         asked = dict.fromkeys(words_of(question).split())
@@ -179,20 +176,30 @@ def answers(asked: Set, keep: Path | None) -> dict[str, list[Found]]:
         return {name: [Found(one, tuple(ask(one.text))) for one in asked.questions] for name, ask in asks.items()}
 
 
-def quality(name: str, sets: Sequence[Set], keep: Path | None) -> Iterator[str]:
-    """Yields the lines of a set's table, its figures those of all its vaults together."""
+Places = dict[str, list[float]]
+
+
+def quality(name: str, sets: Sequence[Set], keep: Path | None, places: Places, earlier: Places) -> Iterator[str]:
+    """Yields the lines of a set's table, its figures those of all its vaults together.
+
+    The places of the product's answers are added to `places`; those of another run are compared with.
+    """
     found: dict[str, list[Found]] = {}
     for one in sets:
         for system, some in answers(one, keep).items():
             found.setdefault(system, []).extend(some)
+    others = {system: [one.place for one in some] for system, some in found.items()}
+    places[name] = others.pop("signet-sync")
     for system, some in found.items():
         cells = [share([one.place <= k for one in some]) for k in (1, 5, 10)]
         told = [one.shown for one in some if one.question.turns or one.question.keys]
         cells += [share(told) if told else "–", share([not one.hits for one in some])]
         yield f"| {name}, {len(some)} | {system} | {' | '.join(cells)} |"
-        if some is not found["signet-sync"]:
-            apart = [difference(found["signet-sync"], some, k) for k in (1, 5, 10)]
-            yield f"| | · signet-sync less this | {' | '.join(apart)} | | |"
+    if name in earlier:
+        others["the earlier run"] = earlier[name]
+    for system, some in others.items():
+        apart = [difference(places[name], some, k) for k in (1, 5, 10)]
+        yield f"| | signet-sync less {system} | {' | '.join(apart)} | | |"
 
 
 def share(values: Sequence[bool]) -> str:
@@ -204,9 +211,9 @@ def share(values: Sequence[bool]) -> str:
     return f"{100 * p:.1f} ({100 * max(low, 0):.0f}–{100 * high:.0f})"
 
 
-def difference(first: Sequence[Found], second: Sequence[Found], k: int) -> str:
+def difference(first: Sequence[float], second: Sequence[float], k: int) -> str:
     """How many points one is above the other at `k`, with its interval of 95 % (paired bootstrap)."""
-    pairs = [(a.place <= k) - (b.place <= k) for a, b in zip(first, second, strict=True)]
+    pairs = [(a <= k) - (b <= k) for a, b in zip(first, second, strict=True)]
     drawn, n = random.Random(SEED), len(pairs)
     means = sorted(100 * sum(drawn.choices(pairs, k=n)) / n for _ in range(DRAWN))
     low, high = means[int(0.025 * DRAWN)], means[int(0.975 * DRAWN)]
@@ -301,8 +308,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", choices=PARTS, action="append", help="this part; may be given several times")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the vaults here, and take those that are")
     parser.add_argument("--large", action="store_true", help="a vault of 150,000 artifacts as well: some hours")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="write the places of the answers here")
+    parser.add_argument("--beside", type=Path, metavar="FILE", help="compare with the places of another run, in pairs")
     given = parser.parse_args(arguments)
     parts = given.only or PARTS
+    places: Places = {}
+    earlier: Places = json.loads(given.beside.read_text("utf-8")) if given.beside else {}
     sets: dict[str, list[Set]] = {}
     for name, place, read in (
         ("locomo", given.data / "locomo" / "locomo-3.json", recall_sets.locomo),
@@ -317,7 +328,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sets["both"] = [recall_sets.both(sets["digest"][0], sets["real"][0])]
     print(f"{machine()}\n\n{QUALITY}" if {*parts} & {*sets} else machine())
     for name in [name for name in sets if name in parts]:
-        _print(quality(name, sets[name], given.keep))
+        _print(quality(name, sets[name], given.keep, places, earlier))
+    if given.save:
+        given.save.write_text(json.dumps(places), "utf-8")
     if "both" in sets and "unanswerable" in parts:
         print(UNKNOWN)
         _print(unanswerable(sets["real"][0], sets["both"][0], given.keep))
