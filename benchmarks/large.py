@@ -317,8 +317,9 @@ def _log_peak(database: str) -> contextlib.AbstractContextManager[list[float]]:
 
 def asked(place: str) -> dict[str, list[float]]:
     """Milliseconds of a processor of `recall` and `search` for four words each of texts all over a database."""
-    from signet_sync.recall.operations import recall
     from signet_sync.recall.store.search import search
+
+    from signet_sync.recall.operations import recall
     from signet_sync.storage.database.connection import Database
     from signet_sync.sync.store.bodies import text_of
 

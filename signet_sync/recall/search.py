@@ -22,9 +22,8 @@ from signet_sync.storage.database.connection import Database
 MOST_PASSAGES, MOST_WHOLE, MOST_FOUND = 400, 100, 40
 COMMON = 3_000  # passages; a word of more of them finds nothing, but counts
 _NEWEST = 2_000  # texts that are searched where every word is common
-_OF_SAID, _OF_WHOLE, _OF_SUM, _OF_COVERED = 1.0, 1.0, 0.5, 3.0
+_OF_SAID, _OF_WHOLE, _OF_SUM, _OF_COVERED = 1.0, 1.0, 1.0, 3.0
 _OF_ALL = _OF_SAID + _OF_WHOLE + _OF_SUM + _OF_COVERED
-_OF_ASKING = 0.5  # weight of a word that says what kind of answer is wanted
 _LEAST = 0.3  # weight of a word that every text has
 _OF_PRINTED = 0.2  # of the weight of a word, where only a tool printed it
 _SATURATED, _OF_LENGTH = 1.2, 0.3  # constants of bm25; passages differ little in length
@@ -95,7 +94,7 @@ def search(
     if not weighed.passages and weighed.terms:  # every word is common
         weighed = weigh(database, question, rows.newest(database, ranges, _NEWEST), within.project, -1)
     texts = _matches(database, weighed)
-    found = [one for one in _of_sessions(database, texts) if within.holds(one.text.at_us)]
+    found = [one for one in _of_sessions(database, weighed, texts) if within.holds(one.text.at_us)]
     best = [_with_common(database, weighed, one) for one in _scored(found)[:MOST_FOUND]]
     return weighed, _scored(best)[:most]
 
@@ -121,8 +120,7 @@ def weigh(
             term = terms[number] = term._replace(forms=(*term.forms, *alike))
             found = rows.passages_with(database, term.expression + of_project, ranges, most + 1)
         saying = rows.texts_with(database, "words about", term.expression, of_project, ranges, COMMON + 1)
-        asks = _OF_ASKING if term.asks else 1.0
-        weights.append(term.share * asks * rarity(len(saying), texts))
+        weights.append(term.worth * rarity(len(saying), texts))
         if len(found) <= most or most < 0:
             passages[number], words[number] = found, saying
             printed[number] = rows.texts_with(database, "printed", term.expression, of_project, ranges, COMMON) - saying
@@ -145,11 +143,7 @@ def _matches(database: Database, weighed: WeighedTerms) -> list[Match]:
         places = ranked.setdefault(text, [])
         if place in said:
             places.append((place, said[place] * _for_length(length / usual)))
-    usual = _mean(text.last - text.first + 1 for text in ranked)
-    return [
-        _match(weighed, text, places, whole.get(text.first, 0.0) * _for_length((text.last - text.first + 1) / usual))
-        for text, places in ranked.items()
-    ]
+    return [_match(weighed, text, places) for text, places in ranked.items()]
 
 
 def _summed(
@@ -174,7 +168,7 @@ def _mean(values: Iterable[float]) -> float:
     return sum(numbers) / max(len(numbers), 1) or 1.0
 
 
-def _match(weighed: WeighedTerms, text: FoundText, places: Sequence[tuple[int, float]], whole: float) -> Match:
+def _match(weighed: WeighedTerms, text: FoundText, places: Sequence[tuple[int, float]]) -> Match:
     at = local(text.at_us)
     dated = frozenset(n for n, term in enumerate(weighed.terms) if term.date is not None and term.date.holds(at))
     covered, held = 0.0, dated
@@ -185,10 +179,10 @@ def _match(weighed: WeighedTerms, text: FoundText, places: Sequence[tuple[int, f
             covered, held = weight, terms
     order = sorted(places, key=lambda one: (-one[1], one[0]))
     top, in_all = (order[0][1], sum(score for _, score in order)) if order else (0.0, 0.0)
-    return Match(text, top, in_all, whole, covered, held, tuple(place for place, _ in order[:_SHOWN]))
+    return Match(text, top, in_all, 0.0, covered, held, tuple(place for place, _ in order[:_SHOWN]))
 
 
-def _of_sessions(database: Database, texts: Collection[Match]) -> list[Match]:
+def _of_sessions(database: Database, weighed: WeighedTerms, texts: Collection[Match]) -> list[Match]:
     """Returns one match for each session and statement; of a session's texts the one that says it is shown.
 
     The words themselves say more than a summary of them.
@@ -198,13 +192,35 @@ def _of_sessions(database: Database, texts: Collection[Match]) -> list[Match]:
     for one in texts:
         key = one.text.name if one.text.artifact is None else sessions.get(one.text.artifact, one.text.name)
         groups.setdefault(key, []).append(one)
+    usual = _mean(map(_length, groups.values()))
     matches = []
     for found in groups.values():
         top = max(one.covered for one in found)
         shown = max(found, key=lambda one: (one.covered >= _NEARLY * top, one.text.is_transcript, one.said))
-        said, whole = max(one.said for one in found), max(one.whole for one in found)
-        matches.append(shown._replace(said=said, all_said=sum(one.all_said for one in found), whole=whole, covered=top))
+        matches.append(
+            shown._replace(
+                said=max(one.said for one in found),
+                all_said=sum(one.all_said for one in found),
+                whole=_whole(weighed, {one.text.first for one in found}) * _for_length(_length(found) / usual),
+                covered=top,
+            )
+        )
     return matches
+
+
+def _whole(weighed: WeighedTerms, texts: set[int]) -> float:
+    """Returns the weight of the words that any of some texts says, or that tools printed there."""
+    weight = 0.0
+    for number, said in weighed.words.items():
+        if not texts.isdisjoint(said):
+            weight += weighed.weights[number]
+        elif not texts.isdisjoint(weighed.printed[number]):
+            weight += _OF_PRINTED * weighed.weights[number]
+    return weight
+
+
+def _length(found: Iterable[Match]) -> int:
+    return sum(one.text.last - one.text.first + 1 for one in found)
 
 
 def _with_common(database: Database, weighed: WeighedTerms, match: Match) -> Match:
