@@ -25,7 +25,7 @@ from signet_sync.sync.store import counts
 
 @click.command(cls=Command)
 @click.argument("query", nargs=-1, required=True)
-@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Maximum number of hits.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Maximum number of hits.")
 @click.option(
     "--since", metavar="TIME", type=Moment(), help="Only what is of this day or time, or later; or so long: 3w."
 )

@@ -135,7 +135,7 @@ def _update_lines(database: Database, entities: Iterable[tuple[str, str]]) -> No
 
 def _line(profile: EntityFile) -> Line:
     words = "\n".join(filter(None, (profile.title, profile.text)))
-    return Line(profile.agent_id, TIER, profile.id, words, profile.updated_us)
+    return Line(profile.agent_id, TIER, profile.id, words, profile.updated_us, private=True)
 
 
 def ids(database: Database) -> list[tuple[str, str]]:

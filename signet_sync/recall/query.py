@@ -41,8 +41,8 @@ class Term(NamedTuple):
     """A word of a question, a part of one, or two characters of one in Chinese, Japanese or Korean.
 
     `word` numbers the word it belongs to, `worth` is how much it counts. `forms` are phrases of folded tokens, any of
-    which a text may contain; the first is the word as typed. What begins with `prefix` counts too. `date` is the date that it
-    names.
+    which a text may contain; the first is the word as typed. What begins with `prefix` counts too. `date` is the date
+    that it names.
     """
 
     word: int
@@ -117,10 +117,10 @@ def read(text: str) -> Question:
     dates = {date.word: date for date in date_words(typed)}
     important = [word for word in words if not word.is_among(FUNCTION_WORDS) or word.forms[0][0] in dates]
     kept = _most_important(important or words)
+    wholes = [term for number, word in enumerate(kept) for term in _terms(number, word)]
     terms = [
-        term._replace(date=dates.get(term.forms[0]))
-        for number, word in enumerate(kept)
-        for term in _terms(number, word)
+        *(term._replace(date=dates.get(term.forms[0])) for term in wholes),
+        *(part for number, word in enumerate(kept) for part in _parts(number, word)),
     ]
     return Question(tuple(terms[:MOST_TERMS]), len(kept), all(word.is_among(STOP_WORDS) for word in words))
 
@@ -159,9 +159,13 @@ def _terms(number: int, word: _Word) -> list[Term]:
     first, *more = word.forms[0]
     akin = [*_concepts(word.typed), *(() if more else family_of(first))]
     forms = tuple(dict.fromkeys((*map(" ".join, word.forms), *akin)))
-    parts = [part for part in word.forms[0] if part not in STOP_WORDS and len(part) > 1] if more else []
-    whole = Term(number, forms, word.worth, "" if more else prefix_of(first))
-    return [whole, *(Term(number, (part,), _OF_PART) for part in dict.fromkeys(parts))]
+    return [Term(number, forms, word.worth, "" if more else prefix_of(first))]
+
+
+def _parts(number: int, word: _Word) -> list[Term]:
+    """Returns the parts of a compound, which a text may have apart."""
+    parts = word.forms[0] if len(word.forms[0]) > 1 else ()
+    return [Term(number, (part,), _OF_PART) for part in dict.fromkeys(parts) if part not in STOP_WORDS]
 
 
 def _concepts(typed: str) -> list[str]:

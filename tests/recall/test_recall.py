@@ -42,14 +42,14 @@ def phrases(text):
     ("What did we decide about the retry loop?", ["decide", "retry", "loop"]),
     ("what's wrong in #884", ["wrong", "884"]),
     ("the who", ["the", "who"]),
-    ("src/queue.py and lantern-core", ["src queue py", "lantern core"]),
+    ("src/queue.py and lantern-core", ["src queue py", "lantern core", "src", "queue", "py", "lantern", "core"]),
     ("getUserName", ["getusername"]),
     ("Café", ["cafe"]),
     ("retry retry RETRY", ["retry"]),
     ("备份", ["备 份"]),
     ("灯塔项目", ["灯 塔", "塔 项", "项 目"]),
     ("バックアップの確認", ["バ ッ", "ッ ク", "ク ア", "ア ッ", "ッ プ", "確 認"]),
-    ('"quoted" AND NEAR(x, 2) * -', ["quoted", "near x", "2"]),
+    ('"quoted" AND NEAR(x, 2) * -', ["quoted", "near x", "2", "near", "x"]),
     ("! ? …", []), ("", []), ("\0\ud800", []),
 ])  # fmt: skip
 def test_a_query_is_its_telling_words(text, terms):

@@ -133,7 +133,7 @@ def lines(database: Database, agent_id: str, ids: Collection[str]) -> list[Line]
 def _line(row: Sequence[Any]) -> Line:
     agent_id, key, text, aspect, project, at_us = row
     words = " · ".join(filter(None, (text, ASPECT_WORDS.get(aspect, aspect))))
-    return Line(agent_id, TIER, key, words, at_us, about=project or "")
+    return Line(agent_id, TIER, key, words, at_us, private=True, about=project or "")
 
 
 # ── single facts and topics, for display ──

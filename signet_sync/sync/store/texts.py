@@ -36,7 +36,10 @@ _SENTENCE = Passage(-1, -1, -1, "text")  # the sentence of a summary, which is n
 
 
 class Line(NamedTuple):
-    """A statement that is found: `tier` is `memory`, `fact` or `entity`; `id` unique within the agent."""
+    """A statement that is found: `tier` is `memory`, `fact` or `entity`; `id` unique within the agent.
+
+    Of others than memories each is `private`, as are the sessions that it comes from.
+    """
 
     agent_id: str
     tier: str
@@ -79,15 +82,20 @@ def _owner(database: Database, agent_id: str) -> int:
     return number
 
 
-def _free(database: Database, begin: int, count: int) -> int:
-    """Returns the first number from which so many are free."""
+def _free(database: Database, begin: int, count: int, ends: dict[int, int]) -> int:
+    """Returns the first number from which so many are free; by where they begin, `ends` has where others looked last.
+
+    Without it, thousands of texts of one second would each pass all before it.
+    """
+    number = ends.get(begin, begin)
     while True:
         last: int | None = database.value(
-            "select last from texts where first < ? order by first desc limit 1", (begin + count,)
+            "select last from texts where first < ? order by first desc limit 1", (number + count,)
         )
-        if last is None or last < begin:
-            return begin
-        begin = last + 1
+        if last is None or last < number:
+            ends[begin] = number + count
+            return number
+        number = last + 1
 
 
 # ── what sessions said ──
@@ -96,6 +104,7 @@ def _free(database: Database, begin: int, count: int) -> int:
 def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
     """Indexes artifacts by number; manifests say nothing. In the caller's transaction."""
     owners: dict[str, int] = {}
+    ends: dict[int, int] = {}
     said: list[tuple[int, str, str]] = []
     whole: list[tuple[int, str, str, str]] = []
     for number, row in rows:
@@ -106,7 +115,7 @@ def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
             found.insert(0, _SENTENCE)
         if row.agent_id not in owners:
             owners[row.agent_id] = _owner(database, row.agent_id)
-        first = _free(database, _begin(owners[row.agent_id], 0, row.membership_us), max(len(found), 1))
+        first = _free(database, _begin(owners[row.agent_id], 0, row.membership_us), max(len(found), 1), ends)
         database.execute(
             "insert into texts(first, last, agent_id, tier, name, artifact, at_us) values(?, ?, ?, 'session', ?, ?, ?)",
             (first, first + max(len(found), 1) - 1, row.agent_id, row.source_path, number, row.membership_us),
@@ -185,10 +194,11 @@ def put(database: Database, lines: Iterable[Line]) -> None:
 def add(database: Database, lines: Sequence[Line]) -> None:
     """Writes lines whose ids have none yet. In the caller's transaction."""
     owners: dict[str, int] = {}
+    ends: dict[int, int] = {}
     for line in lines:
         if line.agent_id not in owners:
             owners[line.agent_id] = _owner(database, line.agent_id)
-        first = _free(database, _begin(owners[line.agent_id], 2 + line.private, line.at_us), 1)
+        first = _free(database, _begin(owners[line.agent_id], 2 + line.private, line.at_us), 1, ends)
         database.execute(f"insert into texts(first, last, {_LINE}) values({placeholders(9)})", (first, first, *line))
         database.execute(_SAID, (first, spaced(line.text), spaced(line.about)))
 
