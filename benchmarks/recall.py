@@ -197,8 +197,8 @@ def quality(name: str, sets: Sequence[Set], keep: Path | None, places: Places, e
         yield f"| {name}, {len(some)} | {system} | {' | '.join(cells)} |"
     if name in earlier:
         others["the earlier run"] = earlier[name]
-    for system, some in others.items():
-        apart = [difference(places[name], some, k) for k in (1, 5, 10)]
+    for system, theirs in others.items():
+        apart = [difference(places[name], theirs, k) for k in (1, 5, 10)]
         yield f"| | signet-sync less {system} | {' | '.join(apart)} | | |"
 
 
