@@ -107,8 +107,10 @@ class _Word(NamedTuple):
         return len(self.forms[0]) > 1 or len(self.forms) > 1 or not whole.isalpha(), len(whole)
 
 
-def read(text: str) -> Question:
+def read(text: str, *, parts: bool = True) -> Question:
     """Parses a text, without stop words unless it has no others; at most `MOST_TERMS` terms.
+
+    The parts of compounds are terms of their own, or are left out.
 
     If there are more, names and numbers are kept first, then the longer words. Total, linear, bounded.
     """
@@ -120,7 +122,7 @@ def read(text: str) -> Question:
     wholes = [term for number, word in enumerate(kept) for term in _terms(number, word)]
     terms = [
         *(term._replace(date=dates.get(term.forms[0])) for term in wholes),
-        *(part for number, word in enumerate(kept) for part in _parts(number, word)),
+        *(part for number, word in enumerate(kept) for part in _parts(number, word) if parts),
     ]
     return Question(tuple(terms[:MOST_TERMS]), len(kept), all(word.is_among(STOP_WORDS) for word in words))
 

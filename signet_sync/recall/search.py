@@ -7,10 +7,11 @@ neighbours.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import nlargest
 from math import log
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from signet_sync.formats.timestamps import local
@@ -19,7 +20,7 @@ from signet_sync.recall.store import rows
 from signet_sync.recall.store.rows import FoundText, Period
 from signet_sync.storage.database.connection import Database
 
-MOST_PASSAGES, MOST_WHOLE, MOST_FOUND = 400, 100, 40
+MOST_PASSAGES, MOST_FOUND = 400, 40
 COMMON = 3_000  # passages; a word of more of them finds nothing, but counts
 _NEWEST = 2_000  # texts that are searched where every word is common
 _OF_SAID, _OF_WHOLE, _OF_SUM, _OF_COVERED = 1.0, 1.0, 1.0, 3.0
@@ -48,14 +49,12 @@ class Within(NamedTuple):
 class WeighedTerms(NamedTuple):
     """The terms of a question as an agent's texts know them: the rarer, the heavier.
 
-    Those that find have the passages with them; `words` and `printed` have the texts that say them, or whose tools
-    printed them.
+    Those that find have the passages with them, in order; `printed` has the texts whose tools printed them.
     """
 
     terms: Sequence[Term]
     weights: Sequence[float]
-    passages: Mapping[int, frozenset[int]]
-    words: Mapping[int, frozenset[int]]
+    passages: Mapping[int, Sequence[int]]
     printed: Mapping[int, frozenset[int]]
     heaviest: float  # weight of a plain word that one text contains
 
@@ -95,7 +94,7 @@ def search(
         weighed = weigh(database, question, rows.newest(database, ranges, _NEWEST), within.project, -1)
     texts = _matches(database, weighed)
     found = [one for one in _of_sessions(database, weighed, texts) if within.holds(one.text.at_us)]
-    best = [_with_common(database, weighed, one) for one in _scored(found)[:MOST_FOUND]]
+    best = _with_common(database, weighed, _scored(found)[:MOST_FOUND])
     return weighed, _scored(best)[:most]
 
 
@@ -113,18 +112,17 @@ def weigh(
     texts = rows.count(database, ranges)
     terms, weights = list(question.terms), []
     of_project = "" if project is None else f" AND about : {rows.quoted(project)}"
-    passages, words, printed = {}, {}, {}
+    passages, printed = {}, {}
     for number, term in enumerate(question.terms):
         found = rows.passages_with(database, term.expression + of_project, ranges, most + 1)
-        if not found and term.plain and (alike := rows.spelled_like(database, term.forms[0])):
+        printing = frozenset(rows.printed_with(database, term.expression, ranges, COMMON))
+        if not found and not printing and term.plain and (alike := rows.spelled_like(database, term.forms[0])):
             term = terms[number] = term._replace(forms=(*term.forms, *alike))
             found = rows.passages_with(database, term.expression + of_project, ranges, most + 1)
-        saying = rows.texts_with(database, "words about", term.expression, of_project, ranges, COMMON + 1)
-        weights.append(term.worth * rarity(len(saying), texts))
+        weights.append(term.worth * rarity(rows.minutes(found), texts))
         if len(found) <= most or most < 0:
-            passages[number], words[number] = found, saying
-            printed[number] = rows.texts_with(database, "printed", term.expression, of_project, ranges, COMMON) - saying
-    return WeighedTerms(terms, weights, passages, words, printed, rarity(1, texts))
+            passages[number], printed[number] = found, printing
+    return WeighedTerms(terms, weights, passages, printed, rarity(1, texts))
 
 
 def rarity(holding: int, texts: int) -> float:
@@ -134,28 +132,23 @@ def rarity(holding: int, texts: int) -> float:
 
 def _matches(database: Database, weighed: WeighedTerms) -> list[Match]:
     """Returns the texts whose passages, or whose words as a whole, have most of the question."""
-    said = _summed((weighed.passages, 1.0), weights=weighed.weights, most=MOST_PASSAGES)
-    whole = _summed((weighed.words, 1.0), (weighed.printed, _OF_PRINTED), weights=weighed.weights, most=MOST_WHOLE)
-    placed = list(rows.texts_of(database, list({*said, *whole})))
-    usual = _mean(length for _, place, length in placed if place in said)
+    said = _best_passages(weighed)
+    placed = list(rows.texts_of(database, list(said)))
+    usual = _mean(length for _, _, length in placed)
     ranked: dict[FoundText, list[tuple[int, float]]] = {}
     for text, place, length in placed:
-        places = ranked.setdefault(text, [])
-        if place in said:
-            places.append((place, said[place] * _for_length(length / usual)))
+        ranked.setdefault(text, []).append((place, said[place] * _for_length(length / usual)))
     return [_match(weighed, text, places) for text, places in ranked.items()]
 
 
-def _summed(
-    *parts: tuple[Mapping[int, frozenset[int]], float], weights: Sequence[float], most: int
-) -> dict[int, float]:
-    """Returns the rows with most of the terms, by their weight, and the newest of equal ones."""
+def _best_passages(weighed: WeighedTerms) -> dict[int, float]:
+    """Returns the passages with most of the terms, by their weight, and the newest of equal ones."""
     sums: dict[int, float] = {}
-    for holding, worth in parts:
-        for number, found in holding.items():
-            for row in found:
-                sums[row] = sums.get(row, 0.0) + worth * weights[number]
-    return dict(nlargest(most, sums.items(), key=lambda one: (one[1], one[0])))
+    for number, found in weighed.passages.items():
+        weight = weighed.weights[number]
+        for place in found:
+            sums[place] = sums.get(place, 0.0) + weight
+    return dict(nlargest(MOST_PASSAGES, sums.items(), key=itemgetter(1, 0)))
 
 
 def _for_length(length: float) -> float:
@@ -174,7 +167,7 @@ def _match(weighed: WeighedTerms, text: FoundText, places: Sequence[tuple[int, f
     covered, held = 0.0, dated
     for place, _ in places:
         near = range(max(place - 1, text.first), min(place + 1, text.last) + 1)
-        terms = dated.union(n for n, passages in weighed.passages.items() if not passages.isdisjoint(near))
+        terms = dated.union(n for n, found in weighed.passages.items() if _any_between(found, near.start, near.stop))
         if (weight := weighed.share(terms)) > covered:
             covered, held = weight, terms
     order = sorted(places, key=lambda one: (-one[1], one[0]))
@@ -201,37 +194,46 @@ def _of_sessions(database: Database, weighed: WeighedTerms, texts: Collection[Ma
             shown._replace(
                 said=max(one.said for one in found),
                 all_said=sum(one.all_said for one in found),
-                whole=_whole(weighed, {one.text.first for one in found}) * _for_length(_length(found) / usual),
+                whole=_whole(weighed, found) * _for_length(_length(found) / usual),
                 covered=top,
             )
         )
     return matches
 
 
-def _whole(weighed: WeighedTerms, texts: set[int]) -> float:
+def _whole(weighed: WeighedTerms, found: Sequence[Match]) -> float:
     """Returns the weight of the words that any of some texts says, or that tools printed there."""
     weight = 0.0
-    for number, said in weighed.words.items():
-        if not texts.isdisjoint(said):
+    for number, said in weighed.passages.items():
+        if any(_any_between(said, one.text.first, one.text.last + 1) for one in found):
             weight += weighed.weights[number]
-        elif not texts.isdisjoint(weighed.printed[number]):
+        elif any(one.text.first in weighed.printed[number] for one in found):
             weight += _OF_PRINTED * weighed.weights[number]
     return weight
+
+
+def _any_between(numbers: Sequence[int], first: int, end: int) -> bool:
+    place = bisect_left(numbers, first)
+    return place < len(numbers) and numbers[place] < end
 
 
 def _length(found: Iterable[Match]) -> int:
     return sum(one.text.last - one.text.first + 1 for one in found)
 
 
-def _with_common(database: Database, weighed: WeighedTerms, match: Match) -> Match:
-    """Adds the words that are too common to find, where the best passage has them."""
-    common = [n for n in range(len(weighed.terms)) if n not in weighed.passages and n not in match.terms]
-    if not common or not match.places:
-        return match
-    text, place = match.text, match.places[0]
-    near = [(max(place - 1, text.first), min(place + 1, text.last))]
-    held = [n for n in common if rows.passages_with(database, weighed.terms[n].expression, near, 1)]
-    return match._replace(covered=match.covered + weighed.share(held), terms=match.terms.union(held))
+def _with_common(database: Database, weighed: WeighedTerms, matches: Sequence[Match]) -> list[Match]:
+    """Adds the words that are too common to find, where the best passages have them."""
+    held: dict[int, set[int]] = {}
+    places = sorted(place for one in matches for place in one.places[:1])
+    for number, term in enumerate(weighed.terms):
+        if number not in weighed.passages:
+            for place in rows.among(database, term.expression, places):
+                held.setdefault(place, set()).add(number)
+    added = []
+    for one in matches:
+        more = held.get(one.places[0], set()) - one.terms if one.places else set()
+        added.append(one._replace(covered=one.covered + weighed.share(more), terms=one.terms | more))
+    return added
 
 
 def _scored(matches: Sequence[Match]) -> list[Match]:

@@ -49,7 +49,7 @@ def passages(content: str, kind: str) -> list[Passage]:
             said += _cut(content, turn.words, end, number, voice)
         elif _is_own_call(content, turn):
             own = True
-        elif end > turn.words:
+        elif not content[turn.words : end].isspace() and end > turn.words:
             printed.append(Passage(turn.words, end, number, "tool"))
     return [] if own and not printed and _only_asks(content, said) else said + printed
 

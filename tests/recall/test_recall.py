@@ -503,7 +503,7 @@ def test_every_word_is_in_a_file_and_no_file_is_of_another_agent(database):
 def test_what_goes_leaves_no_word_and_what_is_built_anew_is_equal(database):
     def words():
         database.execute("create virtual table if not exists temp.v using fts5vocab(main, said, 'row')")
-        database.execute("create virtual table if not exists temp.w using fts5vocab(main, whole, 'row')")
+        database.execute("create virtual table if not exists temp.w using fts5vocab(main, printed, 'row')")
         rows = "select term, doc, cnt from temp.v union all select term, doc, cnt from temp.w order by 1, 2, 3"
         return list(database.execute(rows))
 
