@@ -24,8 +24,8 @@ from signet_sync.text.word_forms import folded
 if TYPE_CHECKING:
     from signet_sync.embeddings.meaning import Meaning
 
-FLOOR = 0.1  # of the question's weight; what covers less answers nothing
-_KEPT = 0.15  # of the best hit's score
+FLOOR = 0.05  # of the question's weight; what covers less answers nothing
+_KEPT = 0.05  # of the best hit's score
 _NEAREST = 10  # hits that are shown where none is surely an answer
 _COUNTED = 0.75  # of the best hit's score; memories that score less were not what was looked for
 _OF_RUNNING = 0.8  # of what a turn of a running session covers: its score beside those of other texts
