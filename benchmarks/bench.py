@@ -239,7 +239,7 @@ class Bench:
 
     def _recall(self, where: str, sessions: int) -> Iterator[Row]:
         """`recall`, of the agent that has a third of the vault: where the index is open already, and as a process."""
-        asked = self.ground.run(*python("benchmarks.recall", "--index", self.ground.path("ours.db"))).json()
+        asked = self.ground.run(*python("benchmarks.recall_speed", where, self.ground.path("ours.db"))).json()
         shown = f"{len(asked)} questions"
         for name, part in (("recall p50", 0.5), ("recall p99", 0.99)):
             took = percentile(asked, part)
@@ -262,7 +262,7 @@ class Bench:
             elif what == "one change":
                 self._arrivals(where, self.sizes.large, 1, 3)[0].move(where)
             argv = self.ground.signet(where, *words)[3:]
-            ran = self.ground.run(sys.executable, "-c", _COUNTING, *argv)
+            ran = self.ground.run(sys.executable, "-c", COUNTING, *argv)
             counted.append(f"{what} {ran.stderr.split()[-1]}")
         return ", ".join(counted)
 
@@ -398,7 +398,7 @@ class Bench:
         return Row("huge killed", _count(sessions), shown, f"{whole:.1f} s", (killed.seconds + ran.seconds) / whole)
 
 
-_COUNTING = """
+COUNTING = """
 import atexit, runpy, sys, types
 
 def runs(module):

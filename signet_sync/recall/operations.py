@@ -10,7 +10,7 @@ from signet_sync.memories.store import recall_events
 from signet_sync.recall import search
 from signet_sync.recall.query import MOST_READ, Question, read
 from signet_sync.recall.search import Match, WeighedTerms, Within
-from signet_sync.recall.shown import KNOWN, RankedHit, ranked_hits, share_of
+from signet_sync.recall.shown import KNOWN, RankedHit, is_question, ranked_hits, share_of
 from signet_sync.recall.snippets import turn_text
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
@@ -18,16 +18,17 @@ from signet_sync.sync.read_only import IndexPlace, counting
 from signet_sync.sync.store import access_counts
 from signet_sync.text.sanitizer import sanitize_beginning
 from signet_sync.text.sentences import flatten
-from signet_sync.text.turn_heads import label_of
+from signet_sync.text.turn_heads import label_of, speaker_of
 from signet_sync.text.word_forms import folded
 
 if TYPE_CHECKING:
     from signet_sync.embeddings.meaning import Meaning
 
-FLOOR = 0.25  # of the question's weight; what covers less answers nothing
-_KEPT = 0.4  # of the best hit's score
+FLOOR = 0.05  # of the question's weight; what covers less answers nothing
+_KEPT = 0.05  # of the best hit's score
 _NEAREST = 10  # hits that are shown where none is surely an answer
 _COUNTED = 0.75  # of the best hit's score; memories that score less were not what was looked for
+_OF_RUNNING = 0.8  # of what a turn of a running session covers: its score beside those of other texts
 _STORED = 400  # characters of a question
 
 
@@ -76,7 +77,7 @@ def without_repeats(found: Sequence[RankedHit]) -> list[RankedHit]:
                 (n for n, one in enumerate(kept) if one.tier == "session" and (one.path or "").startswith(session)),
                 place,
             )
-        kept.insert(place, hit)
+        kept.insert(place, hit if place == len(kept) else hit._replace(score=kept[place].score))
     return kept
 
 
@@ -86,24 +87,32 @@ def _running(database: Database, question: Question, weighed: WeighedTerms, with
         return
     best: dict[str, RankedHit] = {}
     for turn in live.find(database, within.agent_id, [term.needle for term in weighed.terms]):
-        at_us = parse_instant(turn.at) or 0
-        if (within.period is not None and not within.period.holds(at_us)) or not within.private:
-            continue
-        low = folded(turn.content)
-        held = frozenset(number for number, term in enumerate(weighed.terms) if term.needle in low)
-        covered = weighed.share(held)
-        if covered < FLOOR:
-            continue
-        place = min(at for number in held if (at := low.find(weighed.terms[number].needle)) >= 0)
-        label, day = label_of(turn.role), local_day(at_us)
-        why = f"{share_of(question, held)}, in a running session: {label}, {day}"
-        name = f"{turn.session_key}#{turn.turn}"
-        text = flatten(turn_text(turn.content, place), _STORED)
-        score = round(covered * 0.8, 3)
-        hit = RankedHit("session", name, text, None, score, covered >= KNOWN, label, turn.turn, day, why)
-        if (held_hit := best.get(turn.session_key)) is None or hit.score > held_hit.score:
+        hit = _of_turn(database, question, weighed, within, turn)
+        if hit is not None and ((held := best.get(turn.session_key)) is None or hit.score > held.score):
             best[turn.session_key] = hit
     yield from best.values()
+
+
+def _of_turn(
+    database: Database, question: Question, weighed: WeighedTerms, within: Within, turn: live.FoundTurn
+) -> RankedHit | None:
+    """Returns the hit of a live turn, of a question with its answer; None if it says too little."""
+    low, at_us = folded(turn.content), parse_instant(turn.at) or 0
+    held = frozenset(number for number, term in enumerate(weighed.terms) if term.needle in low)
+    covered = weighed.share(held)
+    if covered < FLOOR or not within.private or not within.holds(at_us):
+        return None
+    place = min(low.find(weighed.terms[number].needle) for number in held)
+    label, day = label_of(turn.role), local_day(at_us)
+    text = turn_text(turn.content, place)
+    if speaker_of(turn.role) == "user" and is_question(turn.content):
+        answer = live.answer_of(database, within.agent_id, turn)
+        if answer is None:
+            return None
+        text = f"{label}: {text} … {label_of(answer.role)}: {turn_text(answer.content, 0)}"
+    why = f"{share_of(question, held)}, in a running session: {label}, {day}"
+    name, score = f"{turn.session_key}#{turn.turn}", round(_OF_RUNNING * covered, 3)
+    return RankedHit("session", name, flatten(text, _STORED), None, score, covered >= KNOWN, label, turn.turn, day, why)
 
 
 def record(database: Database, agent_id: str, text: str, hits: Sequence[RankedHit], at_us: int) -> bool:

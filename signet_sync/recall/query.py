@@ -12,7 +12,7 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.recall.dates import DateWord, date_words
 from signet_sync.text.cjk import CJK, word_phrases
 from signet_sync.text.tags import glossary_terms
-from signet_sync.text.word_forms import STOP_WORDS, family_of, folded, prefix_of
+from signet_sync.text.word_forms import FUNCTION_WORDS, STOP_WORDS, family_of, folded, prefix_of
 
 MOST_READ = 20_000  # characters of a question
 MOST_TERMS = 30
@@ -32,20 +32,22 @@ _ASKING = frozenset(
      "long", "recently", "currently", "likely", "particular", "specific", "various", "different", "say", "said", "tell",
      "told", "mention", "mentioned", "describe", "described", "happen", "happened")
 )  # fmt: skip
+# How much a word of a question counts that only asks, or says next to nothing; and a part of a word (`retry.py`).
+_OF_ASKING, _OF_STOP_WORD, _OF_PART = 0.5, 0.3, 0.7
 _SHORTENED = frozenset({"s", "t", "re", "ll", "ve", "d", "m"})  # of what's, don't, we're
 
 
 class Term(NamedTuple):
-    """A word of a question, or two characters of one in Chinese, Japanese or Korean.
+    """A word of a question, a part of one, or two characters of one in Chinese, Japanese or Korean.
 
-    `word` numbers the word it belongs to, `share` is its part of it. `forms` are phrases of folded tokens, any of which
-    a text may contain; the first is the word as typed. What begins with `prefix` counts too. `date` is the date that it
-    names.
+    `word` numbers the word it belongs to, `worth` is how much it counts. `forms` are phrases of folded tokens, any of
+    which a text may contain; the first is the word as typed. What begins with `prefix` counts too. `date` is the date
+    that it names.
     """
 
     word: int
     forms: tuple[str, ...]
-    share: float = 1.0
+    worth: float = 1.0
     prefix: str = ""
     date: DateWord | None = None
 
@@ -59,17 +61,14 @@ class Term(NamedTuple):
     def needle(self) -> str:
         """Returns what a folded text contains where it contains a form of the word."""
         first = self.forms[0].partition(" ")[0]
-        return self.forms[0].replace(" ", "") if self.share < 1.0 or len(first) < 5 else first[: max(4, len(first) - 3)]
+        return (
+            self.forms[0].replace(" ", "") if not first.isascii() or len(first) < 5 else first[: max(4, len(first) - 3)]
+        )
 
     @property
     def plain(self) -> bool:
         """Returns whether it is a word of letters only: it may be misspelled."""
-        return self.share == 1.0 and self.date is None and self.forms[0].isalpha()
-
-    @property
-    def asks(self) -> bool:
-        """Returns whether it says what kind of answer is wanted, rather than about what."""
-        return self.forms[0] in _ASKING
+        return self.worth == 1.0 and self.date is None and self.forms[0].isalpha()
 
 
 class Question(NamedTuple):
@@ -87,12 +86,19 @@ class _Word(NamedTuple):
     forms: tuple[tuple[str, ...], ...]
     dense: bool
 
-    @property
-    def common(self) -> bool:
+    def is_among(self, words: frozenset[str]) -> bool:
+        """Returns whether it is one of some words, or grammar of Japanese."""
         first, *rest = self.forms[0]
         if self.dense:
             return _HIRAGANA.fullmatch(first) is not None
-        return first in STOP_WORDS and _SHORTENED.issuperset(rest)
+        return first in words and _SHORTENED.issuperset(rest)
+
+    @property
+    def worth(self) -> float:
+        """Returns how much it counts in a question."""
+        if self.is_among(STOP_WORDS):
+            return _OF_STOP_WORD
+        return _OF_ASKING if self.is_among(_ASKING) else 1.0
 
     @property
     def weight(self) -> tuple[bool, int]:
@@ -101,22 +107,24 @@ class _Word(NamedTuple):
         return len(self.forms[0]) > 1 or len(self.forms) > 1 or not whole.isalpha(), len(whole)
 
 
-def read(text: str) -> Question:
+def read(text: str, *, parts: bool = True) -> Question:
     """Parses a text, without stop words unless it has no others; at most `MOST_TERMS` terms.
+
+    The parts of compounds are terms of their own, or are left out.
 
     If there are more, names and numbers are kept first, then the longer words. Total, linear, bounded.
     """
     typed = normalize("NFC", text[:MOST_READ].encode("utf-8", "replace").decode("utf-8"))
     words = list({word.forms[0]: word for word in _words(typed)}.values())
     dates = {date.word: date for date in date_words(typed)}
-    important = [word for word in words if not word.common or word.forms[0][0] in dates]
+    important = [word for word in words if not word.is_among(FUNCTION_WORDS) or word.forms[0][0] in dates]
     kept = _most_important(important or words)
+    wholes = [term for number, word in enumerate(kept) for term in _terms(number, word)]
     terms = [
-        term._replace(date=dates.get(term.forms[0]))
-        for number, word in enumerate(kept)
-        for term in _terms(number, word)
+        *(term._replace(date=dates.get(term.forms[0])) for term in wholes),
+        *(part for number, word in enumerate(kept) for part in _parts(number, word) if parts),
     ]
-    return Question(tuple(terms[:MOST_TERMS]), len(kept), not important)
+    return Question(tuple(terms[:MOST_TERMS]), len(kept), all(word.is_among(STOP_WORDS) for word in words))
 
 
 def _most_important(words: Sequence[_Word]) -> list[_Word]:
@@ -152,11 +160,16 @@ def _terms(number: int, word: _Word) -> list[Term]:
         return [Term(number, (" ".join(pair),), 1 / len(pairs)) for pair in pairs]
     first, *more = word.forms[0]
     akin = [*_concepts(word.typed), *(() if more else family_of(first))]
-    prefix = "" if more else prefix_of(first)
-    return [Term(number, tuple(dict.fromkeys((*map(" ".join, word.forms), *akin))), prefix=prefix)]
+    forms = tuple(dict.fromkeys((*map(" ".join, word.forms), *akin)))
+    return [Term(number, forms, word.worth, "" if more else prefix_of(first))]
 
 
-# The parts of a compound are left out: a query for `pre-commit` is not one for `pre`.
+def _parts(number: int, word: _Word) -> list[Term]:
+    """Returns the parts of a compound, which a text may have apart."""
+    parts = word.forms[0] if len(word.forms[0]) > 1 else ()
+    return [Term(number, (part,), _OF_PART) for part in dict.fromkeys(parts) if part not in STOP_WORDS]
+
+
 def _concepts(typed: str) -> list[str]:
     """Returns the concepts in a word as the index has them, each one token."""
     tokens = [_tokens(term) for term in glossary_terms(typed, _MOST_CONCEPTS)]

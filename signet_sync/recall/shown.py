@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import file_of, running_session
 from signet_sync.formats.timestamps import local_day
 from signet_sync.recall.query import Question
@@ -20,7 +21,10 @@ from signet_sync.text.word_forms import folded
 Tier = Literal["memory", "fact", "entity", "session"]
 TIERS: tuple[Tier, ...] = ("memory", "fact", "entity", "session")
 KNOWN = 0.7  # of the question's weight; what covers less is only the nearest that there is
-_SHOWN, _SHOWN_TURNS = 400, 900  # characters of a statement, of what was said in a session
+_SHOWN, _SHOWN_TURNS, _MOST_SHOWN = 400, 900, 1_000  # characters of a statement, of turns of a session, in all
+_LONGEST_QUESTION = 4_000  # characters; a longer text says something
+_SENTENCE = late(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
+_ASKS = late(r"[?？][\W_]*\Z|[吗呢か][。?？]?\Z")
 _SPEAKERS: dict[Voice, str] = {"person": "User", "agent": "Assistant"}
 _WHAT = {
     "next": "a next step", "question": "an open question", "person": "a note on people", "blocker": "a blocker",
@@ -59,7 +63,7 @@ def ranked_hits(
         elif one.text.artifact is not None:
             near = {place + step for place in one.places for step in (0, 1)} or {one.text.first}
             found = hits.artifact(database, one.text.artifact, sorted(near))
-            if found is not None:
+            if found is not None and not _only_asks(database, one, found):
                 yield _of_artifact(database, agent_id, question, weighed, one, found)
 
 
@@ -80,32 +84,53 @@ def _of_artifact(
     database: Database, agent_id: str, question: Question, weighed: WeighedTerms, match: Match, found: FoundArtifact
 ) -> RankedHit:
     said = found.passages
-    places = sorted(place for place in match.places if place in said)
-    first = said[match.places[0]] if places else Passage(0, 0, -1, "text")
+    places = [place for place in match.places if place in said]
+    first = said[places[0]] if places else Passage(0, 0, -1, "text")
     node = hits.node_at(database, agent_id, found.path, first.start)
     text = " … ".join(_texts(found, places, weighed)) if places else found.sentence
     speaker = _SPEAKERS.get(first.voice, "") if found.kind == "transcript" else ""
     where = _WHAT[found.kind] + of_project(found.project)
     at_us = found.at_us if node is None else node.at_us
     name = found.path if node is None else node.id
-    return _hit(question, match, name, flatten(text, _SHOWN_TURNS), found.path, where, speaker, first.turn, at_us)
+    return _hit(question, match, name, flatten(text, _MOST_SHOWN), found.path, where, speaker, first.turn, at_us)
 
 
-def _texts(found: FoundArtifact, places: Sequence[int], weighed: WeighedTerms) -> Iterator[str]:
-    """Yields the passages at some places and the turns that follow them, each once, with speakers where they differ."""
-    wanted = sorted({place + step for place in places for step in (0, 1)} & found.passages.keys())
-    kept = [
-        place
-        for place in wanted
-        if place in places or (found.kind == "transcript" and found.passages[place].voice != "tool")
-    ]
-    named = len({found.passages[place].voice for place in kept}) > 1
-    for place in kept:
-        one = found.passages[place]
+def _only_asks(database: Database, match: Match, found: FoundArtifact) -> bool:
+    """Returns whether all that answers is a question of the person, after which nobody spoke."""
+    asked = [place for place in match.places if place in found.passages]
+    return bool(asked) and all(
+        found.passages[place].voice == "person"
+        and is_question(found.content[found.passages[place].start : found.passages[place].end])
+        and not hits.is_answered(database, place, match.text.last)
+        for place in asked
+    )
+
+
+def is_question(text: str) -> bool:
+    """Returns whether every sentence of a short text asks."""
+    sentences = [one.strip() for one in _SENTENCE.split(text[:_LONGEST_QUESTION]) if one.strip()]
+    return len(text) <= _LONGEST_QUESTION and all(_ASKS.search(one) for one in sentences)
+
+
+def _texts(found: FoundArtifact, places: Sequence[int], weighed: WeighedTerms) -> list[str]:
+    """Returns the passages at the best places, each with the turn that follows it, as many as there is room for.
+
+    They are in their own order, with speakers where these differ.
+    """
+    texts: dict[int, str] = {}
+    for place in (near for best in places for near in (best, best + 1)):
+        one = found.passages.get(place)
+        if one is None or place in texts or (place not in places and one.voice not in _SPEAKERS):
+            continue
         words = found.sentence if one.start < 0 else found.content[one.start : one.end]
-        text = turn_text(words, _first_word(words, weighed))
-        label = _SPEAKERS.get(one.voice, "")
-        yield f"{label}: {text}" if named and label else text
+        texts[place] = turn_text(words, _first_word(words, weighed))
+        if sum(map(len, texts.values())) > _SHOWN_TURNS:
+            del texts[place]
+            break
+    voices = {place: found.passages[place].voice for place in texts}
+    named = len(set(voices.values())) > 1
+    labels = {place: f"{_SPEAKERS[voice]}: " for place, voice in voices.items() if named and voice in _SPEAKERS}
+    return [labels.get(place, "") + texts[place] for place in sorted(texts)]
 
 
 def _first_word(text: str, weighed: WeighedTerms) -> int:

@@ -24,7 +24,7 @@ def similar_hits(
     """
     left = min(limit - len(found), MOST)
     shown = {name for hit in found for name in (hit.id, (hit.path or hit.id).rpartition("--")[0])}
-    nothing = WeighedTerms((), (), {}, 1.0)
+    nothing = WeighedTerms((), (), {}, {}, 1.0)
     for place in meaning.nearest(database, within.agent_id, text) if left > 0 else ():
         matches = [
             Match(one, 0.0, 0.0, 0.0, 0.0, frozenset(), _places(database, place, one))

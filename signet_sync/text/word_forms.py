@@ -14,8 +14,15 @@ _COMMON = """
     should so some still such tell than that the their them then there these they this those through to too under until
     up us very was we were what when where which while who whom whose why will with would yet you your
 """
-# Words that do not matter to what a question is about.
+# Words that hardly matter to what a question is about; and those that do not matter at all.
 STOP_WORDS = frozenset(_COMMON.split())
+FUNCTION_WORDS = frozenset(
+    """
+    a about an and are as at be been before by can could did do does for from had has have how i if in into is it its
+    me my not of on one or our she he should so than that the their them then there they this to was we were what when
+    where which who whom whose why will with would you your
+    """.split()
+)
 
 # Words whose forms no ending reveals, one family a line.
 _IRREGULAR = """

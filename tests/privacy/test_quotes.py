@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from workbench import NOW, Vault, numbered
 
-from signet_sync.capture.harnesses.own_calls import LEFT_OUT, OwnCalls
+from signet_sync.text.own_calls import LEFT_OUT, OwnCalls
 from signet_sync.memories.store.session_texts import SessionText
 from signet_sync.privacy.quotes import Quotes
 from signet_sync.text.redaction import REMOVED, is_redaction

@@ -87,6 +87,12 @@ def artifact(database: Database, number: int, passages: Sequence[int]) -> FoundA
     return None
 
 
+def is_answered(database: Database, place: int, last: int) -> bool:
+    """Returns whether an agent says something after a passage of a text that ends with the passage `last`."""
+    later = "select exists(select 1 from passages where id > ? and id <= ? and voice = 'agent')"
+    return bool(database.value(later, (place, last)))
+
+
 def node_at(database: Database, agent_id: str, path: str, place: int) -> NodeAt | None:
     """Returns the node that covers a place of an artifact: the chunk with it, or the one node of a summary."""
     for row in database.execute(

@@ -10,7 +10,7 @@ import apsw
 
 from signet_sync.storage.database.batches import LISTED, listed
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store.texts import range_of
+from signet_sync.sync.store.texts import WITHIN, range_of
 
 _LAST_US = 253_402_300_799_999_999  # the end of the year 9999, beyond which no time can be written
 _SPELLED, _LONG, _MOST_ALIKE = 6, 9, 4
@@ -65,48 +65,57 @@ def newest(database: Database, within: Sequence[tuple[int, int]], most: int) -> 
     return [(database.value(begun, (*one, most)) or one[0], one[1]) for one in within]
 
 
+def firsts(database: Database, within: Sequence[tuple[int, int]]) -> list[int]:
+    """Returns the first passages of the texts in some ranges, in order."""
+    sql = "select json_group_array(first) from (select first from texts where first between ? and ? order by first)"
+    return [number for one in within for number in json.loads(database.value(sql, one))]
+
+
 def count(database: Database, within: Sequence[tuple[int, int]]) -> int:
     """Returns the number of texts in some ranges."""
     return sum(database.value("select count(*) from texts where first between ? and ?", one) for one in within)
 
 
-def with_word(database: Database, expression: str, within: Sequence[tuple[int, int]], most: int = -1) -> frozenset[int]:
-    """Returns the passages that an expression finds, at most `most` of each range."""
+def passages_with(database: Database, expression: str, within: Sequence[tuple[int, int]], most: int = -1) -> list[int]:
+    """Returns the passages that an expression finds, in order, at most `most` of each range."""
+    return _found(database, "said", expression, within, most)
+
+
+def printed_with(database: Database, expression: str, within: Sequence[tuple[int, int]], most: int = -1) -> list[int]:
+    """Returns the first passages of the texts whose tools printed what an expression finds, in order."""
+    return _found(database, "printed", expression, within, most)
+
+
+def _found(database: Database, table: str, expression: str, within: Sequence[tuple[int, int]], most: int) -> list[int]:
     found: list[int] = []
     for one in within:
         # As one text: thousands of rows of one number each cost twice as much.
-        rows = "select rowid from said where said match ? and rowid between ? and ? limit ?"
+        rows = f"select rowid from {table} where {table} match ? and rowid between ? and ? limit ?"
         found += json.loads(database.value(f"select json_group_array(rowid) from ({rows})", (expression, *one, most)))
-    return frozenset(found)
+    return found
 
 
-def holding(database: Database, expression: str, within: Sequence[tuple[int, int]], most: int) -> int:
-    """Returns how many texts say what an expression finds, at most `most` of each range."""
-    rows = "select 1 from whole where whole match ? and rowid between ? and ? limit ?"
-    return sum(
-        database.value(f"select count(*) from ({rows})", ("{words about} : " + expression, *one, most))
-        for one in within
-    )
+def minutes(passages: Sequence[int]) -> int:
+    """Returns in how many minutes passages are, which is about the number of their texts."""
+    return len({number >> WITHIN for number in passages})
 
 
-def best(
-    database: Database, table: Literal["said", "whole"], expression: str, within: Sequence[tuple[int, int]], most: int
-) -> list[tuple[int, float]]:
-    """Returns the rows of a table that an expression finds, with their bm25, the best first."""
-    sql = f"select rowid, -rank from {table} where {table} match ? and rowid between ? and ? order by rank limit ?"
-    found = [row for one in within for row in database.execute(sql, (expression, *one, most))]
-    return found if len(within) == 1 else sorted(found, key=lambda row: -row[1])[:most]
+def among(database: Database, expression: str, passages: Sequence[int]) -> set[int]:
+    """Returns which of some passages an expression finds."""
+    sql = "select said.rowid from json_each(?) j cross join said on said.rowid = j.value where said match ?"
+    return {number for (number,) in database.execute(sql, (json.dumps(passages), expression))}
 
 
-def texts_of(database: Database, passages: Sequence[tuple[int, float]]) -> Iterator[tuple[FoundText, int, float]]:
-    """Yields the texts to which passages belong, with the passages and their scores."""
+def texts_of(database: Database, passages: Sequence[int]) -> Iterator[tuple[FoundText, int, int]]:
+    """Yields the texts to which passages belong, with the passages and their lengths in characters."""
     rows = database.execute(
-        f"select {_TEXT}, j.key from json_each(?) j"
-        " cross join texts t on t.first = (select max(first) from texts where first <= j.value)",
-        (json.dumps([place for place, _ in passages]),),
+        f"select {_TEXT}, j.value, coalesce(p.end - p.start, length(t.text)) from json_each(?) j"
+        " cross join texts t on t.first = (select max(first) from texts where first <= j.value)"
+        " left join passages p on p.id = j.value",
+        (json.dumps(passages),),
     )
-    for *text, key in rows:
-        yield FoundText(*text), *passages[key]
+    for *text, place, length in rows:
+        yield FoundText(*text), place, length or 0
 
 
 def texts_by(database: Database, column: str, number: int) -> list[FoundText]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from bisect import bisect_right
 from typing import NamedTuple
 
 from signet_sync.recall.query import read
 from signet_sync.recall.snippets import snippet
-from signet_sync.recall.store.rows import Period, ranges
+from signet_sync.recall.store.rows import Period, firsts, passages_with, printed_with, ranges
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.bodies import text_at
-
-_SPOKEN = "transcript"
 
 
 class FoundFile(NamedTuple):
@@ -24,36 +24,45 @@ class FoundFile(NamedTuple):
     snippet: str
 
 
-def every_word(text: str) -> str | None:
-    """Returns the FTS5 expression for a text that has every word of another one; None without a word."""
-    return " AND ".join(term.expression for term in read(text).terms) or None
+def with_every_word(
+    database: Database, agent_id: str, text: str, period: Period | None = None, *, begun: bool = False
+) -> list[int] | None:
+    """Returns the first passages of an agent's texts with every word, the newest first; None without a word.
+
+    The last word may be a beginning if it is `begun`.
+    """
+    terms = list(read(text, parts=False).terms)
+    if not terms:
+        return None
+    if begun:
+        terms[-1] = terms[-1]._replace(prefix=terms[-1].forms[0].rpartition(" ")[2])
+    within = ranges(database, agent_id, period, private=True, statements=False)
+    begins = firsts(database, within)
+    found = set(begins)
+    for term in terms:
+        said = passages_with(database, term.expression, within)
+        of_text = {begins[bisect_right(begins, place) - 1] for place in said if begins}
+        found &= of_text.union(printed_with(database, term.expression, within))
+    return sorted(found, reverse=True)
 
 
 def files_with(
     database: Database, text: str, *, agent_id: str, period: Period | None = None, limit: int = 10
 ) -> list[FoundFile]:
-    """Returns an agent's files with every word of a text, the best first; accepts any text."""
-    expression = every_word(text)
-    if expression is None:
-        return []
-    rows: list[tuple[str, str, str, str, int, str]] = []
-    for first, last in ranges(database, agent_id, period, private=True, statements=False):
-        rows += database.execute(
-            "select a.source_path, a.source_kind, a.session_token, a.session_id, a.membership_us,"
-            " coalesce(a.memory_sentence, '') from whole join texts t on t.first = whole.rowid"
-            " join memory_artifacts a on a.id = t.artifact where whole match ? and whole.rowid between ? and ?"
-            " order by whole.rank, a.membership_us desc, a.source_path limit ?",
-            (expression, first, last, max(1, min(limit, 1000))),
-        )
-    return [
-        FoundFile(
-            path,
-            kind,
-            token,
-            session_id,
-            at_us,
-            snippet(text_at(database, path), sentence, text, spoken=kind == _SPOKEN),
-        )
-        for path, kind, token, session_id, at_us, sentence in rows
-        if period is None or period.holds(at_us)
-    ]
+    """Returns an agent's files with every word of a text, the newest first; accepts any text."""
+    found = with_every_word(database, agent_id, text, period) or []
+    rows = database.execute(
+        "select a.source_path, a.source_kind, a.session_token, a.session_id, a.membership_us,"
+        " coalesce(a.memory_sentence, '') from json_each(?) j cross join texts t on t.first = j.value"
+        " join memory_artifacts a on a.id = t.artifact",
+        (json.dumps(found),),
+    )
+    files: list[FoundFile] = []
+    for path, kind, token, session_id, at_us, sentence in rows:
+        if period is not None and not period.holds(at_us):
+            continue
+        piece = snippet(text_at(database, path), sentence, text, spoken=kind == "transcript")
+        files.append(FoundFile(path, kind, token, session_id, at_us, piece))
+        if len(files) == limit:
+            break
+    return files

@@ -84,13 +84,13 @@ DERIVED: tuple[Table, ...] = (
         "text are found",
         """create virtual table said using fts5(
         text, about, content='', tokenize="porter unicode61 remove_diacritics 2")""",
-        *_options("said", secure_delete=1, rank="bm25(1.0, 0.5)"),
+        *_options("said", secure_delete=1),
     ),
     derived(
-        "full text of whole artifacts, each word once: what is said, and what tools printed",
-        """create virtual table whole using fts5(
-        words, printed, about, content='', tokenize="porter unicode61 remove_diacritics 2")""",
-        *_options("whole", secure_delete=1, rank="bm25(1.0, 0.2, 0.5)"),
+        "full text of what tools printed, each word of an artifact once",
+        """create virtual table printed using fts5(
+        words, content='', tokenize="porter unicode61 remove_diacritics 2")""",
+        *_options("printed", secure_delete=1),
     ),
     derived(
         "signature and verdict of every path",

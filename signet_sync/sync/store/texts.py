@@ -12,24 +12,25 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from signet_sync.formats.timestamps import SECOND
+from signet_sync.formats.timestamps import MINUTE
 from signet_sync.storage.database.batches import LISTED, listed, of_ids
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 from signet_sync.sync.store.bodies import text_of
 from signet_sync.text.cjk import spaced
+from signet_sync.text.digest_mark import is_look_up
 from signet_sync.text.passages import Passage, passages
 
 if TYPE_CHECKING:
     from signet_sync.sync.index_records import Row
 
-_WITHIN, _SECONDS = 10, 33  # bits: texts of a second, seconds since 1970
-_OWNED = _WITHIN + _SECONDS
+WITHIN, _MINUTES = 8, 27  # bits: passages of a minute, which go on in the next ones; minutes since 1970
+_OWNED = WITHIN + _MINUTES
 _KINDS = 4  # of texts: what sessions said; statements; private ones
 _SAID = "insert into said(rowid, text, about) values(?, ?, ?)"
-_WHOLE = "insert into whole(rowid, words, printed, about) values(?, ?, ?, ?)"
+_PRINTED = "insert into printed(rowid, words) values(?, ?)"
 _UNSAID = "insert into said(said, rowid, text, about) values('delete', ?, ?, ?)"
-_UNWHOLE = "insert into whole(whole, rowid, words, printed, about) values('delete', ?, ?, ?, ?)"
+_UNPRINTED = "insert into printed(printed, rowid, words) values('delete', ?, ?)"
 _LINE = "agent_id, tier, name, text, at_us, private, about"
 _SENTENCE = Passage(-1, -1, -1, "text")  # the sentence of a summary, which is not in its body
 
@@ -66,13 +67,15 @@ def range_of(database: Database, agent_id: str, first_us: int, last_us: int, kin
     owner: int | None = database.value("select number from text_owners where agent_id = ?", (agent_id,))
     if owner is None:
         return 1, 0
-    first, last = (_begin(owner, kind, at_us) for kind, at_us in ((kinds[0], first_us), (kinds[-1], last_us)))
-    return first, last | ((1 << _WITHIN) - 1)
+    first, last = _begin(owner, kinds[0], first_us), _begin(owner, kinds[-1], last_us) | ((1 << WITHIN) - 1)
+    # The last text may go on behind its minute.
+    end: int | None = database.value("select last from texts where first <= ? order by first desc limit 1", (last,))
+    return first, max(last, end or 0)
 
 
 def _begin(owner: int, kind: int, at_us: int) -> int:
-    second = min(max(at_us // SECOND, 0), (1 << _SECONDS) - 1)
-    return (owner * _KINDS + kind) << _OWNED | second << _WITHIN
+    minute = min(max(at_us // MINUTE, 0), (1 << _MINUTES) - 1)
+    return (owner * _KINDS + kind) << _OWNED | minute << WITHIN
 
 
 def _owner(database: Database, agent_id: str) -> int:
@@ -105,12 +108,12 @@ def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
     owners: dict[str, int] = {}
     ends: dict[int, int] = {}
     said: list[tuple[int, str, str]] = []
-    whole: list[tuple[int, str, str, str]] = []
+    printed: list[tuple[int, str]] = []
     for number, row in rows:
         if row.source_kind == "manifest":
             continue
         found = passages(row.content, row.source_kind)
-        if row.source_kind == "summary" and row.memory_sentence:
+        if row.source_kind == "summary" and row.memory_sentence and not is_look_up(row.content):
             found.insert(0, _SENTENCE)
         if row.agent_id not in owners:
             owners[row.agent_id] = _owner(database, row.agent_id)
@@ -124,9 +127,9 @@ def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
             [(first + place, *one) for place, one in enumerate(found)],
         )
         stored = _Stored(number, row.content, row.memory_sentence or "", row.project)
-        _add_words(stored, first, found, said, whole)
+        _add_words(stored, first, found, said, printed)
     database.executemany(_SAID, said)
-    database.executemany(_WHOLE, whole)
+    database.executemany(_PRINTED, printed)
 
 
 def _add_words(
@@ -134,32 +137,30 @@ def _add_words(
     first: int,
     found: Sequence[Passage],
     said: list[tuple[int, str, str]],
-    whole: list[tuple[int, str, str, str]],
+    printed: list[tuple[int, str]],
 ) -> None:
-    """Adds the rows of full text of an artifact: what is said as it is, all of it each word once."""
+    """Adds the rows of full text of an artifact: what is said as it is, of what tools printed each word once."""
     about = spaced((of.project or "").replace("\\", "/").rstrip("/").rpartition("/")[2])
     words: dict[str, None] = {}
-    printed: dict[str, None] = {}
     for place, one in enumerate(found):
         text = of.sentence if one.start < 0 else of.content[one.start : one.end]
         if one.voice == "tool":
-            printed.update(dict.fromkeys(text.split()))
-        else:
-            text = spaced(text)
-            said.append((first + place, text, about))
             words.update(dict.fromkeys(text.split()))
-    whole.append((first, " ".join(words), spaced(" ".join(one for one in printed if one not in words)), about))
+        else:
+            said.append((first + place, spaced(text), about))
+    if words:
+        printed.append((first, spaced(" ".join(words))))
 
 
 def drop_artifacts(database: Database, numbers: Iterable[int]) -> None:
     """Takes artifacts out of full text, before their rows go. In the caller's transaction."""
     wanted = listed(numbers)
     said: list[tuple[int, str, str]] = []
-    whole: list[tuple[int, str, str, str]] = []
+    printed: list[tuple[int, str]] = []
     for first, stored, found in _stored(database, f"where t.artifact {LISTED}", wanted):
-        _add_words(stored, first, found, said, whole)
+        _add_words(stored, first, found, said, printed)
     database.executemany(_UNSAID, said)
-    database.executemany(_UNWHOLE, whole)
+    database.executemany(_UNPRINTED, printed)
     gone = f"select first, last from texts where artifact {LISTED}"
     database.execute(f"delete from passages where id in (select p.id from ({gone}) join passages p"
                      " on p.id between first and last)", (wanted,))  # fmt: skip
@@ -222,7 +223,7 @@ def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
 
 def tune_for_bulk(database: Database, *, bulk: bool) -> None:
     """Sets FTS5's memory for pending terms, for many rows at once or back to the default."""
-    for table in ("said", "whole"):
+    for table in ("said", "printed"):
         hashsize = (16 if bulk else 1) * 1024 * 1024
         database.execute(f"insert into {table}({table}, rank) values('hashsize', ?)", (hashsize,))
 
@@ -231,10 +232,12 @@ def in_step(database: Database) -> bool:
     """Returns whether full text has exactly the rows that there are texts and passages."""
     said = database.value("select (select count(*) from passages where voice <> 'tool')"
                           " + (select count(*) from texts where artifact is null)")  # fmt: skip
-    found = [database.value(f"select count(*) from {table}_docsize") for table in ("said", "whole")]
+    printed = database.value("select count(distinct artifact) from texts t join passages p"
+                             " on p.id between t.first and t.last and p.voice = 'tool'")  # fmt: skip
+    found = [database.value(f"select count(*) from {table}_docsize") for table in ("said", "printed")]
     artifacts = database.value("select count(*) from memory_artifacts where source_kind <> 'manifest'")
     texts = database.value("select count(*) from texts where artifact is not null")
-    return bool(found == [said, texts] and artifacts == texts)
+    return bool(found == [said, printed] and artifacts == texts)
 
 
 def rebuild(database: Database) -> None:
@@ -256,7 +259,7 @@ def _index_again(database: Database, number: int) -> None:
 
 def clear(database: Database) -> None:
     """Forgets everything. In the caller's transaction."""
-    for table in ("said", "whole"):
+    for table in ("said", "printed"):
         database.execute(f"insert into {table}({table}) values('delete-all')")
     for table in ("passages", "texts"):
         database.execute(f"delete from {table}")
