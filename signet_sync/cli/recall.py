@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,14 +14,15 @@ from signet_sync.embeddings.meaning import Meaning
 from signet_sync.errors import UsageError
 from signet_sync.formats.snapshot import LARGEST
 from signet_sync.formats.timestamps import local_day
-from signet_sync.recall import operations as recall_operations
 from signet_sync.recall.as_text import handle_of
 from signet_sync.recall.search import Within
-from signet_sync.recall.shown import RankedHit
 from signet_sync.recall.store.rows import Period
 from signet_sync.recall.store.words import files_with
 from signet_sync.sync.read_only import count_artifacts, reading
 from signet_sync.sync.store import counts
+
+if TYPE_CHECKING:
+    from signet_sync.recall.shown import RankedHit
 
 
 @click.command(cls=Command)
@@ -57,6 +59,8 @@ def recall(
         period = Period(since or 0, LARGEST if until is None else until)
     if words:
         return _every_word(context, text, limit, period)
+    from signet_sync.recall import operations as recall_operations  # slow import; `--words` does not need it
+
     catch_up(context.place(), context.agent)
     meaning = Meaning(context.place(anyway=True), context.now_us)
     within = Within(context.agent, period=period, project=project)

@@ -64,8 +64,7 @@ def worth_injecting(
     own = project_inputs.names(database, agent_id, belongs) if asks and not shared else ()
     within = Within(agent_id, private=not shared, statements=shared)
     found = prompt_choice.worth_injecting(database, prompt, within, own, asks_about_earlier_work=asks)
-    memories = [one.id for one in found if one.tier == "memory"]
-    said = project_inputs.memories_of_session(database, agent_id, session_id, memories)
+    said = project_inputs.of_session(database, agent_id, session_id, [one.id for one in found])
     sessions = project_inputs.sessions_of(database, (one.path for one in found if one.path is not None))
     return [
         _prompt_hit(one)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Maintenance
-from signet_sync.sync.store import texts
+from signet_sync.sync.store import artifacts, texts
 
 
 class FullText(Maintenance):
@@ -17,5 +17,5 @@ class FullText(Maintenance):
         """Rebuilds what is out of step."""
         if not texts.in_step(run.database):
             with run.database.transaction():
-                texts.rebuild(run.database)
+                texts.rebuild(run.database, artifacts.every_row(run.database))
             run.workspace.events.append("full text was out of step with its rows and is built anew")

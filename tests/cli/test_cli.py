@@ -203,7 +203,7 @@ def test_wrong_flags_and_commands(vault):
     for given in ("many", "0"):
         error = json_error(vault.call("recall", "x", "--limit", given, "--json"), 2)
         assert (
-            error["message"].startswith("--limit takes a whole number from 1 to 100, not ")
+            error["message"].startswith("--limit takes a whole number from 1 to 1000, not ")
             and given in error["message"]
         )
     assert "signet-sync open --help" in one_line_error(vault.call("open", "--path"), 2)

@@ -268,7 +268,7 @@ def test_a_file_deleted_or_exchanged_under_us_is_noticed(filled):
 def test_every_table_is_derived_or_native_exactly_once(place):
     database = Database(place)
     found = {row[0] for row in database.execute("select name from sqlite_schema where type = 'table'")}
-    shadows = {name for name in found if name.startswith(("said_", "whole_"))}
+    shadows = {name for name in found if name.startswith(("said_", "printed_"))}
     assert {name for name in found - shadows if not name.startswith("sqlite_")} == set(tables.TABLES)
     assert sorted([*tables.derived_tables(), *tables.native_tables()]) == sorted(tables.TABLES)
     assert {name for name, table in tables.TABLES.items() if table.kind == "native"} == set(tables.native_tables())
@@ -294,10 +294,10 @@ def test_a_reset_empties_what_is_derived_and_leaves_what_is_native(filled):
     assert rows_of(database, tables.native_tables()) == before
     empty = rows_of(database, tables.derived_tables())
     assert not any(empty.values())
-    for table, rank in (("said", "bm25(1.0, 0.5)"), ("whole", "bm25(1.0, 0.2, 0.5)")):
+    for table in ("said", "printed"):
         assert database.value(f"select count(*) from {table}_docsize") == 0
         options = dict(database.execute(f"select k, v from {table}_config"))
-        assert options["secure-delete"] == 1 and options["rank"] == rank
+        assert options["secure-delete"] == 1
     assert database.problems() == []
     database.close()
 

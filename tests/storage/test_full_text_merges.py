@@ -17,6 +17,7 @@ from signet_sync.storage.database.tables import full_text
 from signet_sync.sync.store import texts
 from signet_sync.sync.store.texts import Line
 
+BODY = "## User\n\nLook.\n\n## Tool Bash\n\nThe lamp is lit.\n"
 TEXT = "select count(distinct segid) from {}_idx"
 
 
@@ -33,7 +34,7 @@ def pieces(database: Database) -> dict[str, int]:
 
 def change(database: Database, number: int) -> None:
     """One session more, and a fact's line written anew."""
-    made.fill(database, made.judged(dict([made.summary(session_id=f"s{number}")])))
+    made.fill(database, made.judged(dict([made.transcript(session_id=f"s{number}", body=BODY)])))
     with database.transaction():
         texts.put(database, [Line("default", "fact", "t-1", f"tower {number}")])
 
@@ -46,7 +47,7 @@ def test_a_commit_merges_nothing_until_there_are_too_many_pieces(database: Datab
     counts = [[each[table] for each in seen] for table in full_text()]
     assert all(MOST_PIECES / 2 < max(each) <= MOST_PIECES + 1 for each in counts)
     merged = [sum(after < before for before, after in pairwise(each)) for each in counts]
-    assert dict(zip(full_text(), merged, strict=True)) == {"said": 6, "whole": 3}, "a line is a piece of one of them"
+    assert dict(zip(full_text(), merged, strict=True)) == {"said": 6, "printed": 3}, "a line is a piece of one of them"
     assert database.problems() == [] and texts.in_step(database)
 
 

@@ -357,11 +357,11 @@ def compactions_at(database: Database, agent_id: str, at_us: int, but: str) -> l
     return [text for (text,) in rows]
 
 
-def row_of(database: Database, number: int) -> Row | None:
-    """Returns the row of an artifact."""
-    for row in database.execute(f"select {_ROW} from memory_artifacts where id = ?", (number,)):
-        return Row(*row)
-    return None
+def every_row(database: Database) -> Iterator[tuple[int, Row]]:
+    """Yields number and row of every artifact, each read when it is asked for."""
+    for (number,) in list(database.execute("select id from memory_artifacts order by id")):
+        for row in database.execute(f"select {_ROW} from memory_artifacts where id = ?", (number,)):
+            yield number, Row(*row)
 
 
 def rows_by_path(database: Database, paths: Sequence[str]) -> Mapping[str, Row]:

@@ -84,20 +84,17 @@ def _owner(database: Database, agent_id: str) -> int:
     return number
 
 
-def _free(database: Database, begin: int, count: int, ends: dict[int, int]) -> int:
-    """Returns the first number from which so many are free; by where they begin, `ends` has where others looked last.
-
-    Without it, thousands of texts of one second would each pass all before it.
-    """
-    number = ends.get(begin, begin)
+def _free(database: Database, begin: int, count: int) -> int:
+    """Returns a number from which so many are free: behind the texts of that minute, or of as many as it takes."""
+    width = 1 << WITHIN
     while True:
         last: int | None = database.value(
-            "select last from texts where first < ? order by first desc limit 1", (number + count,)
+            "select last from texts where first < ? order by first desc limit 1", (begin + width,)
         )
-        if last is None or last < number:
-            ends[begin] = number + count
+        number = max(begin, (last or 0) + 1)
+        if number + count <= begin + width:
             return number
-        number = last + 1
+        width *= 2
 
 
 # ── what sessions said ──
@@ -106,7 +103,6 @@ def _free(database: Database, begin: int, count: int, ends: dict[int, int]) -> i
 def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
     """Indexes artifacts by number; manifests say nothing. In the caller's transaction."""
     owners: dict[str, int] = {}
-    ends: dict[int, int] = {}
     said: list[tuple[int, str, str]] = []
     printed: list[tuple[int, str]] = []
     for number, row in rows:
@@ -117,7 +113,7 @@ def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
             found.insert(0, _SENTENCE)
         if row.agent_id not in owners:
             owners[row.agent_id] = _owner(database, row.agent_id)
-        first = _free(database, _begin(owners[row.agent_id], 0, row.membership_us), max(len(found), 1), ends)
+        first = _free(database, _begin(owners[row.agent_id], 0, row.membership_us), max(len(found), 1))
         database.execute(
             "insert into texts(first, last, agent_id, tier, name, artifact, at_us) values(?, ?, ?, 'session', ?, ?, ?)",
             (first, first + max(len(found), 1) - 1, row.agent_id, row.source_path, number, row.membership_us),
@@ -195,11 +191,10 @@ def put(database: Database, lines: Iterable[Line]) -> None:
 def add(database: Database, lines: Sequence[Line]) -> None:
     """Writes lines whose ids have none yet. In the caller's transaction."""
     owners: dict[str, int] = {}
-    ends: dict[int, int] = {}
     for line in lines:
         if line.agent_id not in owners:
             owners[line.agent_id] = _owner(database, line.agent_id)
-        first = _free(database, _begin(owners[line.agent_id], 2 + line.private, line.at_us), 1, ends)
+        first = _free(database, _begin(owners[line.agent_id], 2 + line.private, line.at_us), 1)
         database.execute(f"insert into texts(first, last, {_LINE}) values({placeholders(9)})", (first, first, *line))
         database.execute(_SAID, (first, spaced(line.text), spaced(line.about)))
 
@@ -240,21 +235,13 @@ def in_step(database: Database) -> bool:
     return bool(found == [said, printed] and artifacts == texts)
 
 
-def rebuild(database: Database) -> None:
+def rebuild(database: Database, artifacts: Iterable[tuple[int, Row]]) -> None:
     """Makes all full text from artifacts and lines again. In the caller's transaction."""
     lines = list(map(_line, database.execute(f"select {_LINE} from texts where artifact is null")))
     clear(database)
-    for number in [row[0] for row in database.execute("select id from memory_artifacts order by id")]:
-        _index_again(database, number)
+    for one in artifacts:
+        add_artifacts(database, [one])
     add(database, lines)
-
-
-def _index_again(database: Database, number: int) -> None:
-    from signet_sync.sync.store.artifacts import row_of
-
-    row = row_of(database, number)
-    if row is not None:
-        add_artifacts(database, [(number, row)])
 
 
 def clear(database: Database) -> None:
