@@ -145,7 +145,7 @@ def quoted(name: str) -> str:
 def spelled_like(database: Database, word: str) -> tuple[str, ...]:
     """Returns the words of the full text, of all agents, that differ from a word by the fewest letters, one or two.
 
-    They begin with the same letter. () if the word is too short to be told from others.
+    They begin with the same two letters. () if the word is too short to be told from others.
     """
     from rapidfuzz.distance import OSA  # slow import; few questions have a word that no text has
 
@@ -158,7 +158,7 @@ def spelled_like(database: Database, word: str) -> tuple[str, ...]:
     database.execute("create virtual table if not exists temp.said_words using fts5vocab('main', 'said', 'row')")
     rows = database.execute(
         "select term from temp.said_words where term >= ?1 and term < ?2 and length(term) between ?3 and ?4",
-        (stem[0], chr(ord(stem[0]) + 1), len(stem) - most, len(stem) + most),
+        (stem[:2], stem[0] + chr(ord(stem[1]) + 1), len(stem) - most, len(stem) + most),
     )
     near = {term: OSA.distance(stem, term, score_cutoff=most) for (term,) in rows}
     least = min(near.values(), default=most + 1)
