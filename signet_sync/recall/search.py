@@ -1,8 +1,7 @@
 """Finds the sessions and statements that answer a question: one score for `recall`, MCP, the page and prompts.
 
 Words weigh by rarity among the texts of the agent: bm25 of FTS5 would count those of others. A text is ranked by its
-best passage, by all of them, as a whole, and most by coverage: the share of the question within a passage and its
-neighbours.
+best row, by all of them, as a whole, and most by coverage: the share of the question within a row of full text.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _OF_ALL = _OF_SAID + _OF_WHOLE + _OF_SUM + _OF_COVERED
 _LEAST = 0.3  # weight of a word that every text has
 _OF_PRINTED = 0.2  # of the weight of a word, where only a tool printed it
 _SATURATED, _OF_LENGTH = 1.2, 0.3  # constants of bm25; passages differ little in length
-_SHOWN = 4  # passages of a text
+_SHOWN = 2  # rows of a text
 _NEARLY = 0.9  # of what another text of the session covers
 
 
@@ -67,7 +66,7 @@ class Match(NamedTuple):
     """A session or statement that answers, and the text of it that is shown.
 
     `said`, `all_said` and `whole` weigh its words for its length: of the best passage, of all, of the whole text.
-    `covered` is the share of the question that a passage and its neighbours have, `terms` which of it. `score` is from
+    `covered` is the share of the question that one row of full text has, `terms` which of it. `score` is from
     0 to 1.
     """
 
@@ -166,8 +165,7 @@ def _match(weighed: WeighedTerms, text: FoundText, places: Sequence[tuple[int, f
     dated = frozenset(n for n, term in enumerate(weighed.terms) if term.date is not None and term.date.holds(at))
     covered, held = 0.0, dated
     for place, _ in places:
-        near = range(max(place - 1, text.first), min(place + 1, text.last) + 1)
-        terms = dated.union(n for n, found in weighed.passages.items() if _any_between(found, near.start, near.stop))
+        terms = dated.union(n for n, found in weighed.passages.items() if _any_between(found, place, place + 1))
         if (weight := weighed.share(terms)) > covered:
             covered, held = weight, terms
     order = sorted(places, key=lambda one: (-one[1], one[0]))

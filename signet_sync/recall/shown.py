@@ -14,7 +14,8 @@ from signet_sync.recall.snippets import turn_text
 from signet_sync.recall.store import hits
 from signet_sync.recall.store.hits import FoundArtifact, Statement
 from signet_sync.storage.database.connection import Database
-from signet_sync.text.passages import Passage, Voice
+from signet_sync.sync.store.texts import Place
+from signet_sync.text.passages import Voice
 from signet_sync.text.sentences import basename, flatten
 from signet_sync.text.word_forms import folded
 
@@ -61,10 +62,24 @@ def ranked_hits(
             for statement in hits.statements(database, agent_id, one.text.tier, [one.text.name]):
                 yield _of_statement(question, one, statement)
         elif one.text.artifact is not None:
-            near = {place + step for place in one.places for step in (0, 1)} or {one.text.first}
-            found = hits.artifact(database, one.text.artifact, sorted(near))
-            if found is not None and not _only_asks(database, one, found):
-                yield _of_artifact(database, agent_id, question, weighed, one, found)
+            found = hits.artifact(database, one.text.artifact, one.places or (one.text.first,), one.text.last)
+            if found is None:
+                continue
+            places = _by_words(found, weighed)
+            if not (places and _only_asks(database, one, found, places[0])):
+                yield _of_artifact(database, agent_id, question, weighed, one, found, places)
+
+
+def _by_words(found: FoundArtifact, weighed: WeighedTerms) -> list[int]:
+    """Returns the passages by how much of the question they have, the best first; without those that have nothing."""
+    worth: dict[int, float] = {}
+    for place, one in found.passages.items():
+        low = folded(found.words(one))
+        held = [number for number, term in enumerate(weighed.terms) if term.needle in low]
+        if one.voice != "tool" and (held or not weighed.terms):
+            worth[place] = weighed.share(held)
+    said = [place for place, one in found.passages.items() if one.voice != "tool"]
+    return sorted(worth, key=lambda place: (-worth[place], place)) or said[:1]
 
 
 def _of_statement(question: Question, match: Match, found: Statement) -> RankedHit:
@@ -81,11 +96,15 @@ def _of_statement(question: Question, match: Match, found: Statement) -> RankedH
 
 
 def _of_artifact(
-    database: Database, agent_id: str, question: Question, weighed: WeighedTerms, match: Match, found: FoundArtifact
+    database: Database,
+    agent_id: str,
+    question: Question,
+    weighed: WeighedTerms,
+    match: Match,
+    found: FoundArtifact,
+    places: Sequence[int],
 ) -> RankedHit:
-    said = found.passages
-    places = [place for place in match.places if place in said]
-    first = said[places[0]] if places else Passage(0, 0, -1, "text")
+    first = found.passages[places[0]] if places else Place(0, 0, -1, "text", 0)
     node = hits.node_at(database, agent_id, found.path, first.start)
     text = " … ".join(_texts(found, places, weighed)) if places else found.sentence
     speaker = _SPEAKERS.get(first.voice, "") if found.kind == "transcript" else ""
@@ -95,15 +114,11 @@ def _of_artifact(
     return _hit(question, match, name, flatten(text, _MOST_SHOWN), found.path, where, speaker, first.turn, at_us)
 
 
-def _only_asks(database: Database, match: Match, found: FoundArtifact) -> bool:
-    """Returns whether all that answers is a question of the person, after which nobody spoke."""
-    asked = [place for place in match.places if place in found.passages]
-    return bool(asked) and all(
-        found.passages[place].voice == "person"
-        and is_question(found.content[found.passages[place].start : found.passages[place].end])
-        and not hits.is_answered(database, place, match.text.last)
-        for place in asked
-    )
+def _only_asks(database: Database, match: Match, found: FoundArtifact, best: int) -> bool:
+    """Returns whether what answers best is a question of the person, after which no agent spoke."""
+    one = found.passages[best]
+    asks = one.voice == "person" and is_question(found.words(one))
+    return asks and not hits.is_answered(database, best, match.text.last)
 
 
 def is_question(text: str) -> bool:
@@ -122,8 +137,7 @@ def _texts(found: FoundArtifact, places: Sequence[int], weighed: WeighedTerms) -
         one = found.passages.get(place)
         if one is None or place in texts or (place not in places and one.voice not in _SPEAKERS):
             continue
-        words = found.sentence if one.start < 0 else found.content[one.start : one.end]
-        texts[place] = turn_text(words, _first_word(words, weighed))
+        texts[place] = turn_text(found.words(one), _first_word(found.words(one), weighed))
         if sum(map(len, texts.values())) > _SHOWN_TURNS:
             del texts[place]
             break

@@ -25,7 +25,7 @@ from signet_sync.recall.shown import is_question
 from signet_sync.recall.store.words import files_with
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store import texts
+from signet_sync.sync.store import artifacts, texts
 from signet_sync.text.passages import LONGEST, asks_only_memory, passages
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200)
@@ -516,5 +516,5 @@ def test_what_goes_leaves_no_word_and_what_is_built_anew_is_equal(database):
         texts.drop(database, "default", ["m-1"])
     assert words() == before
     with database.transaction():
-        texts.rebuild(database)
+        texts.rebuild(database, artifacts.every_row(database))
     assert words() == before and texts.in_step(database)

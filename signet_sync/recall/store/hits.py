@@ -10,7 +10,9 @@ from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import FACTS
 from signet_sync.sync.store.bodies import text_of
-from signet_sync.text.passages import Passage
+from signet_sync.sync.store.texts import Place
+
+_MOST_TOGETHER = 300  # passages of one row of full text: each has a letter
 
 
 class Statement(NamedTuple):
@@ -33,7 +35,11 @@ class FoundArtifact(NamedTuple):
     at_us: int
     sentence: str
     content: str
-    passages: dict[int, Passage]
+    passages: dict[int, Place]
+
+    def words(self, place: Place) -> str:
+        """Returns the words of a passage."""
+        return self.sentence if place.start < 0 else self.content[place.start : place.end]
 
 
 class NodeAt(NamedTuple):
@@ -73,10 +79,15 @@ def statements(database: Database, agent_id: str, tier: str, ids: Sequence[str])
         yield Statement(one, kind, about, shown, path, parse_instant(at) or 0 if isinstance(at, str) else at)
 
 
-def artifact(database: Database, number: int, passages: Sequence[int]) -> FoundArtifact | None:
-    """Returns an artifact with some of its passages; None if it is gone."""
-    places = "select id, start, end, turn, voice from passages where id in (select value from json_each(?))"
-    found = {one: Passage(*place) for one, *place in database.execute(places, (json.dumps(passages),))}
+def artifact(database: Database, number: int, rows_of_text: Sequence[int], last: int) -> FoundArtifact | None:
+    """Returns an artifact with the passages of some rows of full text, and those after them; None if it is gone."""
+    found: dict[int, Place] = {}
+    for first in rows_of_text:
+        places = "select id, start, end, turn, voice, size from passages where id between ? and ? order by id"
+        for one, *place in database.execute(places, (first, min(first + _MOST_TOGETHER, last))):
+            found[one] = Place(*place)
+            if one > first and found[one].size:
+                break
     rows = database.execute(
         "select a.source_path, a.source_kind, a.project, a.membership_us,"
         f" coalesce(a.ledger_sentence, a.memory_sentence, ''), {text_of('a')} from memory_artifacts a where a.id = ?",

@@ -109,7 +109,7 @@ def among(database: Database, expression: str, passages: Sequence[int]) -> set[i
 def texts_of(database: Database, passages: Sequence[int]) -> Iterator[tuple[FoundText, int, int]]:
     """Yields the texts to which passages belong, with the passages and their lengths in characters."""
     rows = database.execute(
-        f"select {_TEXT}, j.value, coalesce(p.end - p.start, length(t.text)) from json_each(?) j"
+        f"select {_TEXT}, j.value, coalesce(p.size, length(t.text)) from json_each(?) j"
         " cross join texts t on t.first = (select max(first) from texts where first <= j.value)"
         " left join passages p on p.id = j.value",
         (json.dumps(passages),),
@@ -124,8 +124,8 @@ def texts_by(database: Database, column: str, number: int) -> list[FoundText]:
 
 
 def passage_at(database: Database, text: FoundText, place: int) -> tuple[int, ...]:
-    """Returns the passage of an artifact that has a place of its body, or begins next; () without one."""
-    found = "select id from passages where id between ? and ? and voice <> 'tool' and end > ? order by id limit 1"
+    """Returns the row of full text of an artifact that has a place of its body; () without one."""
+    found = "select id from passages where id between ? and ? and size > 0 and start <= ? order by id desc limit 1"
     return tuple(number for (number,) in database.execute(found, (text.first, text.last, place)))
 
 

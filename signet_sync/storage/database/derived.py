@@ -73,13 +73,14 @@ DERIVED: tuple[Table, ...] = (
         only="tier <> 'memory'",
     ),
     derived(
-        "where in a body each passage is: characters, turn, who says it (`text.passages`)",
+        "where in a body each passage is: characters, turn, who says it (`text.passages`); of how many characters is "
+        "the row of full text that it begins",
         """create table passages(
         id integer primary key, start integer not null, end integer not null, turn integer not null,
-        voice text not null)""",
+        voice text not null, size integer not null)""",
     ),
     derived(
-        "full text of what is said, a row a passage. Contentless: the text is in the row or in the seal; "
+        "full text of what is said, a row for some passages. Contentless: the text is in the row or in the seal; "
         "`contentless_delete` would leak removed words. CJK characters are spaced, so that words inside running "
         "text are found",
         """create virtual table said using fts5(

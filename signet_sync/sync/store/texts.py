@@ -19,7 +19,7 @@ from signet_sync.storage.database.table import placeholders
 from signet_sync.sync.store.bodies import text_of
 from signet_sync.text.cjk import spaced
 from signet_sync.text.digest_mark import is_look_up
-from signet_sync.text.passages import Passage, passages
+from signet_sync.text.passages import Passage, Voice, passages
 
 if TYPE_CHECKING:
     from signet_sync.sync.index_records import Row
@@ -32,6 +32,7 @@ _PRINTED = "insert into printed(rowid, words) values(?, ?)"
 _UNSAID = "insert into said(said, rowid, text, about) values('delete', ?, ?, ?)"
 _UNPRINTED = "insert into printed(printed, rowid, words) values('delete', ?, ?)"
 _LINE = "agent_id, tier, name, text, at_us, private, about"
+_TOGETHER = 600  # characters of passages that full text has in one row
 _SENTENCE = Passage(-1, -1, -1, "text")  # the sentence of a summary, which is not in its body
 
 
@@ -48,6 +49,16 @@ class Line(NamedTuple):
     at_us: int = 0
     private: bool = False
     about: str = ""  # its project
+
+
+class Place(NamedTuple):
+    """A passage as stored; with a `size` it begins a row of full text of so many characters."""
+
+    start: int
+    end: int
+    turn: int
+    voice: Voice
+    size: int
 
 
 class _Stored(NamedTuple):
@@ -118,32 +129,50 @@ def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
             "insert into texts(first, last, agent_id, tier, name, artifact, at_us) values(?, ?, ?, 'session', ?, ?, ?)",
             (first, first + max(len(found), 1) - 1, row.agent_id, row.source_path, number, row.membership_us),
         )
+        places = [Place(*one, size) for one, size in zip(found, _sizes(found), strict=True)]
         database.executemany(
-            "insert into passages(id, start, end, turn, voice) values(?, ?, ?, ?, ?)",
-            [(first + place, *one) for place, one in enumerate(found)],
+            "insert into passages(id, start, end, turn, voice, size) values(?, ?, ?, ?, ?, ?)",
+            [(first + number, *one) for number, one in enumerate(places)],
         )
         stored = _Stored(number, row.content, row.memory_sentence or "", row.project)
-        _add_words(stored, first, found, said, printed)
+        _add_words(stored, first, places, said, printed)
     database.executemany(_SAID, said)
     database.executemany(_PRINTED, printed)
+
+
+def _sizes(found: Sequence[Passage]) -> list[int]:
+    """Returns how many characters each passage begins a row of full text with; 0 for one that goes on in a row."""
+    sizes = [0] * len(found)
+    head = -1
+    for number, one in enumerate(found):
+        if one.voice == "tool":
+            continue
+        size = max(one.end - one.start, 1)
+        if head < 0 or found[head].start < 0 or sizes[head] + size > _TOGETHER:
+            head = number
+        sizes[head] += size
+    return sizes
 
 
 def _add_words(
     of: _Stored,
     first: int,
-    found: Sequence[Passage],
+    found: Sequence[Place],
     said: list[tuple[int, str, str]],
     printed: list[tuple[int, str]],
 ) -> None:
     """Adds the rows of full text of an artifact: what is said as it is, of what tools printed each word once."""
     about = spaced((of.project or "").replace("\\", "/").rstrip("/").rpartition("/")[2])
     words: dict[str, None] = {}
-    for place, one in enumerate(found):
+    for number, one in enumerate(found):
         text = of.sentence if one.start < 0 else of.content[one.start : one.end]
         if one.voice == "tool":
             words.update(dict.fromkeys(text.split()))
+        elif one.size:
+            said.append((first + number, spaced(text), about))
         else:
-            said.append((first + place, spaced(text), about))
+            head, before, _ = said[-1]
+            said[-1] = head, f"{before}\n{spaced(text)}", about
     if words:
         printed.append((first, spaced(" ".join(words))))
 
@@ -163,15 +192,15 @@ def drop_artifacts(database: Database, numbers: Iterable[int]) -> None:
     database.execute(f"delete from texts where artifact {LISTED}", (wanted,))
 
 
-def _stored(database: Database, where: str, *bound: str) -> Iterator[tuple[int, _Stored, list[Passage]]]:
+def _stored(database: Database, where: str, *bound: str) -> Iterator[tuple[int, _Stored, list[Place]]]:
     rows = database.execute(
         f"select t.first, t.last, a.id, {text_of('a')}, coalesce(a.memory_sentence, ''), a.project"
         f" from texts t cross join memory_artifacts a on a.id = t.artifact {where}",
         bound,
     )
     for first, last, *stored in rows:
-        places = "select start, end, turn, voice from passages where id between ? and ? order by id"
-        yield first, _Stored(*stored), [Passage(*one) for one in database.execute(places, (first, last))]
+        places = "select start, end, turn, voice, size from passages where id between ? and ? order by id"
+        yield first, _Stored(*stored), [Place(*one) for one in database.execute(places, (first, last))]
 
 
 # ── statements ──
@@ -225,7 +254,7 @@ def tune_for_bulk(database: Database, *, bulk: bool) -> None:
 
 def in_step(database: Database) -> bool:
     """Returns whether full text has exactly the rows that there are texts and passages."""
-    said = database.value("select (select count(*) from passages where voice <> 'tool')"
+    said = database.value("select (select count(*) from passages where size > 0)"
                           " + (select count(*) from texts where artifact is null)")  # fmt: skip
     printed = database.value("select count(distinct artifact) from texts t join passages p"
                              " on p.id between t.first and t.last and p.voice = 'tool'")  # fmt: skip
