@@ -21,7 +21,7 @@ from signet_sync.text.word_forms import folded
 
 Tier = Literal["memory", "fact", "entity", "session"]
 TIERS: tuple[Tier, ...] = ("memory", "fact", "entity", "session")
-KNOWN = 0.7  # of the question's weight; what covers less is only the nearest that there is
+KNOWN = 0.75  # of the question's weight; what covers less is only the nearest that there is
 _SHOWN, _SHOWN_TURNS, _MOST_SHOWN = 400, 900, 1_000  # characters of a statement, of turns of a session, in all
 _LONGEST_QUESTION = 4_000  # characters; a longer text says something
 _SENTENCE = late(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
