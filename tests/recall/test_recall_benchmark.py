@@ -61,7 +61,9 @@ def test_a_broken_ranking_and_texts_that_show_nothing_are_told(
     token = token_of("default", "c1-session-3")
     wrong = (f"memory/2023-05-03T13-56-00.000Z--{token}--summary.md", "The glaze is celadon", True)
     right = recall_speed.ours
-    monkeypatch.setattr("benchmarks.recall.ours", lambda *asked: [wrong, *((path, "", True) for path, _, _ in right(*asked))])
+    monkeypatch.setattr(
+        "benchmarks.recall.ours", lambda *asked: [wrong, *((path, "", True) for path, _, _ in right(*asked))]
+    )
     assert figures(benchmark.answers(talks, tmp_path)["signet-sync"]) == [0, 2, 0]
 
 
