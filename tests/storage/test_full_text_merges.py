@@ -17,7 +17,7 @@ from signet_sync.storage.database.tables import full_text
 from signet_sync.sync.store import texts
 from signet_sync.sync.store.texts import Line
 
-BODY = "## User\n\nLook.\n\n## Tool Bash\n\nThe lamp is lit.\n"
+BODY = "## User · {0}\n\nLook.\n\n- `Bash` · {0}\n\n  The lamp is lit.\n".format("2026-03-28T10:00:00.000Z")
 TEXT = "select count(distinct segid) from {}_idx"
 
 
