@@ -39,13 +39,13 @@ class Measure(NamedTuple):
 MEASURES = {
     "cold small": Measure("cold, all derived", "×", 1.5),
     "cold large": Measure("cold, all derived", "×", 1.25),
-    "cold page": Measure("cold, until `search` answers and MEMORY.md stands", "×", 0.75),
+    "cold page": Measure("cold, until `recall --words` answers and MEMORY.md stands", "×", 0.75),
     "cold memory": Measure("· peak memory of all processes", "MB"),
     "cold database": Measure("· database", "×", 1.2),
     "unchanged large": Measure("nothing changed, whole process", "ms", 120),
     "unchanged larger": Measure("nothing changed, whole process", "ms", 250),
     "status": Measure("`status`, over bare Python", "ms", 40),
-    "search": Measure("`search`, over bare Python", "ms", 50),
+    "words": Measure("`recall --words`, over bare Python", "ms", 50),
     "modules": Measure("own modules that run code", ""),
     "recall p50": Measure("`recall` among 15,000 artifacts, warm, p50 of a processor", "ms", 15),
     "recall p99": Measure("· p99", "ms", 40),
@@ -176,10 +176,10 @@ class Bench:
             began = time.perf_counter()
             with self.ground.agent(where) as process:
                 _until(lambda where=where: os.path.exists(os.path.join(where, "MEMORY.md")), process, 0.005)  # type: ignore[misc]
-                found = self.ground.run(*self.ground.signet(where, "search", "--json", "heartbeat")).json()
+                found = self.ground.run(*self.ground.signet(where, "recall", "--words", "--json", "heartbeat")).json()
                 ours.append(time.perf_counter() - began)
-            if not found["hits"]:
-                raise BenchError("the page stands, but `search heartbeat` finds nothing")
+            if not found["files"]:
+                raise BenchError("the page stands, but `recall --words heartbeat` finds nothing")
         ratio = statistics.median(a / b.seconds for a, b in zip(ours, theirs, strict=True))
         shown = f"{statistics.median(ours):.2f} s ({min(ours):.2f})"
         return Row("cold page", _count(sessions), shown, _seconds(theirs), ratio)
@@ -222,7 +222,7 @@ class Bench:
         self.ground.fresh_state()
         where = self.ground.workspace(sessions)
         self.ground.index(where, 3 * sessions)
-        for name, words in (("status", ("status",)), ("search", ("search", "heartbeat"))):
+        for name, words in (("status", ("status",)), ("words", ("recall", "--words", "heartbeat"))):
             yield self._asked(name, where, sessions, words)
         yield Row("modules", _count(sessions), self._loaded(where), "", 0)
 
@@ -239,7 +239,7 @@ class Bench:
 
     def _recall(self, where: str, sessions: int) -> Iterator[Row]:
         """`recall`, of the agent that has a third of the vault: where the index is open already, and as a process."""
-        asked = self.ground.run(*python("benchmarks.recall", "--index", self.ground.path("ours.db"))).json()
+        asked = self.ground.run(*python("benchmarks.recall_speed", where, self.ground.path("ours.db"))).json()
         shown = f"{len(asked)} questions"
         for name, part in (("recall p50", 0.5), ("recall p99", 0.99)):
             took = percentile(asked, part)
@@ -253,7 +253,7 @@ class Bench:
             ("nothing changed", ("reindex",)),
             ("one change", ("reindex",)),
             ("status", ("status",)),
-            ("search", ("search", "heartbeat")),
+            ("words", ("recall", "--words", "heartbeat")),
         ):
             if what == "nothing changed":
                 for _ in range(2):
@@ -262,7 +262,7 @@ class Bench:
             elif what == "one change":
                 self._arrivals(where, self.sizes.large, 1, 3)[0].move(where)
             argv = self.ground.signet(where, *words)[3:]
-            ran = self.ground.run(sys.executable, "-c", _COUNTING, *argv)
+            ran = self.ground.run(sys.executable, "-c", COUNTING, *argv)
             counted.append(f"{what} {ran.stderr.split()[-1]}")
         return ", ".join(counted)
 
@@ -398,7 +398,7 @@ class Bench:
         return Row("huge killed", _count(sessions), shown, f"{whole:.1f} s", (killed.seconds + ran.seconds) / whole)
 
 
-_COUNTING = """
+COUNTING = """
 import atexit, runpy, sys, types
 
 def runs(module):

@@ -35,6 +35,7 @@ from signet_sync.memories.store import memories as memories_store
 from signet_sync.memories.store import promotions
 from signet_sync.pages import dreams_page_writer, memory_page_writer
 from signet_sync.recall import operations as recall_operations
+from signet_sync.recall.search import Within
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database import native_backup
 from signet_sync.storage.database.connection import Database
@@ -122,7 +123,7 @@ def ask(path: str, asked: Sequence[Question], rounds: int) -> Iterator[Asked]:
             for question in asked:
                 taken: list[Times] = []
                 with timed(taken):
-                    found = recall_operations.recall(database, question.text, agent_id=AGENT, limit=10)
+                    found = recall_operations.recall(database, question.text, Within(AGENT), limit=10)
                 with timed(taken):
                     recall_operations.record(noting, AGENT, question.text, found, NOW)
                 with timed(taken):
@@ -138,8 +139,8 @@ def straight(database: Database, text: str) -> list[tuple[str, ...]]:
     words = " OR ".join(f'"{word}"' for word in re.findall(r"\w+", text))
     return list(
         database.execute(
-            "select l.id, l.text from (select rowid from recall_lines_fts where recall_lines_fts match ?"
-            " order by rank limit 10) m join recall_lines l on l.rowid = m.rowid",
+            "select t.name, t.text from (select rowid from said where said match ?"
+            " order by rank limit 10) m join texts t on t.first = m.rowid",
             (words,),
         )
     )

@@ -62,10 +62,10 @@ class Workspace(NamedTuple):
     root: Path
     environment: Mapping[str, str]
 
-    def run(self, *command: str) -> None:
+    def run(self, *command: str, given: str = "") -> None:
         """Runs a command on it."""
         called = [sys.executable, "-m", "signet_sync", *command]
-        subprocess.run(called, env=self.environment, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(called, env=self.environment, check=True, stdout=subprocess.DEVNULL, input=given.encode())
 
     def take(self, sessions: Sequence[Record]) -> None:
         """Imports sessions."""
@@ -80,15 +80,19 @@ class Workspace(NamedTuple):
 def workspace(sessions: Sequence[Record]) -> Iterator[Workspace]:
     """A workspace into which the sessions were imported."""
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder, "workspace")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SIGNET_", "XDG_"))}
-        made = Workspace(
-            root, {**kept, "HOME": folder, "SIGNET_STATE": f"{folder}/state", "SIGNET_WORKSPACE": str(root)}
-        )
+        made = workspace_in(Path(folder))
         made.run("init")
         if sessions:
             made.take(sessions)
         yield made
+
+
+def workspace_in(folder: Path) -> Workspace:
+    """The workspace of a folder, which also holds its state and is its home; nothing is written."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SIGNET_", "XDG_"))}
+    root = folder / "workspace"
+    own = {"HOME": str(folder), "SIGNET_STATE": str(folder / "state"), "SIGNET_WORKSPACE": str(root)}
+    return Workspace(root, {**kept, **own})
 
 
 def sessions_of(folder: Path) -> list[Record]:

@@ -364,13 +364,13 @@ class Vault:
         """Somebody looks for a session; one that the index has seen is found, a removed one is not."""
         kept = self._some()
         if kept is not None:
-            found = self.asks("search", "--json", "--agent", kept.agent_id, kept.word)
-            if not found.get("hits") and kept.word.startswith("quill"):
+            found = self.asks("recall", "--words", "--json", "--agent", kept.agent_id, kept.word)
+            if not found.get("files") and kept.word.startswith("quill"):
                 self.books.wrong.append(f"{kept.word} is not found")
         if self.books.gone:
             word = self.chance.choice(sorted(self.books.gone))
             for agent in AGENTS:
-                if self.asks("search", "--json", "--agent", agent, word).get("hits"):
+                if self.asks("recall", "--words", "--json", "--agent", agent, word).get("files"):
                     self.books.wrong.append(f"{word} is found, though it was removed")
 
     def recalls(self) -> None:

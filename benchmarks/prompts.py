@@ -26,6 +26,7 @@ from signet_sync.pages.context import MOST_INJECTED
 from signet_sync.pages.prompt_context import worth_injecting
 from signet_sync.pages.store.project_inputs import sessions_of as sessions_of_paths
 from signet_sync.recall.operations import recall
+from signet_sync.recall.search import Within
 from signet_sync.storage import locations
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.prompt import searched
@@ -162,7 +163,7 @@ class Answers:
 
     def recalled(self, question: str) -> list[str]:
         """The sessions of the hits of `recall`, each once, the best first."""
-        paths = [hit.path for hit in recall(self.database, question, agent_id="default") if hit.path]
+        paths = [hit.path for hit in recall(self.database, question, Within("default")) if hit.path]
         known = sessions_of_paths(self.database, paths)
         return list(dict.fromkeys(known[path] for path in paths if path in known))
 

@@ -231,33 +231,31 @@ class Status(TypedDict):
 
 
 class RecallHit(TypedDict):
-    tier: Literal["memory", "fact", "curated", "thread", "node", "transcript"]  # Where it was found.
+    tier: Literal["memory", "fact", "entity", "session"]  # What it is.
     id: str
     text: str
     path: str | None
     score: float  # Higher is better.
-    why: str  # What it is, and the day.
+    known: bool  # False if it has too few of the words to be sure: it is only the nearest.
+    speaker: str  # User or Assistant; empty if it was not one of them.
+    turn: int  # From 1; 0 if there are none.
+    day: str
+    why: str  # Which words, in what, of which day.
+
+
+class FoundFile(TypedDict):
+    path: str
+    kind: Literal["summary", "transcript", "compaction"]
+    session_token: str  # The name of a session: the 16 characters by which its files are called.
+    session_id: str
+    at_us: int  # Microseconds since 1970 UTC.
+    snippet: str
 
 
 class Recall(TypedDict):
     query: str
-    hits: list[RecallHit]
-
-
-class SearchHit(TypedDict):
-    path: str
-    kind: Literal["summary", "transcript", "compaction", "manifest"]
-    agent_id: str
-    session_token: str  # The name of a session: the 16 characters by which its files are called.
-    session_key: str | None  # The harness's name for the session, if it is not its id.
-    ended_at: str | None
-    score: float  # Higher is better.
-    snippet: str
-
-
-class Search(TypedDict):
-    query: str
-    hits: list[SearchHit]
+    hits: NotRequired[list[RecallHit]]
+    files: NotRequired[list[FoundFile]]  # With --words, instead of hits.
 
 
 class OpenSegment(TypedDict):

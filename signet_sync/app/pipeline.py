@@ -11,7 +11,7 @@ DERIVERS = (
     "signet_sync.graph.facts_stage:Facts",
     "signet_sync.sessions.live_facts_stage:LiveFacts",
     "signet_sync.pages.session_log_stage:SessionLog",
-    "signet_sync.recall.stage:RecallLines",
+    "signet_sync.recall.stage:FoundStatements",
 )
 RECOVERIES = (
     # First, because removing a second link changes the signature of a file published just before a crash.

@@ -11,7 +11,7 @@ from signet_sync.storage.database import native_backup
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import Table
 from signet_sync.storage.database.tables import backed_up
-from signet_sync.sync.store import composed, line_index
+from signet_sync.sync.store import composed, texts
 
 # Not a table: seals that had lost their bytes and got them back.
 BYTES = "sealed_bytes"
@@ -47,7 +47,7 @@ def merge(database: Database, other: Database) -> dict[str, int]:
     if taken["session_transcripts"]:
         live.drop_shapes(database)
     if taken["memories"]:
-        line_index.put(database, memories.lines(database))
+        texts.put(database, memories.lines(database))
     composed.forget_all(database)
     return {**taken, BYTES: len(given)}
 

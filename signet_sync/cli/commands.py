@@ -26,8 +26,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "demo": ("demo", "Create, index and show a workspace of sample sessions."),
         "hooks": ("hooks", "Connect coding agents, so that their sessions are captured."),
         "status": ("status", "Show the agent's state, what is indexed and what is wrong."),
-        "recall": ("recall", "Answer a question from memories, facts and transcripts."),
-        "search": ("search", "Search the full text of all files of sessions."),
+        "recall": ("recall", "Answer a question from sessions, memories, facts and entities."),
         "open": ("open", "Show a session, or list the newest ones."),
         "digest": ("digest", "Show what happened today or this week, by project."),
         "remember": ("memory", "Remember a text: MEMORY.md shows it, recall finds it."),
@@ -92,7 +91,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "ls": ("list", "open", "status", "show"),
     "list": ("open", "status", "show"),
     "show": ("open", "status"),
-    "find": ("search",),
+    "find": ("recall",),
     "new": ("create", "init"),
     "rm": ("remove", "uninstall"),
 }

@@ -83,7 +83,7 @@ def _list(context: Context) -> int:
         if not (found.entries or left_out):
             context.say("no sessions yet")
         if found.more:
-            context.say("older ones: signet-sync search finds sessions by their words")
+            context.say("older ones: signet-sync recall finds sessions by their words")
         if left_out:
             context.say(f"{left_out:,} more left out: only a greeting, a test, or a temporary folder")
 

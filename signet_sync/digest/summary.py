@@ -27,7 +27,9 @@ _SECTIONS: tuple[tuple[str, Kind], ...] = (
 )  # fmt: skip
 
 
-def summary(found: Outcome, *, project: str | None, harness: str | None, headless: bool = False) -> str:
+def summary(
+    found: Outcome, *, project: str | None, harness: str | None, headless: bool = False, looks_up: bool = False
+) -> str:
     """Returns Markdown about a session; empty if its transcript has no word. At most `LIMIT` characters.
 
     Everything but headings, counts and the opening line is in the transcript; shortened text ends in `…`.
@@ -36,7 +38,7 @@ def summary(found: Outcome, *, project: str | None, harness: str | None, headles
     title = next(filter(None, (_line(text, TITLE_LENGTH) for text in said)), "")
     if not title:
         return ""
-    made = opening(project, harness, found.status, headless=headless)
+    made = opening(project, harness, found.status, headless=headless, looks_up=looks_up)
     sections = [f"# {title}", chosen_by_model(made) if found.chosen else made]
     for name, lines in _sections(found, project):
         if lines:

@@ -70,8 +70,8 @@ def lines_left(database: Database, limit: int) -> list[tuple[str, int, str]]:
     """Returns agent, number and text of lines without a vector, the newest first."""
     return list(
         database.execute(
-            "select l.agent_id, l.rowid, l.text from recall_lines l left join embeddings e on e.line = l.rowid"
-            " where e.line is null order by l.rowid desc limit ?",
+            "select l.agent_id, l.first, l.text from texts l left join embeddings e on e.line = l.first"
+            " where l.artifact is null and e.line is null order by l.at_us desc limit ?",
             (limit,),
         )
     )
@@ -99,7 +99,7 @@ def artifact(database: Database, number: int) -> tuple[str, str, int] | None:
 
 def line(database: Database, number: int) -> str | None:
     """Returns the text of a line; None if it is gone."""
-    found: str | None = database.value("select text from recall_lines where rowid = ?", (number,))
+    found: str | None = database.value("select text from texts where first = ?", (number,))
     return found
 
 
@@ -129,7 +129,10 @@ def size(database: Database) -> tuple[int, int]:
 
 def left(database: Database) -> int:
     """Returns how many lines and artifacts have no vectors yet."""
-    lines = "select count(*) from recall_lines l where not exists(select 1 from embeddings e where e.line = l.rowid)"
+    lines = (
+        "select count(*) from texts l where l.artifact is null"
+        " and not exists(select 1 from embeddings e where e.line = l.first)"
+    )
     found: int = database.value(lines)
     return found + len(artifacts_left(database))
 

@@ -215,7 +215,7 @@ def quote_source(repo: EntityRepository, source: str) -> tuple[str, str]:
     if row is None or row.agent_id != repo.agent_id or not isinstance(found, Found):
         raise UsageError(
             f"{path[:120]} is not an artifact of agent {repo.agent_id}",
-            hint="evidence must be a file of a session; signet-sync search finds them",
+            hint="evidence must be a file of a session; signet-sync recall finds them",
             code="evidence-unknown",
         )
     text = found.raw.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")

@@ -12,10 +12,10 @@ from signet_sync.formats.entity_paths import ENTITY_ID, KINDS, File, Kind
 from signet_sync.formats.snapshot import Signature
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
-from signet_sync.sync.store import composed, line_index
-from signet_sync.sync.store.line_index import Line
+from signet_sync.sync.store import composed, texts
+from signet_sync.sync.store.texts import Line
 
-TIER = "curated"
+TIER = "entity"
 SHORTEST = 6  # the shortest beginning of an id that is accepted for it, in characters
 
 _COLUMNS = (
@@ -128,13 +128,14 @@ def _update_lines(database: Database, entities: Iterable[tuple[str, str]]) -> No
     for agent_id, entity_id in sorted(entities):
         profile = next((one for one in files_of(database, agent_id, entity_id) if one.file == "profile"), None)
         if profile is None:
-            line_index.drop(database, agent_id, [entity_id])
+            texts.drop(database, agent_id, [entity_id])
         else:
-            line_index.put(database, [_line(profile)])
+            texts.put(database, [_line(profile)])
 
 
 def _line(profile: EntityFile) -> Line:
-    return Line(profile.agent_id, TIER, profile.id, "\n".join(filter(None, (profile.title, profile.text))))
+    words = "\n".join(filter(None, (profile.title, profile.text)))
+    return Line(profile.agent_id, TIER, profile.id, words, profile.updated_us, private=True)
 
 
 def ids(database: Database) -> list[tuple[str, str]]:

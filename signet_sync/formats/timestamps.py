@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from signet_sync.formats.lazy_pattern import late
 
 SECOND = 1_000_000
+MINUTE = 60 * SECOND
 DAY = 86_400 * SECOND
 
 _ISO = late(

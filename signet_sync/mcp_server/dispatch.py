@@ -34,7 +34,6 @@ _TOOLS = {
     EXAMPLE: "entity_edit with `evidence` 'memory/…--transcript.md#34' and `text` 'It is what she waits for.'",
     "signet-sync remember": "memory_remember",
     "signet-sync recall": "memory_recall",
-    "signet-sync search": "memory_recall",
     "signet-sync expand": "memory_expand",
     "signet-sync entity list": "entity_read",
     "signet-sync entity show": "entity_read",

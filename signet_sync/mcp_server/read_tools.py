@@ -11,6 +11,7 @@ from signet_sync.digest.notes import hand_over
 from signet_sync.embeddings.meaning import Meaning
 from signet_sync.entities import queries
 from signet_sync.errors import UsageError
+from signet_sync.formats.snapshot import LARGEST
 from signet_sync.formats.timestamps import parse_moment
 from signet_sync.history import agent_view
 from signet_sync.history.operations import DISABLED, REMEDY, document
@@ -21,26 +22,14 @@ from signet_sync.pages import operations as pages_operations
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall.expand import expand as follow
 from signet_sync.recall.open_session import describe, newest_paths, running
-from signet_sync.recall.rank import TIERS
-from signet_sync.recall.store import search as search_store
+from signet_sync.recall.search import Within
+from signet_sync.recall.store.rows import Period
 from signet_sync.storage.clock import now_us
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync.read_only import count_artifacts, count_ids, reading
 
 _MOST_HITS = 50
 _MOST_COMMITS = 100
-
-
-def search(memory: ServedMemory, asked: schemas.SearchArguments) -> Document:
-    """`memory_search`."""
-    since = None if asked.since is None else _instant(asked.since)
-    with reading(memory.place) as database:
-        hits = search_store.search(
-            database, asked.query, agent_id=memory.agent_id, kind=asked.kind, since_us=since, limit=asked.limit
-        )
-    if memory.counts:
-        count_artifacts(memory.place, [(hit.agent_id, hit.path) for hit in hits])
-    return answer({"hits": [hit._asdict() for hit in hits]}, _more(len(hits), asked.limit))
 
 
 def _instant(text: str) -> int:
@@ -61,14 +50,13 @@ def recall(memory: ServedMemory, asked: schemas.RecallArguments) -> Document:
     if memory.counts:
         catch_up(memory.place, memory.agent_id)
     meaning = Meaning(memory.place, now_us(), remembers=memory.counts)
+    period = None if asked.since is None else Period(_instant(asked.since), LARGEST)
     with reading(memory.place) as database:
         hits = recall_operations.recall(
             database,
             asked.query,
-            agent_id=memory.agent_id,
+            Within(memory.agent_id, not memory.shared, memory.shared, period, asked.project),
             limit=asked.limit,
-            tiers=("memory",) if memory.shared else TIERS,
-            private=not memory.shared,
             meaning=meaning,
         )
     if memory.counts:

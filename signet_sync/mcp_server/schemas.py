@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from signet_sync.formats import entity_paths, filename
+from signet_sync.formats import entity_paths
 from signet_sync.text.memory import LONGEST, MOST_TAGS
 
 
@@ -34,19 +34,12 @@ class NoArguments(ToolArguments):
     """A tool without arguments."""
 
 
-class SearchArguments(ToolArguments):
-    """Arguments of `memory_search`."""
-
-    query: Words = Field(description="Words to look for: files that contain all of them, else any of them.")
-    kind: filename.Kind | None = Field(None, description="Only files of this kind.")
-    since: Name | None = Field(None, description="Only sessions since this day or time, ISO 8601: 2026-03-28.")
-    limit: int = Field(10, ge=1, le=50, description="Maximum number of hits.")
-
-
 class RecallArguments(ToolArguments):
     """Arguments of `memory_recall`."""
 
     query: Words = Field(description="A question or some words.")
+    since: Name | None = Field(None, description="Only what is of this day or later: 2026-03-28.")
+    project: Name | None = Field(None, description="Only what is of this project.")
     limit: int = Field(10, ge=1, le=50, description="Maximum number of hits.")
 
 

@@ -44,7 +44,9 @@ def _plain(value: Any) -> str:
 def recalled(document: Document) -> str:
     """Returns hits: of each its kind, what `memory_expand` follows, why it was found, and its text."""
     hits = [f"{hit['tier']} {handle_of(hit['id'])} ({hit['why']})\n{hit['text']}" for hit in document["hits"]]
-    return "\n\n".join(hits) or "Nothing found."
+    if hits and not any(hit["known"] for hit in document["hits"]):
+        hits.insert(0, "Nothing surely answers this; the nearest:")
+    return "\n\n".join(hits) or "Nothing answers this."
 
 
 def remembered(document: Document) -> str:

@@ -88,15 +88,6 @@ OFFERS = (
         shared="Ask what this agent remembers and may share: decisions, preferences and notes that answer a question.",
     ),
     Offer(
-        "memory_search",
-        "Search",
-        "Full-text search over the files of this agent's past sessions (summaries, transcripts, compactions), best "
-        "match first, with a snippet. For exact words: a file name, an error message, a person. For a question use "
-        "memory_recall.",
-        schemas.SearchArguments,
-        read_tools.search,
-    ),
-    Offer(
         "memory_expand",
         "Expand",
         "Follow an id, path or session to its source: the full text, what is around it, and the passage of the "

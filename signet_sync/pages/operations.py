@@ -19,7 +19,7 @@ from signet_sync.pages.sections import NAME_LENGTH
 from signet_sync.pages.session_context import SessionContext, compose, of_rows
 from signet_sync.pages.store import period_inputs
 from signet_sync.pages.store.project_inputs import project_inputs, recorded_origin
-from signet_sync.recall.store.hits import lines
+from signet_sync.recall.store.hits import statements
 from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, count_ids, reading
@@ -119,7 +119,7 @@ def last(place: IndexPlace, agent_id: str, session_id: str) -> LastContext:
     with reading(place) as database:
         for letters, tier in _TIERS.items():
             some = sorted(one for one in record.ids if one[0] in letters)
-            texts |= {line.id: line.shown for line in lines(database, agent_id, tier, some)}
+            texts |= {line.id: line.shown for line in statements(database, agent_id, tier, some)}
     start = dict.fromkeys(one for one in record.lines.values() if one)
     return LastContext(
         session_id,
@@ -130,7 +130,7 @@ def last(place: IndexPlace, agent_id: str, session_id: str) -> LastContext:
 
 
 # By the first letters of ids (`formats.handle`).
-_TIERS: Mapping[str, str] = {"m": "memory", "f": "fact", "t": "thread", "upr": "curated", "skcae": "node"}
+_TIERS: Mapping[str, str] = {"m": "memory", "f": "fact", "t": "thread", "upr": "entity", "skcae": "node"}
 
 
 def document(agent_id: str, composed: SessionContext, *, shared: bool) -> dict[str, Any]:

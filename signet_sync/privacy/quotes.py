@@ -13,7 +13,6 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from signet_sync.capture.harnesses.own_calls import TOOLS, is_own_tool, runs_us
 from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display
 from signet_sync.formats.session_token import token_of
@@ -26,6 +25,7 @@ from signet_sync.privacy.remove import SessionRemoval
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.removal import Scope
 from signet_sync.sync.workspace import Workspace
+from signet_sync.text.own_calls import TOOLS, is_own_tool, runs_us
 from signet_sync.text.phrase_search import Sieve, phrases
 from signet_sync.text.redaction import REMOVED, Cleaning
 

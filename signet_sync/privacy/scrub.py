@@ -41,7 +41,7 @@ from signet_sync.storage.database import wipe
 from signet_sync.storage.durable import sync_folder, unlink
 from signet_sync.sync.publishing import publish_pages
 from signet_sync.sync.request import Pass
-from signet_sync.sync.store import artifacts, line_index, passes, redactions
+from signet_sync.sync.store import artifacts, passes, redactions
 from signet_sync.sync.tombstones import handles as tombstones_handles
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.tombstones.files import path_of
@@ -124,7 +124,6 @@ def scrub(workspace: Workspace, now_us: int) -> None:
         workspace.events.append(
             f"some remains of what was removed could not be deleted; the next pass will try again: {left}"
         )
-    line_index.scour(workspace.database)
     if not workspace.database.checkpoint(truncate=True) or left:
         return
     with workspace.database.transaction():

@@ -1,11 +1,10 @@
-"""Parses a query into its words, each in the forms that a text may contain. Any text is a query."""
+"""Parses a question into terms, each an expression of FTS5 in the forms that a text may contain. Any text is one."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from types import MappingProxyType
 from typing import NamedTuple
 from unicodedata import normalize
 
@@ -13,15 +12,12 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.recall.dates import DateWord, date_words
 from signet_sync.text.cjk import CJK, word_phrases
 from signet_sync.text.tags import glossary_terms
-from signet_sync.text.word_forms import STOP_WORDS, folded, inflections, prefix_of, stem_of
+from signet_sync.text.word_forms import FUNCTION_WORDS, STOP_WORDS, family_of, folded, prefix_of
 
-MOST_READ = 20_000  # characters of a query
+MOST_READ = 20_000  # characters of a question
 MOST_TERMS = 30
-MOST_PARTS = 8  # of one word: `src/index/retry.py` has four
-LONGEST = 64  # characters of a word
-MOST_CONCEPTS = 3  # terms of the glossary in one word: `networking` finds `network`, `chatgpt` finds `gpt`
-# Worth of a word that a text contains in another form, or (of `retry.py`, `lantern-core`) in part.
-AKIN, PART = 0.9, 0.5
+_MOST_PARTS, _LONGEST = 8, 64  # of one word (`src/index/retry.py` has four), characters of a part
+_MOST_CONCEPTS = 3  # terms of the glossary in one word: `chatgpt` finds `gpt`
 
 _TOKEN = late(r"[^\W_]+")
 _RUN = late(f"[{CJK}]+|[^{CJK}]+")
@@ -29,69 +25,80 @@ _RUN = late(f"[{CJK}]+|[^{CJK}]+")
 _SCRIPT = late(
     "[\u3041-\u309f]+|[\u30a0-\u30ff\uff66-\uff9f]+|[\uac00-\ud7ff]+|[^\u3041-\u30ff\uff66-\uff9f\uac00-\ud7ff]+"
 )
-_HIRAGANA = late("[\u3041-\u309f]+")
+_HIRAGANA = late("[\u3041-\u309f]{1,2}")
 # Words that say what kind of answer is wanted: "what types of …", "how many", "did he mention".
 _ASKING = frozenset(
     ("kind", "kinds", "type", "types", "sort", "sorts", "thing", "things", "item", "items", "many", "much", "often",
      "long", "recently", "currently", "likely", "particular", "specific", "various", "different", "say", "said", "tell",
      "told", "mention", "mentioned", "describe", "described", "happen", "happened")
 )  # fmt: skip
+# How much a word of a question counts that only asks, or says next to nothing; and a part of a word (`retry.py`).
+_OF_ASKING, _OF_STOP_WORD, _OF_PART = 0.5, 0.3, 0.7
 _SHORTENED = frozenset({"s", "t", "re", "ll", "ve", "d", "m"})  # of what's, don't, we're
 
 
 class Term(NamedTuple):
-    """A word of a query, or two characters of one in Chinese, Japanese or Korean.
+    """A word of a question, a part of one, or two characters of one in Chinese, Japanese or Korean.
 
-    `word` numbers the word it belongs to, and `share` is its part of it. `phrases` are its forms in a text as typed:
-    folded tokens with blanks between. `akin` are other tokens that count as it, for `worth`; so does all that begins
-    with `prefix`. Most of `akin` begin with `stem`. A `dense` term may be anywhere, inside a word too.
+    `word` numbers the word it belongs to, `worth` is how much it counts. `forms` are phrases of folded tokens, any of
+    which a text may contain; the first is the word as typed. What begins with `prefix` counts too. `date` is the date
+    that it names.
     """
 
     word: int
-    phrases: tuple[str, ...]
-    akin: tuple[str, ...] = ()
+    forms: tuple[str, ...]
+    worth: float = 1.0
     prefix: str = ""
-    stem: str = ""
-    worth: float = AKIN
-    share: float = 1.0
-    dense: bool = False
+    date: DateWord | None = None
 
     @property
-    def name(self) -> bool:
-        """Returns whether it has several parts (`queue.py`, `getUserName`) or a digit: typed deliberately."""
-        return not self.dense and (len(self.phrases) > 1 or not self.phrases[0].isalpha())
+    def expression(self) -> str:
+        """Returns the FTS5 expression that finds it. Forms have no character that has a meaning there."""
+        begun = [f'"{self.prefix}" *'] if self.prefix else []
+        return "(" + " OR ".join([*(f'"{form}"' for form in self.forms), *begun]) + ")"
 
     @property
-    def asks(self) -> bool:
-        """Returns whether it says what kind of answer is wanted, rather than about what."""
-        return self.phrases[0] in _ASKING
+    def needle(self) -> str:
+        """Returns what a folded text contains where it contains a form of the word."""
+        first = self.forms[0].partition(" ")[0]
+        return (
+            self.forms[0].replace(" ", "") if not first.isascii() or len(first) < 5 else first[: max(4, len(first) - 3)]
+        )
+
+    @property
+    def plain(self) -> bool:
+        """Returns whether it is a word of letters only: it may be misspelled."""
+        return self.worth == 1.0 and self.date is None and self.forms[0].isalpha()
 
 
-class Query(NamedTuple):
-    """The terms of a query in order, and their number of words; `common` means that all are stop words.
-
-    `dates` are the terms, by number, that name a date.
-    """
+class Question(NamedTuple):
+    """The terms of a question in order, and their number of words; `common` means that all are stop words."""
 
     terms: tuple[Term, ...]
     words: int
     common: bool
-    dates: Mapping[int, DateWord] = MappingProxyType({})
 
 
 class _Word(NamedTuple):
-    """A word as `typed`: its tokens, and the parts of a camel-case word; `dense` ones are CJK."""
+    """A word as `typed`, and its forms as tokens; `dense` ones are CJK."""
 
     typed: str
     forms: tuple[tuple[str, ...], ...]
     dense: bool
 
-    @property
-    def common(self) -> bool:
+    def is_among(self, words: frozenset[str]) -> bool:
+        """Returns whether it is one of some words, or grammar of Japanese."""
         first, *rest = self.forms[0]
         if self.dense:
-            return len(first) < 3 and _HIRAGANA.fullmatch(first) is not None
-        return first in STOP_WORDS and _SHORTENED.issuperset(rest)
+            return _HIRAGANA.fullmatch(first) is not None
+        return first in words and _SHORTENED.issuperset(rest)
+
+    @property
+    def worth(self) -> float:
+        """Returns how much it counts in a question."""
+        if self.is_among(STOP_WORDS):
+            return _OF_STOP_WORD
+        return _OF_ASKING if self.is_among(_ASKING) else 1.0
 
     @property
     def weight(self) -> tuple[bool, int]:
@@ -100,20 +107,24 @@ class _Word(NamedTuple):
         return len(self.forms[0]) > 1 or len(self.forms) > 1 or not whole.isalpha(), len(whole)
 
 
-def read(text: str) -> Query:
+def read(text: str, *, parts: bool = True) -> Question:
     """Parses a text, without stop words unless it has no others; at most `MOST_TERMS` terms.
+
+    The parts of compounds are terms of their own, or are left out.
 
     If there are more, names and numbers are kept first, then the longer words. Total, linear, bounded.
     """
     typed = normalize("NFC", text[:MOST_READ].encode("utf-8", "replace").decode("utf-8"))
     words = list({word.forms[0]: word for word in _words(typed)}.values())
     dates = {date.word: date for date in date_words(typed)}
-    important = [word for word in words if not word.common or word.forms[0][0] in dates]
-    words = important or words
-    kept = _most_important(words)
-    terms = [term for number, word in enumerate(kept) for term in _terms(number, word)][:MOST_TERMS]
-    dated = {number: dates[term.phrases[0]] for number, term in enumerate(terms) if term.phrases[0] in dates}
-    return Query(tuple(terms), len(kept), not important, dated)
+    important = [word for word in words if not word.is_among(FUNCTION_WORDS) or word.forms[0][0] in dates]
+    kept = _most_important(important or words)
+    wholes = [term for number, word in enumerate(kept) for term in _terms(number, word)]
+    terms = [
+        *(term._replace(date=dates.get(term.forms[0])) for term in wholes),
+        *(part for number, word in enumerate(kept) for part in _parts(number, word) if parts),
+    ]
+    return Question(tuple(terms[:MOST_TERMS]), len(kept), all(word.is_among(STOP_WORDS) for word in words))
 
 
 def _most_important(words: Sequence[_Word]) -> list[_Word]:
@@ -129,48 +140,39 @@ def _most_important(words: Sequence[_Word]) -> list[_Word]:
 
 
 def _words(text: str) -> Iterator[_Word]:
-    known: dict[str, list[_Word]] = {}
-    for typed in text.split():
+    for typed in dict.fromkeys(text.split()):
         for run in (typed[:1000],) if typed.isascii() else _RUN.findall(typed[:1000]):
-            if run not in known:
-                known[run] = list(_words_of(run))
-            yield from known[run]
-
-
-def _words_of(run: str) -> Iterator[_Word]:
-    if not run.isascii() and re.match(f"[{CJK}]", run):
-        yield from (_Word(piece, ((piece,),), dense=True) for piece in _SCRIPT.findall(run))
-        return
-    forms = (tuple(_tokens(phrase)) for phrase in word_phrases(run))
-    if distinct := tuple(dict.fromkeys(form for form in forms if form)):
-        yield _Word(run, distinct, dense=False)
+            if not run.isascii() and re.match(f"[{CJK}]", run):
+                yield from (_Word(piece, ((piece,),), dense=True) for piece in _SCRIPT.findall(run))
+            else:
+                forms = (tuple(_tokens(phrase)) for phrase in word_phrases(run))
+                if distinct := tuple(dict.fromkeys(form for form in forms if form)):
+                    yield _Word(run, distinct, dense=False)
 
 
 def _tokens(phrase: str) -> list[str]:
-    return [folded(match[0][:LONGEST]) for match in islice(_TOKEN.finditer(phrase), MOST_PARTS)]
+    return [folded(match[0][:_LONGEST]) for match in islice(_TOKEN.finditer(phrase), _MOST_PARTS)]
 
 
 def _terms(number: int, word: _Word) -> list[Term]:
     if word.dense:
         pairs = _pairs(word.forms[0][0])
-        return [Term(number, (" ".join(pair),), share=1 / len(pairs), dense=True) for pair in pairs]
-    phrases = tuple(" ".join(form) for form in word.forms)
-    whole = word.forms[0]
-    concepts = [term for term in _concepts(word.typed) if term not in phrases]
-    if len(whole) == 1:
-        akin = dict.fromkeys((*inflections(whole[0]), *concepts))
-        return [Term(number, phrases, tuple(akin), prefix_of(whole[0]), stem_of(whole[0]))]
-    longest = max(whole, key=len)
-    akin = dict.fromkeys((*([longest] if len(longest) > 3 and longest.isalpha() else []), *concepts))
-    return [Term(number, phrases, tuple(akin), worth=PART)]
+        return [Term(number, (" ".join(pair),), 1 / len(pairs)) for pair in pairs]
+    first, *more = word.forms[0]
+    akin = [*_concepts(word.typed), *(() if more else family_of(first))]
+    forms = tuple(dict.fromkeys((*map(" ".join, word.forms), *akin)))
+    return [Term(number, forms, word.worth, "" if more else prefix_of(first))]
 
 
-# A word that is neither in the glossary of concepts nor a compound has as tags its concepts and itself. The parts of a
-# compound are left out: a query for `pre-commit` is not one for `pre`. In Chinese, Japanese and Korean the pairs of a
-# word find the terms in it.
+def _parts(number: int, word: _Word) -> list[Term]:
+    """Returns the parts of a compound, which a text may have apart."""
+    parts = word.forms[0] if len(word.forms[0]) > 1 else ()
+    return [Term(number, (part,), _OF_PART) for part in dict.fromkeys(parts) if part not in STOP_WORDS]
+
+
 def _concepts(typed: str) -> list[str]:
     """Returns the concepts in a word as the index has them, each one token."""
-    tokens = [_tokens(term) for term in glossary_terms(typed, MOST_CONCEPTS)]
+    tokens = [_tokens(term) for term in glossary_terms(typed, _MOST_CONCEPTS)]
     return [token for token, *rest in tokens if not rest]
 
 

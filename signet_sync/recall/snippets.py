@@ -57,16 +57,6 @@ def around(text: str, place: int, width: int = SNIPPET, first: int = 0) -> str:
     return ("…" if start > first else "") + piece + ("…" if start + width < len(text) else "")
 
 
-def label_with_snippet(label: str, content: str, place: int | None, first: int = 0) -> str:
-    """Returns the line that identifies a node, with its content, from `first` on, around a place."""
-    from signet_sync.text.sentences import flatten  # slow import; `search` does not need it
-
-    piece = "" if place is None else _HEADING.sub("", flatten(around(content, place, first=first))).removeprefix("…")
-    if not piece or folded(piece.strip("…. ")) in folded(label):
-        return label
-    return f"{label} … {piece}" if label else piece
-
-
 def turn_text(said: str, place: int) -> str:
     """Returns a turn's words on one line: all of a short one, else the part around a place.
 

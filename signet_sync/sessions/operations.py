@@ -47,6 +47,7 @@ from signet_sync.sync.store import artifacts, counts, redactions
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones.removed import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
+from signet_sync.text.passages import asks_only_memory
 from signet_sync.text.redacted_match import alike
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted, sanitizer_stamp
 from signet_sync.text.sentences import SentenceSubject
@@ -507,8 +508,11 @@ def _bodies(
     if offered is not None:
         found = found._replace(items=offered.items, status=offered.status or found.status, chosen=True)
     summary = request.bodies.get("summary")
-    about = {"project": identity["project"], "harness": identity["harness"], "headless": request.headless}
-    made = _clean(summary or digest_summary(found, **about), Counter())
+    about = {"project": identity["project"], "harness": identity["harness"]}
+    made = _clean(
+        summary or digest_summary(found, **about, headless=request.headless, looks_up=asks_only_memory(new.words)),
+        Counter(),
+    )
     bodies = {"transcript": new.words, "summary": made}
     day = (identity["ended_at"] or captured_at)[:10]
     contexts = [

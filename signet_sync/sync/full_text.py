@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Maintenance
-from signet_sync.sync.store import artifacts, line_index
+from signet_sync.sync.store import artifacts, texts
 
 
 class FullText(Maintenance):
@@ -15,11 +15,7 @@ class FullText(Maintenance):
 
     def run(self, run: Pass) -> None:
         """Rebuilds what is out of step."""
-        for in_step, rebuild in (
-            (artifacts.text_in_step, artifacts.rebuild_text),
-            (line_index.in_step, line_index.rebuild),
-        ):
-            if not in_step(run.database):
-                with run.database.transaction():
-                    rebuild(run.database)
-                run.workspace.events.append("full text was out of step with its rows and is built anew")
+        if not texts.in_step(run.database):
+            with run.database.transaction():
+                texts.rebuild(run.database, artifacts.every_row(run.database))
+            run.workspace.events.append("full text was out of step with its rows and is built anew")

@@ -243,7 +243,7 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
     unsettled: set[str] = set()
     if new and not (request.rebuild or erasing):
         plan.read.sort()
-        while len(plan.read) > PART:  # the newest first: until the end they are all that `search` finds
+        while len(plan.read) > PART:  # the newest first: until the end they are all that `recall` finds
             unsettled |= _part(run, plan.read[-PART:], judging, known, quarantine)
             del plan.read[-PART:]
     with quarantine.watched(), database.transaction():

@@ -18,7 +18,7 @@ from signet_sync.sync.planner import JudgeContext, Judgement, Known, Row
 from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Source
-from signet_sync.sync.store import artifacts, redactions
+from signet_sync.sync.store import artifacts, redactions, texts
 from signet_sync.sync.validation import FileJudge, is_unsettled, judge_and_pack, read
 from signet_sync.sync.workers import Given, Workers
 from signet_sync.sync.workspace import Workspace
@@ -49,7 +49,7 @@ def read_and_write(
     # A time far in the future comes from a clock that was set back; such a file would be young forever.
     future_ns = request.now_us * 1000 + FUTURE_NS
     if much:
-        artifacts.tune_for_bulk(workspace.database, bulk=True)
+        texts.tune_for_bulk(workspace.database, bulk=True)
     for batch in judged(run, paths, judging, quarantine):
         request.go_on()
         judgements: dict[str, Judgement] = {}
@@ -71,7 +71,7 @@ def read_and_write(
         writer.write(judgements)
     quarantine.all_read()
     if much:
-        artifacts.tune_for_bulk(workspace.database, bulk=False)
+        texts.tune_for_bulk(workspace.database, bulk=False)
     return unsettled
 
 

@@ -21,15 +21,17 @@ SINCE_US = (parse_instant(f"{_MADE_ON}T00:00:00Z") or 0) - 90 * DAY
 _MADE = "A digest made by rules from the transcript, without a model"
 _CHOSEN = "A digest of the transcript whose quotes were chosen by a model"
 _HEADLESS = "A program asked, no person."
+_LOOK_UP = "Nothing but memory was asked."
 _ENDED = r"\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*"
 _OPENING = late(rf"\*{_MADE}(?: \(rules (\d+)\))?{_ENDED}")
 _CHOSEN_OPENING = late(rf"\*{_CHOSEN}{_ENDED}")
 
 
-def opening(project: str | None, harness: str | None, status: Status | None, *, headless: bool = False) -> str:
+def opening(project: str | None, harness: str | None, status: Status | None, *, headless: bool, looks_up: bool) -> str:
     """Returns the line below the title of a summary made by rules: what it is, and how its session ended."""
     said = f"{_MADE} (rules {VERSION})."
     said += f" {_HEADLESS}" if headless else ""
+    said += f" {_LOOK_UP}" if looks_up else ""
     name = page_line(basename(project), 60)
     said += f" Project: {name}." if name else ""
     said += f" Harness: {page_line(harness, 40)}." if harness else ""
@@ -63,7 +65,9 @@ def end_of(summary: str) -> int:
 
 
 def says_nothing(summary: str) -> bool:
-    """Returns whether rules made this summary of a session that was only a greeting."""
+    """Returns whether rules made this summary of a session that was only a greeting, or asked nothing but memory."""
+    if is_look_up(summary):
+        return True
     title = summary[:400].partition("\n")[0]
     return "\n## " not in summary and status_of(summary) == "question-only" and is_greeting(title)
 
@@ -72,6 +76,11 @@ def is_headless(summary: str) -> bool:
     """Returns whether rules made this summary of a session in which no person spoke."""
     line = _below_title(summary)
     return line.startswith(f"*{_MADE}") and f". {_HEADLESS}" in line[:120]
+
+
+def is_look_up(summary: str) -> bool:
+    """Returns whether rules made this summary of a session in which nothing but memory was asked."""
+    return f". {_LOOK_UP}" in _below_title(summary)[:160]
 
 
 def _below_title(summary: str) -> str:

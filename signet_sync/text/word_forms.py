@@ -1,4 +1,4 @@
-"""Finds the forms in which words may occur in a text: folded, inflected; lists words too common to search for."""
+"""Finds the forms in which words may occur in a text; lists words too common to search for."""
 
 from __future__ import annotations
 
@@ -14,8 +14,15 @@ _COMMON = """
     should so some still such tell than that the their them then there these they this those through to too under until
     up us very was we were what when where which while who whom whose why will with would yet you your
 """
-# Words that do not matter to what a question is about.
+# Words that hardly matter to what a question is about; and those that do not matter at all.
 STOP_WORDS = frozenset(_COMMON.split())
+FUNCTION_WORDS = frozenset(
+    """
+    a about an and are as at be been before by can could did do does for from had has have how i if in into is it its
+    me my not of on one or our she he should so than that the their them then there they this to was we were what when
+    where which who whom whose why will with would you your
+    """.split()
+)
 
 # Words whose forms no ending reveals, one family a line.
 _IRREGULAR = """
@@ -50,18 +57,8 @@ _IRREGULAR = """
 """
 _FAMILIES = {form: tuple(line.split()) for line in _IRREGULAR.splitlines() for form in line.split()}
 
-_ENDINGS = (
-    "ations", "ation", "ements", "ement", "ments", "ment", "ships", "ship", "ings", "ing", "ions", "ion", "ors", "or",
-    "ers", "er", "ying", "ies", "ied", "ed", "es", "ly", "s", "y", "e",
-)  # fmt: skip
-# Each form is looked up: these are the ones in common use, and those of words that end in `y`.
-_USUAL = ("", "e", "s", "es", "ed", "ing", "er", "ers", "ion", "ions")
-_OF_Y = ("y", "ies", "ied", "ying")
-_DOUBLED = ("ing", "ed", "er")
-_SHORT = late(".*[^aeiou][aeiouy][^aeiouwxy]")  # drop, plan: their last letter is doubled before an ending
 _ACCENTED = late("[\u00c0-\u024f\u1e00-\u1eff]")
-_VOWEL = late("[aeiouy]")
-_SHORTEST, _LONGEST = 3, 24  # letters of a stem, of a word whose ending is removed
+_SHORTEST = 3  # letters of a prefix
 
 
 def folded(text: str) -> str:
@@ -78,39 +75,9 @@ def _bare(letter: str) -> str:
     return normalize("NFD", letter)[0].lower()
 
 
-def inflections(word: str) -> tuple[str, ...]:
-    """Returns other forms of a folded English word in lower case: for `moving` `move`, `moved`, `mover` and so on.
-
-    Made by removing an ending and adding others, so that many of them are no words; none is the word itself.
-    """
-    stem = stem_of(word)
-    if not stem:
-        return ()
-    forms = {stem + ending for ending in (_USUAL + _OF_Y if word.endswith(_OF_Y) else _USUAL)}
-    if _SHORT.fullmatch(stem):
-        forms |= {stem + stem[-1] + ending for ending in _DOUBLED}
-    return tuple(sorted((forms | set(_FAMILIES.get(word, ()))) - {word} - STOP_WORDS))
-
-
-def stem_of(word: str) -> str:
-    """Returns an English word without its ending, last consonant single; "" if it is none, or too short or long."""
-    if not (word.isascii() and word.isalpha() and _SHORTEST <= len(word) <= _LONGEST):
-        return ""
-    stem = next(
-        (
-            word[: -len(ending)]
-            for ending in _ENDINGS
-            if word.endswith(ending)
-            and len(word) - len(ending) >= _SHORTEST
-            and _VOWEL.search(word[: -len(ending)])
-            and not (ending == "s" and word.endswith("ss"))
-            and not (ending == "y" and word[-2] in "aeiou")
-        ),
-        word,
-    )
-    if stem != word and len(stem) > _SHORTEST and stem[-1] == stem[-2] and stem[-1] not in "aeiouls":
-        return stem[:-1]
-    return stem[:-1] if stem != word and stem.endswith("e") and len(stem) > _SHORTEST else stem
+def family_of(word: str) -> tuple[str, ...]:
+    """Returns the other forms of a folded English word that no ending reveals: for `kept` `keep`, `keeps`."""
+    return tuple(form for form in _FAMILIES.get(word, ()) if form != word)
 
 
 def prefix_of(word: str) -> str:

@@ -7,15 +7,14 @@ from typing import NamedTuple
 from signet_sync.embeddings.meaning import Meaning
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall.as_text import handle_of
-from signet_sync.recall.operations import RankedHit
+from signet_sync.recall.search import Within
+from signet_sync.recall.shown import RankedHit
 from signet_sync.storage.database.connection import Database
 from signet_sync.web.link_targets import of_names
 from signet_sync.web.links import LinkTarget
 from signet_sync.web.request import ViewRequest
 
 _ANSWERS = 20
-_KINDS = {"curated": "entity", "node": "summary"}
-_FILES = ("transcript", "node")  # tiers whose hits are read in their file
 
 
 class Answer(NamedTuple):
@@ -31,7 +30,7 @@ class Answer(NamedTuple):
 
 def answers(database: Database, request: ViewRequest, words: str, meaning: Meaning) -> list[Answer]:
     """Returns what the agent remembers that answers some words, the best first."""
-    hits = recall_operations.recall(database, words, agent_id=request.agent, limit=_ANSWERS, meaning=meaning)
+    hits = recall_operations.recall(database, words, Within(request.agent), limit=_ANSWERS, meaning=meaning)
     named = {name for hit in hits for name in (handle_of(hit.id), hit.path) if name}
     targets = of_names(database, request.agent, named)
     return [_answer(hit, targets) for hit in hits]
@@ -40,7 +39,5 @@ def answers(database: Database, request: ViewRequest, words: str, meaning: Meani
 def _answer(hit: RankedHit, targets: dict[str, LinkTarget]) -> Answer:
     source = targets.get(hit.path or "")
     place = LinkTarget("memory", {"memory": hit.id}) if hit.tier == "memory" else targets.get(handle_of(hit.id))
-    own = (source or place) if hit.tier in _FILES else (place or source)
-    return Answer(
-        _KINDS.get(hit.tier, hit.tier), hit.text, hit.why, own, hit.path or "", source if source != own else None
-    )
+    own = (source or place) if hit.tier == "session" else (place or source)
+    return Answer(hit.tier, hit.text, hit.why, own, hit.path or "", source if source != own else None)

@@ -349,6 +349,6 @@ def test_a_state_folder_that_is_deleted_under_the_agent(vault: Vault) -> None:
         until(lambda: (vault.state / "heartbeat.json").exists() and agent.state == "watching", "it begins anew")
         # The heartbeat may come back before the agent has noticed, its lock only afterwards.
         until(lambda: state_dir.run_lock_holder(state_dir.locate(str(vault.root))), "it holds its new lock")
-        until(lambda: vault.call("search", "nothing").code == 0, "its new database is filled")
+        until(lambda: vault.call("recall", "--words", "nothing").code == 0, "its new database is filled")
         new = Session().write(vault)
         until(lambda: vault.hits(new.word), "it works")

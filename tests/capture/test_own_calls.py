@@ -8,11 +8,11 @@ from transcripts import jsonl
 from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.opencode import MessageRow
-from signet_sync.capture.harnesses.own_calls import LEFT_OUT, QUIET, TOOLS, is_own_tool, runs_us
 from signet_sync.cli.commands import COMMANDS
 from signet_sync.digest.notes import turn_notes
 from signet_sync.digest.outcome import outcome
 from signet_sync.digest.turns import turns_of
+from signet_sync.text.own_calls import LEFT_OUT, QUIET, TOOLS, is_own_tool, runs_us
 
 OLD = "the lantern key lies under the third stone"
 ANSWER = json.dumps({"hits": [{"text": OLD}], "more": None})

@@ -77,6 +77,9 @@ def test_what_every_handle_leads_to_is_of_the_type(vault: Vault) -> None:
     for handle in sorted(handles):
         hold("expand", vault.call("expand", handle, "--json"))
     hold("expand", vault.call("expand", "live", "--json"))
+    files = vault.call("recall", "--words", "lantern", "--json")
+    assert files.json["files"]
+    hold("recall", files)
     hold("open", vault.call("open", "--json"))
     hold("open", vault.call("open", "live", "--json"))
     event = vault.call("entity", "log", "--json").json["events"][0]["token"]

@@ -157,7 +157,7 @@ def test_what_is_there_still_needs_its_option(vault):
 
 
 READERS = [
-    ("search", "x"), ("recall", "x"), ("expand", "x"), ("open", "x"), ("violations", "list"),
+    ("recall", "--words", "x"), ("recall", "x"), ("expand", "x"), ("open", "x"), ("violations", "list"),
     ("violations", "list", "x"), ("render",),
     ("remove", "x", "--dry-run"), ("check", "--with-index"),
 ]  # fmt: skip
@@ -179,8 +179,8 @@ def test_names_that_mean_nothing_or_too_much(vault):
     assert all(numbered(number)["session_id"] in error["message"] for number in (1, 2, 3))
     assert json_error(vault.call("open", numbered(1)["session_id"], "--agent", "other", "--json"), 2)
     assert json_error(vault.call("render", "--agent", "other", "--json"), 2)["code"] == "unknown-agent"
-    for word in ("recall", "search"):
-        assert "agent 'other' has neither" in vault.call(word, "x", "--agent", "other").err
+    for more in ((), ("--words",)):
+        assert "agent 'other' has neither" in vault.call("recall", "x", *more, "--agent", "other").err
     for name in ("m-aaaaaaaaaaaa", "^s-aaaaaa"):
         assert f"expand {name}" in one_line_error(vault.call("open", name), 2)
     answer = vault.call("open", numbered(1)["session_id"], "--path", "compaction")
@@ -196,14 +196,14 @@ def test_a_time_that_is_none(vault, words):
 
 def test_wrong_flags_and_commands(vault):
     assert one_line_error(call("hooks", "install"), 2)
-    for words in (("nonsense",), ("reindex", "--nonsense"), ("search",), ("expand",), ("violations", "restore")):
+    for words in (("nonsense",), ("reindex", "--nonsense"), ("recall",), ("expand",), ("violations", "restore")):
         answer = vault.call(*words)
         assert answer.code == 2 and "Traceback" not in answer.err and "--help" in answer.err
     assert json_error(vault.call("reindex", "--nonsense", "--json"), 2)["code"] == "usage"
     for given in ("many", "0"):
         error = json_error(vault.call("recall", "x", "--limit", given, "--json"), 2)
         assert (
-            error["message"].startswith("--limit takes a whole number from 1 to 100, not ")
+            error["message"].startswith("--limit takes a whole number from 1 to 1000, not ")
             and given in error["message"]
         )
     assert "signet-sync open --help" in one_line_error(vault.call("open", "--path"), 2)
@@ -238,7 +238,7 @@ def test_a_database_that_cannot_be_written(vault):
     try:
         answer = spawn_ordinary("--workspace", vault.root, "reindex", "--json", "--now", NOW)
         assert json_error(answer, 3)
-        reading = spawn_ordinary("--workspace", vault.root, "search", "number1x", "--json")
+        reading = spawn_ordinary("--workspace", vault.root, "recall", "--words", "number1x", "--json")
     finally:
         folder.chmod(0o700)
     assert "Traceback" not in answer.err + reading.err
@@ -267,7 +267,7 @@ def test_an_argument_that_is_not_text(vault):
     for words in (
         ["--workspace", b"/none/\xff\n"],
         ["--workspace", str(vault.root).encode(), "open", b"\xff"],
-        ["--workspace", str(vault.root).encode(), "search", b"\xff \x01 \xed\xa0\x80"],
+        ["--workspace", str(vault.root).encode(), "recall", "--words", b"\xff \x01 \xed\xa0\x80"],
     ):
         words = words if len(words) > 2 else [*words, "reindex"]
         answer = spawn(*map(os.fsdecode, words))
@@ -275,7 +275,7 @@ def test_an_argument_that_is_not_text(vault):
         assert answer.err.count("\n") <= 1
 
 
-@pytest.mark.parametrize("words", [("check",), ("search", "lantern"), ("status", "--json"), ("--help",)])
+@pytest.mark.parametrize("words", [("check",), ("recall", "--words", "lantern"), ("status", "--json"), ("--help",)])
 def test_a_reader_that_goes_away_ends_it_quietly(vault, words):
     reading, writing = os.pipe()
     os.close(reading)
@@ -343,7 +343,14 @@ def test_no_colour_in_a_pipe_nor_where_it_is_not_wanted(vault):
 
 @pytest.mark.parametrize(
     "words",
-    [("--help",), ("status", "--json"), ("search", "lantern"), ("open", "ID"), ("recall", "lantern"), ("expand", "ID")],
+    [
+        ("--help",),
+        ("status", "--json"),
+        ("recall", "--words", "lantern"),
+        ("open", "ID"),
+        ("recall", "lantern"),
+        ("expand", "ID"),
+    ],
 )
 def test_quick_commands_import_nothing_heavy(vault, words):
     code = (
@@ -359,7 +366,7 @@ def test_quick_commands_import_nothing_heavy(vault, words):
     assert done.returncode == 0 and done.stderr.splitlines()[-1] == "[]", done.stderr
 
 
-@pytest.mark.parametrize("words", [("status",), ("search", "lantern")], ids=" ".join)
+@pytest.mark.parametrize("words", [("status",), ("recall", "--words", "lantern")], ids=" ".join)
 def test_who_only_asks_loads_nothing_of_a_pass(vault, words):
     """Rules of the sanitizer, sentences and pages are hundreds of patterns, each compiled when its module is loaded."""
     code = (
@@ -464,8 +471,8 @@ def test_demo_shows_the_main_job_and_refuses_what_is_not_its_own(tmp_path, monke
     assert len(tried) == 5
     question = next(words for words in map(shlex.split, tried) if "recall" in words)
     first = call(*question[question.index("--workspace") :], "--json").json["hits"][0]
-    assert first["tier"] == "fact" and first["why"].startswith("all words"), first
-    assert call("--workspace", root, "search", "fingerprint", "--json").json["hits"]
+    assert first["tier"] == "fact" and first["known"], first
+    assert call("--workspace", root, "recall", "--words", "fingerprint", "--json").json["files"]
     assert call("--workspace", root, "check").code == 1
     (root / "note.md").write_text("mine")
     assert "--yes" in call("demo").err and (root / "note.md").exists()
@@ -494,7 +501,7 @@ def test_a_database_of_ones_choice(vault, tmp_path, monkeypatch):
     place = tmp_path / "elsewhere/my.db"
     answer = call("--db", place, "--workspace", vault.root, "reindex", "--json", "--now", NOW)
     assert answer.code == 0 and answer.json["database"] == str(place)
-    assert call("--db", place, "--workspace", vault.root, "search", "number1x", "--json").json["hits"]
+    assert call("--db", place, "--workspace", vault.root, "recall", "--words", "number1x", "--json").json["files"]
     monkeypatch.setenv("SIGNET_DB", str(place))
     assert vault.call("status", "--json").json["database"] == str(place)
     answer = vault.call("--db", str(tmp_path / "none.db"), "status")

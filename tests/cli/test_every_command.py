@@ -233,7 +233,7 @@ def test_a_secret_that_another_program_wrote_stays_in_its_file(vault: Vault) -> 
     )  # fmt: skip
     vault.call("reindex", "--now", NOW)
     assert vault.hits("queue")
-    for name in (*READING, "search", "recall", "context", "open", "expand"):
+    for name in (*READING, "recall", "context", "open", "expand"):
         answer = run(vault, name)
         assert SECRET not in answer.out + answer.err, name
     assert set(holding(vault, SECRET)) <= {str(vault / path) for path in theirs.values()}
@@ -242,7 +242,7 @@ def test_a_secret_that_another_program_wrote_stays_in_its_file(vault: Vault) -> 
 
 
 def test_no_command_answers_with_a_word_of_a_removed_session(vault: Vault) -> None:
-    answering = [*READING, "search", "recall", "context", "open", "expand"]
+    answering = [*READING, "recall", "context", "open", "expand"]
     before = "".join(run(vault, name).out for name in answering)
     assert "number1x" in before
     assert run(vault, "remove").code == 0

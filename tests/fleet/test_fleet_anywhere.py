@@ -111,7 +111,7 @@ def test_an_index_in_memory_has_the_same_rows(vault: Path, memory: Any) -> None:
     before = tree(vault), tree(Path(os.environ["SIGNET_STATE"]))
     there, here = rows("memory://bucket/where"), rows(str(vault))
     assert there == here
-    assert {row[0] for row in here} > {"memory_artifacts", "recall_lines", "garden_files"}
+    assert {row[0] for row in here} > {"memory_artifacts", "texts", "garden_files"}
     assert (tree(vault), tree(Path(os.environ["SIGNET_STATE"]))) == before
 
 

@@ -182,7 +182,7 @@ class Scene:
             assert orphans(database) == 0
         for table, column in (
             ("session_summary_children", "parent_id"), ("session_summary_children", "child_id"),
-            ("pins", "id"), ("node_telemetry", "id"), ("recall_lines", "id"),
+            ("pins", "id"), ("node_telemetry", "id"), ("texts where artifact is null", "name"),
             ("thread_sessions", "node_id"), ("thread_sessions", "thread_id"), ("memory_thread_heads", "node_id"),
             ("memory_sources", "memory_id"), (SOURCES, "attribute_id"), (SOURCES, "entity_id"),
         ):  # fmt: skip
@@ -205,7 +205,8 @@ class Scene:
                       "memories", "ledger_rows", "ledger_days", "session_transcripts"):  # fmt: skip
             with self.vault.database() as database:
                 found[table] = list(index_rows.sorted_rows(database, TABLES[table]))
-        found["recall_lines"] = self.vault.rows("select agent_id, tier, id, text from recall_lines order by id")
+        lines = "select agent_id, tier, name, text from texts where artifact is null order by name"
+        found["texts"] = self.vault.rows(lines)
         found["memory_sources"] = self.vault.rows("select memory_id, session_token, session_id from memory_sources")
         for table in ("pins", "node_telemetry"):
             found[table] = self.vault.rows(f"select id from {table} order by id")
@@ -337,7 +338,7 @@ import sqlite3, sys
 database = sqlite3.connect(sys.argv[1], isolation_level=None)
 database.execute("begin")
 look = lambda: print("found" if database.execute(
-    "select exists(select 1 from recall_lines where text like '%decisioncanary%')").fetchone()[0] else "", flush=True)
+    "select exists(select 1 from texts where text like '%decisioncanary%')").fetchone()[0] else "", flush=True)
 look()
 sys.stdin.readline()
 look()
@@ -377,5 +378,5 @@ def test_a_forgotten_memory_goes_and_its_session_stays(tmp_path: Path) -> None:
     assert memory not in "".join(pages(scene.vault).values())
     after = scene.derived()
     assert {table for table in after if after[table] != before[table]} == {
-        "memories", "memory_sources", "recall_lines", "pins", "node_telemetry",
+        "memories", "memory_sources", "texts", "pins", "node_telemetry",
     }  # fmt: skip

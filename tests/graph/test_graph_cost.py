@@ -10,6 +10,7 @@ import pytest
 from benchmarks.graph import Count, Meter
 from signet_sync.app.pipeline import PIPELINE
 from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.tables import full_text
 from signet_sync.sync import deriving
 from signet_sync.sync.stages import SESSION, Source
 
@@ -44,7 +45,8 @@ def ended(threads: dict[str, int]) -> Count:
         deriving.rebuild(database, PIPELINE, PIPELINE.derivers)
         deriving.drain(database, PIPELINE)
         # Full text lies in a few pieces, more or less as it happens, and each is looked through.
-        database.execute("insert into recall_lines_fts(recall_lines_fts) values('optimize')")
+        for table in full_text():
+            database.execute(f"insert into {table}({table}) values('optimize')")
     assert database.value("select count(*) from thread_sessions") == sum(threads.values())
     assert database.value("select count(*) from memory_thread_heads") == len(threads)
     judgements = made.judged(files_of(threads["lantern"], "lantern"))

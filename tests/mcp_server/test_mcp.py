@@ -42,7 +42,7 @@ from signet_sync.mcp_server.write_tools import _events
 from signet_sync.pages import readable
 
 NAMES = {
-    "memory_search", "memory_recall", "memory_expand", "memory_context", "memory_remember", "memory_forget",
+    "memory_recall", "memory_expand", "memory_context", "memory_remember", "memory_forget",
     "memory_checkpoint", "memory_history", "memory_stats", "memory_note", "session_open", "entity_read", "entity_edit",
 }  # fmt: skip
 CORE = {"memory_recall", "memory_expand", "memory_remember", "memory_forget", "session_open"}
@@ -171,15 +171,17 @@ def test_each_tool_answers_over_stdio_with_marked_text_alone(talk: Talk, machine
     assert set(listed) == NAMES
     assert not any(one.output_schema for one in listed.values())
     memory = machine.memory()
-    session = document(memory, "memory_search", query="content hashing", limit=1)["hits"][0]
+    hits = document(memory, "memory_recall", query="content hashing")["hits"]
+    path = next(hit["path"] for hit in hits if hit["tier"] == "session")
+    session = path.split("--")[1]
     entity = document(memory, "entity_read")["entities"][0]
     added = document(memory, "memory_remember", text="Gulls are counted on Mondays", type="note", tags=["gulls"])
     token = "ghp_" + "a1B2c3D4e5F6" * 3
     calls: list[tuple[str, dict[str, Any], str]] = [
-        ("memory_search", {"query": "rounding", "kind": "summary", "since": "2020-01-01"}, "  kind: summary\n"),
+        ("memory_recall", {"query": "rounding", "since": "2020-01-01"}, "\nsession ^"),
         ("memory_recall", {"query": "how do we round"}, "uses round, in SQL as in Python"),
-        ("memory_recall", {"query": "qqqq"}, "Nothing found."),
-        ("memory_expand", {"handle": session["path"], "budget": 300}, session["session_token"]),
+        ("memory_recall", {"query": "qqqq"}, "Nothing answers this."),
+        ("memory_expand", {"handle": path, "budget": 300}, session),
         ("memory_context", {}, "=== "),
         ("memory_context", {"prompt": "rounding", "budget": 200}, "=== What memory holds on this ==="),
         ("memory_remember", {"text": "Gulls are counted on Mondays"}, f"Already remembered as ^{added['id']} (note, "),
@@ -189,7 +191,7 @@ def test_each_tool_answers_over_stdio_with_marked_text_alone(talk: Talk, machine
         ("memory_history", {"limit": 5, "include_diff": True}, "subject: checkpoint: a try"),
         ("memory_stats", {}, "sessions: "),
         ("memory_note", {"note": "Outcome: it burns\nNext: oil the door"}, "Understood: outcome, next."),
-        ("session_open", {"session": session["session_token"]}, f"session: {session['session_token']}"),
+        ("session_open", {"session": session}, f"session: {session}"),
         ("entity_read", {}, f"- id: {entity['id']}"),
         ("entity_read", {"id": entity["id"]}, "  - name: "),
         ("entity_edit", {"op": "append", "id": entity["id"], "section": "highlights", "text": "Has gulls."}, "\nid: "),
@@ -211,7 +213,7 @@ def test_the_core_is_small_and_the_rest_is_there_on_request(machine: Machine) ->
     with talking(machine) as begun:
         listed = begun.portal.call(begun.client.list_tools)
         with pytest.raises(MCPError, match="unknown tool"):
-            begun.ask("memory_search", query="rounding")
+            begun.ask("memory_stats")
     assert {one.name for one in listed.tools} == CORE
     assert len(json.dumps(listed.model_dump(mode="json", by_alias=True, exclude_none=True))) / 4 < 900
     assert set(tools.offered(machine.memory(all_tools=False))) == CORE
@@ -246,13 +248,12 @@ def test_no_tool_takes_an_agent_or_a_scope_and_every_argument_is_explained(machi
 # ── hostile arguments ──
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
-    ("memory_search", {"query": 5}, "arguments-invalid"),
-    ("memory_search", {"query": ""}, "arguments-invalid"),
-    ("memory_search", {"query": "x" * 5_000_000}, "arguments-invalid"),
-    ("memory_search", {"query": "x", "limit": 51}, "arguments-invalid"),
-    ("memory_search", {"query": "x", "limit": "5"}, "arguments-invalid"),
-    ("memory_search", {"query": "x", "kind": "secret"}, "arguments-invalid"),
-    ("memory_search", {"query": "x", "since": "yesterday"}, "arguments-invalid"),
+    ("memory_recall", {"query": 5}, "arguments-invalid"),
+    ("memory_recall", {"query": ""}, "arguments-invalid"),
+    ("memory_recall", {"query": "x" * 5_000_000}, "arguments-invalid"),
+    ("memory_recall", {"query": "x", "limit": 51}, "arguments-invalid"),
+    ("memory_recall", {"query": "x", "limit": "5"}, "arguments-invalid"),
+    ("memory_recall", {"query": "x", "since": "yesterday"}, "arguments-invalid"),
     ("memory_recall", {}, "arguments-invalid"),
     ("memory_expand", {"handle": "a\0b"}, "arguments-invalid"),
     ("memory_expand", {"handle": "../../etc/passwd"}, "unknown-handle"),
@@ -275,7 +276,7 @@ def test_hostile_arguments_get_typed_errors_and_the_server_lives(talk: Talk) -> 
         assert code_of(talk.ask(name, **arguments)) == code, (name, arguments)
     with pytest.raises(MCPError, match="unknown tool"):
         talk.ask("memory_delete_everything")
-    assert talk.tell("memory_search", query="round\0ing")
+    assert talk.tell("memory_recall", query="round\0ing")
     assert "sessions: " in talk.tell("memory_stats")
 
 
@@ -284,7 +285,6 @@ def test_any_query_is_answered_soon(machine: Machine) -> None:
     for kind, query in hostile_queries.HOSTILE.items():
         for name, arguments in (
             ("memory_recall", {"query": query}),
-            ("memory_search", {"query": query}),
             ("memory_context", {"prompt": query}),
         ):
             started = time.process_time()
@@ -407,7 +407,6 @@ def test_a_half_of_a_surrogate_pair_leaves_as_something_that_json_can_carry() ->
 # ── whose memory it is ──
 
 READS: list[tuple[str, dict[str, Any]]] = [
-    ("memory_search", {"query": "{word}", "limit": 50}),
     ("memory_recall", {"query": "the {word} {word}secret", "limit": 50}),
     ("memory_expand", {"handle": "session-of-{word}"}),
     ("memory_context", {}),
@@ -580,7 +579,7 @@ def test_what_a_running_session_says_is_found_and_followed_by_its_own_agent_alon
     talk.assistant("The curlew nests in the heath.", 20)  # no hook has told of it
     found = said(asked(machine.memory(), "memory_recall", query="nests in the heath"))
     assert "The curlew nests in the heath." in found
-    handle = re.search(rf"transcript ({SESSION}#\d+) \(", found)
+    handle = re.search(rf"session ({SESSION}#\d+) \(", found)
     assert handle, found
     assert "The curlew nests" in said(asked(machine.memory(), "memory_expand", handle=handle[1]))
     assert "live: 2 turns" in said(asked(machine.memory(), "session_open", session=SESSION))
@@ -605,8 +604,8 @@ def test_a_removed_session_is_in_no_answer_of_a_server_that_runs(talk: Talk, mac
         return found
 
     before = told()
-    assert sum("badger" in text for text in before) >= 8
-    assert "badger" in before[5], "the history shows it while it stands"
+    assert sum("badger" in text for text in before) >= 7
+    assert "badger" in before[4], "the history shows it while it stands"
     assert machine.vault.call("remove", "session-of-badger", "--reason", "asked", "--yes").code == 0
     assert not any("badger" in text for text in told())
 

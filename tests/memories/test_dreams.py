@@ -34,7 +34,7 @@ from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store import line_index
+from signet_sync.sync.store import texts
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text import tags
 
@@ -271,7 +271,7 @@ def test_what_nobody_asked_for_is_no_hit(vault: Vault) -> None:
     remember(vault, LUIS)
     for arguments in (("--prompt", LUIS), ("--prompt", LUIS, "--scope", "shared"), ()):
         done(vault, "context", *arguments)
-    done(vault, "search", "Luis")
+    done(vault, "recall", "--words", "Luis")
     recall(vault, "xylophone", "")
     assert vault.rows("select count(*) from recall_events") == [(0,)]
 
@@ -357,7 +357,7 @@ def test_forget_removes_all_derived_rows(vault: Vault) -> None:
     done(vault, "forget", luis, "--now", NOW)
     for table in ("memories", "memory_sources", "pins", "node_telemetry", "recall_events", "memory_promotions"):
         assert vault.rows(f"select count(*) from {table}") == [(0,)], table
-    assert vault.rows("select count(*) from recall_lines") == [(0,)]
+    assert vault.rows("select count(*) from texts") == [(0,)]
     assert done(vault, "forget", luis, code=2).code == 2
 
 
@@ -504,7 +504,7 @@ def test_older_memories_get_their_concept_tags_by_a_sweep(vault: Vault) -> None:
     remember(vault, "Der Tarif steht im ＯｐｅｎＡＩ-Vertrag")
     with vault.database(readonly=False) as database, database.transaction():
         memories.forget_concepts(database)
-        line_index.put(database, memories.lines(database))
+        texts.put(database, memories.lines(database))
     assert vault.rows("select concept_tags from memories") == [(None,)] and recall(vault, "openai") == []
     dream(vault)
     ((tags,),) = vault.rows("select concept_tags from memories")

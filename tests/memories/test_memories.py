@@ -20,7 +20,7 @@ from signet_sync.memories.store import memories, pins
 from signet_sync.memories.store.memories import Memory
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import FACTS
-from signet_sync.sync.store import access_counts, line_index
+from signet_sync.sync.store import access_counts
 from signet_sync.text.memory import LONGEST, cleaned, memory_id, tags_of
 
 SECRET = "ghp_" + some(Random(8), 36)
@@ -71,7 +71,9 @@ def test_a_memory_stands_on_the_page_before_anything_was_indexed(vault: Vault) -
     (memory,) = vault.rows("select id, type, content, tags, private, created_at from memories")
     assert memory[1:] == ("preference", "Ada wants short answers", "[]", 0, NOW)
     assert answer.out == f"remembered as ^{memory[0]} (preference)\n"
-    assert vault.rows("select tier, id, text from recall_lines") == [("memory", memory[0], "Ada wants short answers")]
+    assert vault.rows("select tier, name, text from texts where artifact is null") == [
+        ("memory", memory[0], "Ada wants short answers")
+    ]
     page = vault.page()
     heading, line = page.index("## Decisions & Constraints"), page.index("Ada wants short answers")
     assert heading < line and f" ^{memory[0]}\n" in page
@@ -87,10 +89,10 @@ def test_the_first_memory_of_a_vault_that_nobody_indexed_hides_no_session(vault:
 
 def test_what_is_remembered_twice_is_written_once(vault: Vault) -> None:
     first = remember(vault, "Use  tabs,\nnever blanks.", "--tag", "style")
-    before = vault.rows("select * from memories"), vault.rows("select rowid, * from recall_lines")
+    before = vault.rows("select * from memories"), vault.rows("select * from texts where artifact is null")
     again = remember(vault, "Use tabs, never blanks.")
     assert again == first | {"new": False, "redactions": {}}
-    assert before == (vault.rows("select * from memories"), vault.rows("select rowid, * from recall_lines"))
+    assert before == (vault.rows("select * from memories"), vault.rows("select * from texts where artifact is null"))
     assert len(vault.rows("select * from memory_sources")) == 1
     more = remember(vault, "Use tabs, never blanks.", "--tag", "editor", "--private")
     assert more["tags"] == ["editor", "style"] and more["private"]
@@ -159,7 +161,7 @@ def test_a_memory_goes_with_the_last_session_behind_it(vault: Vault) -> None:
     remove(vault, ID)
     assert {row[0] for row in vault.rows("select id from memories")} == {both, own}
     assert vault.rows("select count(*) from pins") == [(0,)]
-    assert {row[0] for row in vault.rows("select id from recall_lines where tier = 'memory'")} == {both, own}
+    assert {row[0] for row in vault.rows("select name from texts where tier = 'memory'")} == {both, own}
     assert leaks(vault, f"a{CANARY}") == [] and "of two sessions" in vault.page()
     assert vault.rows("select count(*) from memory_sources where session_id = ?", ID) == [(0,)]
     remove(vault, OTHER)
@@ -464,16 +466,16 @@ def test_memories_of_two_agents_live_their_own_lives(steps: list[tuple[str, str,
                     del model[key]
         pinned &= model.keys()
     assert set(database.execute("select agent_id, content from memories")) == set(model)
-    assert set(database.execute("select agent_id, text from recall_lines")) == set(model)
+    assert set(database.execute("select agent_id, text from texts")) == set(model)
     assert {tuple(row) for row in database.execute("select agent_id, memory_id, session_token, session_id from"
                                                    " memory_sources")} == {
         (agent, memory_of(agent, text).id, *origin) for (agent, text), origins in model.items() for origin in origins
     }  # fmt: skip
     assert set(database.execute("select agent_id, id from pins")) == {(a, memory_of(a, t).id) for a, t in pinned}
-    assert sorted(memories.lines(database)) == sorted(
-        line_index.Line(agent, "memory", memory_of(agent, text).id, text) for agent, text in model
+    assert sorted(line[:4] for line in memories.lines(database)) == sorted(
+        (agent, "memory", memory_of(agent, text).id, text) for agent, text in model
     )
-    database.execute("insert into recall_lines_fts(recall_lines_fts, rank) values('integrity-check', 0)")
+    database.execute("insert into said(said) values('integrity-check')")
     database.close()
 
 

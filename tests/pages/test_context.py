@@ -247,12 +247,11 @@ def test_a_prompt_finds_the_best_of_what_recall_finds(told, prompt):
     assert injected and [one for one in found if one in injected] == injected
 
 
-def test_transcripts_only_where_nothing_distilled_answers(told):
+def test_a_transcript_answers_what_nothing_distilled_does(told):
     made_up = numbered(5) | {"body": "User: the walrus sings\n\nAssistant: it does, in lantern\n"}
     told.put(transcript(**{k: made_up[k] for k in ("session_id", "captured_at", "body")}))
     told.reindex()
     assert "a transcript of lantern" in at(told, "does the walrus sing?")["text"]
-    assert "transcript" not in at(told, "lantern keeps its word number1x")["text"]
 
 
 def test_others_are_told_no_private_memory_and_nothing_of_sessions(told):

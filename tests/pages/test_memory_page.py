@@ -529,5 +529,5 @@ def test_no_word_of_a_session_or_memory_is_a_tag_on_a_generated_page(tmp_path):
     assert [line for line in lines if acting.search(line)] == []
     page = vault.page()
     assert r"\#urgent things of #12 first" in page and r"session=\#general" in page and r"\#green" in page
-    for words in ("recall", "search"):  # a terminal shows it as it was said
-        assert "#urgent things of #12 first" in vault.call(words, "urgent").out
+    for words in (["recall"], ["recall", "--words"]):  # a terminal shows it as it was said
+        assert "#urgent things of #12 first" in vault.call(*words, "urgent").out

@@ -380,8 +380,10 @@ def test_a_cached_index_follows_the_files_and_nothing_else_is_written(tmp_path):
         return answer
 
     def found(vault: Vault, *arguments: str) -> list[dict]:
-        answer = call("--workspace", vault.root, *arguments, "search", "--json", "--limit", "99", "lantern").json
-        return sorted((hit["path"], hit["snippet"]) for hit in answer["hits"])
+        answer = call(
+            "--workspace", vault.root, *arguments, "recall", "--words", "--json", "--limit", "99", "lantern"
+        ).json
+        return sorted((hit["path"], hit["snippet"]) for hit in answer["files"])
 
     assert index(first).json["counts"]["indexed"] == 36
     assert index(second).code == 5  # most of what it knew is gone

@@ -22,7 +22,7 @@ KEYS = (None, "agent:main:main", "shared-key")
 PROJECTS = ("/home/ada/code/lantern", None)
 HANDLE = re.compile(r"\^([a-z]-[a-z2-7]{6}(?:[a-z2-7]{6})?)\b")
 # What no agent has: files and links are told by their paths, full text is that of its tables, some rows are states.
-OF_NOBODY = {"files", "links", "violations", "memory_artifacts_fts", "recall_lines_fts", "history_files",
+OF_NOBODY = {"files", "links", "violations", "said", "printed", "passages", "history_files",
              "derivers", "acceptances", "redactions", "removed_lines", "forgotten_memories", "live_files",
              "live_transcripts", "passes", "beside_signet", "backups", "history_told", "model_rests"}  # fmt: skip
 # Numbers of rows, what the clock of the machine said, and hashes over that.
@@ -159,7 +159,7 @@ def test_what_one_agent_has_the_other_cannot_name(vault: Vault) -> None:
         assert len(handles[agent]) > 5
         assert all(sum(one.startswith(handle) for one in ids) == 1 for handle in handles[agent])
         for question in ("lantern queue", "heronword", "plumeword", "what keeps src/queue.py", "live turn"):
-            for command in (["recall"], ["search"], ["context", "--prompt"]):
+            for command in (["recall"], ["recall", "--words"], ["context", "--prompt"]):
                 own(vault, agent, *command, question)
         assert own(vault, agent, "recall", MINE[OTHER[agent]])["hits"] == []
         assert any("#" in hit["id"] for hit in own(vault, agent, "recall", "live turn")["hits"])

@@ -40,7 +40,6 @@ ALLOWED = {
     "from garden_files where agent_id = ? order by path": "files of entities are few: each is held to its row",
     "from files where verdict <> 'indexed'": "the index holds only what is not simply indexed",
     "from derivers": "a row for each deriver",
-    "insert into recall_lines_fts(rowid": "after a removal: full text of lines anew, without former words",
     "from pins where agent_id = ? order by id limit": "in the order of the key, so many and no more",
     "from dream_sweeps s cross join memory_promotions": "in the order of the key, to as many as a page may show",
     "sum(promoted) from dream_sweeps where agent_id = ?": "a sweep a night: small rows without any text",
@@ -57,7 +56,6 @@ ALLOWED = {
     "from session_transcripts": "turns of sessions that run now",
     "from memory_thread_heads where agent_id = ? and thread_key = ?": "a person names a thread; threads are few",
     "max(session_key) from memory_artifacts where agent_id = ?1 and (": "a person names a session by any of its names",
-    "select count(*) from memory_artifacts where agent_id = ?": "SQLite counts an index, reading no row",
     "conversation from captures": "after a removal: which transcripts of harnesses it hides, known by a hash alone",
     "|| ':' ||": "a backup asks whether it is due",
     "group_concat(quote(": "a backup asks whether it is due",
@@ -70,7 +68,7 @@ NAMED = re.compile(
 # All of a table, or what one agent has of it; where the agent is the whole key, that is one row.
 WIDE = re.compile(
     r"SCAN (\w+)(?! VIRTUAL)"
-    r"|SEARCH (?!(?:memory_md_heads|garden_chain|composed)\b)(\w+) .*\(agent_id=\?\)(?: LEFT-JOIN)?$"
+    r"|SEARCH (?!(?:memory_md_heads|garden_chain|composed|text_owners)\b)(\w+) .*\(agent_id=\?\)(?: LEFT-JOIN)?$"
 )
 
 
@@ -151,8 +149,8 @@ def reads(vault: Vault, asked: Statements, memory: str) -> None:
     for question in ("retry loop", "what keeps src/queue.py"):
         run(vault, asked, "recall", question)
         run(vault, asked, "context", "--prompt", question)
-    run(vault, asked, "search", "queue")
-    run(vault, asked, "search", "queue", "--kind", "summary", "--since", "2021-03-02")
+    run(vault, asked, "recall", "--words", "queue")
+    run(vault, asked, "recall", "--words", "queue", "--since", "2021-03-02")
     run(vault, asked, "context")
     drawn = [*vault.rows("select id from session_summaries where agent_id = 'default'")]
     (entity,) = vault.rows("select id from entities where kind = 'project' and agent_id = 'default'")

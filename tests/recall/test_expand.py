@@ -246,7 +246,7 @@ def test_a_thread_whose_sentence_names_it_is_named_once(tmp_path: Path) -> None:
         thread = database.value("select thread_id from memory_thread_heads")
         for sample in ("widget: it turns at dusk.", "It turns at dusk."):
             database.execute("update memory_thread_heads set sample = ?, next_action = null", (sample,))
-            (line,) = hits.lines(database, "default", "thread", [thread])
+            (line,) = hits.statements(database, "default", "thread", [thread])
             assert line.shown == "widget: " + sample.removeprefix("widget: ")
 
 

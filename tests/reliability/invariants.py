@@ -16,7 +16,7 @@ from pathlib import Path
 from workbench import NOW, Vault, tree
 
 from signet_sync.formats import managed_block
-from signet_sync.sync.store.artifacts import text_in_step
+from signet_sync.sync.store import texts
 
 # What says when and where, and nothing else; it changes with every pass.
 SIGNS_OF_LIFE = ("last-pass.json", "signet-sync.db.snapshot", "heartbeat.json", "logs")
@@ -133,7 +133,7 @@ def broken(vault: Vault, before: Standing, *, now: str = NOW, settled: bool = Fa
     wrong += torn(vault, before)
     with vault.database() as database:
         wrong += [f"I3 {problem}" for problem in database.problems()]
-        if not text_in_step(database):
+        if not texts.in_step(database):
             wrong.append("I3 the text index is out of step")
     # A row that a seal holds is what the file was: files alone do not show it.
     alone = not vault.rows("select 1 from violations union all select 1 from live_sources limit 1")

@@ -55,10 +55,7 @@ def test_a_database_that_cannot_be_read_for_a_moment_costs_nothing(tmp_path: Pat
     assert [line for line in told["lines"] if line["wrong"]][:5] == [] and told["lines"][0]["met"]
 
 
-COUNTS = (
-    "select (select count(*) from memory_artifacts),"
-    " (select count(*) from memory_artifacts_fts where memory_artifacts_fts match 'number1x')"
-)
+COUNTS = "select (select count(*) from memory_artifacts), (select count(*) from said where said match 'number1x')"
 # At these named moments every run of the suite ends an operation; of the others it asks that they are there.
 A_FEW = {"publish": [], "backlog": ["A30"], "removal": ["A19"], "session end": ["A15", "A17"]}
 
@@ -115,7 +112,6 @@ def test_a_call_that_fails_in_the_middle_is_told_plainly_and_nothing_is_lost(
 
 # What ends a command early leaves nothing for the table to judge: why, or the test of its own.
 NOT_HERE = {
-    "search": "counts what was shown, in one transaction",
     "recall": "counts what was shown, in one transaction",
     "open": "counts what was shown, in one transaction",
     "expand": "counts what was shown, in one transaction",
@@ -168,7 +164,7 @@ def of_two_sessions(folder: Path) -> Vault:
     return vault
 
 
-@pytest.mark.parametrize("first", ["search", "recall", "context"])
+@pytest.mark.parametrize("first", ["recall --words", "recall", "context"])
 @pytest.mark.parametrize("after", ["the mirror", "one file"])
 def test_what_a_removal_covers_is_not_found_any_more_though_it_was_cut_off(
     tmp_path: Path, after: str, first: str
@@ -183,8 +179,8 @@ def test_what_a_removal_covers_is_not_found_any_more_though_it_was_cut_off(
 
     assert forked(removed) == KILLED
     assert vault.rows(f"select count(*) from memory_artifacts where {text_of()} like '%number2x%'") != [(0,)]
-    for command in (first, "search", "recall", "context"):
-        answer = vault.call(command, *(["number2x"] if command != "context" else []), "--json")
+    for command in (first, "recall --words", "recall", "context"):
+        answer = vault.call(*command.split(), *(["number2x"] if command != "context" else []), "--json")
         assert answer.code == 0 and "step number 2" not in answer.out and "Session 2" not in answer.out, answer
     assert "step number 2" not in vault.page() and not list(vault.memory.glob("2026-03-27*"))
 
@@ -336,7 +332,7 @@ CASES = [
     Case("A6", "publish", "kill", Step("after link", LINK), ahead=Step("before unlink")),
     Case("A7", "publish", "kill", Step("after _rename", SWAP), ahead=Step("before fsync", SYNC)),
     Case("A8", "publish", "kill", Step("before commit", ROWS), past=Step("after link", LINK)),
-    Case("A9", "publish", "statement-kill", Step("before insert into memory_artifacts_fts", ROWS)),
+    Case("A9", "publish", "statement-kill", Step("before insert into said", ROWS)),
     Case("A10", "publish", "kill", Step("after commit", ROWS)),
     Case("A11", "removal", "sqlite-kill", Step("xWrite", CHECKPOINT)),
     Case("A12", "removal", "sqlite-kill", Step("xTruncate", CHECKPOINT)),

@@ -29,11 +29,11 @@ from signet_sync.app.database_supervisor import DatabaseSupervisor
 from signet_sync.app.workspace import open_workspace
 from signet_sync.errors import DatabaseCorrupt
 from signet_sync.formats.filename import artifact_name
-from signet_sync.recall.store.search import search
+from signet_sync.recall.store.words import files_with
 from signet_sync.settings import model
 from signet_sync.storage.database import tables
 from signet_sync.storage.database.connection import Database, is_suspect
-from signet_sync.sync.store import artifacts, line_index
+from signet_sync.sync.store import texts
 from signet_sync.sync.store.rules import set_version
 
 PAGE = 4096
@@ -163,7 +163,7 @@ FAULTS: dict[str, tuple[str, str]] = {
     "read fails": ("read", "error"), "read is short": ("read", "short"), "read flips a bit": ("read", "flip"),
     "open fails": ("open", "error"), "write fails": ("write", "error"), "disk full": ("write", "full"),
 }  # fmt: skip
-# What is read wrongly and written again is wrong on the disk: search and recall count what they showed.
+# What is read wrongly and written again is wrong on the disk: recall counts what it showed.
 LIES = ("short", "flip")
 
 
@@ -232,7 +232,7 @@ def test_whoever_reads_over_a_failing_file_system_is_told_plainly_and_nothing_is
         return said(Vault(folder / "vault"), *words)
 
     for words in READING[:4]:
-        if how in LIES and words[0] in ("search", "recall"):
+        if how in LIES and words[0] == "recall":
             continue
         for point in range(1, 1 << 20, 13 if call in ("read", "write") else 1):
             vault = put_back(folder)
@@ -293,7 +293,7 @@ def change_page(vault: Vault, page: int, how: str) -> None:
 
 
 READING = (
-    ("status", "--json"), ("search", "--json", "number1x"), ("recall", "--json", "wicks"),
+    ("status", "--json"), ("recall", "--words", "--json", "number1x"), ("recall", "--json", "wicks"),
     ("doctor", "--json"), ("check", "--with-index", "--json"),
 )  # fmt: skip
 
@@ -318,7 +318,7 @@ def healed(vault: Vault) -> None:
 
 def test_damage_in_what_is_derived_loses_no_native_row(folder: Path) -> None:
     pages = {table: page for page, table in sorted(owners(Vault(folder / "vault").db).items())}
-    for table, how, aside in (("recall_lines", "zeros", 1), ("entities", "no text", 0)):
+    for table, how, aside in (("texts", "zeros", 1), ("entities", "no text", 0)):
         vault = put_back(folder)
         before, stood = native(vault.db), standing(vault)
         change_page(vault, pages[table], how)
@@ -389,9 +389,10 @@ def test_damage_in_the_log_costs_at_most_what_the_log_held(folder: Path) -> None
 
 def test_who_only_reads_leaves_a_note_and_the_next_command_that_writes_looks_at_every_page(folder: Path) -> None:
     vault = Vault(folder / "vault")
-    pages = {table: page for page, table in sorted(owners(vault.db).items())}
-    change_page(vault, pages["recall_lines"], "zeros")
-    assert vault.call("reindex", *NOW_IS).code == 0, "a pass over nothing new needs no line of recall"
+    for page, table in owners(vault.db).items():
+        if table == "said_data":
+            change_page(vault, page, "zeros")
+    assert vault.call("reindex", *NOW_IS).code == 0, "a pass over nothing new needs no full text"
     answer = vault.call("recall", "wicks", "--json")
     assert answer.code == 3 and answer.json["error"]["code"] == "database-corrupt"
     assert answer.json["error"]["path"] == str(vault.db) and "reindex --full" in answer.json["error"]["hint"]
@@ -521,10 +522,10 @@ def test_what_is_no_file_is_refused_in_plain_words_and_never_waited_for(tmp_path
     place = tmp_path / "there.db"
     make(place)
     kind = oct(place.lstat().st_mode)
-    for words in (("reindex", "--index-only"), ("search", "x"), ("status",), ("doctor",)):
+    for words in (("reindex", "--index-only"), ("recall", "x"), ("status",), ("doctor",)):
         answer = call("--db", place, "--workspace", vault.root, *words, "--json")
         assert answer.code in (0, 1, 3) and "unexpected" not in answer.out + answer.err, (words, answer)
-        assert words[0] not in ("reindex", "search") or answer.code == 3
+        assert words[0] not in ("reindex", "recall") or answer.code == 3
     assert oct(place.lstat().st_mode) == kind
 
 
@@ -589,7 +590,7 @@ def test_no_database_in_the_workspace_is_ever_opened(tmp_path: Path) -> None:
         shutil.copy(tmp_path / "planted.db", vault / where)
     (vault / "signet-sync.toml").write_text('[database]\npath = "signet-sync.db"\n')
     opens = Opens()
-    for words in (("reindex", *NOW_IS), ("search", "number1x"), ("status",), ("doctor",), ("check", "--with-index")):
+    for words in (("reindex", *NOW_IS), ("recall", "number1x"), ("status",), ("doctor",), ("check", "--with-index")):
         assert vault.call(*words).code in (0, 1)
     del opens.system
     assert opens.names
@@ -635,22 +636,20 @@ def test_full_text_out_of_step_is_built_anew_to_the_last_of_more_than_ten_thousa
         vault.put(made.summary(session_id=f"s-{number}", body=f"The lamp of number w{number}w was lit.\n"))
     vault.reindex()
     with vault.database(readonly=False) as database:
-        for table in ("memory_artifacts_fts", "recall_lines_fts"):
+        for table in ("said", "printed"):
             database.execute(f"insert into {table}({table}) values('delete-all')")
     assert vault.call("doctor", "--json").code == 1
     assert any("out of step" in line for line in vault.reindex()["trouble"])
     with vault.database(readonly=False) as database:
-        assert artifacts.text_in_step(database) and line_index.in_step(database) and database.problems() == []
-        assert (
-            database.value("select count(*) from memory_artifacts_fts where memory_artifacts_fts match 'lamp'") == count
-        )
+        assert texts.in_step(database) and database.problems() == []
+        assert database.value("select count(*) from said where said match 'lamp'") == count
     assert all(vault.hits(f"w{number}w") for number in (0, 9_999, 10_000, count - 1))
 
 
 def test_the_text_of_recall_that_lost_rows_is_built_anew(folder: Path) -> None:
     vault = Vault(folder / "vault")
     with vault.database(readonly=False) as database:
-        database.execute("insert into recall_lines_fts(recall_lines_fts) values('delete-all')")
+        database.execute("insert into said(said) values('delete-all')")
     assert any("out of step" in line for line in vault.reindex()["trouble"])
     assert vault.call("recall", "wicks", "--json").json["hits"]
 
@@ -748,7 +747,7 @@ def filled() -> Iterator[Database]:
 @pytest.mark.parametrize("count", [200, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_any_query_is_answered(filled: Database, count: int) -> None:
     for query in queries(count, count):
-        for hit in search(filled, query, agent_id="default"):
+        for hit in files_with(filled, query, agent_id="default"):
             assert artifact_name(hit.path.removeprefix("memory/")) is not None
 
 
@@ -767,7 +766,7 @@ def test_what_looks_like_sql_stays_a_value_in_every_field(tmp_path: Path) -> Non
     vault.put(made.summary(**numbered(1) | who | texts, more=SQL))
     vault.put(made.summary(**numbered(2)))
     assert vault.reindex()["counts"]["indexed"] == 2 + 2  # and their manifests, which are made
-    for words in (("search", SQL), ("recall", SQL), ("open", who["session_key"]), ("remember", SQL)):
+    for words in (("recall", "--words", SQL), ("recall", SQL), ("open", who["session_key"]), ("remember", SQL)):
         assert vault.call(*words, "--json").code in (0, 2), words
     told = vault.rows(
         "select session_id, session_key, project, harness from memory_artifacts where project like '/p/%'"

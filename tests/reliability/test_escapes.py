@@ -24,7 +24,7 @@ LINKS = ("summary_path", "transcript_path", "compaction_path")
 COMMANDS = (
     ("reindex", "--json", "--now", NOW),
     ("check", "--json", "--now", NOW),
-    ("search", "--json", "--limit", "1000", "lantern"),
+    ("recall", "--words", "--json", "--limit", "1000", "lantern"),
     ("remove", "--agent", "default", numbered(1)["session_id"], "--reason", "x", "--yes", "--now", NOW),
     ("reindex", "--full", "--json", "--now", NOW),
     ("violations", "restore", "--all", "--yes", "--now", NOW),

@@ -168,7 +168,7 @@ def test_rows_that_a_backup_gives_back_late_are_found_like_any_other(vault):
     (vault.state / "aside.db").rename(backup)
     vault.reindex()
     assert vault.rows("select id from memories") == [(kept,)]
-    assert vault.rows("select id from recall_lines where tier = 'memory'") == [(kept,)]
+    assert vault.rows("select name from texts where tier = 'memory'") == [(kept,)]
 
 
 # ── B8, B9: descriptors run out, calls fail for a moment ──

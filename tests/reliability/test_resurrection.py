@@ -160,7 +160,7 @@ class Scene:
         """All that commands say of the vault."""
         asked = [["status"], ["status", "--json"], ["check"], ["violations", "list"],
                  ["doctor"], ["context"], ["render"], ["entity", "check"],
-                 ["recall", "every retry"], ["search", "lantern"], ["open", ID], ["expand", ID]]  # fmt: skip
+                 ["recall", "every retry"], ["recall", "--words", "lantern"], ["open", ID], ["expand", ID]]  # fmt: skip
         said = [self.vault.call(*words) for words in asked]
         return "".join(answer.out + answer.err for answer in said).lower()
 

@@ -282,7 +282,7 @@ def commands_of_a_day(session: Session) -> Iterator[list[str]]:
     """A day of commands, one after the other; each ends with 0."""
     who = session.who["session_id"]
     yield from (
-        ["reindex"], ["check"], ["status"], ["search", session.word], ["recall", session.word],
+        ["reindex"], ["check"], ["status"], ["recall", "--words", session.word], ["recall", session.word],
         ["remember", "Ada wants short answers.", "--session", who], ["dream"], ["entity", "create", "user", "Ada"],
         ["checkpoint", "first"], ["context"], ["open", who], ["expand", who],
         ["remove", who, "--reason", "asked for", "--yes"], ["reindex", "--full"], ["status"],

@@ -572,7 +572,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(number=ANY, unpin=st.booleans())
     def pin(self, number: int, unpin: bool) -> None:
-        handles = self.rows("select agent_id, id from recall_lines order by 1, 2")
+        handles = self.rows("select agent_id, name from texts where artifact is null order by 1, 2")
         if handles:
             agent, handle = handles[number % len(handles)]
             with self.asked(agent):

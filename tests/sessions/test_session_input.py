@@ -272,7 +272,7 @@ def test_a_name_of_any_characters_is_kept_exactly_and_shown_cleaned(vault):
     assert {name: head[name] for name in who} == who
     assert vault.call("open", NAME, "--json").json["session_key"] == who["session_key"]
     token = answer["session_token"]
-    for words in (["open", NAME], ["expand", token], ["search", "zebrafish"], ["recall", "zebrafish"]):
+    for words in (["open", NAME], ["expand", token], ["recall", "--words", "zebrafish"], ["recall", "zebrafish"]):
         assert printed(vault, *words)
     for words in (["status"], ["context"], ["render"], ["check"], ["doctor"]):
         printed(vault, *words)

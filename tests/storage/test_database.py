@@ -15,7 +15,7 @@ import pytest
 from artifacts_fixture import compaction, fill, judged, manifest, summary, transcript
 
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished
-from signet_sync.recall.store.search import search
+from signet_sync.recall.store.words import files_with
 from signet_sync.storage.database import tables
 from signet_sync.storage.database.connection import BUSY_MS, Database, set_aside, translate
 from signet_sync.sync.store import artifacts
@@ -93,7 +93,7 @@ def test_every_connection_is_careful(place, how, expected):
 def test_shadow_tables_and_the_schema_cannot_be_written_directly(place):
     database = Database(place)
     for statement in (
-        "delete from memory_artifacts_fts_data",
+        "delete from said_data",
         "update sqlite_schema set sql = 'x' where name = 'seals'",
     ):
         with pytest.raises(apsw.SQLError):
@@ -226,7 +226,7 @@ def test_whatever_happens_to_its_bytes_there_is_an_answer_and_never_a_crash(fill
         answers.append("problems" if found else "whole")
         try:
             artifacts.known_files(database)
-            search(database, "lighthouse", agent_id="default")
+            files_with(database, "lighthouse", agent_id="default")
         except DatabaseCorrupt as error:
             assert error.path == filled and error.hint
         except (apsw.Error, UnicodeDecodeError):
@@ -268,7 +268,7 @@ def test_a_file_deleted_or_exchanged_under_us_is_noticed(filled):
 def test_every_table_is_derived_or_native_exactly_once(place):
     database = Database(place)
     found = {row[0] for row in database.execute("select name from sqlite_schema where type = 'table'")}
-    shadows = {name for name in found if name.startswith(("memory_artifacts_fts_", "recall_lines_fts_"))}
+    shadows = {name for name in found if name.startswith(("said_", "printed_"))}
     assert {name for name in found - shadows if not name.startswith("sqlite_")} == set(tables.TABLES)
     assert sorted([*tables.derived_tables(), *tables.native_tables()]) == sorted(tables.TABLES)
     assert {name for name, table in tables.TABLES.items() if table.kind == "native"} == set(tables.native_tables())
@@ -292,10 +292,12 @@ def test_a_reset_empties_what_is_derived_and_leaves_what_is_native(filled):
     with database.transaction():
         database.reset_derived()
     assert rows_of(database, tables.native_tables()) == before
-    empty = rows_of(database, [t for t in tables.derived_tables() if t != "memory_artifacts_fts"])
-    assert not any(empty.values()) and database.value("select count(*) from memory_artifacts_fts_docsize") == 0
-    options = dict(database.execute("select k, v from memory_artifacts_fts_config"))
-    assert options["secure-delete"] == 1 and options["rank"] == "bm25(1.0, 4.0)"
+    empty = rows_of(database, tables.derived_tables())
+    assert not any(empty.values())
+    for table in ("said", "printed"):
+        assert database.value(f"select count(*) from {table}_docsize") == 0
+        options = dict(database.execute(f"select k, v from {table}_config"))
+        assert options["secure-delete"] == 1
     assert database.problems() == []
     database.close()
 
@@ -305,7 +307,7 @@ def test_a_rebuild_that_fails_leaves_the_old_index(filled):
     with pytest.raises(ZeroDivisionError), database.transaction():
         database.reset_derived()
         raise ZeroDivisionError
-    assert len(search(database, "lighthouse", agent_id="default", limit=100)) == 36
+    assert len(files_with(database, "lighthouse", agent_id="default", limit=100)) == 36
     assert database.problems() == []
     database.close()
 
@@ -384,7 +386,7 @@ def test_the_first_index_is_built_without_a_log_and_then_gets_one(place):
     database.end_build()
     assert database.value("pragma journal_mode") == "wal" and database.value("pragma synchronous") == 1
     other = Database(place)
-    assert len(search(other, "lighthouse", agent_id="default")) == 3 and other.problems() == []
+    assert len(files_with(other, "lighthouse", agent_id="default")) == 3 and other.problems() == []
     other.close()
     database.close()
 
@@ -409,7 +411,7 @@ def test_only_a_first_index_goes_without_a_log(filled, tmp_path):
 def test_a_traceless_reader_puts_nothing_beside_the_file(filled):
     before = {path.name: path.stat().st_mtime_ns for path in Path(filled).parent.iterdir()}
     reader = Database(filled, readonly=True, traceless=True)
-    assert len(search(reader, "lighthouse", agent_id="default", limit=100)) == 36
+    assert len(files_with(reader, "lighthouse", agent_id="default", limit=100)) == 36
     during = {path.name: path.stat().st_mtime_ns for path in Path(filled).parent.iterdir()}
     reader.close()
     assert during == before == {path.name: path.stat().st_mtime_ns for path in Path(filled).parent.iterdir()}

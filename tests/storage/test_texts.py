@@ -19,6 +19,7 @@ from signet_sync.privacy import redact as privacy_redact
 from signet_sync.settings.model import load
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import artifacts, bodies
+from signet_sync.sync.store import texts as found_texts
 from signet_sync.text.redaction import Cleaning
 from signet_sync.text.sanitizer import sanitize_line
 
@@ -29,8 +30,11 @@ LEFT_TO_SEALS = "select source_path from memory_artifacts where content is null 
 
 def words(database: Database) -> set[str]:
     """Every word that full text holds."""
-    database.execute("create virtual table if not exists temp.terms using fts5vocab(main, memory_artifacts_fts, 'row')")
-    return {word for (word,) in database.execute("select term from temp.terms")}
+    held: set[str] = set()
+    for table in ("said", "printed"):
+        database.execute(f"create virtual table if not exists temp.{table}_terms using fts5vocab(main, {table}, 'row')")
+        held |= {word for (word,) in database.execute(f"select term from temp.{table}_terms")}
+    return held
 
 
 def texts(database: Database) -> dict[str, str]:
@@ -39,10 +43,10 @@ def texts(database: Database) -> dict[str, str]:
 
 def is_whole(database: Database) -> None:
     """Every text can be had, and full text holds its words and no others."""
-    assert database.problems() == [] and artifacts.text_in_step(database)
+    assert database.problems() == [] and found_texts.in_step(database)
     before = words(database)
     with database.transaction():
-        artifacts.rebuild_text(database)
+        found_texts.rebuild(database, artifacts.every_row(database))
     assert words(database) == before
 
 
@@ -164,7 +168,7 @@ def redact(vault: Vault, paths: list[str], word: str) -> None:
 
 
 def test_what_is_redacted_leaves_no_word_where_only_its_seal_held_the_text(vault: Vault) -> None:
-    paths = [path for (path,) in vault.rows(LEFT_TO_SEALS) if vault.call("search", "number2x")]
+    paths = [path for (path,) in vault.rows(LEFT_TO_SEALS) if vault.hits("number2x")]
     paths = [path for path in paths if b"number2x" in (vault / path).read_bytes()]
     redact(vault, paths, "number2x")
     with vault.database(readonly=False) as database:
@@ -196,7 +200,7 @@ def test_a_text_that_cannot_be_had_is_told_and_the_next_pass_reads_the_file_agai
     with vault.database(readonly=False) as database:
         what = "delete from seals" if damage is None else f"update seals set {damage}"
         database.execute(f"{what} where path = ?", (path,))
-    answer = vault.call("search", "number1x", "--json")
+    answer = vault.call("recall", "--words", "number1x", "--json")
     assert answer.code == 3 and answer.json["error"]["code"] == "database-corrupt"
     found = vault.call("doctor", "--json").json["findings"]
     assert any("damaged" in json.dumps(one) for one in found), found

@@ -95,7 +95,6 @@ COMMAND_LINES: dict[str, Line] = {
     "check": reads(),
     "render": reads(),
     "status": reads(),
-    "search": Line("lantern"),
     "recall": Line("lantern"),
     "open": Line("{session}"),
     "expand": Line("{memory}"),

@@ -13,7 +13,7 @@ from benchmarks.index_rows import canonical_dump
 from signet_sync.cli import main as cli_main
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store.artifacts import text_in_step
+from signet_sync.sync.store import texts
 
 NOW = "2026-03-29T12:00:00.000Z"
 KILLED = 137
@@ -121,7 +121,7 @@ def dump(place: str) -> list[list[object]]:
     database = Database(place)
     try:
         assert database.problems() == [], database.problems()
-        assert text_in_step(database)
+        assert texts.in_step(database)
         return [list(row) for row in canonical_dump(database)]
     finally:
         database.close()

@@ -13,7 +13,7 @@ def orphans(database: Database) -> int:
         for what in (
             f"entity_attributes where id not in (select id from {FACTS})",
             "entities e where not exists (select 1 from entity_mentions m where m.entity = e.entity)",
-            "recall_lines l where l.tier = 'fact' and not exists (select 1 from entity_attributes a"
-            " where a.agent_id = l.agent_id and a.id = l.id and a.status = 'active')",
+            "texts l where l.tier = 'fact' and not exists (select 1 from entity_attributes a"
+            " where a.agent_id = l.agent_id and a.id = l.name and a.status = 'active')",
         )
     )

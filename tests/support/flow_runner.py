@@ -364,11 +364,11 @@ def portrait(root: Path) -> dict[str, Any]:
             found[name] = list(database.execute(f"select * from {table}"))
         for name in KEPT:
             found[name] = list(database.execute(f"select * from {name} order by 1, 2"))
-        found["lines"] = list(database.execute("select agent_id, tier, id, text from recall_lines order by 1, 3"))
+        found["lines"] = list(database.execute("select agent_id, tier, name, text from texts order by 1, 3"))
         assert orphans(database) == 0
-        for rowid, text in list(database.execute("select rowid, text from recall_lines")):
+        for rowid, text in list(database.execute("select first, text from texts where artifact is null")):
             word = max(re.findall(r"[^\W_]+", text), key=len)
-            hits = database.execute("select rowid from recall_lines_fts where recall_lines_fts match ?", (f'"{word}"',))
+            hits = database.execute("select rowid from said where said match ?", (f'"{word}"',))
             assert (rowid,) in list(hits), f"{text!r} is not found by {word}"
     finally:
         database.close()

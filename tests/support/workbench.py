@@ -272,10 +272,10 @@ class Vault:
         return {entry["path"]: (entry["verdict"], entry["code"]) for entry in document["problems"]}
 
     def hits(self, *words: str, agent: str = "default") -> list[str]:
-        """The paths that a search finds."""
-        answer = self.call("search", "--json", "--limit", "1000", "--agent", agent, *words)
+        """The paths of the files with every word."""
+        answer = self.call("recall", "--words", "--json", "--limit", "1000", "--agent", agent, *words)
         assert answer.code == 0, answer
-        return [hit["path"] for hit in answer.json["hits"]]
+        return [file["path"] for file in answer.json["files"]]
 
 
 def cast(folder: Path, make: Callable[[Vault], None]) -> Callable[[Path], Vault]:

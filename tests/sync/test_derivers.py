@@ -127,9 +127,10 @@ def rows(database: Database, stages: Pipeline) -> dict[str, list[tuple[Any, ...]
     found: dict[str, list[tuple[Any, ...]]] = {}
     for deriver in stages.derivers:
         for table in deriver.tables:
-            if not table.endswith("_fts"):
-                declared = TABLES.get(table, Table(table, (), "derived", ""))
-                found[table] = list(index_rows.sorted_rows(database, declared))
+            declared = TABLES.get(table, Table(table, (), "derived", ""))
+            found[table] = list(index_rows.sorted_rows(database, declared))
+    lines = "select agent_id, tier, name, text, at_us, about from texts where artifact is null order by 1, 3"
+    found["statements"] = list(database.execute(lines))
     return found
 
 
@@ -174,7 +175,7 @@ def test_an_update_is_as_a_rebuild(database: Database) -> None:
     statuses = {status for (status,) in database.execute("select distinct status from entity_attributes")}
     assert statuses == {"active", "done", "past"}
     assert rebuilt(database, stages) == before
-    database.execute("insert into recall_lines_fts(recall_lines_fts, rank) values('integrity-check', 1)")
+    database.execute("insert into said(said) values('integrity-check')")
     assert not outbox.any_waits(database) and not deriving.is_stale(database, stages)
 
 
@@ -198,15 +199,16 @@ def test_a_removal_leaves_no_row_and_no_word(database: Database) -> None:
     with database.transaction():
         live.describe(database, "default", "live-9", "", LivePlace(f"/code/{CANARY}"), noise=False)
     follow(database, stages, moved)
+    held = rows(database, stages)
     for deriver in stages.derivers:
-        told = any(CANARY in str(row) for table in deriver.tables for row in rows(database, stages).get(table, []))
+        told = any(CANARY in str(row) for table in (*deriver.tables, deriver.name) for row in held.get(table, []))
         assert told, deriver.name
     drop(database, moved)
     with database.transaction():
         live.forget(database, "default", "live-9", "")
     follow(database, stages, moved)
     assert rows(database, stages) == before
-    assert not list(database.execute("select rowid from recall_lines_fts where recall_lines_fts match ?", (CANARY,)))
+    assert not list(database.execute("select rowid from said where said match ?", (CANARY,)))
     assert not outbox.any_waits(database)
 
 
@@ -217,16 +219,18 @@ def test_vectors_go_with_what_they_were_made_from(database: Database) -> None:
     deriving.drain(database, stages)
 
     def kept() -> tuple[int, int, int, int]:
-        counts = "select count(*), (select count(*) from recall_lines), (select count(*) from memory_artifacts),"
-        lost = "(select count(*) from embeddings where line not in (select rowid from recall_lines)"
+        counts = "select count(*), (select count(*) from texts where artifact is null), (select count(*) from memory_artifacts),"
+        lost = "(select count(*) from embeddings where line not in (select first from texts where artifact is null)"
         lost += " or artifact not in (select id from memory_artifacts))"
         found: tuple[int, int, int, int] = next(database.execute(f"{counts} {lost} from embeddings"))
         return found
 
-    for column, table in (("line", "recall_lines"), ("artifact", "memory_artifacts")):
+    of_lines = "select agent_id, first as number from texts where artifact is null"
+    of_artifacts = "select agent_id, id as number from memory_artifacts"
+    for column, numbers in (("line", of_lines), ("artifact", of_artifacts)):
         database.execute(
             f"insert into embeddings(agent_id, {column}, start, end, complete, vector)"
-            f" select agent_id, {'rowid' if column == 'line' else 'id'}, 0, 1, 1, x'00' from {table}"
+            f" select agent_id, number, 0, 1, 1, x'00' from ({numbers})"
         )
     vectors, lines, rows_, _ = kept()
     assert vectors == lines + rows_ > 0

@@ -9,7 +9,6 @@ from typing import Any
 
 from signet_sync.capture.harnesses.compactions import CONTINUED, compaction_text
 from signet_sync.capture.harnesses.jsonl import JsonLines
-from signet_sync.capture.harnesses.own_calls import OwnCalls
 from signet_sync.capture.harnesses.records import (
     UNNAMED,
     Conversation,
@@ -33,6 +32,7 @@ from signet_sync.capture.harnesses.texts import (
     without_injected,
 )
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.own_calls import OwnCalls
 
 __all__ = ["NAME", "compaction_text", "read"]
 

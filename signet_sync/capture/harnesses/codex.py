@@ -10,7 +10,6 @@ from typing import Any
 
 from signet_sync.capture.harnesses.compactions import compaction_text
 from signet_sync.capture.harnesses.jsonl import JsonLines
-from signet_sync.capture.harnesses.own_calls import OwnCalls
 from signet_sync.capture.harnesses.records import (
     NO_TIME,
     UNNAMED,
@@ -36,6 +35,7 @@ from signet_sync.capture.harnesses.texts import (
 )
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import SECOND
+from signet_sync.text.own_calls import OwnCalls
 
 NAME = "codex"
 

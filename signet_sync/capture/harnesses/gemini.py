@@ -9,7 +9,6 @@ from itertools import chain, pairwise
 from typing import Any
 
 from signet_sync.capture.harnesses.jsonl import JsonLines
-from signet_sync.capture.harnesses.own_calls import OwnCalls
 from signet_sync.capture.harnesses.records import (
     NO_TIME,
     UNNAMED,
@@ -31,6 +30,7 @@ from signet_sync.capture.harnesses.texts import (
     without_injected,
 )
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.own_calls import OwnCalls
 
 NAME = "gemini"
 

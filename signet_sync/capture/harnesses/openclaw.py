@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from signet_sync.capture.harnesses.jsonl import JsonLines
-from signet_sync.capture.harnesses.own_calls import OwnCalls, runs_us
 from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry, conversation, count_unknown, time_of
 from signet_sync.capture.harnesses.texts import (
     UUID,
@@ -20,6 +19,7 @@ from signet_sync.capture.harnesses.texts import (
     text_of,
     without_injected,
 )
+from signet_sync.text.own_calls import OwnCalls, runs_us
 
 NAME = "openclaw"
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from signet_sync.capture.harnesses.jsonl import JsonLines, parsed
-from signet_sync.capture.harnesses.own_calls import OwnCalls
 from signet_sync.capture.harnesses.records import NO_TIME, Conversation, TranscriptEntry, conversation, count_unknown
 from signet_sync.capture.harnesses.texts import (
     call_line,
@@ -18,6 +17,7 @@ from signet_sync.capture.harnesses.texts import (
     text_of,
     without_injected,
 )
+from signet_sync.text.own_calls import OwnCalls
 
 NAME = "opencode"
 

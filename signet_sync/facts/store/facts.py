@@ -14,7 +14,7 @@ from signet_sync.facts.store import current
 from signet_sync.storage.database.batches import of_values
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import FACTS, path_of
-from signet_sync.sync.store.line_index import Line
+from signet_sync.sync.store.texts import Line
 
 TIER = "fact"
 # The words for an aspect in the text that `recall` searches.
@@ -114,7 +114,7 @@ def weeks(database: Database, keys: Iterable[Key]) -> set[tuple[str, str, str]]:
 # ── recall lines ──
 
 _LINES = """
-    select f.agent_id, f.id, s.text, f.aspect, iif(e.kind = 'project', e.name, null)
+    select f.agent_id, f.id, s.text, f.aspect, iif(e.kind = 'project', e.name, null), f.latest_us
     from json_each(?2) k cross join entity_attributes f on f.agent_id = ?1 and f.id = k.value and f.status = 'active'
     cross join attribute_sources s on s.fact = f.fact and s.at_us = f.latest_us and s.artifact = f.artifact
     cross join entities e on e.entity = f.entity"""
@@ -131,8 +131,9 @@ def lines(database: Database, agent_id: str, ids: Collection[str]) -> list[Line]
 
 
 def _line(row: Sequence[Any]) -> Line:
-    agent_id, key, text, aspect, project = row
-    return Line(agent_id, TIER, key, " · ".join(filter(None, (text, ASPECT_WORDS.get(aspect, aspect), project))))
+    agent_id, key, text, aspect, project, at_us = row
+    words = " · ".join(filter(None, (text, ASPECT_WORDS.get(aspect, aspect))))
+    return Line(agent_id, TIER, key, words, at_us, private=True, about=project or "")
 
 
 # ── single facts and topics, for display ──

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from signet_sync.formats.session_token import forgotten_mark
+from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database import removal
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import of_memories
-from signet_sync.sync.store import composed, line_index
-from signet_sync.sync.store.line_index import Line
+from signet_sync.sync.store import composed, texts
+from signet_sync.sync.store.texts import Line
 from signet_sync.text.cjk import spaced
 
 Origin = tuple[str, str]  # token and id of a session
@@ -64,7 +65,7 @@ def store(database: Database, memory: Memory, origin: Origin, *, indexed: bool =
 
 def index(database: Database, rows: Iterable[Memory]) -> None:
     """Has `recall` find memories. In the caller's transaction."""
-    line_index.put(database, map(_line, rows))
+    texts.put(database, map(_line, rows))
 
 
 def _merged(before: Memory, more: Memory) -> Memory:
@@ -106,7 +107,8 @@ def lines(database: Database, agent_id: str | None = None, some: Iterable[str] =
 
 def _line(memory: Memory) -> Line:
     """Makes a memory's line of its words and its tags."""
-    return Line(memory.agent_id, "memory", memory.id, tagged(memory.content, memory.tags, memory.concepts or ()))
+    words = tagged(memory.content, memory.tags, memory.concepts or ())
+    return Line(memory.agent_id, "memory", memory.id, words, parse_instant(memory.created_at) or 0, memory.private)
 
 
 def tagged(content: str, tags: Sequence[str], concepts: Sequence[str]) -> str:
@@ -141,7 +143,7 @@ def tag(database: Database, memory: Memory, concepts: Sequence[str]) -> None:
         "update memories set concept_tags = ? where agent_id = ? and id = ?",
         (_listed(concepts), memory.agent_id, memory.id),
     )
-    line_index.put(database, [_line(memory._replace(concepts=tuple(concepts)))])
+    texts.put(database, [_line(memory._replace(concepts=tuple(concepts)))])
 
 
 def forget_concepts(database: Database) -> None:
@@ -155,7 +157,7 @@ def forget_concepts(database: Database) -> None:
 def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
     """Deletes memories with their sources, lines, pins, accesses, hits and promotions. In the caller's transaction."""
     removal.drop_ids(database, [(agent_id, memory_id) for memory_id in ids], *of_memories())
-    line_index.drop(database, agent_id, ids)
+    texts.drop(database, agent_id, ids)
     composed.forget(database, [agent_id])
 
 

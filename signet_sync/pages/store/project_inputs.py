@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from signet_sync.facts.store import live_sources
 from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.handle import id_of
-from signet_sync.formats.paths import running_session
+from signet_sync.formats.paths import RUNNING, running_session
 from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.graph.store import quotes
 from signet_sync.memories.score import Use
@@ -20,8 +20,9 @@ from signet_sync.pages.project_context import ProjectInputs
 from signet_sync.pages.sections import EntityEntry, FactView, MemoryView, ThreadView
 from signet_sync.pages.store.warnings import warnings
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import path_of
+from signet_sync.storage.database.named_rows import FACTS, path_of
 from signet_sync.sync.store.passes import halt_message
+from signet_sync.text.sentences import basename
 
 THREADS = 400
 FACTS_OF_AN_ASPECT = 60
@@ -70,19 +71,12 @@ _ENTITIES = (
 )
 
 
-class OwnRows(NamedTuple):
-    """The project at hand in the database: ids of its threads, numbers of its topics."""
-
-    threads: tuple[str, ...] = ()
-    topics: tuple[int, ...] = ()
-
-
-def own_rows(database: Database, agent_id: str, belongs: Callable[[str | None], bool]) -> OwnRows:
-    """Returns which threads and topics are of the project at hand."""
-    heads = "select thread_id, project from memory_thread_heads where agent_id = ? order by latest_us desc limit ?"
-    own = {one: project for one, project in database.execute(heads, (agent_id, THREADS)) if belongs(project)}
-    running = filter(belongs, live_sources.projects(database, agent_id))
-    return OwnRows(tuple(own), _topics(database, agent_id, [*own.values(), *running]))
+def names(database: Database, agent_id: str, belongs: Callable[[str | None], bool]) -> tuple[str, ...]:
+    """Returns the names of the folders by which sessions recorded the project at hand."""
+    heads = "select project from memory_thread_heads where agent_id = ? order by latest_us desc limit ?"
+    recorded = [project for (project,) in database.execute(heads, (agent_id, THREADS))]
+    own = filter(belongs, [*recorded, *live_sources.projects(database, agent_id)])
+    return tuple(dict.fromkeys(filter(None, map(basename, own))))
 
 
 def project_inputs(
@@ -145,14 +139,17 @@ def sessions_of(database: Database, paths: Iterable[str]) -> dict[str, str]:
     return {**dict(rows), **{path: session for path in wanted if (session := running_session(path)) is not None}}
 
 
-def memories_of_session(database: Database, agent_id: str, session_id: str, ids: Iterable[str]) -> set[str]:
-    """Returns those of some memories that come from a session alone."""
+def of_session(database: Database, agent_id: str, session_id: str, ids: Iterable[str]) -> set[str]:
+    """Returns those of some memories that come from a session alone, and of some facts that it said last, running."""
     rows = database.execute(
-        "select s.memory_id from json_each(?) j cross join memory_sources s on s.agent_id = ? and s.memory_id = j.value"
-        " group by s.memory_id having min(s.session_id = ?) = 1",
-        (json.dumps(list(ids)), agent_id, session_id),
+        "select s.memory_id from json_each(?1) j"
+        " cross join memory_sources s on s.agent_id = ?2 and s.memory_id = j.value"
+        " group by s.memory_id having min(s.session_id = ?3) = 1"
+        f" union all select f.id from json_each(?1) j cross join {FACTS} f on f.agent_id = ?2 and f.id = j.value"
+        " where f.source_path = ?4",
+        (json.dumps(list(ids)), agent_id, session_id, RUNNING + session_id),
     )
-    return {memory_id for (memory_id,) in rows}
+    return {one for (one,) in rows}
 
 
 def _topics(database: Database, agent_id: str, projects: Iterable[str | None]) -> tuple[int, ...]:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from signet_sync.formats.filename import carried_token
 from signet_sync.formats.timestamps import parse_moment
 from signet_sync.recall.snippets import snippet
-from signet_sync.recall.store.search import match_expression
+from signet_sync.recall.store.words import with_every_word
+from signet_sync.storage.database.batches import listed
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.bodies import text_of
 from signet_sync.text.sentences import page_cell
@@ -59,11 +60,10 @@ class SessionEntry(NamedTuple):
 
 
 class SessionList(NamedTuple):
-    """A page of the list: `more` if older ones follow, `loose` if no session has all words of the query."""
+    """A page of the list: `more` if older ones follow."""
 
     entries: list[SessionEntry]
     more: bool
-    loose: bool
 
 
 # ── the list ──
@@ -80,34 +80,27 @@ def page(
 ) -> SessionList:
     """Returns the newest sessions of an agent that pass a filter, or those after a place in the list.
 
-    Words of the query must be in the session's artifacts, the last one may be a beginning; if no session has all of
-    them, any of them. Names of sessions (token, key, id, path) count as words, their beginnings too.
+    Every word of the query must be in one of the session's files, the last one may be a beginning. Names of sessions
+    (token, key, id, path) count as words, their beginnings too.
     """
-    words = wanted.query.strip()
-    if not words:
-        entries = _entries(database, agent_id, wanted, None, after, limit)
-        return SessionList(entries[:limit], len(entries) > limit, loose=False)
-    expression = expression_of(words)
-    entries = _entries(database, agent_id, wanted, expression, after, limit)
-    loose = not entries and expression is not None and " AND " in expression
-    if loose:
-        entries = _entries(database, agent_id, wanted, expression_of(words, any_word=True), after, limit)
-    return SessionList(entries[:limit], len(entries) > limit, loose and bool(entries))
+    found = _with_words(database, agent_id, wanted.query)
+    entries = _entries(database, agent_id, wanted, found, after, limit)
+    return SessionList(entries[:limit], len(entries) > limit)
 
 
-def expression_of(query: str, *, any_word: bool = False) -> str | None:
-    """Returns the full-text expression: the query's words, of which the last may be a beginning."""
-    expression = match_expression(query, any_word=any_word)
+def _with_words(database: Database, agent_id: str, query: str) -> str | None:
+    """Returns the first passages of the texts with every word, listed; None for a query without words."""
     # One or two letters would match half of all words.
-    goes_on = expression is not None and expression.endswith('"') and query[-_NAMED:].isalnum() and len(query) >= _NAMED
-    return f"{expression}*" if goes_on else expression
+    begun = query[-_NAMED:].isalnum() and len(query) >= _NAMED
+    found = with_every_word(database, agent_id, query, begun=begun)
+    return None if found is None else listed(found)
 
 
 def _entries(
-    database: Database, agent_id: str, wanted: SessionFilter, expression: str | None, after: Cursor | None, limit: int
+    database: Database, agent_id: str, wanted: SessionFilter, found: str | None, after: Cursor | None, limit: int
 ) -> list[SessionEntry]:
     bound: dict[str, Any] = {"agent": agent_id, "limit": limit + 1}
-    where = " and ".join(["l.agent_id = :agent", *_conditions(bound, wanted, expression, after)])
+    where = " and ".join(["l.agent_id = :agent", *_conditions(bound, wanted, found, after)])
     # Segments and violations are looked up for the sessions of this page only.
     sql = f"""select p.session_token, p.session_id, p.membership_us, p.day, p.project, p.sentence, p.path,
             p.session_key, p.harness, {_SEGMENTS}, {_VIOLATIONS}
@@ -118,9 +111,7 @@ def _entries(
     return [SessionEntry(*row) for row in database.execute(sql, bound)]
 
 
-def _conditions(
-    bound: dict[str, Any], wanted: SessionFilter, expression: str | None, after: Cursor | None
-) -> Iterator[str]:
+def _conditions(bound: dict[str, Any], wanted: SessionFilter, found: str | None, after: Cursor | None) -> Iterator[str]:
     """Yields the conditions of a filter; adds their values to `bound`, by parameter name."""
     if wanted.project == NONE:
         yield "l.project is null"
@@ -136,7 +127,7 @@ def _conditions(
             bound[name] = value
             yield condition
     if words := wanted.query.strip():
-        found = " union ".join(_found(bound, words, expression))
+        found = " union ".join(_found(bound, words, found))
         yield f"(l.session_token, l.session_id) in ({found})" if found else "0"
     if after is not None:
         bound |= after._asdict()
@@ -150,14 +141,12 @@ _COMPARED = {
 }
 
 
-def _found(bound: dict[str, Any], words: str, expression: str | None) -> Iterator[str]:
-    if expression is not None:
-        bound["expression"] = expression
-        # Both sides use indexes without text: sessions by name, full text by word.
+def _found(bound: dict[str, Any], words: str, found: str | None) -> Iterator[str]:
+    if found is not None:
+        bound["found"] = found
         yield (
-            "select session_token, session_id from memory_artifacts indexed by memory_artifacts_session"
-            " where agent_id = :agent and +id in"
-            " (select rowid from memory_artifacts_fts where memory_artifacts_fts match :expression)"
+            "select a.session_token, a.session_id from json_each(:found) j cross join texts t on t.first = j.value"
+            " join memory_artifacts a on a.id = t.artifact"
         )
     if len(words) >= _NAMED:
         bound |= {"name": words, "line": f" | session={page_cell(words)}"}
@@ -170,17 +159,15 @@ def _found(bound: dict[str, Any], words: str, expression: str | None) -> Iterato
 # ── snippets beside the list ──
 
 
-def snippets(
-    database: Database, agent_id: str, query: str, entries: Sequence[SessionEntry], *, loose: bool
-) -> dict[Cursor, str]:
+def snippets(database: Database, agent_id: str, query: str, entries: Sequence[SessionEntry]) -> dict[Cursor, str]:
     """Returns for each session of a page a snippet with the query's words, of the summary if it has them.
 
     Bounded: of long artifacts only the beginning is searched, and at most two million characters altogether.
     """
-    expression = expression_of(query.strip(), any_word=loose)
-    if expression is None or not entries:
+    found = _with_words(database, agent_id, query.strip())
+    if found is None or not entries:
         return {}
-    best = _best_hits(database, agent_id, expression, entries)
+    best = _best_hits(database, agent_id, found, entries)
     pieces: dict[Cursor, str] = {}
     read = 0
     for entry in entries:
@@ -198,7 +185,7 @@ def snippets(
 
 
 def _best_hits(
-    database: Database, agent_id: str, expression: str, entries: Sequence[SessionEntry]
+    database: Database, agent_id: str, found: str, entries: Sequence[SessionEntry]
 ) -> dict[tuple[str, str], int]:
     """Returns the row of each session's artifact that has the words: summary before compaction before transcript."""
     names = ", ".join(["(?, ?)"] * len(entries))
@@ -207,9 +194,9 @@ def _best_hits(
         select a.session_token, a.session_id, a.id from page p cross join memory_artifacts a
             on a.agent_id = ? and a.session_token = p.session_token and a.session_id = p.session_id
         where a.source_kind <> 'manifest'
-            and +a.id in (select rowid from memory_artifacts_fts where memory_artifacts_fts match ?)
+            and +a.id in (select t.artifact from json_each(?) j cross join texts t on t.first = j.value)
         order by case a.source_kind when 'transcript' then 1 when 'compaction' then 2 else 3 end, a.captured_us""",
-        [*(name for entry in entries for name in (entry.session_token, entry.session_id)), agent_id, expression],
+        [*(name for entry in entries for name in (entry.session_token, entry.session_id)), agent_id, found],
     )
     return {(token, session_id): row_id for token, session_id, row_id in rows}
 

@@ -308,10 +308,14 @@ def find(database: Database, agent_id: str, words: Iterable[str]) -> list[FoundT
     return found
 
 
-def is_answered(database: Database, agent_id: str, turn: FoundTurn) -> bool:
-    """Returns whether anybody but the user spoke after a turn of its session."""
-    later = f"select exists(select 1 from session_transcripts where {_MINE} and turn > ? and role <> 'user')"
-    return bool(database.value(later, (agent_id, turn.session_key, turn.session_id, turn.turn)))
+def answer_of(database: Database, agent_id: str, turn: FoundTurn) -> LiveTurn | None:
+    """Returns the next turn of a turn's session in which anybody but the user speaks."""
+    later = (
+        "select turn, role, content, at from session_transcripts"
+        f" where {_MINE} and turn > ? and role <> 'user' order by turn limit 1"
+    )
+    rows = database.execute(later, (agent_id, turn.session_key, turn.session_id, turn.turn))
+    return next((LiveTurn(*row) for row in rows), None)
 
 
 def _newest_first(database: Database, agent_id: str) -> Iterator[FoundTurn]:

@@ -56,12 +56,42 @@ DERIVED: tuple[Table, ...] = (
         local=("id", "updated_at", "source_mtime_ms"),
     ),
     derived(
-        "full text of their bodies and sentences. Contentless: the text is in the row or in the seal; "
+        "whose the numbers of `texts` are",
+        "create table text_owners(number integer primary key, agent_id text not null unique)",
+    ),
+    derived(
+        "what `recall` finds: artifacts, and in `text` the words of memories, facts, entities. Its passages have the "
+        "numbers `first` to `last`, which tell agent, kind and time (`sync.store.texts`)",
+        """create table texts(
+        first integer primary key, last integer not null, agent_id text not null, tier text not null,
+        name text not null, artifact integer, text text, at_us integer not null, private integer not null default 0,
+        about text not null default '')""",
+        "create unique index texts_name on texts(agent_id, name)",
+        "create unique index texts_artifact on texts(artifact) where artifact is not null",
+        key=("agent_id", "name"),
+        local=("first", "last", "artifact"),
+        only="tier <> 'memory'",
+    ),
+    derived(
+        "where in a body each passage is: characters, turn, who says it (`text.passages`); of how many characters is "
+        "the row of full text that it begins",
+        """create table passages(
+        id integer primary key, start integer not null, end integer not null, turn integer not null,
+        voice text not null, size integer not null)""",
+    ),
+    derived(
+        "full text of what is said, a row for some passages. Contentless: the text is in the row or in the seal; "
         "`contentless_delete` would leak removed words. CJK characters are spaced, so that words inside running "
         "text are found",
-        """create virtual table memory_artifacts_fts using fts5(
-        content, memory_sentence, content='', tokenize="unicode61 remove_diacritics 2")""",
-        *_options("memory_artifacts_fts", secure_delete=1, rank="bm25(1.0, 4.0)"),
+        """create virtual table said using fts5(
+        text, about, content='', tokenize="porter unicode61 remove_diacritics 2")""",
+        *_options("said", secure_delete=1),
+    ),
+    derived(
+        "full text of what tools printed, each word of an artifact once",
+        """create virtual table printed using fts5(
+        words, content='', tokenize="porter unicode61 remove_diacritics 2")""",
+        *_options("printed", secure_delete=1),
     ),
     derived(
         "signature and verdict of every path",
@@ -283,29 +313,11 @@ DERIVED: tuple[Table, ...] = (
         local=("session",),
     ),
     derived(
-        "a short text for each thing that `recall` finds besides artifacts: memories, facts, thread summaries, "
-        "condensations, profiles of entities",
-        """create table recall_lines(
-        rowid integer primary key, agent_id text not null, tier text not null, id text not null, text text not null,
-        search_text text)""",
-        "create unique index recall_lines_id on recall_lines(agent_id, id)",
-        key=("agent_id", "id"),
-        local=("rowid", "search_text"),
-        only="tier <> 'memory'",
-    ),
-    derived(
-        "their full text",
-        """create virtual table recall_lines_fts using fts5(
-        text, content='', tokenize="unicode61 remove_diacritics 2")""",
-        # Lines are rewritten often: their former words are erased together (`lines.scour`).
-        *_options("recall_lines_fts", secure_delete=0),
-    ),
-    derived(
         "vectors of texts, for `recall` by meaning: of a line, or of the characters `start` to `end` of an artifact; "
         "`complete` with its last. An empty vector is one that the model refused. Each goes with its line or artifact",
         """create table embeddings(
         agent_id text not null, artifact integer references memory_artifacts(id) on delete cascade,
-        line integer references recall_lines(rowid) on delete cascade, start integer not null, end integer not null,
+        line integer references texts(first) on delete cascade, start integer not null, end integer not null,
         complete integer not null, vector blob not null)""",
         "create unique index embeddings_artifact on embeddings(artifact, start)",
         "create unique index embeddings_line on embeddings(line)",

@@ -15,9 +15,8 @@ from signet_sync.storage.database.batches import LISTED, Session, listed, of_ses
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 from signet_sync.sync.index_records import Known, Row, Seal
-from signet_sync.sync.store import rules
+from signet_sync.sync.store import rules, texts
 from signet_sync.sync.store.bodies import keep, left_to_seals, text_of
-from signet_sync.text.cjk import spaced
 
 if TYPE_CHECKING:
     from signet_sync.sync.planner import Judgement
@@ -30,8 +29,6 @@ _ROW_SQL = (
 _CONTENT = Row._fields.index("content")
 # The columns of a `Row`, as selected from the database.
 _ROW = ", ".join(text_of() if name == "content" else name for name in Row._fields)
-_WORDS = f"select id, spaced({text_of()}), spaced(coalesce(memory_sentence, '')) from memory_artifacts"
-_INDEX = "insert into memory_artifacts_fts(rowid, content, memory_sentence)"
 _PART_COLUMNS = (
     "source_path, source_kind, session_id, session_key, project, ledger_sentence, captured_us, membership_us, noise"
 )
@@ -99,13 +96,9 @@ def delete_rows(database: Database, paths: Sequence[str]) -> list[tuple[str, str
     columns = "id, agent_id, session_token, session_id"
     rows = list(of_values(database, columns, "memory_artifacts", "source_path", paths))
     if rows:
-        ids = (listed(row[0] for row in rows),)
-        database.execute(
-            "insert into memory_artifacts_fts(memory_artifacts_fts, rowid, content, memory_sentence)"
-            f" select 'delete', * from ({_WORDS} where id {LISTED})",
-            ids,
-        )
-        database.execute(f"delete from memory_artifacts where id {LISTED}", ids)
+        ids = [row[0] for row in rows]
+        texts.drop_artifacts(database, ids)
+        database.execute(f"delete from memory_artifacts where id {LISTED}", (listed(ids),))
     database.execute(f"delete from links where source_path {LISTED}", (listed(paths),))
     return [(agent, token, session) for _, agent, token, session in rows]
 
@@ -118,7 +111,8 @@ def insert_rows(
 ) -> int:
     """Writes rows, full text and links of judgements (old rows deleted, seals written before); returns the next id."""
     left = left_to_seals(database, [judgement.row for judgement in judgements if judgement.row is not None])
-    rows, words = [], []
+    rows: list[tuple[Any, ...]] = []
+    said: list[tuple[int, Row]] = []
     links: list[tuple[str, str, str]] = []
     row_id = first_id
     for judgement in judgements:
@@ -126,13 +120,13 @@ def insert_rows(
         if row is None:
             continue
         mtime = judgement.signature.mtime_ns / 1e6 if judgement.signature else None
-        words.append((row_id, spaced(row.content), spaced(row.memory_sentence or "")))
+        said.append((row_id, row))
         content = row.content if row.source_path not in left else None
         rows.append((row_id, *row[:_CONTENT], content, *row[_CONTENT + 1 :], now_iso, mtime))
         row_id += 1
         links.extend((row.source_path, field, target) for field, target in judgement.links)
     database.executemany(_ROW_SQL, rows)
-    database.executemany(f"{_INDEX} values(?, ?, ?)", words)
+    texts.add_artifacts(database, said)
     database.executemany("insert into links(source_path, field, target_path) values(?, ?, ?)", links)
     return row_id
 
@@ -145,25 +139,6 @@ def covered_until(database: Database, agent_id: str, token: str, session_id: str
         (agent_id, token, session_id),
     )
     return until or 0
-
-
-def tune_for_bulk(database: Database, *, bulk: bool) -> None:
-    """Sets FTS5's memory for pending terms, for many rows at once or back to the default."""
-    hashsize = (16 if bulk else 1) * 1024 * 1024
-    database.execute("insert into memory_artifacts_fts(memory_artifacts_fts, rank) values('hashsize', ?)", (hashsize,))
-
-
-def text_in_step(database: Database) -> bool:
-    """Returns whether full text has exactly as many rows as there are artifacts."""
-    rows = database.value("select count(*) from memory_artifacts")
-    texts = database.value("select count(*) from memory_artifacts_fts_docsize")
-    return bool(rows == texts)
-
-
-def rebuild_text(database: Database) -> None:
-    """Rebuilds full text from all rows."""
-    database.execute("insert into memory_artifacts_fts(memory_artifacts_fts) values('delete-all')")
-    database.execute(f"{_INDEX} {_WORDS}")
 
 
 def store_files(database: Database, judgements: Sequence[Judgement], read_us: int) -> None:
@@ -380,6 +355,13 @@ def compactions_at(database: Database, agent_id: str, at_us: int, but: str) -> l
         (agent_id, at_us // 1000 * 1000, but),
     )
     return [text for (text,) in rows]
+
+
+def every_row(database: Database) -> Iterator[tuple[int, Row]]:
+    """Yields number and row of every artifact, each read when it is asked for."""
+    for (number,) in list(database.execute("select id from memory_artifacts order by id")):
+        for row in database.execute(f"select {_ROW} from memory_artifacts where id = ?", (number,)):
+            yield number, Row(*row)
 
 
 def rows_by_path(database: Database, paths: Sequence[str]) -> Mapping[str, Row]:

@@ -87,7 +87,7 @@ def unknown(agent_id: str, name: str) -> UsageError:
     """Returns what is raised where a name means no session."""
     return UsageError(
         f"no session of agent {agent_id} is called {name!r}",
-        hint="signet-sync search finds sessions by their words; --agent chooses another agent",
+        hint="signet-sync recall finds sessions by their words; --agent chooses another agent",
         code="unknown-session",
     )
 

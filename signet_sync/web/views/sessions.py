@@ -58,7 +58,7 @@ def sessions(request: ViewRequest) -> WebPage:
     after = _cursor(request.query.get("after", ""))
     with reading(request.site.place) as database:
         shown = session_list.page(database, request.agent, asked.wanted, after, _PAGE)
-        pieces = session_list.snippets(database, request.agent, asked.wanted.query, shown.entries, loose=shown.loose)
+        pieces = session_list.snippets(database, request.agent, asked.wanted.query, shown.entries)
         running = every(database, request.agent)
         data: dict[str, Any] = {
             "asked": asked,

@@ -22,7 +22,7 @@ from signet_sync.storage.database.connection import (
     note_damage,
 )
 from signet_sync.storage.database.tables import TABLES
-from signet_sync.sync.store import artifacts, line_index, passes
+from signet_sync.sync.store import artifacts, passes, texts
 from signet_sync.sync.store import counts as counts_store
 from signet_sync.text.phrases import counted
 from signet_sync.text.sanitizer import sanitizer_stamp
@@ -77,7 +77,7 @@ def _bytes(target: Installation, database: Database) -> list[Finding]:
             # no mark: a rebuild fixes them.
             mark_suspect(database.path)
         return [_damaged(target, f"damaged: {problems[0]}")]
-    if not (artifacts.text_in_step(database) and line_index.in_step(database)):
+    if not texts.in_step(database):
         return [problem("full-text", "out of step with its rows", target.command("reindex"), fix=True)]
     return [fine("database", database.path)]
 

@@ -13,8 +13,8 @@ from workbench import NOW, Vault
 
 from signet_sync.storage.database import wipe
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store import line_index
-from signet_sync.sync.store.line_index import Line
+from signet_sync.sync.store import texts
+from signet_sync.sync.store.texts import Line
 from signet_sync.sync.store.rules import set_version
 
 ID = "ca4a1e00-0000-4000-8000-000000000009"
@@ -57,12 +57,12 @@ class Lines:
             for _ in range(self.random.randint(1, most)):
                 line_id = f"t-{self.random.randint(0, 60)}"
                 if self.random.random() < 0.2:
-                    line_index.drop(self.database, "a", [line_id])
+                    texts.drop(self.database, "a", [line_id])
                     self.living.pop(line_id, None)
                 else:
                     self.living[line_id] = self.word()
                     text = f"{self.living[line_id]} tower {'of the queue ' * self.random.randint(0, 120)}"
-                    line_index.put(self.database, [Line("a", "thread", line_id, text)])
+                    texts.put(self.database, [Line("a", "fact", line_id, text)])
 
     def left(self) -> set[str]:
         """Words of former lines, wherever in the files of the database."""
@@ -71,7 +71,6 @@ class Lines:
 
     def scour(self) -> None:
         """What a scrub does of it."""
-        line_index.scour(self.database)
         assert self.database.checkpoint(truncate=True)
         with self.database.transaction():
             assert wipe.wipe(self.database)
@@ -85,32 +84,43 @@ def test_no_word_of_a_former_line_is_left_after_a_scrub(database: Database, seed
     for most in (3, 30, 1):
         for _ in range(60):
             life.change(most)
-        assert life.left(), "words that were only rewritten may stay until then"
         life.scour()
         assert life.left() == set()
-        found = database.execute("select rowid from recall_lines_fts where recall_lines_fts match 'tower'")
+        found = database.execute("select rowid from said where said match 'tower'")
         assert len(list(found)) == len(life.living)
-        assert line_index.in_step(database) and database.problems() == []
+        assert texts.in_step(database) and database.problems() == []
 
 
 def test_a_word_that_comes_back_is_found_in_its_line_alone(database: Database) -> None:
     """The rowid of a line that went last is given to the next one."""
 
     def found(word: str) -> list[str]:
-        sql = (
-            "select l.id from recall_lines_fts f join recall_lines l on l.rowid = f.rowid"
-            " where recall_lines_fts match ? order by l.id"
-        )
+        sql = "select t.name from said f join texts t on t.first = f.rowid where said match ? order by t.name"
         return [row[0] for row in database.execute(sql, (word,))]
 
     for text in ("tower", "queue", "tower queue", "lamp", "tower"):
         with database.transaction():
-            line_index.put(database, [Line("a", "thread", "t-1", text)])
-            line_index.put(database, [Line("a", "thread", "t-2", "lamp")])
-            line_index.drop(database, "a", ["t-2"])
+            texts.put(database, [Line("a", "fact", "t-1", text)])
+            texts.put(database, [Line("a", "fact", "t-2", "lamp")])
+            texts.drop(database, "a", ["t-2"])
         assert {word for word in ("tower", "queue", "lamp") if found(word)} == set(text.split())
-    line_index.scour(database)
     assert found("tower") == ["t-1"] and not found("queue") and not found("lamp")
+
+
+def test_lines_of_one_instant_do_not_pass_each_other(database: Database) -> None:
+    """As many are written at once when a vault is rebuilt or memories come from elsewhere."""
+    ran = 0
+
+    def count(*_: object) -> bool:
+        nonlocal ran
+        ran += 1
+        return True
+
+    database.connection.exec_trace = count
+    with database.transaction():
+        texts.add(database, [Line("a", "memory", f"m-{number}", "lamp", 1) for number in range(1_500)])
+    assert ran < 5 * 1_500 and texts.in_step(database)
+    assert database.value("select max(last) - min(first) from texts") == 1_499
 
 
 def leaks(vault: Vault, words: list[str]) -> set[str]:

@@ -1,0 +1,199 @@
+"""Makes hits of what was found: the words that answer, who said them, when and in which file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.paths import file_of, running_session
+from signet_sync.formats.timestamps import local_day
+from signet_sync.recall.query import Question
+from signet_sync.recall.search import Match, WeighedTerms
+from signet_sync.recall.snippets import turn_text
+from signet_sync.recall.store import hits
+from signet_sync.recall.store.hits import FoundArtifact, Statement
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store.texts import Place
+from signet_sync.text.passages import Voice
+from signet_sync.text.sentences import basename, flatten
+from signet_sync.text.word_forms import folded
+
+Tier = Literal["memory", "fact", "entity", "session"]
+TIERS: tuple[Tier, ...] = ("memory", "fact", "entity", "session")
+KNOWN = 0.75  # of the question's weight; what covers less is only the nearest that there is
+_SHOWN, _SHOWN_TURNS, _MOST_SHOWN = 400, 900, 1_000  # characters of a statement, of turns of a session, in all
+_LONGEST_QUESTION = 4_000  # characters; a longer text says something
+_SENTENCE = late(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
+_ASKS = late(r"[?？][\W_]*\Z|[吗呢か][。?？]?\Z")
+_SPEAKERS: dict[Voice, str] = {"person": "User", "agent": "Assistant"}
+_WHAT = {
+    "next": "a next step", "question": "an open question", "person": "a note on people", "blocker": "a blocker",
+    "decision": "a decision", "constraint": "a constraint", "preference": "a preference", "note": "a note",
+    "summary": "a summary", "compaction": "a compaction", "transcript": "a transcript",
+}  # fmt: skip
+
+
+class RankedHit(NamedTuple):
+    """A hit as shown; a higher score is better, one that is not `known` is only the nearest.
+
+    `path` is None if the hit has no file; `speaker` is "" where not one person or agent says it; `turn` counts from 1,
+    0 where there are none. `day` is the person's.
+    """
+
+    tier: Tier
+    id: str
+    text: str
+    path: str | None
+    score: float
+    known: bool
+    speaker: str
+    turn: int
+    day: str
+    why: str
+
+
+def ranked_hits(
+    database: Database, agent_id: str, question: Question, weighed: WeighedTerms, matches: Sequence[Match]
+) -> Iterator[RankedHit]:
+    """Yields the hits of matches, in their order."""
+    for one in matches:
+        if one.text.tier != "session":
+            for statement in hits.statements(database, agent_id, one.text.tier, [one.text.name]):
+                yield _of_statement(question, one, statement)
+        elif one.text.artifact is not None:
+            found = hits.artifact(database, one.text.artifact, one.places or (one.text.first,), one.text.last)
+            if found is None:
+                continue
+            places = _by_words(found, weighed)
+            if not (places and _only_asks(database, one, found, places[0])):
+                yield _of_artifact(database, agent_id, question, weighed, one, found, places)
+
+
+def _by_words(found: FoundArtifact, weighed: WeighedTerms) -> list[int]:
+    """Returns the passages by how much of the question they have, the best first; without those that have nothing."""
+    worth: dict[int, float] = {}
+    for place, one in found.passages.items():
+        low = folded(found.words(one))
+        held = [number for number, term in enumerate(weighed.terms) if term.needle in low]
+        if one.voice != "tool" and (held or not weighed.terms):
+            worth[place] = weighed.share(held)
+    said = [place for place, one in found.passages.items() if one.voice != "tool"]
+    return sorted(worth, key=lambda place: (-worth[place], place)) or said[:1]
+
+
+def _of_statement(question: Question, match: Match, found: Statement) -> RankedHit:
+    text = found.shown
+    if match.text.tier == "memory":
+        where = f"a remembered {found.kind}"
+    elif match.text.tier == "entity":
+        where, text = f"the {found.kind} {found.about}", f"{found.about}: {text}" if text else found.about or ""
+    else:
+        where = _WHAT[found.kind] + of_project(found.about)
+        where += " in a running session" if running_session(found.path) is not None else ""
+    speaker = "User" if match.text.tier == "memory" else ""
+    return _hit(question, match, found.id, flatten(text, _SHOWN), found.path, where, speaker, -1, found.at_us)
+
+
+def _of_artifact(
+    database: Database,
+    agent_id: str,
+    question: Question,
+    weighed: WeighedTerms,
+    match: Match,
+    found: FoundArtifact,
+    places: Sequence[int],
+) -> RankedHit:
+    first = found.passages[places[0]] if places else Place(0, 0, -1, "text", 0)
+    node = hits.node_at(database, agent_id, found.path, first.start)
+    text = " … ".join(_texts(found, places, weighed)) if places else found.sentence
+    speaker = _SPEAKERS.get(first.voice, "") if found.kind == "transcript" else ""
+    where = _WHAT[found.kind] + of_project(found.project)
+    at_us = found.at_us if node is None else node.at_us
+    name = found.path if node is None else node.id
+    return _hit(question, match, name, flatten(text, _MOST_SHOWN), found.path, where, speaker, first.turn, at_us)
+
+
+def _only_asks(database: Database, match: Match, found: FoundArtifact, best: int) -> bool:
+    """Returns whether what answers best is a question of the person, after which no agent spoke."""
+    one = found.passages[best]
+    asks = one.voice == "person" and is_question(found.words(one))
+    return asks and not hits.is_answered(database, best, match.text.last)
+
+
+def is_question(text: str) -> bool:
+    """Returns whether every sentence of a short text asks."""
+    sentences = [one.strip() for one in _SENTENCE.split(text[:_LONGEST_QUESTION]) if one.strip()]
+    return len(text) <= _LONGEST_QUESTION and all(_ASKS.search(one) for one in sentences)
+
+
+def _texts(found: FoundArtifact, places: Sequence[int], weighed: WeighedTerms) -> list[str]:
+    """Returns the passages at the best places, each with the turn that follows it, as many as there is room for.
+
+    They are in their own order, with speakers where these differ.
+    """
+    texts: dict[int, str] = {}
+    for place in (near for best in places for near in (best, best + 1)):
+        one = found.passages.get(place)
+        if one is None or place in texts or (place not in places and one.voice not in _SPEAKERS):
+            continue
+        texts[place] = turn_text(found.words(one), _first_word(found.words(one), weighed))
+        if sum(map(len, texts.values())) > _SHOWN_TURNS:
+            del texts[place]
+            break
+    voices = {place: found.passages[place].voice for place in texts}
+    named = len(set(voices.values())) > 1
+    labels = {place: f"{_SPEAKERS[voice]}: " for place, voice in voices.items() if named and voice in _SPEAKERS}
+    return [labels.get(place, "") + texts[place] for place in sorted(texts)]
+
+
+def _first_word(text: str, weighed: WeighedTerms) -> int:
+    """Returns where the rarest word of the question that a text has begins; 0 without one."""
+    low = folded(text)
+    order = sorted(range(len(weighed.terms)), key=lambda number: -weighed.weights[number])
+    return next((at for number in order if (at := low.find(weighed.terms[number].needle)) >= 0), 0)
+
+
+def _hit(
+    question: Question,
+    match: Match,
+    name: str,
+    text: str,
+    path: str | None,
+    where: str,
+    speaker: str,
+    turn: int,
+    at_us: int,
+) -> RankedHit:
+    day = local_day(at_us)
+    place = f"{where}: {speaker}, {day}" if speaker and match.text.tier == "session" else f"{where}, {day}"
+    known = match.covered >= KNOWN
+    return RankedHit(
+        match.text.tier,
+        name,
+        text,
+        file_of(path),
+        round(match.score, 3),
+        known,
+        speaker,
+        turn + 1,
+        day,
+        f"{share_of(question, match.terms)}, in {place}",
+    )
+
+
+def of_project(project: str | None) -> str:
+    """Returns a project's name as the end of a phrase; "" without one."""
+    name = flatten(basename(project))
+    return f" of {name}" if name else ""
+
+
+def share_of(question: Question, held: frozenset[int]) -> str:
+    """Returns how much of a question is there, for the user: `3 of 4 words`."""
+    parts: dict[int, list[bool]] = {}
+    for number, term in enumerate(question.terms):
+        parts.setdefault(term.word, []).append(number in held)
+    whole = sum(all(found) for found in parts.values())
+    if whole == question.words:
+        return "the word" if whole == 1 else "all words"
+    return f"{whole} of {question.words} words" if whole else "part of a word"

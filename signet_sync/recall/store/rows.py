@@ -1,0 +1,165 @@
+"""Reads the tables of `recall`: which passages have a word, which texts they belong to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import apsw
+
+from signet_sync.storage.database.batches import LISTED, listed
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store.texts import WITHIN, range_of
+
+_LAST_US = 253_402_300_799_999_999  # the end of the year 9999, beyond which no time can be written
+_SPELLED, _LONG, _MOST_ALIKE = 6, 9, 4
+_STEMMER = ("porter", ["unicode61", "remove_diacritics", "2"])
+_TEXT = "t.first, t.last, t.tier, t.name, t.artifact, t.at_us, t.private"
+
+
+class Period(NamedTuple):
+    """A time that hits are limited to, both ends included. Microseconds since 1970 UTC."""
+
+    since_us: int
+    until_us: int
+
+    def holds(self, at_us: int) -> bool:
+        """Returns whether an instant is in it."""
+        return self.since_us <= at_us <= self.until_us
+
+
+class FoundText(NamedTuple):
+    """A text: the numbers of its passages, what it is (`session`, `memory`, `fact`, `entity`), its path or id."""
+
+    first: int
+    last: int
+    tier: Literal["session", "memory", "fact", "entity"]
+    name: str
+    artifact: int | None
+    at_us: int
+    private: int = 0
+
+    @property
+    def is_transcript(self) -> bool:
+        """Returns whether its words are those that were said."""
+        return self.name.endswith("--transcript.md")
+
+
+def ranges(
+    database: Database, agent_id: str, period: Period | None, *, private: bool, statements: bool
+) -> list[tuple[int, int]]:
+    """Returns the ranges of numbers that an agent's texts have; empty ones are left out."""
+    kinds = [2, 3] if statements else [0, 1, 2, 3]
+    kinds = kinds if private else [kind for kind in kinds if not kind % 2]
+    since, until = period or (0, _LAST_US)
+    together = period is None and private
+    some = [kinds] if together else [[kind] for kind in kinds]
+    found = (range_of(database, agent_id, since, until, one) for one in some)
+    return [one for one in found if one[0] <= one[1]]
+
+
+def newest(database: Database, within: Sequence[tuple[int, int]], most: int) -> list[tuple[int, int]]:
+    """Returns the ranges without what is older than the newest `most` texts of each."""
+    begun = "select first from texts where first between ? and ? order by first desc limit 1 offset ?"
+    return [(database.value(begun, (*one, most)) or one[0], one[1]) for one in within]
+
+
+def firsts(database: Database, within: Sequence[tuple[int, int]]) -> list[int]:
+    """Returns the first passages of the texts in some ranges, in order."""
+    sql = "select json_group_array(first) from (select first from texts where first between ? and ? order by first)"
+    return [number for one in within for number in json.loads(database.value(sql, one))]
+
+
+def count(database: Database, within: Sequence[tuple[int, int]]) -> int:
+    """Returns the number of texts in some ranges."""
+    return sum(database.value("select count(*) from texts where first between ? and ?", one) for one in within)
+
+
+def passages_with(database: Database, expression: str, within: Sequence[tuple[int, int]], most: int = -1) -> list[int]:
+    """Returns the passages that an expression finds, in order, at most `most` of each range."""
+    return _found(database, "said", expression, within, most)
+
+
+def printed_with(database: Database, expression: str, within: Sequence[tuple[int, int]], most: int = -1) -> list[int]:
+    """Returns the first passages of the texts whose tools printed what an expression finds, in order."""
+    return _found(database, "printed", expression, within, most)
+
+
+def _found(database: Database, table: str, expression: str, within: Sequence[tuple[int, int]], most: int) -> list[int]:
+    found: list[int] = []
+    for one in within:
+        # As one text: thousands of rows of one number each cost twice as much.
+        rows = f"select rowid from {table} where {table} match ? and rowid between ? and ? limit ?"
+        found += json.loads(database.value(f"select json_group_array(rowid) from ({rows})", (expression, *one, most)))
+    return found
+
+
+def minutes(passages: Sequence[int]) -> int:
+    """Returns in how many minutes passages are, which is about the number of their texts."""
+    return len({number >> WITHIN for number in passages})
+
+
+def among(database: Database, expression: str, passages: Sequence[int]) -> set[int]:
+    """Returns which of some passages an expression finds."""
+    sql = "select said.rowid from json_each(?) j cross join said on said.rowid = j.value where said match ?"
+    return {number for (number,) in database.execute(sql, (json.dumps(passages), expression))}
+
+
+def texts_of(database: Database, passages: Sequence[int]) -> Iterator[tuple[FoundText, int, int]]:
+    """Yields the texts to which passages belong, with the passages and their lengths in characters."""
+    rows = database.execute(
+        f"select {_TEXT}, j.value, coalesce(p.size, length(t.text)) from json_each(?) j"
+        " cross join texts t on t.first = (select max(first) from texts where first <= j.value)"
+        " left join passages p on p.id = j.value",
+        (json.dumps(passages),),
+    )
+    for *text, place, length in rows:
+        yield FoundText(*text), place, length or 0
+
+
+def texts_by(database: Database, column: str, number: int) -> list[FoundText]:
+    """Returns the text with a number in a column: `first` or `artifact`."""
+    return [FoundText(*row) for row in database.execute(f"select {_TEXT} from texts t where {column} = ?", (number,))]
+
+
+def passage_at(database: Database, text: FoundText, place: int) -> tuple[int, ...]:
+    """Returns the row of full text of an artifact that has a place of its body; () without one."""
+    found = "select id from passages where id between ? and ? and size > 0 and start <= ? order by id desc limit 1"
+    return tuple(number for (number,) in database.execute(found, (text.first, text.last, place)))
+
+
+def sessions_of(database: Database, artifacts: Sequence[int]) -> dict[int, tuple[str, str]]:
+    """Returns token and id of the sessions of artifacts."""
+    rows = database.execute(
+        f"select id, session_token, session_id from memory_artifacts where id {LISTED}", (listed(artifacts),)
+    )
+    return {number: (token, session_id) for number, token, session_id in rows}
+
+
+def quoted(name: str) -> str:
+    """Returns a name as a phrase of FTS5."""
+    return '"' + name.replace('"', '""').replace("\0", " ") + '"'
+
+
+def spelled_like(database: Database, word: str) -> tuple[str, ...]:
+    """Returns the words of the full text, of all agents, that differ from a word by the fewest letters, one or two.
+
+    They begin with the same two letters. () if the word is too short to be told from others.
+    """
+    from rapidfuzz.distance import OSA  # slow import; few questions have a word that no text has
+
+    most = 2 if len(word) >= _LONG else 1
+    if len(word) < _SPELLED:
+        return ()
+    stems = database.connection.fts5_tokenizer(*_STEMMER)
+    found = stems(word.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
+    (stem,) = map(str, found)
+    database.execute("create virtual table if not exists temp.said_words using fts5vocab('main', 'said', 'row')")
+    rows = database.execute(
+        "select term from temp.said_words where term >= ?1 and term < ?2 and length(term) between ?3 and ?4",
+        (stem[:2], stem[0] + chr(ord(stem[1]) + 1), len(stem) - most, len(stem) + most),
+    )
+    near = {term: OSA.distance(stem, term, score_cutoff=most) for (term,) in rows}
+    least = min(near.values(), default=most + 1)
+    return tuple(sorted(term for term, distance in near.items() if distance == least <= most)[:_MOST_ALIKE])

@@ -1,0 +1,68 @@
+"""Finds the files of sessions that contain every word of a text, printed by tools too; ranks nothing by meaning."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from typing import NamedTuple
+
+from signet_sync.recall.query import read
+from signet_sync.recall.snippets import snippet
+from signet_sync.recall.store.rows import Period, firsts, passages_with, printed_with, ranges
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store.bodies import text_at
+
+
+class FoundFile(NamedTuple):
+    """A file that contains every word, with a piece of it; `at_us` is the time that it is of."""
+
+    path: str
+    kind: str
+    session_token: str
+    session_id: str
+    at_us: int
+    snippet: str
+
+
+def with_every_word(
+    database: Database, agent_id: str, text: str, period: Period | None = None, *, begun: bool = False
+) -> list[int] | None:
+    """Returns the first passages of an agent's texts with every word, the newest first; None without a word.
+
+    The last word may be a beginning if it is `begun`.
+    """
+    terms = list(read(text, parts=False).terms)
+    if not terms:
+        return None
+    if begun:
+        terms[-1] = terms[-1]._replace(prefix=terms[-1].forms[0].rpartition(" ")[2])
+    within = ranges(database, agent_id, period, private=True, statements=False)
+    begins = firsts(database, within)
+    found = set(begins)
+    for term in terms:
+        said = passages_with(database, term.expression, within)
+        of_text = {begins[bisect_right(begins, place) - 1] for place in said if begins}
+        found &= of_text.union(printed_with(database, term.expression, within))
+    return sorted(found, reverse=True)
+
+
+def files_with(
+    database: Database, text: str, *, agent_id: str, period: Period | None = None, limit: int = 10
+) -> list[FoundFile]:
+    """Returns an agent's files with every word of a text, the newest first; accepts any text."""
+    found = with_every_word(database, agent_id, text, period) or []
+    rows = database.execute(
+        "select a.source_path, a.source_kind, a.session_token, a.session_id, a.membership_us,"
+        " coalesce(a.memory_sentence, '') from json_each(?) j cross join texts t on t.first = j.value"
+        " join memory_artifacts a on a.id = t.artifact",
+        (json.dumps(found),),
+    )
+    files: list[FoundFile] = []
+    for path, kind, token, session_id, at_us, sentence in rows:
+        if period is not None and not period.holds(at_us):
+            continue
+        piece = snippet(text_at(database, path), sentence, text, spoken=kind == "transcript")
+        files.append(FoundFile(path, kind, token, session_id, at_us, piece))
+        if len(files) == limit:
+            break
+    return files

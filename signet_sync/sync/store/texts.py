@@ -1,0 +1,288 @@
+"""Stores what `recall` finds: each artifact, memory, fact and entity as a text, cut into passages, with full text.
+
+A number says whose text it is, of what kind and when: an agent, its statements and a time are ranges of numbers
+(`range_of`). Full text is contentless, so FTS5 must get the very words back that it indexed; `contentless_delete` would
+leave them in the file. Therefore all that it holds is made from stored places of stored bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from signet_sync.formats.timestamps import MINUTE
+from signet_sync.storage.database.batches import LISTED, listed, of_ids
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.table import placeholders
+from signet_sync.sync.store.bodies import text_of
+from signet_sync.text.cjk import spaced
+from signet_sync.text.digest_mark import is_look_up
+from signet_sync.text.passages import Passage, Voice, passages
+
+if TYPE_CHECKING:
+    from signet_sync.sync.index_records import Row
+
+WITHIN, _MINUTES = 8, 27  # bits: passages of a minute, which go on in the next ones; minutes since 1970
+_OWNED = WITHIN + _MINUTES
+_KINDS = 4  # of texts: what sessions said; statements; private ones
+_SAID = "insert into said(rowid, text, about) values(?, ?, ?)"
+_PRINTED = "insert into printed(rowid, words) values(?, ?)"
+_UNSAID = "insert into said(said, rowid, text, about) values('delete', ?, ?, ?)"
+_UNPRINTED = "insert into printed(printed, rowid, words) values('delete', ?, ?)"
+_LINE = "agent_id, tier, name, text, at_us, private, about"
+_TOGETHER = 600  # characters of passages that full text has in one row
+_SENTENCE = Passage(-1, -1, -1, "text")  # the sentence of a summary, which is not in its body
+
+
+class Line(NamedTuple):
+    """A statement that is found: `tier` is `memory`, `fact` or `entity`; `id` unique within the agent.
+
+    Of others than memories each is `private`, as are the sessions that it comes from.
+    """
+
+    agent_id: str
+    tier: str
+    id: str
+    text: str
+    at_us: int = 0
+    private: bool = False
+    about: str = ""  # its project
+
+
+class Place(NamedTuple):
+    """A passage as stored; with a `size` it begins a row of full text of so many characters."""
+
+    start: int
+    end: int
+    turn: int
+    voice: Voice
+    size: int
+
+
+class _Stored(NamedTuple):
+    """An artifact's text as its row has it."""
+
+    number: int
+    content: str
+    sentence: str
+    project: str | None
+
+
+def range_of(database: Database, agent_id: str, first_us: int, last_us: int, kinds: Sequence[int]) -> tuple[int, int]:
+    """Returns the first and last number of an agent's texts of a time, and of some adjacent kinds.
+
+    Over several kinds the whole time counts. Empty, (1, 0), if the agent has none.
+    """
+    owner: int | None = database.value("select number from text_owners where agent_id = ?", (agent_id,))
+    if owner is None:
+        return 1, 0
+    first, last = _begin(owner, kinds[0], first_us), _begin(owner, kinds[-1], last_us) | ((1 << WITHIN) - 1)
+    # The last text may go on behind its minute.
+    end: int | None = database.value("select last from texts where first <= ? order by first desc limit 1", (last,))
+    return first, max(last, end or 0)
+
+
+def _begin(owner: int, kind: int, at_us: int) -> int:
+    minute = min(max(at_us // MINUTE, 0), (1 << _MINUTES) - 1)
+    return (owner * _KINDS + kind) << _OWNED | minute << WITHIN
+
+
+def _owner(database: Database, agent_id: str) -> int:
+    database.execute("insert or ignore into text_owners(agent_id) values(?)", (agent_id,))
+    number: int = database.value("select number from text_owners where agent_id = ?", (agent_id,))
+    return number
+
+
+def _free(database: Database, begin: int, count: int) -> int:
+    """Returns a number from which so many are free: behind the texts of that minute, or of as many as it takes."""
+    width = 1 << WITHIN
+    while True:
+        last: int | None = database.value(
+            "select last from texts where first < ? order by first desc limit 1", (begin + width,)
+        )
+        number = max(begin, (last or 0) + 1)
+        if number + count <= begin + width:
+            return number
+        width *= 2
+
+
+# ── what sessions said ──
+
+
+def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
+    """Indexes artifacts by number; manifests say nothing. In the caller's transaction."""
+    owners: dict[str, int] = {}
+    said: list[tuple[int, str, str]] = []
+    printed: list[tuple[int, str]] = []
+    for number, row in rows:
+        if row.source_kind == "manifest":
+            continue
+        found = passages(row.content, row.source_kind)
+        if row.source_kind == "summary" and row.memory_sentence and not is_look_up(row.content):
+            found.insert(0, _SENTENCE)
+        if row.agent_id not in owners:
+            owners[row.agent_id] = _owner(database, row.agent_id)
+        first = _free(database, _begin(owners[row.agent_id], 0, row.membership_us), max(len(found), 1))
+        database.execute(
+            "insert into texts(first, last, agent_id, tier, name, artifact, at_us) values(?, ?, ?, 'session', ?, ?, ?)",
+            (first, first + max(len(found), 1) - 1, row.agent_id, row.source_path, number, row.membership_us),
+        )
+        places = [Place(*one, size) for one, size in zip(found, _sizes(found), strict=True)]
+        database.executemany(
+            "insert into passages(id, start, end, turn, voice, size) values(?, ?, ?, ?, ?, ?)",
+            [(first + number, *one) for number, one in enumerate(places)],
+        )
+        stored = _Stored(number, row.content, row.memory_sentence or "", row.project)
+        _add_words(stored, first, places, said, printed)
+    database.executemany(_SAID, said)
+    database.executemany(_PRINTED, printed)
+
+
+def _sizes(found: Sequence[Passage]) -> list[int]:
+    """Returns how many characters each passage begins a row of full text with; 0 for one that goes on in a row."""
+    sizes = [0] * len(found)
+    head = -1
+    for number, one in enumerate(found):
+        if one.voice == "tool":
+            continue
+        size = max(one.end - one.start, 1)
+        if head < 0 or found[head].start < 0 or sizes[head] + size > _TOGETHER:
+            head = number
+        sizes[head] += size
+    return sizes
+
+
+def _add_words(
+    of: _Stored,
+    first: int,
+    found: Sequence[Place],
+    said: list[tuple[int, str, str]],
+    printed: list[tuple[int, str]],
+) -> None:
+    """Adds the rows of full text of an artifact: what is said as it is, of what tools printed each word once."""
+    about = spaced((of.project or "").replace("\\", "/").rstrip("/").rpartition("/")[2])
+    words: dict[str, None] = {}
+    for number, one in enumerate(found):
+        text = of.sentence if one.start < 0 else of.content[one.start : one.end]
+        if one.voice == "tool":
+            words.update(dict.fromkeys(text.split()))
+        elif one.size:
+            said.append((first + number, spaced(text), about))
+        else:
+            head, before, _ = said[-1]
+            said[-1] = head, f"{before}\n{spaced(text)}", about
+    if words:
+        printed.append((first, spaced(" ".join(words))))
+
+
+def drop_artifacts(database: Database, numbers: Iterable[int]) -> None:
+    """Takes artifacts out of full text, before their rows go. In the caller's transaction."""
+    wanted = listed(numbers)
+    said: list[tuple[int, str, str]] = []
+    printed: list[tuple[int, str]] = []
+    for first, stored, found in _stored(database, f"where t.artifact {LISTED}", wanted):
+        _add_words(stored, first, found, said, printed)
+    database.executemany(_UNSAID, said)
+    database.executemany(_UNPRINTED, printed)
+    gone = f"select first, last from texts where artifact {LISTED}"
+    database.execute(f"delete from passages where id in (select p.id from ({gone}) join passages p"
+                     " on p.id between first and last)", (wanted,))  # fmt: skip
+    database.execute(f"delete from texts where artifact {LISTED}", (wanted,))
+
+
+def _stored(database: Database, where: str, *bound: str) -> Iterator[tuple[int, _Stored, list[Place]]]:
+    rows = database.execute(
+        f"select t.first, t.last, a.id, {text_of('a')}, coalesce(a.memory_sentence, ''), a.project"
+        f" from texts t cross join memory_artifacts a on a.id = t.artifact {where}",
+        bound,
+    )
+    for first, last, *stored in rows:
+        places = "select start, end, turn, voice, size from passages where id between ? and ? order by id"
+        yield first, _Stored(*stored), [Place(*one) for one in database.execute(places, (first, last))]
+
+
+# ── statements ──
+
+
+def put(database: Database, lines: Iterable[Line]) -> None:
+    """Writes lines in place of those of the same ids; equal ones are not written again. In the caller's transaction."""
+    for agent_id, some in groupby(sorted(lines), key=itemgetter(0)):
+        wanted = {line.id: line for line in some}
+        held = set(map(_line, of_ids(database, _LINE, "texts", agent_id, "name", wanted)))
+        former = {line.id for line in held}
+        changed = [line for line in wanted.values() if line not in held]
+        drop(database, agent_id, [line.id for line in changed if line.id in former])
+        add(database, changed)
+
+
+def add(database: Database, lines: Sequence[Line]) -> None:
+    """Writes lines whose ids have none yet. In the caller's transaction."""
+    owners: dict[str, int] = {}
+    for line in lines:
+        if line.agent_id not in owners:
+            owners[line.agent_id] = _owner(database, line.agent_id)
+        first = _free(database, _begin(owners[line.agent_id], 2 + line.private, line.at_us), 1)
+        database.execute(f"insert into texts(first, last, {_LINE}) values({placeholders(9)})", (first, first, *line))
+        database.execute(_SAID, (first, spaced(line.text), spaced(line.about)))
+
+
+def _line(row: Sequence[Any]) -> Line:
+    agent_id, tier, name, text, at_us, private, about = row
+    return Line(agent_id, tier, name, text, at_us, bool(private), about)
+
+
+def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
+    """Forgets lines, to the last word. In the caller's transaction."""
+    if not ids:
+        return
+    rows = list(of_ids(database, "first, text, about", "texts", agent_id, "name", ids))
+    database.executemany(_UNSAID, [(first, spaced(text), spaced(about)) for first, text, about in rows])
+    database.execute(f"delete from texts where first {LISTED}", (listed(row[0] for row in rows),))
+
+
+# ── all of it ──
+
+
+def tune_for_bulk(database: Database, *, bulk: bool) -> None:
+    """Sets FTS5's memory for pending terms, for many rows at once or back to the default."""
+    for table in ("said", "printed"):
+        hashsize = (16 if bulk else 1) * 1024 * 1024
+        database.execute(f"insert into {table}({table}, rank) values('hashsize', ?)", (hashsize,))
+
+
+def in_step(database: Database) -> bool:
+    """Returns whether full text has exactly the rows that there are texts and passages."""
+    said = database.value("select (select count(*) from passages where size > 0)"
+                          " + (select count(*) from texts where artifact is null)")  # fmt: skip
+    printed = database.value("select count(distinct artifact) from texts t join passages p"
+                             " on p.id between t.first and t.last and p.voice = 'tool'")  # fmt: skip
+    found = [database.value(f"select count(*) from {table}_docsize") for table in ("said", "printed")]
+    artifacts = database.value("select count(*) from memory_artifacts where source_kind <> 'manifest'")
+    texts = database.value("select count(*) from texts where artifact is not null")
+    return bool(found == [said, printed] and artifacts == texts)
+
+
+def rebuild(database: Database, artifacts: Iterable[tuple[int, Row]]) -> None:
+    """Makes all full text from artifacts and lines again. In the caller's transaction."""
+    lines = list(map(_line, database.execute(f"select {_LINE} from texts where artifact is null")))
+    clear(database)
+    for one in artifacts:
+        add_artifacts(database, [one])
+    add(database, lines)
+
+
+def clear(database: Database) -> None:
+    """Forgets everything. In the caller's transaction."""
+    for table in ("said", "printed"):
+        database.execute(f"insert into {table}({table}) values('delete-all')")
+    for table in ("passages", "texts"):
+        database.execute(f"delete from {table}")
+
+
+def clear_lines(database: Database) -> None:
+    """Forgets every line. In the caller's transaction."""
+    rows = list(database.execute("select first, text, about from texts where artifact is null"))
+    database.executemany(_UNSAID, [(first, spaced(text), spaced(about)) for first, text, about in rows])
+    database.execute("delete from texts where artifact is null")

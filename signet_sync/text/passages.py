@@ -1,0 +1,93 @@
+"""Cuts what an artifact says into passages, by which `recall` finds it, and leaves what tools printed apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.chunking import TurnStart, turns
+from signet_sync.text.digest_mark import end_of, is_look_up
+from signet_sync.text.own_calls import is_own_tool, runs_us
+from signet_sync.text.prompt import is_about_earlier_work
+from signet_sync.text.turn_heads import speaker_of
+
+LONGEST = 1_000  # characters
+_CALL = 2_000  # characters of a call's arguments
+# By speaker: somebody's words that no turn frames are a text's.
+Voice = Literal["person", "agent", "text", "tool"]
+_VOICES: dict[str, Voice] = {"user": "person", "assistant": "agent"}
+_ENDS = late(r"[.!?…][\s\"'”)\]]|[。！？]|\n")
+_WORD = late(r"[^\W_]")
+
+
+class Passage(NamedTuple):
+    """Characters `start` to `end` of a body, of which turn (from 0; -1 without turns), and who says it."""
+
+    start: int
+    end: int
+    turn: int
+    voice: Voice
+
+
+def passages(content: str, kind: str) -> list[Passage]:
+    """Returns what an artifact says, in order, each at most `LONGEST` characters, and behind it what tools printed.
+
+    What was asked of memory is no memory: calls of our own tools are left out, and so is a session of nothing else.
+    """
+    if kind != "transcript":
+        if is_look_up(content):
+            return []
+        return list(_cut(content, end_of(content), len(content), -1, "text"))
+    begun = list(turns(content))
+    said = list(_cut(content, 0, begun[0].start if begun else len(content), -1, "text"))
+    printed: list[Passage] = []
+    own = False
+    for number, (turn, end) in enumerate(_spans(begun, len(content))):
+        voice = _VOICES.get(speaker_of(turn.label))
+        if voice is not None:
+            said += _cut(content, turn.words, end, number, voice)
+        elif _is_own_call(content, turn):
+            own = True
+        elif not content[turn.words : end].isspace() and end > turn.words:
+            printed.append(Passage(turn.words, end, number, "tool"))
+    return [] if own and not printed and _only_asks(content, said) else said + printed
+
+
+def asks_only_memory(transcript: str) -> bool:
+    """Returns whether our own tools, and no others, were called in a transcript."""
+    return not passages(transcript, "transcript") and any(_is_own_call(transcript, turn) for turn in turns(transcript))
+
+
+def _only_asks(content: str, said: list[Passage]) -> bool:
+    words = [content[one.start : one.end].strip() for one in said if one.voice == "person"]
+    return all(text.endswith(("?", "？")) or is_about_earlier_work(text) for text in words)
+
+
+def _is_own_call(content: str, turn: TurnStart) -> bool:
+    if speaker_of(turn.label) != "tool":
+        return False
+    name = turn.label.rpartition(" ")[2]
+    return is_own_tool(name) or runs_us(content[turn.words : turn.words + _CALL].partition("\n")[0])
+
+
+def _spans(begun: list[TurnStart], length: int) -> Iterator[tuple[TurnStart, int]]:
+    return zip(begun, [*(turn.start for turn in begun[1:]), length], strict=False)
+
+
+def _cut(content: str, start: int, end: int, turn: int, voice: Voice) -> Iterator[Passage]:
+    """Yields the pieces of a turn that have words, cut where a sentence or line ends in their second half."""
+    while start < end:
+        stop = end if end - start <= LONGEST else _stop(content, start, start + LONGEST)
+        if _WORD.search(content, start, stop):
+            yield Passage(start, stop, turn, voice)
+        start = stop
+
+
+def _stop(content: str, start: int, most: int) -> int:
+    half = start + LONGEST // 2
+    ends = [found.end() for found in _ENDS.finditer(content, half, most)]
+    if ends:
+        return ends[-1]
+    blank = content.rfind(" ", half, most)
+    return blank + 1 if blank > 0 else most

@@ -1,0 +1,95 @@
+"""The benchmark of recall: what it reads of its sets, and that what is found counts and what is not does not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from benchmarks import recall as benchmark
+from benchmarks import recall_sets, recall_speed
+from benchmarks.labelled import Workspace
+from signet_sync.formats.session_token import token_of
+
+SAID = [
+    "I bought a longbow for archery, made of yew. The quiver is of leather.",
+    "Sourdough rises for twelve hours at room temperature, then it is baked.",
+    "The kiln cools by forty degrees an hour. The glaze is celadon.",
+]
+ASKED = ["Which longbow was bought?", "Why does sourdough rise?"]
+
+
+@pytest.fixture
+def talks(tmp_path: Path) -> recall_sets.Set:
+    """Three sessions in the form of LoCoMo; two are asked for, by a question each."""
+    conversation: dict[str, object] = {"speaker_a": "Ada", "speaker_b": "Jo"}
+    for number, text in enumerate(SAID, 1):
+        first, second = text.split(". ") if ". " in text else (text, "Fine.")
+        conversation[f"session_{number}_date_time"] = f"1:56 pm on {number} May, 2023"
+        conversation[f"session_{number}"] = [
+            {"speaker": "Ada", "dia_id": f"D{number}:1", "text": first},
+            {"speaker": "Jo", "dia_id": f"D{number}:2", "text": second},
+        ]
+    qa = [
+        {"question": question, "category": 4, "evidence": [f"D{number}:01"]} for number, question in enumerate(ASKED, 1)
+    ]
+    qa.append({"question": "What does Eve do?", "category": 5, "evidence": ["D1:1"]})
+    path = tmp_path / "locomo.json"
+    path.write_text(json.dumps([{"sample_id": "c1", "conversation": conversation, "qa": qa}]))
+    return recall_sets.locomo(path)[0]
+
+
+def test_turns_of_locomo_are_named_by_its_evidence(talks: recall_sets.Set) -> None:
+    assert [one.text for one in talks.questions] == ASKED, "one of category 5 has no answer"
+    first = talks.questions[0]
+    assert first.sessions == {"c1-session-1"} and first.turns[0].startswith("Ada: I bought a longbow")
+    ended = json.loads(talks.sessions[0].text)
+    assert ended["captured_at"] == "2023-05-01T13:56:00.000Z"
+    assert "## Assistant · 2023-05-01T13:56:20.000Z\n\nJo: The quiver" in ended["transcript"]
+
+
+def test_a_broken_ranking_and_texts_that_show_nothing_are_told(
+    talks: recall_sets.Set, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def figures(found: list[benchmark.Found]) -> list[int]:
+        return [sum(one.place <= 1 for one in found), sum(one.place <= 5 for one in found), sum(o.shown for o in found)]
+
+    found = benchmark.answers(talks, tmp_path)
+    assert {name: figures(some) for name, some in found.items()} == {name: [2, 2, 2] for name in found}
+    token = token_of("default", "c1-session-3")
+    wrong = (f"memory/2023-05-03T13-56-00.000Z--{token}--summary.md", "The glaze is celadon", True)
+    right = recall_speed.ours
+    monkeypatch.setattr(
+        "benchmarks.recall.ours", lambda *asked: [wrong, *((path, "", True) for path, _, _ in right(*asked))]
+    )
+    assert figures(benchmark.answers(talks, tmp_path)["signet-sync"]) == [0, 2, 0]
+
+
+def test_what_is_asked_without_its_session_is_known_only_where_others_have_it(
+    talks: recall_sets.Set, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(benchmark, "UNRELATED", tmp_path / "unrelated.txt")
+    benchmark.UNRELATED.write_text("Which quokka smiles?\nWhat cools in the kiln?\n")
+    before: list[int] = []
+    count = benchmark._count
+
+    def counted(
+        known: dict[str, list[bool]], made: Workspace, sessions: Sequence[recall_sets.Session], texts: Sequence[str]
+    ) -> None:
+        before.append(len([*(made.root / "memory").glob("*--transcript.md")]))
+        count(known, made, sessions, texts)
+
+    monkeypatch.setattr(benchmark, "_count", counted)
+    told = list(benchmark.unanswerable(talks, talks, tmp_path))
+    assert before == [2, 2, 3], "one session is taken away at a time, and comes back"
+    assert told[0].startswith("| prompts without their session, 2 | signet-sync | 0.0 (")
+    assert told[3].startswith("| unrelated, 2 | signet-sync | 50.0 (")
+    continuing = [recall_sets.Session(*one) for one in (("a", ""), ("b", "", None, ("a",)), ("c", "", None, ("b",)))]
+    assert benchmark._with_successors(continuing, "a") == {"a", "b", "c"}
+
+
+def test_shares_and_their_intervals() -> None:
+    assert benchmark.share([True] * 3 + [False]) == "75.0 (30–95)"
+    assert benchmark.share([False] * 50) == "0.0 (0–7)"
