@@ -88,7 +88,7 @@ MEASURES = {
 """What each figure says, in the order of the table, and its unit."""
 
 GROUPS = {
-    "text": ("said", "whole"),
+    "text": ("said", "printed"),
     "artifacts": ("memory_artifacts",),
     "seals": ("seals",),
     "lines": ("text", "passages"),
@@ -171,7 +171,7 @@ class Large:
             yield Figure("database", sum(sizes.values()) / 1e6)
             yield from (Figure(name, sizes.get(name, 0) / 1e6) for name in (*GROUPS, "rest"))
             pieces = (
-                "select (select count(distinct segid) from said_idx) + (select count(distinct segid) from whole_idx)"
+                "select (select count(distinct segid) from said_idx) + (select count(distinct segid) from printed_idx)"
             )
             yield Figure("segments", connection.execute(pieces).get)
 

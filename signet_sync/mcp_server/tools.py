@@ -78,9 +78,8 @@ OFFERS = (
     Offer(
         "memory_recall",
         "Recall",
-        "Ask what this agent remembers: facts, decisions, preferences, and what was said in past and running sessions. "
-        "Use it before you assume that something was never decided, tried or said. Follow a hit's id with "
-        "memory_expand.",
+        "Ask what was decided, noted or said in past and running sessions, before you assume that it was not. "
+        "Follow a hit's id with memory_expand.",
         schemas.RecallArguments,
         read_tools.recall,
         texts.recalled,

@@ -10,7 +10,7 @@ from signet_sync.formats.paths import file_of, running_session
 from signet_sync.formats.timestamps import local_day
 from signet_sync.recall.query import Question
 from signet_sync.recall.search import Match, WeighedTerms
-from signet_sync.recall.snippets import turn_text
+from signet_sync.recall.snippets import around, turn_text
 from signet_sync.recall.store import hits
 from signet_sync.recall.store.hits import FoundArtifact, Statement
 from signet_sync.storage.database.connection import Database
@@ -60,7 +60,7 @@ def ranked_hits(
     for one in matches:
         if one.text.tier != "session":
             for statement in hits.statements(database, agent_id, one.text.tier, [one.text.name]):
-                yield _of_statement(question, one, statement)
+                yield _of_statement(question, weighed, one, statement)
         elif one.text.artifact is not None:
             found = hits.artifact(database, one.text.artifact, one.places or (one.text.first,), one.text.last)
             if found is None:
@@ -82,8 +82,10 @@ def _by_words(found: FoundArtifact, weighed: WeighedTerms) -> list[int]:
     return sorted(worth, key=lambda place: (-worth[place], place)) or said[:1]
 
 
-def _of_statement(question: Question, match: Match, found: Statement) -> RankedHit:
+def _of_statement(question: Question, weighed: WeighedTerms, match: Match, found: Statement) -> RankedHit:
     text = found.shown
+    if place := _first_word(found.words, weighed):
+        text = around(found.words, place)
     if match.text.tier == "memory":
         where = f"a remembered {found.kind}"
     elif match.text.tier == "entity":

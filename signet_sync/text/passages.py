@@ -30,15 +30,21 @@ class Passage(NamedTuple):
     voice: Voice
 
 
-def passages(content: str, kind: str) -> list[Passage]:
+_SENTENCE = Passage(-1, -1, -1, "text")
+
+
+def passages(content: str, kind: str, sentence: str | None = None) -> list[Passage]:
     """Returns what an artifact says, in order, each at most `LONGEST` characters, and behind it what tools printed.
+
+    The `sentence` of a summary is not in its body: it begins at -1.
 
     What was asked of memory is no memory: calls of our own tools are left out, and so is a session of nothing else.
     """
     if kind != "transcript":
         if is_look_up(content):
             return []
-        return list(_cut(content, end_of(content), len(content), -1, "text"))
+        told = [_SENTENCE] if kind == "summary" and sentence else []
+        return told + list(_cut(content, end_of(content), len(content), -1, "text"))
     begun = list(turns(content))
     said = list(_cut(content, 0, begun[0].start if begun else len(content), -1, "text"))
     printed: list[Passage] = []

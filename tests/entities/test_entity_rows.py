@@ -196,10 +196,6 @@ def test_lines_follow_the_rows_whatever_happens(steps):
 # ── recall ──
 
 
-NOT_YET = pytest.mark.xfail(reason="of a profile the first line is shown, whatever was asked", strict=True)
-
-
-@NOT_YET
 def test_recall_finds_an_entity_and_says_what_it_is(database):
     put(database, CRITIC)
     (hit,) = recall(database, "who fears shame?", Within("default"))
@@ -210,7 +206,6 @@ def test_recall_finds_an_entity_and_says_what_it_is(database):
     assert recall(database, "who fears shame?", Within("scout")) == []
 
 
-@NOT_YET
 def test_recall_shows_of_a_long_profile_what_was_asked_for(database):
     put(
         database,

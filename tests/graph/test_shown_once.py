@@ -48,7 +48,6 @@ def test_the_later_one_is_shown_and_the_other_when_that_goes(tmp_path: Path) -> 
     assert vault.dump() == vault.dump_from_scratch()
 
 
-@pytest.mark.xfail(reason="recall knows a session by its token", strict=True)
 def test_it_is_one_hit(tmp_path: Path) -> None:
     vault = Vault(tmp_path / "vault")
     write(vault, "ours")

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from workbench import NOW, Vault, numbered
 
-from signet_sync.text.own_calls import LEFT_OUT, OwnCalls
 from signet_sync.memories.store.session_texts import SessionText
 from signet_sync.privacy.quotes import Quotes
+from signet_sync.text.own_calls import LEFT_OUT, OwnCalls
 from signet_sync.text.redaction import REMOVED, is_redaction
 
 ONE = "5e551001-0000-4000-8000-00000000000a"

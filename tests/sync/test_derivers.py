@@ -219,7 +219,8 @@ def test_vectors_go_with_what_they_were_made_from(database: Database) -> None:
     deriving.drain(database, stages)
 
     def kept() -> tuple[int, int, int, int]:
-        counts = "select count(*), (select count(*) from texts where artifact is null), (select count(*) from memory_artifacts),"
+        counts = "select count(*), (select count(*) from texts where artifact is null),"
+        counts += " (select count(*) from memory_artifacts),"
         lost = "(select count(*) from embeddings where line not in (select first from texts where artifact is null)"
         lost += " or artifact not in (select id from memory_artifacts))"
         found: tuple[int, int, int, int] = next(database.execute(f"{counts} {lost} from embeddings"))

@@ -14,8 +14,8 @@ from workbench import NOW, Vault
 from signet_sync.storage.database import wipe
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import texts
-from signet_sync.sync.store.texts import Line
 from signet_sync.sync.store.rules import set_version
+from signet_sync.sync.store.texts import Line
 
 ID = "ca4a1e00-0000-4000-8000-000000000009"
 OTHER = "0fe5e551-0000-4000-8000-000000000000"

@@ -16,7 +16,10 @@ _MOST_TOGETHER = 300  # passages of one row of full text: each has a letter
 
 
 class Statement(NamedTuple):
-    """A statement as shown. `about` names the project or entity as shown to the user; `kind` is its type."""
+    """A statement as shown. `about` names the project or entity as shown to the user; `kind` is its type.
+
+    `words` are those by which an entity is found.
+    """
 
     id: str
     kind: str
@@ -24,6 +27,7 @@ class Statement(NamedTuple):
     shown: str
     path: str | None
     at_us: int
+    words: str = ""
 
 
 class FoundArtifact(NamedTuple):
@@ -59,7 +63,7 @@ _STATEMENTS = {
         left join entities e on e.agent_id = f.agent_id and e.id = f.entity_id
         where f.status = 'active'""",
     "entity": """select g.id, iif(g.status = 'active', g.kind, g.status || ' ' || g.kind), g.title, g.line,
-        g.path, g.updated_us from json_each(?2) j
+        g.path, g.updated_us, g.text from json_each(?2) j
         cross join garden_files g on g.agent_id = ?1 and g.id = j.value and g.file = 'profile'
         order by j.key, g.path desc""",
     "thread": """select h.thread_id, 'thread', h.label,
@@ -75,8 +79,8 @@ _STATEMENTS = {
 def statements(database: Database, agent_id: str, tier: str, ids: Sequence[str]) -> Iterator[Statement]:
     """Yields the statements of a tier; of an entity whose folder was copied, the first by path."""
     rows = {row[0]: row for row in database.execute(_STATEMENTS[tier], (agent_id, json.dumps(ids)))}
-    for one, kind, about, shown, path, at in rows.values():
-        yield Statement(one, kind, about, shown, path, parse_instant(at) or 0 if isinstance(at, str) else at)
+    for one, kind, about, shown, path, at, *words in rows.values():
+        yield Statement(one, kind, about, shown, path, parse_instant(at) or 0 if isinstance(at, str) else at, *words)
 
 
 def artifact(database: Database, number: int, rows_of_text: Sequence[int], last: int) -> FoundArtifact | None:

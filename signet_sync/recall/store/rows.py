@@ -129,12 +129,12 @@ def passage_at(database: Database, text: FoundText, place: int) -> tuple[int, ..
     return tuple(number for (number,) in database.execute(found, (text.first, text.last, place)))
 
 
-def sessions_of(database: Database, artifacts: Sequence[int]) -> dict[int, tuple[str, str]]:
-    """Returns token and id of the sessions of artifacts."""
+def sessions_of(database: Database, artifacts: Sequence[int]) -> dict[int, tuple[str, str | None]]:
+    """Returns id and harness of the sessions of artifacts; one that was written under two tokens is one session."""
     rows = database.execute(
-        f"select id, session_token, session_id from memory_artifacts where id {LISTED}", (listed(artifacts),)
+        f"select id, session_id, harness from memory_artifacts where id {LISTED}", (listed(artifacts),)
     )
-    return {number: (token, session_id) for number, token, session_id in rows}
+    return {number: (session_id, harness) for number, session_id, harness in rows}
 
 
 def quoted(name: str) -> str:

@@ -18,11 +18,10 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 from signet_sync.sync.store.bodies import text_of
 from signet_sync.text.cjk import spaced
-from signet_sync.text.digest_mark import is_look_up
-from signet_sync.text.passages import Passage, Voice, passages
 
 if TYPE_CHECKING:
     from signet_sync.sync.index_records import Row
+    from signet_sync.text.passages import Passage, Voice
 
 WITHIN, _MINUTES = 8, 27  # bits: passages of a minute, which go on in the next ones; minutes since 1970
 _OWNED = WITHIN + _MINUTES
@@ -33,7 +32,6 @@ _UNSAID = "insert into said(said, rowid, text, about) values('delete', ?, ?, ?)"
 _UNPRINTED = "insert into printed(printed, rowid, words) values('delete', ?, ?)"
 _LINE = "agent_id, tier, name, text, at_us, private, about"
 _TOGETHER = 600  # characters of passages that full text has in one row
-_SENTENCE = Passage(-1, -1, -1, "text")  # the sentence of a summary, which is not in its body
 
 
 class Line(NamedTuple):
@@ -113,15 +111,15 @@ def _free(database: Database, begin: int, count: int) -> int:
 
 def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
     """Indexes artifacts by number; manifests say nothing. In the caller's transaction."""
+    from signet_sync.text.passages import passages  # slow import; who only asks needs none
+
     owners: dict[str, int] = {}
     said: list[tuple[int, str, str]] = []
     printed: list[tuple[int, str]] = []
     for number, row in rows:
         if row.source_kind == "manifest":
             continue
-        found = passages(row.content, row.source_kind)
-        if row.source_kind == "summary" and row.memory_sentence and not is_look_up(row.content):
-            found.insert(0, _SENTENCE)
+        found = passages(row.content, row.source_kind, row.memory_sentence)
         if row.agent_id not in owners:
             owners[row.agent_id] = _owner(database, row.agent_id)
         first = _free(database, _begin(owners[row.agent_id], 0, row.membership_us), max(len(found), 1))
