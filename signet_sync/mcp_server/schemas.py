@@ -38,8 +38,8 @@ class RecallArguments(ToolArguments):
     """Arguments of `memory_recall`."""
 
     query: Words = Field(description="A question or some words.")
-    since: Name | None = Field(None, description="Only what is of this day or later: 2026-03-28.")
-    project: Name | None = Field(None, description="Only what is of this project.")
+    since: Name | None = Field(None, description="Only since this day.")
+    project: Name | None = Field(None, description="Only of this project.")
     limit: int = Field(10, ge=1, le=50, description="Maximum number of hits.")
 
 

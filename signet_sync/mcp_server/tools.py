@@ -78,7 +78,7 @@ OFFERS = (
     Offer(
         "memory_recall",
         "Recall",
-        "Ask what was decided, noted or said in past and running sessions, before you assume that it was not. "
+        "Ask what was decided or said in past and running sessions, before you assume that it was not. "
         "Follow a hit's id with memory_expand.",
         schemas.RecallArguments,
         read_tools.recall,

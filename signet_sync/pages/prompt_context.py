@@ -30,7 +30,7 @@ def prompted(
     """
     within = Within(agent_id, private=not shared, statements=shared)
     found = [] if read(prompt).common else recall_operations.recall(database, prompt, within, limit=_MOST_RECALLED)
-    hits = [_prompt_hit(one) for one in found]
+    hits = [_prompt_hit(one) for one in prompt_choice.without_restated(found)]
     text, kept = context.recalled(hits, budget or PROMPT_BUDGET, estimate_tokens)
     sources = list(dict.fromkeys(hit.path for hit in kept if hit.path is not None))
     ids = [hit.id for hit in kept]

@@ -10,7 +10,7 @@ from signet_sync.memories.store import recall_events
 from signet_sync.recall import search
 from signet_sync.recall.query import MOST_READ, Question, read
 from signet_sync.recall.search import Match, WeighedTerms, Within
-from signet_sync.recall.shown import KNOWN, RankedHit, is_question, ranked_hits, share_of
+from signet_sync.recall.shown import KNOWN, RankedHit, as_question, is_question, ranked_hits, share_of
 from signet_sync.recall.snippets import turn_text
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
@@ -105,14 +105,15 @@ def _of_turn(
     place = min(low.find(weighed.terms[number].needle) for number in held)
     label, day = label_of(turn.role), local_day(at_us)
     text = turn_text(turn.content, place)
-    if speaker_of(turn.role) == "user" and is_question(turn.content):
-        answer = live.answer_of(database, within.agent_id, turn)
-        if answer is None:
-            return None
+    asks = speaker_of(turn.role) == "user" and is_question(turn.content)
+    answer = live.answer_of(database, within.agent_id, turn) if asks else None
+    if answer is not None:
         text = f"{label}: {text} … {label_of(answer.role)}: {turn_text(answer.content, 0)}"
     why = f"{share_of(question, held)}, in a running session: {label}, {day}"
     name, score = f"{turn.session_key}#{turn.turn}", round(_OF_RUNNING * covered, 3)
-    return RankedHit("session", name, flatten(text, _STORED), None, score, covered >= KNOWN, label, turn.turn, day, why)
+    known = covered >= KNOWN
+    hit = RankedHit("session", name, flatten(text, _STORED), None, score, known, label, turn.turn, day, why)
+    return as_question(hit) if asks and answer is None else hit
 
 
 def record(database: Database, agent_id: str, text: str, hits: Sequence[RankedHit], at_us: int) -> bool:

@@ -10,6 +10,7 @@ from signet_sync.recall.query import read
 from signet_sync.recall.search import Match, Within
 from signet_sync.recall.shown import RankedHit, ranked_hits
 from signet_sync.storage.database.connection import Database
+from signet_sync.text.word_forms import folded
 
 # The least share of a prompt's words, weighed by rarity, that a hit anywhere covers.
 FLOOR = 0.6
@@ -42,7 +43,18 @@ def worth_injecting(
     if best >= FLOOR:  # few words are enough for a hit, but not beside one that has most of them
         good = [one for one in good if one.covered >= _KEPT * best]
     good.sort(key=_worth)
-    return without_repeats(list(ranked_hits(database, within.agent_id, question, weighed, good[:_MOST])))
+    hits = without_repeats(list(ranked_hits(database, within.agent_id, question, weighed, good[:_MOST])))
+    return without_restated(hits)
+
+
+def without_restated(hits: Sequence[RankedHit]) -> list[RankedHit]:
+    """Returns the hits that answer, without sessions that only say what a statement among them says."""
+    stated = [folded(hit.text).rstrip(".!?…") for hit in hits if hit.tier != "session"]
+    return [
+        hit
+        for hit in hits
+        if hit.answers and (hit.tier != "session" or not any(text in folded(hit.text) for text in stated))
+    ]
 
 
 def _worth(match: Match) -> tuple[float, bool, int, str]:

@@ -23,6 +23,7 @@ Tier = Literal["memory", "fact", "entity", "session"]
 TIERS: tuple[Tier, ...] = ("memory", "fact", "entity", "session")
 KNOWN = 0.75  # of the question's weight; what covers less is only the nearest that there is
 _SHOWN, _SHOWN_TURNS, _MOST_SHOWN = 400, 900, 1_000  # characters of a statement, of turns of a session, in all
+_OF_UNANSWERED = 0.5
 _LONGEST_QUESTION = 4_000  # characters; a longer text says something
 _SENTENCE = late(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
 _ASKS = late(r"[?？][\W_]*\Z|[吗呢か][。?？]?\Z")
@@ -38,7 +39,7 @@ class RankedHit(NamedTuple):
     """A hit as shown; a higher score is better, one that is not `known` is only the nearest.
 
     `path` is None if the hit has no file; `speaker` is "" where not one person or agent says it; `turn` counts from 1,
-    0 where there are none. `day` is the person's.
+    0 where there are none. `day` is the person's. What `answers` nothing is a question that nobody answered.
     """
 
     tier: Tier
@@ -51,6 +52,7 @@ class RankedHit(NamedTuple):
     turn: int
     day: str
     why: str
+    answers: bool = True
 
 
 def ranked_hits(
@@ -66,8 +68,14 @@ def ranked_hits(
             if found is None:
                 continue
             places = _by_words(found, weighed)
-            if not (places and _only_asks(database, one, found, places[0])):
-                yield _of_artifact(database, agent_id, question, weighed, one, found, places)
+            hit = _of_artifact(database, agent_id, question, weighed, one, found, places)
+            asks = bool(places) and _only_asks(database, one, found, places[0])
+            yield as_question(hit) if asks else hit
+
+
+def as_question(hit: RankedHit) -> RankedHit:
+    """Returns the hit of a question that nobody answered: it is found, but answers nothing."""
+    return hit._replace(score=round(_OF_UNANSWERED * hit.score, 3), known=False, answers=False)
 
 
 def _by_words(found: FoundArtifact, weighed: WeighedTerms) -> list[int]:

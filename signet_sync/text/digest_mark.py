@@ -27,7 +27,14 @@ _OPENING = late(rf"\*{_MADE}(?: \(rules (\d+)\))?{_ENDED}")
 _CHOSEN_OPENING = late(rf"\*{_CHOSEN}{_ENDED}")
 
 
-def opening(project: str | None, harness: str | None, status: Status | None, *, headless: bool, looks_up: bool) -> str:
+def opening(
+    project: str | None,
+    harness: str | None,
+    status: Status | None,
+    *,
+    headless: bool = False,
+    looks_up: bool = False,
+) -> str:
     """Returns the line below the title of a summary made by rules: what it is, and how its session ended."""
     said = f"{_MADE} (rules {VERSION})."
     said += f" {_HEADLESS}" if headless else ""

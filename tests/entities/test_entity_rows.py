@@ -228,7 +228,7 @@ def test_entities_stand_beside_what_else_answers(database):
     with database.transaction():
         texts.put(database, [])
     hits = recall(database, "critic shame", Within("default"))
-    assert [hit for hit in hits if hit.tier != "entity"] == before
+    assert [hit.id for hit in hits if hit.tier != "entity"] == [hit.id for hit in before]
     assert [hit.id for hit in hits if hit.tier == "entity"] == [CRITIC.id]
 
 

@@ -70,7 +70,7 @@ def files_of(random: Random, number: int) -> dict[str, bytes]:
         "agent_id": random.choice(["default", "scout"]),
         "session_id": f"5e5510{number % 7:02d}-0000-4000-8000-000000000000",
         "session_key": random.choice([None, "agent:main:main"]),
-        "captured_at": f"2026-0{random.randint(1, 3)}-{random.randint(1, 28):02d}T10:{number:02d}:00.000Z",
+        "captured_at": f"2026-{random.randint(9, 11):02d}-{random.randint(1, 28):02d}T10:{number:02d}:00.000Z",
     }
     more = {"project": random.choice(PROJECTS), "harness": random.choice(["codex", "claude-code"])}
     if random.random() < 0.4:

@@ -243,7 +243,19 @@ def test_ten_questions_are_answered_at_the_top(vault):
 
 def test_a_hit_names_speaker_day_file_and_turn_and_leads_on(vault):
     marmalade = hits(vault, "marmalade build")[0]
-    assert list(marmalade) == ["tier", "id", "text", "path", "score", "known", "speaker", "turn", "day", "why"]
+    assert list(marmalade) == [
+        "tier",
+        "id",
+        "text",
+        "path",
+        "score",
+        "known",
+        "speaker",
+        "turn",
+        "day",
+        "why",
+        "answers",
+    ]
     assert (marmalade["tier"], marmalade["speaker"], marmalade["turn"]) == ("session", "User", 3)
     assert marmalade["why"] == "all words, in a transcript of lantern: User, 2026-03-02" and marmalade["known"]
     assert "Assistant: The marmalade build fails in the same way." in marmalade["text"]
@@ -338,7 +350,8 @@ def test_a_question_that_nobody_answered_is_no_answer(vault):
     vault.put(made.transcript(session_id="asks", captured_at="2026-03-03T10:00:00.000Z", body=body))
     vault.reindex()
     says(vault, asked)
-    assert [hit["text"] for hit in hits(vault, asked)] == [said]
+    found = hits(vault, asked)
+    assert [hit["text"] for hit in found if hit["answers"]] == [said] == [found[0]["text"]]
     assert said in vault.call("context", "--prompt", asked).out
     with opened(str(vault.root), Settings()) as workspace:
         at_prompt = worth_injecting(workspace.database, "default", asked, lambda _: True, session_id="new")

@@ -105,11 +105,12 @@ def speak(database: Database, number: int, store: str) -> None:
         "The queue loses jobs when the broker restarts. Please look into src/queue.py.",
         f"The jobs are only in memory. I can keep them in Redis or in {store}. Which one should the queue use?",
         f"From now on we use {store} for the queue, not Redis.",
+        f"I am at it.\n\nDecided: From now on we use {store} for the queue, not Redis",
     )
     names = "default", f"live-{number}", ""
     with database.transaction():
         turns = [
-            LiveTurn(turn, ("user", "assistant")[turn % 2], text, f"2026-03-05T10:{turn:02d}:00.000Z")
+            LiveTurn(turn, ("user", "assistant")[turn % 2], text, f"2026-10-05T10:{turn:02d}:00.000Z")
             for turn, text in enumerate(said)
         ]
         live.buffer(database, *names[:2], turns)

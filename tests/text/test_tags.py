@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from workbench import NOW, ROOT, Vault
 
-from signet_sync.recall.query import AKIN, PART, read
+from signet_sync.recall.query import read
 from signet_sync.text import tags
 from signet_sync.text.tags import LONGEST, MOST, MOST_READ, MOST_WORDS, derive, glossary_terms, normalize
 from signet_sync.text.word_forms import STOP_WORDS
@@ -256,7 +256,7 @@ def _lines(path: Path) -> list[str]:
 )
 def test_a_word_finds_the_concepts_in_it(word: str, found: set[str]) -> None:
     (term,) = read(word).terms
-    assert found <= {*term.akin} and term.worth == AKIN
+    assert found <= {*term.forms[1:]}
 
 
 @pytest.mark.parametrize(
@@ -268,15 +268,16 @@ def test_a_word_finds_the_concepts_in_it(word: str, found: set[str]) -> None:
         ("pre-commit", {"commit"}),
     ],
 )
-def test_a_compound_finds_its_concepts_for_less(word: str, akin: set[str]) -> None:
-    (term,) = read(word).terms
-    assert ({*term.akin}, term.worth) == (akin, PART)
+def test_a_compound_finds_its_parts_and_concepts_for_less(word: str, akin: set[str]) -> None:
+    whole, *parts = read(word).terms
+    assert akin <= {*whole.forms[1:]}.union(*(part.forms for part in parts))
+    assert all(part.worth < whole.worth == 1 for part in parts)
 
 
 def test_a_concept_is_no_other_form_of_itself() -> None:
     for word in ("openai", "OpenAI", "gateway", "s3", "css3", "mkv"):
         (term,) = read(word).terms
-        assert not {"s3", "kv", *term.phrases} & {*term.akin}
+        assert len(set(term.forms)) == len(term.forms) and "kv" not in term.forms
 
 
 def test_a_query_does_not_load_the_tables_of_words() -> None:

@@ -185,7 +185,7 @@ def test_what_is_asked_is_answered_as_by_the_command_and_nothing_is_written(vaul
 
 def test_an_answer_leads_to_its_file_or_its_place_and_to_nothing_of_another_agent(vault: Vault) -> None:
     data = recall.recall(asked(vault.root, q="retry loop src/queue.py")).data
-    (answer,) = [one for one, _ in data["answers"]]
+    (answer,) = [one for one, _ in data["answers"] if one.kind == "session"]
     assert answer.target and answer.target.view == "session" and answer.target.given["path"] == answer.path
     assert recall.recall(asked(vault.root, "scout", q="retry loop src/queue.py")).data["answers"] == []
     empty = visitor(vault.root, "scout").get("/recall", params={"q": "retry loop"}).text
