@@ -104,8 +104,8 @@ def speak(database: Database, number: int, store: str) -> None:
     said = (
         "The queue loses jobs when the broker restarts. Please look into src/queue.py.",
         f"The jobs are only in memory. I can keep them in Redis or in {store}. Which one should the queue use?",
-        f"From now on we use {store} for the queue, not Redis.",
-        f"I am at it.\n\nDecided: From now on we use {store} for the queue, not Redis",
+        f"From now on use {store} for the queue of lantern instead of Redis.",
+        f"I am at it.\n\nDecided: From now on use {store} for the queue of lantern instead of Redis",
     )
     names = "default", f"live-{number}", ""
     with database.transaction():
