@@ -55,7 +55,10 @@ def test_a_database_that_cannot_be_read_for_a_moment_costs_nothing(tmp_path: Pat
     assert [line for line in told["lines"] if line["wrong"]][:5] == [] and told["lines"][0]["met"]
 
 
-COUNTS = "select (select count(*) from memory_artifacts), (select count(*) from said where said match 'number1x')"
+COUNTS = (
+    "select (select count(*) from memory_artifacts),"
+    " (select count(*) from said join passages p on p.id = said.rowid where said match 'number1x')"
+)
 # At these named moments every run of the suite ends an operation; of the others it asks that they are there.
 A_FEW = {"publish": [], "backlog": ["A30"], "removal": ["A19"], "session end": ["A15", "A17"]}
 
