@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
+from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan, longest_word
 from signet_sync.text.secrets.tables import SHAPES, lines, set_of
 from signet_sync.text.secrets.values import (
     Proof,
@@ -40,9 +40,13 @@ class SecretRule(NamedTuple):
 
 
 class Lead(NamedTuple):
-    """A line of `marks.txt`: how far before a literal, where its condition holds, which rules are tried."""
+    """A line of `marks.txt`: how far before a literal, where its condition holds, which rules are tried.
+
+    `word` is the literal's longest word.
+    """
 
     literal: str
+    word: bytes
     condition: re.Pattern[str] | None
     back: str
     kind: str
@@ -71,7 +75,7 @@ def leads() -> list[Lead]:
             for written in literals.split("¦"):
                 literal, ahead, rest = written.replace("_", " ").replace("\\t", "\t").partition("(?=")
                 condition = late(re.escape(literal) + ahead + rest) if ahead else None
-                found.append(Lead(literal, condition, back, marks[0], rules))
+                found.append(Lead(literal, longest_word(literal), condition, back, marks[0], rules))
     return found
 
 
@@ -212,7 +216,10 @@ def find_blocks(searched: SearchedText) -> Iterator[SecretSpan]:
 
 def find(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields all other secrets that marks lead to."""
+    words = searched.all_words
     for lead in leads():
+        if lead.word not in words:
+            continue
         done, last = 0, -1
         for place in searched.places(lead.literal, lead.condition):
             # What a rule has taken is not read again; the names in our own marks lead to no rule.

@@ -71,6 +71,12 @@ _LETTERS = bytes(code if chr(code).isalpha() else ord(" ") for code in range(256
 
 
 @cache
+def longest_word(literal: str) -> bytes:
+    """Returns the longest word of a literal, as `words_of` has it; b"" without one."""
+    return max(literal.encode("latin-1").translate(_LETTERS).split(), key=len, default=b"")
+
+
+@cache
 def first_word(literal: str) -> bytes:
     """Returns the first word of a literal, as `words_of` has it."""
     return literal.encode("latin-1").translate(_LETTERS).split()[0]
@@ -126,6 +132,11 @@ class SearchedText:
     def every_word(self) -> frozenset[bytes]:
         """The words of the text."""
         return words_of(self.pieces)
+
+    @cached_property
+    def all_words(self) -> bytes:
+        """The words of the text as one: what is in none of them is in the text nowhere, and is told in half the time."""
+        return b"\n".join(self.every_word)
 
     @cached_property
     def line_widths(self) -> list[int]:
