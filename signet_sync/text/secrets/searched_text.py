@@ -113,7 +113,6 @@ class SearchedText:
         self.text = text = plain_characters(text, self.beyond)
         self.bytes = text.encode("latin-1", "replace")
         self.low = self.bytes.lower().decode("latin-1")
-        self.is_short = len(text) < SHORT
         self.is_long = len(text) >= _LONG
         self.words: Any = None
         self._left: dict[str, tuple[float, int]] = {}
