@@ -115,6 +115,7 @@ def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
 
     owners: dict[str, int] = {}
     said: list[tuple[int, str, str]] = []
+    placed: list[tuple[int, int, int, int, str, int]] = []
     printed: list[tuple[int, str]] = []
     for number, row in rows:
         if row.source_kind == "manifest":
@@ -128,12 +129,10 @@ def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
             (first, first + max(len(found), 1) - 1, row.agent_id, row.source_path, number, row.membership_us),
         )
         places = [Place(*one, size) for one, size in zip(found, _sizes(found), strict=True)]
-        database.executemany(
-            "insert into passages(id, start, end, turn, voice, size) values(?, ?, ?, ?, ?, ?)",
-            [(first + number, *one) for number, one in enumerate(places)],
-        )
+        placed += [(number, *one) for number, one in enumerate(places, first)]
         stored = _Stored(number, row.content, row.memory_sentence or "", row.project)
         _add_words(stored, first, places, said, printed)
+    database.executemany("insert into passages(id, start, end, turn, voice, size) values(?, ?, ?, ?, ?, ?)", placed)
     database.executemany(_SAID, said)
     database.executemany(_PRINTED, printed)
 
