@@ -217,12 +217,14 @@ def put(database: Database, lines: Iterable[Line]) -> None:
 def add(database: Database, lines: Sequence[Line]) -> None:
     """Writes lines whose ids have none yet. In the caller's transaction."""
     owners: dict[str, int] = {}
+    said: list[tuple[int, str, str]] = []
     for line in lines:
         if line.agent_id not in owners:
             owners[line.agent_id] = _owner(database, line.agent_id)
         first = _free(database, _begin(owners[line.agent_id], 2 + line.private, line.at_us), 1)
         database.execute(f"insert into texts(first, last, {_LINE}) values({placeholders(9)})", (first, first, *line))
-        database.execute(_SAID, (first, spaced(line.text), spaced(line.about)))
+        said.append((first, spaced(line.text), spaced(line.about)))
+    database.executemany(_SAID, said)
 
 
 def _line(row: Sequence[Any]) -> Line:
