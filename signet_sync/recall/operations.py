@@ -48,7 +48,7 @@ def recall(
     if not any(hit.known for hit in found):
         limit = min(limit, _NEAREST)
     found = found[:limit]
-    if meaning is not None and meaning.is_ready(database):
+    if meaning is not None and within.project is None and meaning.is_ready(database):
         from signet_sync.recall import similar  # most readers have no vectors
 
         found += similar.similar_hits(database, text, within, found, limit, meaning)
@@ -83,7 +83,7 @@ def without_repeats(found: Sequence[RankedHit]) -> list[RankedHit]:
 
 def _running(database: Database, question: Question, weighed: WeighedTerms, within: Within) -> Iterator[RankedHit]:
     """Yields the best turn of each running session that covers enough of the question."""
-    if within.statements:
+    if within.statements or within.project is not None:  # a live turn tells no project
         return
     best: dict[str, RankedHit] = {}
     for turn in live.find(database, within.agent_id, [term.needle for term in weighed.terms]):

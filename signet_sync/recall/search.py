@@ -88,7 +88,7 @@ def search(
 ) -> tuple[WeighedTerms, list[Match]]:
     """Returns the weighed terms, and the best sessions and statements, at most `most`, each once."""
     ranges = rows.ranges(database, within.agent_id, within.period, private=within.private, statements=within.statements)
-    weighed = weigh(database, question, ranges, within.project)
+    weighed = weigh(database, question, ranges, within.project, COMMON)
     if not weighed.passages and weighed.terms:  # every word is common
         weighed = weigh(database, question, rows.newest(database, ranges, _NEWEST), within.project, -1)
     texts = _matches(database, weighed)
@@ -101,23 +101,24 @@ def weigh(
     database: Database,
     question: Question,
     ranges: Sequence[tuple[int, int]],
-    project: str | None = None,
-    most: int = COMMON,
+    project: str | None,
+    most: int,
 ) -> WeighedTerms:
     """Weighs the terms by rarity among the texts of some ranges; words that no text has are replaced by similar ones.
 
-    A term of more than `most` passages finds none.
+    A term of more than `most` passages finds none; -1 means that every term finds.
     """
     texts = rows.count(database, ranges)
+    limit = most + 1 if most >= 0 else -1
     terms, weights = list(question.terms), []
     of_project = "" if project is None else f" AND about : {rows.quoted(project)}"
     passages, printed = {}, {}
     for number, term in enumerate(question.terms):
-        found = rows.passages_with(database, term.expression + of_project, ranges, most + 1)
+        found = rows.passages_with(database, term.expression + of_project, ranges, limit)
         printing = frozenset(rows.printed_with(database, term.expression, ranges, COMMON))
         if not found and not printing and term.plain and (alike := rows.spelled_like(database, term.forms[0])):
             term = terms[number] = term._replace(forms=(*term.forms, *alike))
-            found = rows.passages_with(database, term.expression + of_project, ranges, most + 1)
+            found = rows.passages_with(database, term.expression + of_project, ranges, limit)
         weights.append(term.worth * rarity(rows.minutes(found), texts))
         if len(found) <= most or most < 0:
             passages[number], printed[number] = found, printing

@@ -20,8 +20,9 @@ from signet_sync.pages.prompt_context import worth_injecting
 from signet_sync.recall.dates import date_words
 from signet_sync.recall.operations import recall
 from signet_sync.recall.query import MOST_TERMS, read
-from signet_sync.recall.search import Within, search
+from signet_sync.recall.search import Within, search, weigh
 from signet_sync.recall.shown import is_question
+from signet_sync.recall.store.rows import ranges
 from signet_sync.recall.store.words import files_with
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
@@ -455,6 +456,24 @@ def test_the_command_for_people(vault):
     assert (nothing.code, nothing.out, nothing.err.strip()) == (0, "", "nothing answers this")
     assert vault.call("recall").code == 2
     assert len(hits(vault, "lantern retry heartbeat", "--limit", "2")) == 2
+
+
+def test_where_every_word_is_common_the_newest_are_searched(vault, monkeypatch):
+    monkeypatch.setattr("signet_sync.recall.search.COMMON", 0)
+    with vault.database() as database:
+        of_agent = ranges(database, "default", None, private=True, statements=False)
+        weighed = weigh(database, read("marmalade build"), of_agent, None, 0)
+        assert not weighed.passages
+        assert [hit.speaker for hit in recall(database, "marmalade build", Within("default"))] == ["User"]
+
+
+def test_another_projects_running_session_is_not_of_this_one(vault):
+    says(vault, "the zeppelin of lantern leaks")
+    assert hits(vault, "zeppelin") and hits(vault, "zeppelin", "--project", "harbor-api") == []
+
+
+def test_a_letter_that_only_python_knows_is_no_trouble(vault):
+    assert hits(vault, "\U000105c0" * 7) == []
 
 
 # --- words of every script ------------------------------------------------------------------------------------------

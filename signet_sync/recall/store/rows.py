@@ -154,11 +154,14 @@ def spelled_like(database: Database, word: str) -> tuple[str, ...]:
         return ()
     stems = database.connection.fts5_tokenizer(*_STEMMER)
     found = stems(word.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
-    (stem,) = map(str, found)
+    stem = next(map(str, found), "")  # SQLite does not know every letter
+    if len(stem) < 2:
+        return ()
     database.execute("create virtual table if not exists temp.said_words using fts5vocab('main', 'said', 'row')")
     rows = database.execute(
-        "select term from temp.said_words where term >= ?1 and term < ?2 and length(term) between ?3 and ?4",
-        (stem[:2], stem[0] + chr(ord(stem[1]) + 1), len(stem) - most, len(stem) + most),
+        "select term from temp.said_words where term >= ?1 and term < ?1 || char(1114111)"
+        " and length(term) between ?2 and ?3",
+        (stem[:2], len(stem) - most, len(stem) + most),
     )
     near = {term: OSA.distance(stem, term, score_cutoff=most) for (term,) in rows}
     least = min(near.values(), default=most + 1)
