@@ -69,6 +69,11 @@ def _sections(found: Outcome, project: str | None) -> Iterator[tuple[str, list[s
     yield "Commands", _last(_commands(found.commands, project), COMMANDS)
 
 
+def item_line(item: Item) -> str:
+    """Returns a statement as its line in the summary says it; empty without a word."""
+    return _line(_told(item), 400)
+
+
 def _told(item: Item) -> str:
     """Returns a statement's words; only a person's stand as a decision without a mark."""
     text = item.text.replace("`", "").replace("**", "")

@@ -58,19 +58,21 @@ def statements(database: Database) -> dict[Session, list[str]]:
     """Returns what sessions state, in the order of their lines."""
     found: dict[Session, list[str]] = {}
     for agent, token, session, text in database.execute(
-        f"select agent_id, session_token, session_id, text from {named_rows.SOURCES} order by at_us, source_path, line"
+        f"select agent_id, session_token, session_id, text from {named_rows.STATEMENTS}"
+        " order by at_us, source_path, line"
     ):
         found.setdefault((agent, token, session), []).append(text)
     return found
 
 
 def facts(database: Database) -> _Rows:
-    """Returns every fact, in the words of its newest source, and that one's session; none of a session that runs."""
+    """Returns every statement once, in the words of its newest source, and its session; none of a running one."""
     query = (
-        "select f.agent_id, f.id, f.aspect, f.text, e.name, e.kind, f.status,"
-        " f.sources, f.earliest_us, f.latest_us, a.session_token, a.session_id, f.source_path, f.line"
-        f" from {named_rows.FACTS} f join memory_artifacts a on a.source_path = f.source_path"
-        " left join entities e on e.agent_id = f.agent_id and e.id = f.entity_id"
+        "select f.agent_id, f.id, f.kind, f.text, f.speaker, f.status,"
+        " (select count(*) from statements o where o.agent_id = f.agent_id and o.id = f.id),"
+        " (select min(at_us) from statements o where o.agent_id = f.agent_id and o.id = f.id),"
+        " f.at_us, a.session_token, a.session_id, f.source_path, f.line"
+        f" from {named_rows.STATEMENTS} f join memory_artifacts a on a.source_path = f.source_path where f.newest = 1"
     )
     return list(database.execute(query))
 

@@ -13,17 +13,17 @@ from typing import Literal
 
 from signet_sync.formats.lazy_pattern import late
 
-Letter = Literal["s", "k", "c", "a", "e", "t", "f", "m", "x"]
+Letter = Literal["s", "k", "c", "a", "e", "t", "f", "m"]
 # The kind of each letter: a summary, a chunk of a transcript, a compaction, an arc over sessions, an epoch over arcs, a
-# thread, a fact, a memory, a topic that artifacts mention; the last three are entity files, whose ids are no hash of
+# thread, a statement, a memory; the last three are entity files, whose ids are no hash of
 # their content (`formats.entity_paths`).
 LETTERS: dict[str, str] = {
     "s": "summary", "k": "chunk", "c": "compaction", "a": "arc", "e": "epoch", "t": "thread", "f": "fact",
-    "m": "memory", "x": "entity", "u": "user", "p": "part", "r": "relationship",
+    "m": "memory", "u": "user", "p": "part", "r": "relationship",
 }  # fmt: skip
 # What people call them, and what is called the same.
 _WORDS = {"arc": "week", "epoch": "quarter", "thread": "project", "chunk": "transcript", "part": "person"}
-HANDLE = late(r"\^?([skcaetfmxupr]-[a-z2-7]{4,12})", re.ASCII)
+HANDLE = late(r"\^?([skcaetfmupr]-[a-z2-7]{4,12})", re.ASCII)
 ID_LENGTH = 14
 # Characters of an id on a page of many lines: 30 bits of the hash, of which an agent's things rarely share all.
 SHORT_LENGTH = 8

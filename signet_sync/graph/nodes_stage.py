@@ -6,25 +6,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from signet_sync.facts.extract import distil
-from signet_sync.facts.store.statements import ArtifactStatements
-from signet_sync.formats.fact import Distilled, Item
+from signet_sync.formats.statement import Item
 from signet_sync.graph import threads
 from signet_sync.graph.nodes import ArtifactText as Artifact
 from signet_sync.graph.nodes import SessionNodes, best_of, of_session
-from signet_sync.graph.projects import Project, rebased
 from signet_sync.graph.projects_stage import SessionProjects
 from signet_sync.graph.store import nodes, quotes
 from signet_sync.graph.store.nodes import Session
 from signet_sync.graph.store.projects import Projects
 from signet_sync.graph.threads import Thread, ThreadSession
+from signet_sync.statements.sections import items
+from signet_sync.statements.store.rows import StatedItems
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source, Work
 from signet_sync.text import digest_mark
 from signet_sync.text.sentences import is_template
 
 if TYPE_CHECKING:
-    from signet_sync.digest.outcome import Outcome
     from signet_sync.digest.quotes import SessionWords
     from signet_sync.digest.segments import DerivedDigest
 
@@ -42,13 +40,13 @@ _STRIDE = 25
 
 @dataclass(frozen=True, slots=True)
 class SessionDerivation:
-    """What one session yields: nodes, its place in a thread, the facts its artifacts state, and what it said."""
+    """What one session yields: nodes, its place in a thread, what its artifacts state, and what it said."""
 
     session: Session
     thread: Thread | None
     nodes: SessionNodes
     place: ThreadSession | None
-    stated: tuple[ArtifactStatements, ...]
+    stated: tuple[StatedItems, ...]
     said: SessionWords | None = None
 
 
@@ -122,28 +120,18 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
     made = of_session(sources, thread.id if thread is not None else None)
     if thread is None:
         return SessionDerivation(session, None, made, None, ())
-    distilled = {path: rebased(one, found) for path, one, found in _distilled(sources, digest)}
-    items = {path: one.items for path, one in distilled.items()}
-    telling = _telling(sources, items)
+    said_in = dict(_items_of(sources, digest))
+    telling = _telling(sources, said_in)
     derived = status = None
     if digest is not None and telling is None:
         best = best_of(sources)
         derived = digest.sentence if best is not None and is_template(best.sentence) else None
         status = digest.status if max(one.captured_us for one in sources) in _to_tell(sources) else None
-    place = threads.session_of(sources, thread, made, items, derived, telling, status)
+    place = threads.session_of(sources, thread, made, said_in, derived, telling, status)
     stated = tuple(
-        ArtifactStatements(
-            source.agent_id,
-            source.session_token,
-            source.session_id,
-            thread.id,
-            source.found.identity,
-            source.source_path,
-            source.membership_us,
-            distilled[source.source_path],
-        )
-        for source in sources
-        if source.source_path in distilled
+        StatedItems(session, thread.id, thread.project or "", one.source_path, one.membership_us, found)
+        for one in sources
+        if (found := said_in.get(one.source_path))
     )
     return SessionDerivation(session, thread, made, place, stated, said)
 
@@ -183,23 +171,23 @@ def _is_recent(sources: Sequence[Artifact]) -> bool:
     return max(source.membership_us for source in sources) >= digest_mark.SINCE_US
 
 
-def _telling(sources: Sequence[Artifact], items: Mapping[str, Sequence[Item]]) -> Artifact | None:
+def _telling(sources: Sequence[Artifact], said_in: Mapping[str, Sequence[Item]]) -> Artifact | None:
     """Returns the summary that says what a resumed session came to, if its newest segment has no results.
 
     That is the newest one of a segment with results. None if the best artifact says it itself, or none does.
     """
     best = best_of(sources)
     summaries = [source for source in sources if source.source_kind == "summary" and not source.noise]
-    if best is None or best not in summaries or len(summaries) == 1 or not _is_slight(best, sources, items):
+    if best is None or best not in summaries or len(summaries) == 1 or not _is_slight(best, sources, said_in):
         return None
     summaries.sort(key=lambda source: (source.captured_us, source.source_path), reverse=True)
     earlier = (one for one in summaries[1:SEGMENTS] if not is_template(one.sentence))
-    return next((one for one in earlier if not _is_slight(one, sources, items)), None)
+    return next((one for one in earlier if not _is_slight(one, sources, said_in)), None)
 
 
-def _is_slight(summary: Artifact, sources: Sequence[Artifact], items: Mapping[str, Sequence[Item]]) -> bool:
+def _is_slight(summary: Artifact, sources: Sequence[Artifact], said_in: Mapping[str, Sequence[Item]]) -> bool:
     """Returns whether a segment is small talk, or only asks to go on: short, without items and results."""
-    if items.get(summary.source_path):
+    if said_in.get(summary.source_path):
         return False
     words = [one for one in sources if one.source_kind == "transcript" and one.captured_us == summary.captured_us]
     if not words or any(len(one.content) > SLIGHT for one in words):
@@ -223,37 +211,24 @@ def _to_tell(sources: Sequence[Artifact]) -> set[int]:
         for one in sources
         if one.source_kind == "summary"
         and not digest_mark.is_of_other_rules(one.content)
-        and (not is_template(one.sentence) or distil(one.content, project=None).items)
+        and (not is_template(one.sentence) or items(one.content))
     }
     return {one.captured_us for one in sources if one.source_kind == "transcript"} - stand
 
 
-def _distilled(sources: Sequence[Artifact], digest: DerivedDigest | None) -> Iterator[tuple[str, Distilled, Project]]:
-    """Yields path, statements and project of the artifacts that facts are taken from.
+def _items_of(sources: Sequence[Artifact], digest: DerivedDigest | None) -> Iterator[tuple[str, tuple[Item, ...]]]:
+    """Yields path and statements of the artifacts that state something.
 
     A transcript states what today's rules find in it, or nothing: its headings are not labels of a summary.
     """
     told = _to_tell(sources)
     paths = [one.source_path for one in sources if one.source_kind == "transcript"]
     outcomes = dict(zip(paths[-SEGMENTS:], digest.outcomes, strict=True)) if digest else {}
-    summed = any(one.source_kind != "transcript" and one.captured_us not in told for one in sources)
     for one in sources:
         if one.source_kind != "transcript":
             if one.source_kind != "summary" or one.captured_us not in told:
-                yield one.source_path, distil(one.content, project=one.found.top), one.found
-        elif one.captured_us in told or not summed:
-            found = outcomes.get(one.source_path) if one.captured_us in told else None
-            yield one.source_path, _told(one, found), one.found
+                yield one.source_path, items(one.content, own=digest_mark.end_of(one.content) > 0)
+        elif one.captured_us in told and (found := outcomes.get(one.source_path)) is not None:
+            from signet_sync.statements.outcomes import stated  # slow import, not needed for summaries alone
 
-
-def _told(transcript: Artifact, found: Outcome | None) -> Distilled:
-    """Returns the topics of a transcript and the items that its outcome states, at their lines there."""
-    topics = distil(transcript.content, project=transcript.found.top)._replace(items=())
-    if found is None:
-        return topics
-    from signet_sync.digest.summary import listed_items, summary
-
-    body = summary(found, project=transcript.project, harness=None)
-    lines = {line: item.line for line, item in listed_items(body, found).items()}
-    stated = distil(body, project=transcript.found.top).items
-    return topics._replace(items=tuple(one._replace(line=lines.get(one.line, 1)) for one in stated))
+            yield one.source_path, stated(found)

@@ -7,9 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from signet_sync.facts.mentions import project_of
 from signet_sync.formats.body import js_trim
-from signet_sync.formats.fact import Distilled, EntityKind
 
 # Folders above a session's own that may be the root of a repository.
 _PARENTS = 64
@@ -66,18 +64,3 @@ class Project(NamedTuple):
 def top_of(place: Place, inside: str | None) -> str:
     """Returns the folder that holds a place's working tree, which it is `inside` of."""
     return place.folder.removesuffix(f"/{inside}") if inside else place.folder
-
-
-def rebased(found: Distilled, project: Project) -> Distilled:
-    """Returns what an artifact states with the project's identity in place of the folder that its paths begin with."""
-    identity, top = project
-    if identity == top or not top:
-        return found
-
-    def norm_of(kind: EntityKind, norm: str) -> str:
-        own = norm.startswith(top) and kind in ("project", "path", "issue") and norm[len(top) : len(top) + 1] in "/#"
-        return identity + norm[len(top) :] if own else norm
-
-    mentions = (one._replace(norm=norm_of(one.kind, one.norm)) for one in found.mentions)
-    own = project_of(identity)
-    return found._replace(mentions=tuple(own if one.kind == "project" and own is not None else one for one in mentions))

@@ -5,14 +5,14 @@ The text is deterministic, readable and within a token budget; ids in it refer t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from signet_sync.formats.calendar import week_span
 from signet_sync.formats.handle import id_of
 from signet_sync.formats.timestamps import day_of
 from signet_sync.graph.nodes import GraphEdge, GraphNode, NodeKind
-from signet_sync.graph.threads import Thread, ThreadSession, decided, left_open, newest_first
+from signet_sync.graph.threads import Thread, ThreadSession, newest_first
 from signet_sync.text.sentences import shortened
 from signet_sync.text.token_estimate import rough_tokens
 
@@ -26,6 +26,7 @@ _ITEM_LENGTH = 180
 _WIDTHS = (320, 240, 180, 140, 110, 80, 50)
 
 _DECISIONS, _OPEN = "Decisions:", "Open:"
+_OPEN_KINDS = ("blocker", "next", "question")
 
 
 def arc_id(thread: Thread, week: str) -> str:
@@ -38,20 +39,23 @@ def epoch_id(thread: Thread, quarter: str) -> str:
     return id_of("e", thread.agent_id, thread.id, quarter)
 
 
-def arc(thread: Thread, week: str, sessions: Sequence[ThreadSession]) -> tuple[GraphNode, tuple[GraphEdge, ...]] | None:
+def arc(
+    thread: Thread, week: str, sessions: Sequence[ThreadSession], stated: Iterable[tuple[str, str]] = ()
+) -> tuple[GraphNode, tuple[GraphEdge, ...]] | None:
     """Condenses the sessions of a thread in one ISO week, in any order; None for fewer than two.
 
-    The text has at most `BUDGET_TOKENS`: a line for each of the newest sessions, decisions, open items.
+    The text has at most `BUDGET_TOKENS`: a line for each of the newest sessions, then what these `stated` and still
+    holds: decisions, open items.
     """
     if len(sessions) < 2:
         return None
     newest = newest_first(sessions)
     first, last = week_span(week)
     title = f"{thread.label}, {day_of(first)} to {day_of(last)}: {len(newest)} sessions"
-    left = left_open(newest)
-    still = [f"blocker: {text}" for text in left.blockers]
-    still += [f"next: {left.next_action}"] if left.next_action else []
-    lists = [(_DECISIONS, decided(newest)[:LISTED]), (_OPEN, (*still, *left.loops)[:LISTED])]
+    held = [(kind, text) for kind, text in stated if kind in ("decision", *_OPEN_KINDS)]
+    still = [f"{kind}: {text}" for wanted in _OPEN_KINDS for kind, text in held if kind == wanted]
+    decided = [text for kind, text in held if kind == "decision"]
+    lists = [(_DECISIONS, decided[:LISTED]), (_OPEN, still[:LISTED])]
     content = _fit_budget(title, len(newest), SESSIONS, lambda place, width: _session_line(newest[place], width), lists)
     label = f"{len(newest)} sessions of {week}: {newest[0].sentence}"
     node = _node(

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from signet_sync.facts.store import statements
-from signet_sync.facts.store.live_sources import LIVE_FACTS
 from signet_sync.formats.calendar import quarter_of, quarter_span
 from signet_sync.graph import rollups, threads
-from signet_sync.graph.facts_stage import Facts
 from signet_sync.graph.nodes import GraphEdge, GraphNode
 from signet_sync.graph.nodes_stage import WEEK, Graph, with_progress
+from signet_sync.graph.statements_stage import Statements
 from signet_sync.graph.store import nodes
 from signet_sync.graph.threads import Thread, ThreadSession
+from signet_sync.statements.store import rows
+from signet_sync.statements.store.rows import LIVE
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import Alive, Change, Deriver, Source
 
@@ -27,16 +27,13 @@ _Condensed = tuple[GraphNode, tuple[GraphEdge, ...]]
 
 
 class Threads(Deriver):
-    """Derives arcs, epochs and summaries of threads from the weeks in which they have sessions.
-
-    A summary leaves out what facts show to be done, or of an older list.
-    """
+    """Derives arcs, epochs and summaries of threads from the weeks in which they have sessions."""
 
     name = "threads"
-    version = "2"
+    version = "3"
     tables = ("memory_thread_heads",)
     kinds = frozenset({WEEK})
-    after = (Graph.name, Facts.name, LIVE_FACTS)
+    after = (Graph.name, Statements.name, LIVE)
     batch = 5000
 
     def sources(self, database: Database) -> Iterable[Source]:
@@ -82,7 +79,7 @@ def _settle_thread(database: Database, thread: Thread, weeks: Iterable[str]) -> 
         sessions = nodes.sessions_of(database, agent_id, thread.id, week)
         below = [node_id for _, node_id in nodes.summaries_and_compactions(database, agent_id, thread.id, week)]
         arc_id = rollups.arc_id(thread, week)
-        condensed.add(_condensed(database, agent_id, arc_id, _arc(thread, week, sessions, below)))
+        condensed.add(_condensed(database, agent_id, arc_id, _arc(database, thread, week, sessions, below)))
     for quarter in quarters:
         arcs = nodes.arcs(database, agent_id, thread.id, *quarter_span(quarter))
         epoch_id = rollups.epoch_id(thread, quarter)
@@ -91,9 +88,14 @@ def _settle_thread(database: Database, thread: Thread, weeks: Iterable[str]) -> 
     return condensed
 
 
-def _arc(thread: Thread, week: str, sessions: Sequence[ThreadSession], below: Iterable[str]) -> _Condensed | None:
+def _arc(
+    database: Database, thread: Thread, week: str, sessions: Sequence[ThreadSession], below: Iterable[str]
+) -> _Condensed | None:
     """Returns an arc with edges to every segment and compaction of its sessions, not only to the best of each."""
-    made = rollups.arc(thread, week, sessions)
+    if len(sessions) < 2:
+        return None
+    stated = rows.of_sessions_still(database, thread.agent_id, thread.id, [one[:3] for one in sessions])
+    made = rollups.arc(thread, week, sessions, stated)
     if made is None:
         return None
     node, edges = made
@@ -107,15 +109,8 @@ def _settle_head(database: Database, thread: Thread) -> None:
         return
     count, earliest = nodes.extent(database, thread.agent_id, thread.id)
     arc = nodes.newest_arc(database, thread.agent_id, thread.id)
-    head = threads.summarize(thread, newest, count, earliest, arc, past(database, thread, newest))
+    head = threads.summarize(thread, newest, count, earliest, arc)
     nodes.store_summary(database, head)
-
-
-def past(database: Database, thread: Thread, sessions: Sequence[ThreadSession]) -> set[str]:
-    """Returns what sessions of a thread leave open and is not current any more; only projects have facts in common."""
-    if thread.project is None:
-        return set()
-    return statements.outdated(database, thread.agent_id, thread.project, threads.stated(sessions))
 
 
 def _condensed(database: Database, agent_id: str, node_id: str, made: _Condensed | None) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.handle import short_handle
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import file_of, running_session
+from signet_sync.formats.statement import SECTION_OF
 from signet_sync.formats.timestamps import DAY, short_day
 from signet_sync.formats.wikilinks import wikilink
 from signet_sync.memories.promotion_views import DreamedView
@@ -92,6 +92,7 @@ class FactView(NamedTuple):
     latest_us: int
     path: str
     name: str = ""
+    speaker: str = ""
 
     @property
     def is_running(self) -> bool:

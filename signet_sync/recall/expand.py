@@ -8,7 +8,6 @@ from typing import Any
 
 from signet_sync.entities import store as entities_store
 from signet_sync.errors import UsageError
-from signet_sync.facts.store import facts
 from signet_sync.formats.paths import DEFAULT_AGENT, file_of, running_session
 from signet_sync.formats.timestamps import iso, local_day
 from signet_sync.graph.nodes import GraphNode
@@ -21,6 +20,7 @@ from signet_sync.recall.as_text import LABELLED
 from signet_sync.recall.store import references
 from signet_sync.sessions.store import live
 from signet_sync.sessions.store.live import LiveSession, LiveTurn
+from signet_sync.statements.store import rows
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.bodies import text_at
 from signet_sync.sync.store.sessions import SessionRef
@@ -35,6 +35,14 @@ _EARLIER = "[Earlier turns are left out here.]"
 _GOES_ON = "[The transcript goes on.]"
 _SEARCHED = 4 << 20  # characters of a transcript that are searched for a fact's words
 _LINES_BEFORE = 3
+_LISTED = 8
+# What a thread's text lists of what still holds.
+_HEADINGS = {
+    "Next": ("next",),
+    "Decisions": ("decision", "constraint"),
+    "Open": ("question",),
+    "Blockers": ("blocker",),
+}
 
 
 @dataclass(slots=True)
@@ -136,45 +144,46 @@ def _thread(database: Database, agent_id: str, thread_id: str, limit: int) -> _F
     }
     return _Found(
         about,
-        TextExcerpt(head.source_ref, _head_text(head), True),
+        TextExcerpt(head.source_ref, _head_text(database, head), True),
         children=neighbours.newest_of_thread(database, agent_id, thread_id),
         memories=_linked(database, below),
         transcript=_first_transcript(database, below, limit),
     )
 
 
-def _head_text(head: ThreadSummary) -> str:
-    """Returns a thread summary as readable text."""
+def _head_text(database: Database, head: ThreadSummary) -> str:
+    """Returns a thread summary as readable text: its newest session, and what still holds."""
+    stated = rows.of_thread(database, head.agent_id, head.thread_id)
     parts = [head.sample]
-    if head.next_action:
-        parts += [f"Next: {head.next_action}"]
-    for title, items in (("Decisions", head.decisions), ("Open", head.loops), ("Blockers", head.blockers)):
-        if items:
-            parts += ["", f"{title}:", *(f"- {item}" for item in items)]
+    for title, kinds in _HEADINGS.items():
+        some = [text for kind, text in stated if kind in kinds]
+        if some:
+            parts += ["", f"{title}:", *(f"- {text}" for text in some[:_LISTED])]
     return "\n".join(parts)
 
 
-def _fact(database: Database, agent_id: str, fact_id: str, limit: int) -> _Found | None:
-    fact = facts.fact(database, agent_id, fact_id)
-    if fact is None:
+def _fact(database: Database, agent_id: str, statement_id: str, limit: int) -> _Found | None:
+    found = rows.get(database, agent_id, statement_id)
+    if found is None:
         return None
-    stated = neighbours.sources_of_fact(database, agent_id, fact_id)
-    about = _about(agent_id, fact_id, "fact", f"{fact.aspect} of {basename(fact.topic) or fact.topic}") | {
-        "aspect": fact.aspect,
-        "status": fact.status,
-        "entity": fact.topic_id,
-        "thread": fact.thread_id,
+    stated = neighbours.occurrences(database, agent_id, statement_id)
+    about = _about(agent_id, statement_id, "fact", f"{found.kind} of {basename(found.project) or agent_id}") | {
+        "aspect": found.kind,
+        "speaker": found.speaker,
+        "status": found.status,
+        "replaced_by": found.replaced_by,
+        "thread": found.thread_id or None,
         "path": file_of(stated[0].path) if stated else None,
         "session_token": stated[0].session.session_token if stated else None,
-        "earliest": iso(fact.earliest_us),
-        "latest": iso(fact.latest_us),
+        "earliest": iso(found.earliest_us),
+        "latest": iso(found.latest_us),
     }
     return _Found(
         about,
-        TextExcerpt(stated[0].path if stated else "", fact.text, True),
+        TextExcerpt(stated[0].path if stated else "", found.text, True),
         parents=_nodes_of(stated),
-        siblings=neighbours.beside_fact(database, stated[0], fact_id) if stated else (),
-        transcript=_transcript_of_fact(database, agent_id, stated, fact.text, limit),
+        siblings=neighbours.beside(database, stated[0], statement_id) if stated else (),
+        transcript=_transcript_of_fact(database, agent_id, stated, found.text, limit),
         more={"sources": [_source(one) for one in stated]},
     )
 
@@ -222,22 +231,6 @@ def _risen(database: Database, agent_id: str, memory_id: str) -> dict[str, Any] 
     return {"at": iso(risen.at_us), "score": round(risen.score, 6), "undone": undone}
 
 
-def _entity(database: Database, agent_id: str, entity_id: str, limit: int) -> _Found | None:
-    entity = facts.topic(database, agent_id, entity_id)
-    if entity is None:
-        return None
-    mentioned = neighbours.mentioned_in(database, agent_id, entity_id)
-    times = "once" if entity.mentions == 1 else f"{entity.mentions} times"
-    about = _about(agent_id, entity_id, "entity", f"{entity.kind} {entity.name}") | {"latest": iso(entity.latest_us)}
-    return _Found(
-        about,
-        TextExcerpt("", f"{entity.name} ({entity.kind}), mentioned {times}", True),
-        children=_nodes_of(mentioned),
-        memories=neighbours.facts_of_entity(database, agent_id, entity_id),
-        transcript=_first_transcript(database, [one.session for one in mentioned], limit),
-    )
-
-
 def _curated(database: Database, agent_id: str, entity_id: str, limit: int) -> _Found | None:
     profile = next(iter(entities_store.find(database, agent_id, entity_id)), None)
     if profile is None:
@@ -259,7 +252,7 @@ def _curated(database: Database, agent_id: str, entity_id: str, limit: int) -> _
 
 _Walk = Callable[[Database, str, str, int], "_Found | None"]
 _WALKS: dict[str, _Walk] = {
-    "node": _node, "thread": _thread, "fact": _fact, "memory": _memory, "entity": _entity, "curated": _curated,
+    "node": _node, "thread": _thread, "fact": _fact, "memory": _memory, "curated": _curated,
 }  # fmt: skip
 
 
@@ -280,7 +273,7 @@ def _nodes_of(stated: Iterable[Occurrence]) -> list[str]:
 
 def _linked(database: Database, sessions: Iterable[SessionRef]) -> list[str]:
     """Returns the memories of some sessions, and the facts that they state."""
-    every = (thing for ref in sessions for thing in neighbours.memories_and_facts(database, ref))
+    every = (thing for ref in sessions for thing in neighbours.memories_and_statements(database, ref))
     return list(dict.fromkeys(every))[: neighbours.LINKED]
 
 

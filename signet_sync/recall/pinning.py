@@ -37,12 +37,6 @@ def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned
     with state_dir.workspace_lock(workspace.state):
         operations.first_pass(workspace, now_us)
         found = references.resolve(workspace.database, agent_id, handle).id
-        if LETTERS[found[0]] == "entity":
-            raise UsageError(
-                f"{found} is a topic, which has no line of its own on the page",
-                hint="pin one of its facts; signet-sync expand shows them",
-                code="not-pinnable",
-            )
         if LETTERS[found[0]] in KINDS:
             raise UsageError(
                 f"{found} is an entity file, which cannot be pinned to MEMORY.md",

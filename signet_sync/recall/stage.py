@@ -1,4 +1,4 @@
-"""Keeps the statements that `recall` finds equal to their sources: memories, facts, entities."""
+"""Keeps the statements that `recall` finds equal to their sources: memories, what sessions state, entities."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from signet_sync.entities import store as entities_store
-from signet_sync.facts.store import facts
-from signet_sync.facts.store.live_sources import LIVE_FACTS
-from signet_sync.graph.facts_stage import FACT, Facts
+from signet_sync.graph.statements_stage import STATEMENT, Statements
 from signet_sync.memories.store import memories
+from signet_sync.statements.store import rows
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import Alive, Change, Deriver, Source
 from signet_sync.sync.store import texts
@@ -20,23 +19,23 @@ MEMORY, ENTITY = "memory", "entity"
 
 
 _LINES: dict[str, Callable[[Database, str, list[str]], list[Line]]] = {
-    FACT: facts.lines, MEMORY: memories.lines, ENTITY: entities_store.lines
+    STATEMENT: rows.lines, MEMORY: memories.lines, ENTITY: entities_store.lines
 }  # fmt: skip
 
 
 class FoundStatements(Deriver):
-    """Derives one line for each memory, fact and entity profile."""
+    """Derives one line for each memory, statement and entity profile."""
 
-    name = "statements"
+    name = "found statements"
     tables = ()
-    kinds = frozenset({FACT, MEMORY, ENTITY})
-    after = (Facts.name, LIVE_FACTS)
+    kinds = frozenset({STATEMENT, MEMORY, ENTITY})
+    after = (Statements.name, rows.LIVE)
     batch = 5000
 
     def sources(self, database: Database) -> Iterable[Source]:
         """Yields everything that has a line."""
         for kind, ids in (
-            (FACT, facts.active(database)),
+            (STATEMENT, rows.open_ids(database)),
             (MEMORY, memories.ids(database)),
             (ENTITY, entities_store.ids(database)),
         ):

@@ -1,4 +1,4 @@
-"""Reads what is above, below and beside a node, thread, fact, memory or topic; bounded. Imports nothing heavy."""
+"""Reads what is above, below and beside a node, thread, statement or memory; bounded. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from signet_sync.graph.nodes import GraphNode
 from signet_sync.graph.store import nodes
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import MENTIONS, NODES, SOURCES, path_of
+from signet_sync.storage.database.named_rows import NODES, STATEMENTS, path_of
 from signet_sync.sync.store.bodies import text_at
 from signet_sync.sync.store.sessions import SessionRef
 
@@ -140,11 +140,11 @@ def sessions_below(database: Database, agent_id: str, of: str, limit: int = SIBL
     return [SessionRef(*row) for row in database.execute(sql, (agent_id, of, limit))]
 
 
-# ── memories and facts ──
+# ── memories and statements ──
 
 
-def memories_and_facts(database: Database, ref: SessionRef, limit: int = LINKED) -> list[str]:
-    """Returns the memories that come from a session, then the facts that it states, active ones first."""
+def memories_and_statements(database: Database, ref: SessionRef, limit: int = LINKED) -> list[str]:
+    """Returns the memories that come from a session, then what it states, first what still holds."""
     return _ids(
         database,
         "select memory_id from memory_sources where agent_id = ? and session_token = ? and session_id = ?"
@@ -152,10 +152,9 @@ def memories_and_facts(database: Database, ref: SessionRef, limit: int = LINKED)
         (*ref[:3], limit),
     ) + _ids(
         database,
-        "select f.id from sessions n cross join attribute_sources s on s.session = n.session"
-        " cross join entity_attributes f on f.fact = s.fact"
+        "select s.id from sessions n cross join statements s on s.session = n.session"
         " where n.agent_id = ? and n.session_token = ? and n.session_id = ?"
-        f" group by f.id order by f.status <> 'active', min({path_of('s.artifact')}), min(s.line), f.id limit ?",
+        f" group by s.id order by min(s.status <> 'open'), min({path_of('s.artifact')}), min(s.line), s.id limit ?",
         (*ref[:3], limit),
     )
 
@@ -171,7 +170,7 @@ def sources_of_memory(database: Database, agent_id: str, memory_id: str) -> list
 
 
 class Occurrence(NamedTuple):
-    """Where a fact is stated or a topic mentioned: artifact, line of its body (from 1), session, and the node there."""
+    """Where something is stated: artifact, line of its body (from 1), session, and the node there."""
 
     path: str
     line: int
@@ -179,16 +178,12 @@ class Occurrence(NamedTuple):
     node_id: str | None
 
 
-def sources_of_fact(database: Database, agent_id: str, fact_id: str, limit: int = SIBLINGS) -> list[Occurrence]:
-    """Returns the places where artifacts state a fact, newest first."""
-    return _newest(database, f"{SOURCES} where agent_id = ? and attribute_id = ?", agent_id, fact_id, limit)
-
-
-def _newest(database: Database, among: str, agent_id: str, key: str, limit: int) -> list[Occurrence]:
+def occurrences(database: Database, agent_id: str, statement_id: str, limit: int = SIBLINGS) -> list[Occurrence]:
+    """Returns the places where artifacts state something, newest first."""
     rows = database.execute(
-        f"select source_path, line, agent_id, session_token, session_id from {among}"
-        " order by at_us desc, source_path desc limit ?",
-        (agent_id, key, limit),
+        f"select source_path, line, agent_id, session_token, session_id from {STATEMENTS}"
+        " where agent_id = ? and id = ? order by at_us desc, source_path desc limit ?",
+        (agent_id, statement_id, limit),
     )
     return [_occurrence(database, *row) for row in rows]
 
@@ -225,32 +220,13 @@ def line_start(text: str, line: int) -> int:
     return place
 
 
-def beside_fact(database: Database, stated: Occurrence, fact_id: str, limit: int = SIBLINGS) -> list[str]:
-    """Returns other facts of the artifact that states one, nearest lines first."""
+def beside(database: Database, stated: Occurrence, statement_id: str, limit: int = SIBLINGS) -> list[str]:
+    """Returns what else the artifact states, nearest lines first."""
     return _ids(
         database,
-        f"select attribute_id from {SOURCES} where agent_id = ? and session_token = ? and session_id = ?"
-        " and source_path = ? and attribute_id <> ? order by abs(line - ?), line, attribute_id limit ?",
-        (*stated.session[:3], stated.path, fact_id, stated.line, limit),
-    )
-
-
-# ── topics ──
-
-
-def mentioned_in(database: Database, agent_id: str, entity_id: str, limit: int = SIBLINGS) -> list[Occurrence]:
-    """Returns the places where artifacts mention a topic, newest first."""
-    return _newest(database, f"{MENTIONS} where agent_id = ? and entity_id = ?", agent_id, entity_id, limit)
-
-
-def facts_of_entity(database: Database, agent_id: str, entity_id: str, limit: int = LINKED) -> list[str]:
-    """Returns the active facts about a topic, newest first."""
-    return _ids(
-        database,
-        "select f.id from entities e join entity_attributes f using (entity)"
-        " where e.agent_id = ? and e.id = ? and f.status = 'active'"
-        " order by f.latest_us desc, f.id limit ?",
-        (agent_id, entity_id, limit),
+        f"select id from {STATEMENTS} where agent_id = ? and session_token = ? and session_id = ?"
+        " and source_path = ? and id <> ? order by abs(line - ?), line, id limit ?",
+        (*stated.session[:3], stated.path, statement_id, stated.line, limit),
     )
 
 

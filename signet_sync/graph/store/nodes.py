@@ -8,15 +8,11 @@ from operator import itemgetter
 from typing import Any
 
 from signet_sync.formats.timestamps import parse_instant
+from signet_sync.graph import threads
 from signet_sync.graph.nodes import ArtifactText, GraphEdge, GraphNode
 from signet_sync.graph.projects import make_place
 from signet_sync.graph.store.projects import Projects
-from signet_sync.graph.threads import (
-    ThreadSession,
-    ThreadSummary,
-    columns_of,
-    row_of,
-)
+from signet_sync.graph.threads import ThreadSession, ThreadSummary
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session as Session
 from signet_sync.storage.database.batches import of_ids, of_sessions, of_values
@@ -51,8 +47,8 @@ _INSERT_NODE = f"insert or replace into session_summaries({_STORED}) values({pla
 _INSERT_EDGE = "insert or ignore into session_summary_children(agent_id, parent_id, child_id) values(?, ?, ?)"
 _DELETE_EDGE = "delete from session_summary_children where agent_id = ? and parent_id = ? and child_id = ?"
 _DELETE_SESSION = f"delete from thread_sessions where {_OF_SESSION}"
-_INSERT_SESSION = f"insert or replace into thread_sessions values({placeholders(14)})"
-_INSERT_HEAD = f"insert or replace into memory_thread_heads values({placeholders(17)})"
+_INSERT_SESSION = f"insert or replace into thread_sessions values({placeholders(13)})"
+_INSERT_HEAD = f"insert or replace into memory_thread_heads values({placeholders(16)})"
 
 
 def _stored(node: GraphNode, artifacts: Mapping[str, int], numbers: Mapping[Session, int]) -> tuple[Any, ...]:
@@ -105,7 +101,7 @@ def store_sessions(database: Database, wanted_rows: Mapping[Session, SessionRows
 
     Returns the former and the present places of the sessions that changed.
     """
-    held = {row[:3]: row_of(ThreadSession, row) for row in of_sessions(database, "*", "thread_sessions", wanted_rows)}
+    held = {row[:3]: ThreadSession(*row) for row in of_sessions(database, "*", "thread_sessions", wanted_rows)}
     batches.number(database, [session for session, (nodes, _, _) in wanted_rows.items() if nodes])
     numbers = batches.numbers(database, wanted_rows)
     before = {
@@ -132,7 +128,7 @@ def store_sessions(database: Database, wanted_rows: Mapping[Session, SessionRows
     moved = {session for session, number in numbers.items() if number in changed}
     places = {session: place for session, (_, _, place) in wanted_rows.items() if held.get(session) != place}
     database.executemany(_DELETE_SESSION, [session for session, place in places.items() if place is None])
-    database.executemany(_INSERT_SESSION, [columns_of(place) for place in places.values() if place is not None])
+    database.executemany(_INSERT_SESSION, [place for place in places.values() if place is not None])
     found = (
         (held.get(session), wanted_rows[session][2]) for session in wanted_rows if session in moved or session in places
     )
@@ -175,7 +171,7 @@ def store_children(database: Database, agent_id: str, parent_id: str, wanted: se
 def place_of(database: Database, session: Session) -> ThreadSession | None:
     """Returns a session's place in its thread."""
     for row in database.execute(f"select * from thread_sessions where {_OF_SESSION}", session):
-        return row_of(ThreadSession, row)
+        return ThreadSession(*row)
     return None
 
 
@@ -193,14 +189,14 @@ def summary_of(database: Database, agent_id: str, thread_id: str) -> ThreadSumma
     for row in database.execute(
         "select * from memory_thread_heads where agent_id = ? and thread_id = ?", (agent_id, thread_id)
     ):
-        return row_of(ThreadSummary, row)
+        return threads.summary_of(row)
     return None
 
 
 def store_summary(database: Database, head: ThreadSummary) -> None:
     """Writes a thread's summary if it differs."""
     if summary_of(database, head.agent_id, head.thread_id) != head:
-        database.execute(_INSERT_HEAD, columns_of(head))
+        database.execute(_INSERT_HEAD, threads.summary_columns(head))
 
 
 def drop_summary(database: Database, agent_id: str, thread_id: str) -> None:
@@ -211,7 +207,7 @@ def drop_summary(database: Database, agent_id: str, thread_id: str) -> None:
 def newest_sessions(database: Database, agent_id: str, thread_id: str, limit: int) -> list[ThreadSession]:
     """Returns the newest sessions of a thread, newest first, ties by token and id."""
     return [
-        row_of(ThreadSession, row)
+        ThreadSession(*row)
         for row in database.execute(
             "select * from thread_sessions where agent_id = ? and thread_id = ?"
             " order by latest_us desc, session_token, session_id limit ?",
@@ -223,7 +219,7 @@ def newest_sessions(database: Database, agent_id: str, thread_id: str, limit: in
 def sessions_of(database: Database, agent_id: str, thread_id: str, *week: str) -> list[ThreadSession]:
     """Returns the sessions of a thread, or of one week of it."""
     return [
-        row_of(ThreadSession, row)
+        ThreadSession(*row)
         for row in database.execute(
             f"select * from thread_sessions t where {_of_thread(week)}", (agent_id, thread_id, *week)
         )

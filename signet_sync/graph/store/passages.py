@@ -8,7 +8,6 @@ from typing import NamedTuple
 from signet_sync.formats.timestamps import day_of
 from signet_sync.graph.nodes import GraphNode
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import FACTS
 from signet_sync.sync.store.bodies import text_at, text_of
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.text.sentences import flatten
@@ -87,10 +86,9 @@ _LABELS = {
     " from session_summaries where agent_id = ? and id = ?",
     "t": "select 'thread', latest_us, label || ': ' || status from memory_thread_heads"
     " where agent_id = ? and thread_id = ?",
-    "f": "select aspect || case status when 'active' then '' else ' (' || status || ')' end, latest_us, text"
-    f" from {FACTS} where agent_id = ? and id = ?",
+    "f": "select kind || case status when 'open' then '' else ' (' || status || ')' end, at_us, text"
+    " from statements where agent_id = ? and id = ? and newest = 1",
     "m": "select type, substr(created_at, 1, 10), content from memories where agent_id = ? and id = ?",
-    "x": "select kind, latest_us, name from entities where agent_id = ? and id = ?",
     **dict.fromkeys(
         "upr",
         "select iif(status = 'active', kind, status || ' ' || kind), updated_us, title from garden_files"

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from signet_sync.graph.threads import Status
+from signet_sync.statements.store.threads import next_of
 from signet_sync.storage.database.connection import Database
 
 
@@ -43,7 +44,7 @@ def states(database: Database, agent_id: str, thread_ids: Iterable[str]) -> dict
         thread_id: ThreadState(*row)
         for thread_id in thread_ids
         for row in database.execute(
-            "select thread_id, label, status, sessions, latest_us, next_action from memory_thread_heads"
+            f"select thread_id, label, status, sessions, latest_us, {next_of('h')} from memory_thread_heads h"
             " where agent_id = ? and thread_id = ?",
             (agent_id, thread_id),
         )

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from signet_sync.facts.store import future
-from signet_sync.formats.fact import SECTION_OF
+from signet_sync.formats.statement import SECTION_OF
 from signet_sync.formats.timestamps import day_of, parse_instant
-from signet_sync.graph.threads import SUMMARY_SESSIONS, Thread, ThreadSession, row_of, summarize
-from signet_sync.graph.threads_stage import past
 from signet_sync.memories.score import Use, day_start, rank, score
 from signet_sync.memories.store import promotions
 from signet_sync.pages.memory_page import NodeLineage, NodeView
@@ -27,6 +24,7 @@ from signet_sync.pages.sections import (
     ThreadView,
     section_of,
 )
+from signet_sync.pages.store.threads import THREAD
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import NODES, path_of
 from signet_sync.text.sentences import basename
@@ -40,31 +38,22 @@ USED = 200
 # Most children of a node that are counted.
 CHILDREN = 500
 
-_THREAD = (
-    "select thread_id, project, session_key, harness, status, sessions, latest_us, sample, next_action, source_ref,"
-    " told ->> '$.blockers[0]', told ->> '$.said_by[0]', told ->> '$.said_by[1]', node_id"
-    " from memory_thread_heads where agent_id = ?"
-)
-# The third parameter is a JSON list of ids. What is pinned is shown though it is of an older list.
+_THREAD = f"select {THREAD} from memory_thread_heads h where agent_id = ?"
+# The second parameter is a JSON list of ids. What is pinned is shown though a newer list leaves it out.
 _SOME_FACTS = f"""
-    select f.id, f.aspect, s.text, iif(e.kind = 'project', e.norm, null), f.latest_us, {path_of("f.artifact")}
-    from json_each(?3) cross join entity_attributes f cross join entities e using (entity)
-    cross join attribute_sources s on s.fact = f.fact and s.at_us = f.latest_us and s.artifact = f.artifact
-    where f.agent_id = ?1 and (f.status = 'active' or f.status = 'past' and exists (
-        select 1 from pins p where p.agent_id = ?1 and p.id = f.id)) and f.latest_us <= ?2 and f.id = json_each.value"""
-# The third parameter is a JSON list of aspects or types; of each, the newest are listed.
+    select s.id, s.kind, s.text, nullif(s.project, ''), s.at_us, {path_of("s.artifact")}, '', s.speaker
+    from json_each(?2) cross join statements s
+    where s.agent_id = ?1 and s.id = json_each.value and s.newest = 1 and (s.status = 'open' or s.status = 'replaced'
+        and exists (select 1 from pins p where p.agent_id = ?1 and p.id = s.id))"""
+# The second parameter is a JSON list of kinds or types; of each, the newest are listed.
 _LISTED_FACTS = """
-    select f.id, f.aspect, f.latest_us from json_each(?3) cross join entity_attributes f on f.fact in (
-        select fact from entity_attributes where agent_id = ?1 and aspect = json_each.value
-        and status = 'active' and latest_us <= ?2 order by latest_us desc, id limit ?4)"""
+    select s.id, s.kind, s.at_us from json_each(?2) cross join statements s on s.statement in (
+        select statement from statements where agent_id = ?1 and kind = json_each.value
+        and newest = 1 and status = 'open' order by at_us desc, id limit ?3)"""
 _LISTED_MEMORIES = """
     select m.id, m.type, m.created_at from json_each(?2) cross join memories m on m.agent_id = ?1
     and m.id in (select id from memories where agent_id = ?1 and type = json_each.value
         order by created_at desc, id limit ?3)"""
-_NEXT_FACT = """
-    select min((select min(latest_us) from entity_attributes
-        where agent_id = ?1 and aspect = json_each.value and status = 'active' and latest_us > ?2))
-    from json_each(?3)"""
 _MEMORY = "select m.id, m.type, m.content, m.created_at from json_each(?2) cross join memories m on m.agent_id = ?1"
 _PINNED = (
     "select id, source_type, label, (select project from memory_thread_heads h where h.agent_id = n.agent_id"
@@ -110,14 +99,12 @@ def section_inputs(database: Database, agent_id: str, now_us: int, budget: int) 
     listed = _listed(database, agent_id, now_us, most)
     best = listed.ids[:most]
     promoted = promotions.dreamed(database, agent_id)
-    facts = _rows(database, _SOME_FACTS, agent_id, now_us, json.dumps([*_of(best, "f"), *_of(ids, "f")]))
-    present = future.facts(database, agent_id, now_us)
-    facts |= present
+    facts = _rows(database, _SOME_FACTS, agent_id, json.dumps([*_of(best, "f"), *_of(ids, "f")]))
     wanted = json.dumps(sorted({*_of(best, "m"), *_of(ids, "m"), *promoted}))
     memories = _rows(database, f"{_MEMORY} and m.id = json_each.value", agent_id, wanted)
     pinned = [one for one in _of(ids, "skcae") if uses[one].pinned]
     return SectionInputs(
-        [*filter(None, (_as_of(database, agent_id, ThreadView(*row), now_us, present) for row in threads.values()))],
+        [ThreadView(*row) for row in threads.values()],
         [FactView(*row) for row in facts.values()],
         [MemoryView(one, kind, text, parse_instant(at) or 0) for one, kind, text, at in memories.values()],
         [
@@ -144,7 +131,7 @@ def _listed(database: Database, agent_id: str, now_us: int, limit: int) -> _List
     """Lists the newest facts and memories of each kind by score; what was used is scored again with its use."""
     kinds, today = json.dumps(list(SECTION_OF)), day_start(now_us)
     found: list[tuple[tuple[bool, float, int, str], str, str]] = []
-    for one, kind, at_us in database.execute(_LISTED_FACTS, (agent_id, now_us, kinds, limit)):
+    for one, kind, at_us in database.execute(_LISTED_FACTS, (agent_id, kinds, limit)):
         found.append((rank(score(kind, at_us, today), at_us, one, pinned=False), one, kind))
     counts = Counter(kind for *_, kind in found)
     for one, kind, at in database.execute(_LISTED_MEMORIES, (agent_id, kinds, limit)):
@@ -164,49 +151,6 @@ def _entities(database: Database, agent_id: str, limit: int) -> Iterable[tuple[A
     return _rows(database, newest, agent_id, limit).values()
 
 
-def _as_of(
-    database: Database, agent_id: str, view: ThreadView, now_us: int, present: Mapping[str, tuple[Any, ...]]
-) -> ThreadView | None:
-    """Returns a thread as it is at `now_us`: a session dated in the future must neither hide nor replace the others.
-
-    `present` are the facts that only such sessions change.
-    """
-    if view.latest_us <= now_us:
-        return view
-    sessions = [
-        row_of(ThreadSession, row)
-        for row in database.execute(
-            "select agent_id, session_token, session_id, thread_id, earliest_us, latest_us, week, node_id, source_type,"
-            " source_ref, sentence, status, harness, told from thread_sessions"
-            " where agent_id = ? and thread_id = ? and latest_us <= ?"
-            " order by latest_us desc, session_token, session_id limit ?",
-            (agent_id, view.id, now_us, SUMMARY_SESSIONS),
-        )
-    ]
-    if not sessions:
-        return None
-    later = database.value(
-        "select count(*) from thread_sessions where agent_id = ? and thread_id = ? and latest_us > ?",
-        (agent_id, view.id, now_us),
-    )
-    thread = Thread(agent_id, view.id, "", "", view.project, view.session_key)
-    outdated = past(database, thread, sessions).difference(text for _, _, text, *_ in present.values())
-    then = summarize(thread, sessions, max(view.sessions - later, 1), sessions[-1].earliest_us, None, outdated)
-    return view._replace(
-        harness=then.harness,
-        status=then.status,
-        sessions=then.sessions,
-        latest_us=then.latest_us,
-        sample=then.sample,
-        next_action=then.next_action,
-        path=then.source_ref,
-        blocker=next(iter(then.blockers), None),
-        planned_by=then.said_by[0],
-        blocked_by=then.said_by[1],
-        newest=then.node_id,
-    )
-
-
 def next_change(database: Database, agent_id: str, now_us: int) -> int | None:
     """Returns the next instant at which a derived row is no longer in the future."""
     soonest = [
@@ -217,7 +161,6 @@ def next_change(database: Database, agent_id: str, now_us: int) -> int | None:
             database.value(f"select min(latest_us) {_LISTED} and latest_us > ?", (agent_id, condensed, now_us))
             for condensed in (True, False)
         ),
-        database.value(_NEXT_FACT, (agent_id, now_us, json.dumps(list(SECTION_OF)))),
     ]
     return min((instant for instant in soonest if instant is not None), default=None)
 

@@ -8,7 +8,6 @@ from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.memories.store.promotions import STANDS
 from signet_sync.pages.period import PeriodInputs, PeriodLine, PeriodMemory
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import FACTS
 
 _PROJECT = "(select project from memory_thread_heads h where h.agent_id = {0}.agent_id and h.thread_id = {0}.thread_id)"
 _SESSIONS = f"""
@@ -16,11 +15,12 @@ _SESSIONS = f"""
     from ledger_rows l cross join thread_sessions t using (agent_id, session_token, session_id)
     where l.agent_id = ?1 and l.membership_us >= ?2 and l.membership_us < ?3
     order by l.membership_us, t.node_id"""
-_STATED = f"""
-    select f.id, {_PROJECT.format("f")}, f.earliest_us, f.aspect, f.text from {FACTS} f
-    where f.agent_id = ?1 and f.aspect in ('decision', 'constraint', 'blocker') and f.status = 'active'
-    and f.latest_us >= ?2 and f.earliest_us >= ?2 and f.earliest_us < ?3
-    order by f.earliest_us, f.id"""
+_STATED = """
+    select id, nullif(project, ''), earliest_us, kind, text from (select s.*, (select min(at_us) from statements o
+        where o.agent_id = s.agent_id and o.id = s.id) as earliest_us from statements s
+        where agent_id = ?1 and kind in ('decision', 'constraint', 'blocker') and newest = 1 and status = 'open'
+        and at_us >= ?2)
+    where earliest_us >= ?2 and earliest_us < ?3 order by earliest_us, id"""
 _REMEMBERED = """
     select id, type, created_at, content, private from memories
     where agent_id = ?1 and created_at >= ?2 and created_at < ?3

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import FACTS
+from signet_sync.storage.database.named_rows import path_of
 from signet_sync.sync.store.bodies import text_of
 from signet_sync.sync.store.texts import Place
 
@@ -58,17 +58,16 @@ class NodeAt(NamedTuple):
 _STATEMENTS = {
     "memory": """select m.id, m.type, null, m.content, null, m.created_at from json_each(?2) j
         cross join memories m on m.agent_id = ?1 and m.id = j.value""",
-    "fact": f"""select f.id, f.aspect, iif(e.kind = 'project', e.norm, null), f.text, f.source_path, f.latest_us
-        from json_each(?2) j cross join {FACTS} f on f.agent_id = ?1 and f.id = j.value
-        left join entities e on e.agent_id = f.agent_id and e.id = f.entity_id
-        where f.status = 'active'""",
+    "fact": f"""select f.id, f.kind, nullif(f.project, ''), f.text, {path_of("f.artifact")}, f.at_us
+        from json_each(?2) j cross join statements f on f.agent_id = ?1 and f.id = j.value
+        where f.newest = 1 and f.status = 'open'""",
     "entity": """select g.id, iif(g.status = 'active', g.kind, g.status || ' ' || g.kind), g.title, g.line,
         g.path, g.updated_us, g.text from json_each(?2) j
         cross join garden_files g on g.agent_id = ?1 and g.id = j.value and g.file = 'profile'
         order by j.key, g.path desc""",
     "thread": """select h.thread_id, 'thread', h.label,
-        iif(substr(h.sample, 1, length(h.label) + 1) = h.label || ':', '', h.label || ': ') || h.sample
-        || coalesce(' Next: ' || nullif(h.next_action, ''), ''), h.source_ref, h.latest_us
+        iif(substr(h.sample, 1, length(h.label) + 1) = h.label || ':', '', h.label || ': ') || h.sample,
+        h.source_ref, h.latest_us
         from json_each(?2) j cross join memory_thread_heads h on h.agent_id = ?1 and h.thread_id = j.value""",
     "node": """select n.id, n.kind, h.label, n.label, null, n.latest_us
         from json_each(?2) j cross join session_summaries n on n.agent_id = ?1 and n.id = j.value

@@ -17,9 +17,8 @@ from signet_sync.sync.store.sessions import SessionRef
 _PLACES: dict[str, tuple[str, str, str]] = {
     **dict.fromkeys("skcae", ("node", "session_summaries", "id")),
     "t": ("thread", "memory_thread_heads", "thread_id"),
-    "f": ("fact", "entity_attributes", "id"),
+    "f": ("fact", "statements", "id"),
     "m": ("memory", "memories", "id"),
-    "x": ("entity", "entities", "id"),
     **dict.fromkeys("upr", ("curated", "garden_files", "id")),
 }
 _SHOWN = 8
@@ -29,7 +28,7 @@ _LONGEST = 4_096  # characters; keys and paths are far shorter
 class Resolved(NamedTuple):
     """The target of a handle: an id of `formats.handle` or of an entity file, and its tier.
 
-    `node`, `thread`, `fact`, `memory`, `entity` (a topic of artifacts), `curated` (an entity file).
+    `node`, `thread`, `fact` (a statement of a session), `memory`, `curated` (an entity file).
     """
 
     id: str
@@ -42,7 +41,7 @@ class Resolved(NamedTuple):
 def resolve(database: Database, agent_id: str, handle: str) -> Resolved:
     """Resolves a handle for an agent: one thing, never another agent's.
 
-    Accepts an id of the graph, a fact, a thread, a memory, a topic or an entity file, with or without `^`, in full or
+    Accepts an id of the graph, a statement, a thread, a memory or an entity file, with or without `^`, in full or
     its unambiguous beginning; a page's wikilink; the path of an artifact, with or without `memory/`, or of an entity
     file, even if it was renamed since; a thread's key; a session's key, id, token or unambiguous beginning, which mean
     the session's best node. A key of several sessions means their thread, if they have one in common. Raises

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from signet_sync.errors import UsageError
-from signet_sync.facts.store import live_sources
 from signet_sync.formats.session_token import token_of
+from signet_sync.statements.store import rows
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.native import HANDED_OVER
 from signet_sync.sync import outbox
@@ -224,7 +224,7 @@ def to_distil(database: Database) -> bool:
 
 
 def _queue(database: Database, sessions: Iterable[tuple[str, str, str]]) -> None:
-    outbox.put(database, live_sources.LIVE_FACTS, [Source(RUNNING, *one) for one in sessions])
+    outbox.put(database, rows.LIVE, [Source(RUNNING, *one) for one in sessions])
 
 
 def _shrunk(database: Database, agent_id: str, session_key: str, session_id: str) -> None:
@@ -233,7 +233,7 @@ def _shrunk(database: Database, agent_id: str, session_key: str, session_id: str
     if not database.value(f"select exists(select 1 from session_transcripts where {_MINE})", names):
         database.execute(f"delete from live_sessions where {_MINE}", names)
     stated = (agent_id, token_of(agent_id, session_key), session_id or session_key)
-    if live_sources.stored(database, [stated]):
+    if rows.running(database, [stated]):
         _queue(database, [names])
 
 

@@ -1,4 +1,4 @@
-"""Reads what came of one session: facts, mentions, memories, neighbours, problem files. Imports nothing heavy."""
+"""Reads what came of one session: statements, memories, neighbours, problem files. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from signet_sync.formats.filename import carried_token
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import FACTS, MENTIONS, SOURCES
+from signet_sync.storage.database.named_rows import STATEMENTS
 from signet_sync.sync.store.sessions import SessionRef
 
 
@@ -89,47 +89,27 @@ def before_and_after(
     return None, None, None
 
 
-class SessionFact(NamedTuple):
-    """A fact that a session states, with the artifact and the line of its body, from 1."""
+class SessionStatement(NamedTuple):
+    """A statement of a session, with the artifact and the line of its body, from 1."""
 
-    aspect: str
+    kind: str
     text: str
     status: str
     path: str
     line: int
 
 
-def facts(database: Database, ref: SessionRef, limit: int = 50) -> list[SessionFact]:
-    """Returns the facts of a session, each at its first place, in the order of its artifacts."""
+def statements(database: Database, ref: SessionRef, limit: int = 50) -> list[SessionStatement]:
+    """Returns what a session states, each at its first place, in the order of its artifacts."""
     rows = database.execute(
         # SQLite takes the other columns from the row with the least path.
-        f"select f.aspect, f.text, f.status, min(s.source_path), s.line from {SOURCES} s"
-        f" cross join {FACTS} f on f.agent_id = s.agent_id and f.id = s.attribute_id"
+        f"select s.kind, f.text, f.status, min(s.source_path), s.line from {STATEMENTS} s"
+        " cross join statements f on f.agent_id = s.agent_id and f.id = s.id and f.newest = 1"
         " where s.agent_id = ? and s.session_token = ? and s.session_id = ?"
-        " group by f.id order by 4, 5, f.id limit ?",
+        " group by s.id order by 4, 5, s.id limit ?",
         (*ref[:3], limit),
     )
-    return [SessionFact(*row) for row in rows]
-
-
-class SessionTopic(NamedTuple):
-    """A topic that a session mentions, and its first place."""
-
-    kind: str
-    name: str
-    path: str
-    line: int
-
-
-def topics(database: Database, ref: SessionRef, limit: int = 50) -> list[SessionTopic]:
-    """Returns the topics that a session mentions, ordered by kind and name."""
-    rows = database.execute(
-        f"select e.kind, e.name, min(m.source_path), m.line from {MENTIONS} m"
-        " join entities e on e.agent_id = m.agent_id and e.id = m.entity_id"
-        " where m.agent_id = ? and m.session_token = ? and m.session_id = ? group by e.id order by 1, 2, e.id limit ?",
-        (*ref[:3], limit),
-    )
-    return [SessionTopic(*row) for row in rows]
+    return [SessionStatement(*row) for row in rows]
 
 
 class SessionMemory(NamedTuple):

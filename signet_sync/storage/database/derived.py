@@ -1,5 +1,6 @@
 """Declares the tables that a rebuild drops and refills. Instants ending in `_us` are microseconds since 1970 UTC."""
 
+from signet_sync.formats.paths import RUNNING
 from signet_sync.storage.database.table import NUMBER, SESSION, JoinedRows, Table, derived
 
 MOST_PIECES = 64
@@ -26,7 +27,7 @@ def path_of(artifact: str) -> str:
     """Returns an expression for the path of an artifact by its number; of a running session, that of its source."""
     return (
         f"(select source_path from memory_artifacts where id = {artifact}"
-        f" union all select source_path from live_sources where session = -{artifact})"
+        f" union all select '{RUNNING}' || session_id from sessions where session = -{artifact})"
     )
 
 
@@ -181,7 +182,6 @@ DERIVED: tuple[Table, ...] = (
         agent_id text not null, session_token text not null, session_id text not null, thread_id text not null,
         earliest_us integer not null, latest_us integer not null, week text not null, node_id text not null,
         source_type text not null, source_ref text not null, sentence text not null, status text, harness text,
-        told text not null,
         unique(agent_id, session_token, session_id))""",
         "create index thread_sessions_time on thread_sessions(agent_id, thread_id, latest_us)",
         "create index thread_sessions_week on thread_sessions(agent_id, thread_id, week)",
@@ -229,88 +229,35 @@ DERIVED: tuple[Table, ...] = (
         agent_id text not null, thread_id text not null, thread_key text not null, label text not null, project text,
         session_key text, harness text, status text not null, sessions integer not null, earliest_us integer not null,
         latest_us integer not null, node_id text not null, source_type text not null, source_ref text not null,
-        sample text not null, next_action text, told text not null,
+        sample text not null, refs text not null,
         unique(agent_id, thread_id))""",
         "create index memory_thread_heads_time on memory_thread_heads(agent_id, latest_us)",
         handle="thread_id",
         key=("agent_id", "thread_id"),
     ),
     derived(
-        "what facts are about (`formats.fact`)",
-        """create table entities(
-        entity integer primary key, agent_id text not null, id text not null, kind text not null, norm text not null,
-        name text not null, mentions integer not null, latest_us integer not null,
-        unique(agent_id, id))""",
-        handle="id",
-        key=("agent_id", "id"),
-        local=("entity",),
-    ),
-    derived(
-        "where each is named: the artifact, and the line in its body",
-        """create table entity_mentions(
-        entity integer not null, at_us integer not null, artifact integer not null, line integer not null,
-        name text not null, session integer not null,
-        primary key(entity, at_us, artifact)) without rowid""",
-        "create index entity_mentions_session on entity_mentions(session)",
+        "what sessions state (`statements`): a row for each artifact that says it, or turn of a running session, whose "
+        "number below 0 is the `artifact` and whose lines are turns. Rows with one id say the same; the `newest` has "
+        "the words that are shown, and the status",
+        """create table statements(
+        statement integer primary key, agent_id text not null, id text not null, kind text not null, text text not null,
+        speaker text not null, thread_id text not null, project text not null, at_us integer not null,
+        artifact integer not null, line integer not null, done integer not null, session integer not null,
+        newest integer not null, status text not null default 'open', replaced_by text)""",
+        "create index statements_id on statements(agent_id, id)",
+        "create index statements_session on statements(session)",
+        "create index statements_thread on statements(agent_id, thread_id, kind, at_us) where newest = 1",
+        "create index statements_open on statements(agent_id, kind, at_us) where newest = 1 and status = 'open'",
+        "create index statements_running on statements(agent_id, project) where artifact < 0",
         session=NUMBER,
         joined=JoinedRows(
-            f"e.agent_id, e.id as entity_id, {path_of('m.artifact')} as source_path, m.line, m.name, {_OF}, m.at_us",
-            f"entity_mentions m join entities e using (entity) {_JOINED.format('m')}",
-        ),
-        handle="entity_id",
-        key=("agent_id", "entity_id", "source_path"),
-    ),
-    derived(
-        "facts, each from at least one source; words, line and thread are those of the newest: of `artifact`, at "
-        "`latest_us`",
-        """create table entity_attributes(
-        fact integer primary key, agent_id text not null, id text not null, entity integer not null,
-        aspect text not null, status text not null, sources integer not null,
-        earliest_us integer not null, latest_us integer not null, artifact integer not null,
-        unique(agent_id, id))""",
-        "create index entity_attributes_time on entity_attributes(agent_id, aspect, latest_us) where status = 'active'",
-        "create index entity_attributes_active on entity_attributes(entity, aspect, latest_us) where status = 'active'",
-        "create index entity_attributes_listed on entity_attributes(entity, aspect, latest_us)"
-        " where aspect in ('blocker', 'next')",
-        joined=JoinedRows(
-            "f.agent_id, f.id, e.id as entity_id, f.aspect, s.text, f.status, f.sources,"
-            f" f.earliest_us, f.latest_us, {path_of('f.artifact')} as source_path, s.line, t.thread_id",
-            "entity_attributes f cross join entities e using (entity)"
-            " cross join attribute_sources s on s.fact = f.fact and s.at_us = f.latest_us and s.artifact = f.artifact"
-            " cross join sessions n on n.session = s.session left join thread_sessions t"
-            " on t.agent_id = n.agent_id and t.session_token = n.session_token and t.session_id = n.session_id",
+            f"f.agent_id, f.id, f.kind, f.text, f.speaker, f.thread_id, f.project, f.at_us,"
+            f" {path_of('f.artifact')} as source_path, f.line, f.done, {_OF}, f.newest, f.status, f.replaced_by",
+            f"statements f {_JOINED.format('f')}",
         ),
         handle="id",
-        key=("agent_id", "id"),
-    ),
-    derived(
-        "where each fact is said, and its words there",
-        """create table attribute_sources(
-        fact integer not null, at_us integer not null, artifact integer not null, line integer not null,
-        text text not null, done integer not null, session integer not null,
-        primary key(fact, at_us, artifact)) without rowid""",
-        "create index attribute_sources_session on attribute_sources(session)",
-        session=NUMBER,
-        joined=JoinedRows(
-            f"f.agent_id, f.id as attribute_id, {path_of('s.artifact')} as source_path, s.line, s.text, s.done,"
-            f" {_OF}, s.at_us,"
-            " e.id as entity_id, f.aspect",
-            "attribute_sources s join entity_attributes f using (fact) join entities e using (entity)"
-            f" {_JOINED.format('s')}",
-        ),
-        handle="attribute_id",
-        key=("agent_id", "attribute_id", "source_path"),
-    ),
-    derived(
-        "running sessions that state something, each by its number: below 0, this is the `artifact` of their facts, "
-        "whose lines are turns. `project` is what these are about",
-        """create table live_sources(
-        session integer primary key, agent_id text not null, session_token text not null, session_id text not null,
-        source_path text not null, project text not null)""",
-        "create index live_sources_session on live_sources(agent_id, session_token, session_id)",
-        session=SESSION,
-        key=SESSION,
-        local=("session",),
+        key=("agent_id", "id", "source_path", "at_us"),
+        local=("statement",),
     ),
     derived(
         "vectors of texts, for `recall` by meaning: of a line, or of the characters `start` to `end` of an artifact; "

@@ -1,8 +1,6 @@
-"""Defines what to select from for rows of nodes and facts with names instead of numbers. Imports nothing heavy."""
+"""Defines what to select from for rows of nodes and statements with names instead of numbers. Imports nothing heavy."""
 
 from signet_sync.storage.database.derived import path_of as path_of
 from signet_sync.storage.database.tables import TABLES
 
-NODES, FACTS, SOURCES, MENTIONS = (
-    TABLES[name].rows for name in ("session_summaries", "entity_attributes", "attribute_sources", "entity_mentions")
-)
+NODES, STATEMENTS = (TABLES[name].rows for name in ("session_summaries", "statements"))

@@ -40,7 +40,7 @@ PATTERNS: dict[Any, str] = {
     Agent: f"^(?:{AGENT})$",
     Day: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
     Hash: r"^[0-9a-f]{64}$",
-    Id: r"^[skcaetfmxupr]-[a-z2-7]{12}$",
+    Id: r"^[skcaetfmupr]-[a-z2-7]{12}$",
     Mark: r"^[0-9a-f]{32}$",
     MemoryId: r"^m-[a-z2-7]{12}$",
     SweepId: r"^[0-9]{8}T[0-9]{9}Z$",

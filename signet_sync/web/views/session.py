@@ -26,7 +26,7 @@ from signet_sync.web.request import View, ViewRequest, WebPage
 _TROUBLE = ("violation", "invalid")
 # For a session without files.
 _NOTHING: dict[str, Any] = {
-    **dict.fromkeys(("stretches", "shown", "strays", "copies", "memories", "facts", "mentioned"), ()),
+    **dict.fromkeys(("stretches", "shown", "strays", "copies", "memories", "statements"), ()),
     **dict.fromkeys(("chosen", "missed", "manifest")),
     "messages": {},
     "pinned": False,
@@ -93,8 +93,7 @@ def _session_page(request: ViewRequest, database: Database, ref: SessionRef, liv
         "live": turns_of(database, request.agent, live),
         "lineage": lineage,
         "memories": outcomes.memories(database, ref),
-        "facts": outcomes.facts(database, ref),
-        "mentioned": outcomes.topics(database, ref),
+        "statements": outcomes.statements(database, ref),
         "pinned": lineage.node is not None and pins.is_pinned(database, request.agent, lineage.node),
     }
     return _page(request, database, title, data)

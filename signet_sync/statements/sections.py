@@ -7,15 +7,16 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-from signet_sync.formats.fact import Aspect, Item
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.statement import Item, Kind, Speaker
 from signet_sync.text.sentences import flatten, unescape
 
 ITEMS_PER_ARTIFACT = 400
 SECTION_LINES = 4_000
 ITEM_LENGTH = 280
+BY_AGENT = "(agent)"  # the mark of what an agent decided
 
-_TITLES: dict[Aspect, str] = {
+_TITLES: dict[Kind, str] = {
     "decision": "decision|decisions|key decision|key decisions|decided",
     "constraint": "constraint|constraints",
     "preference": "preference|preferences|user preferences",
@@ -26,15 +27,15 @@ _TITLES: dict[Aspect, str] = {
     "next": "next|next step|next steps|todo|todos|to do|to-do|to dos|to-dos|action item|action items|follow-up"
     "|follow-ups|follow up|follow ups|followups",
 }
-_ASPECT_OF: dict[str, Aspect] = {title: aspect for aspect, titles in _TITLES.items() for title in titles.split("|")}
+_KIND_OF: dict[str, Kind] = {title: kind for kind, titles in _TITLES.items() for title in titles.split("|")}
 # Headings of what is done by now, and what it was.
-_DONE_TITLES: dict[Aspect, str] = {
+_DONE_TITLES: dict[Kind, str] = {
     "next": "done|completed|implemented|shipped|erledigt|hecho|сделано|完成|完了",
     "blocker": "resolved|fixed",
 }
-_DONE: dict[str, Aspect] = {title: aspect for aspect, titles in _DONE_TITLES.items() for title in titles.split("|")}
+_DONE: dict[str, Kind] = {title: kind for kind, titles in _DONE_TITLES.items() for title in titles.split("|")}
 # Of these, what follows a struck text stands for itself: "~~Postgres~~ SQLite".
-_REPLACED = frozenset[Aspect](("decision", "constraint", "preference", "person", "note"))
+_REPLACED = frozenset[Kind](("decision", "constraint", "preference", "person", "note"))
 
 _HEADING_OR_FENCE = late(r"\n(?:#{1,6}[ \t]|[ \t]*(?:```|~~~)).*")
 _NUMBERING = late(r"[\W_]*(?:\d{1,3}(?:\.\d{1,3})*[.):]?\s+)?[\W_]*")
@@ -64,21 +65,27 @@ _EDGES = late(r"[`~*_'\"“”](?:(?<=`)`*|(?<=~)~|(?<![`~])(?:(?<!\w.)[*_'\"“
 _END = " \t.!?;:,…。！？；：，、"
 
 
-def items(body: str) -> tuple[Item, ...]:
+def items(body: str, *, own: bool = False) -> tuple[Item, ...]:
     """Returns the items under known headings of a (sanitized) body, by line; text inside code fences is ignored.
 
     List items and paragraphs count, flattened, the first `ITEMS_PER_ARTIFACT`; ticked and struck ones are done, and
-    those under a heading such as *Done* or *Resolved*. A repeated item of one aspect counts at its last occurrence.
+    those under a heading such as *Done* or *Resolved*. A repeated item of one kind counts at its last occurrence. In a
+    digest of our `own`, a person says the decisions and constraints without a mark, and the agent all else.
     """
-    found: dict[tuple[Aspect, str], Item] = {}
-    for aspect, done, text, line in _sections(body):
-        for item in _items(aspect, text, line, done=done):
-            same = (aspect, normal(item.text))
+    found: dict[tuple[Kind, str], Item] = {}
+    for kind, done, text, line in _sections(body):
+        for item in _items(kind, text, line, done=done):
+            same = (kind, normal(item.text))
             if len(found) == ITEMS_PER_ARTIFACT and same not in found:
                 return tuple(found.values())
             found.pop(same, None)
-            found[same] = item
+            found[same] = item._replace(speaker=_speaker(item)) if own else item
     return tuple(found.values())
+
+
+def _speaker(item: Item) -> Speaker:
+    is_persons = item.kind in ("decision", "constraint", "preference") and not item.text.endswith(BY_AGENT)
+    return "person" if is_persons else "agent"
 
 
 def normal(text: str) -> str:
@@ -88,12 +95,12 @@ def normal(text: str) -> str:
     return (plain if plain.isascii() else unicodedata.normalize("NFC", plain)) or text.casefold()
 
 
-def _sections(body: str) -> Iterator[tuple[Aspect, bool, str, int]]:
+def _sections(body: str) -> Iterator[tuple[Kind, bool, str, int]]:
     """Yields what each known heading lists, whether that is done, the text and its line.
 
     The text begins with the rest of the heading's line.
     """
-    listed: tuple[Aspect, bool] | None = None
+    listed: tuple[Kind, bool] | None = None
     begin, counted, line = 0, 0, 1
     for start, end in (*_headings(body), (len(body), len(body))):
         if listed is not None:
@@ -114,33 +121,33 @@ def _headings(body: str) -> Iterator[tuple[int, int]]:
             yield mark.start(), mark.end() - 1
 
 
-def _listed_by(line: str) -> tuple[Aspect, bool] | None:
-    """Returns the aspect that a heading line names, and whether it is done; None for an unknown heading."""
+def _listed_by(line: str) -> tuple[Kind, bool] | None:
+    """Returns the kind that a heading line names, and whether it is done; None for an unknown heading."""
     title = line.lstrip("#")
     return _named_by(title) if title.startswith((" ", "\t")) and len(title) <= 60 else None
 
 
 @lru_cache(maxsize=1_000)
-def _named_by(title: str) -> tuple[Aspect, bool] | None:
-    """Returns what a heading's words name; if they name two aspects, the first."""
+def _named_by(title: str) -> tuple[Kind, bool] | None:
+    """Returns what a heading's words name; if they name two kinds, the first."""
     begin = _NUMBERING.match(title)
     said = " ".join(_TITLE_END.sub("", title[begin.end() if begin else 0 :]).casefold().split())
     if said in _DONE:
         return _DONE[said], True
-    aspects = [_ASPECT_OF.get(part) for part in (_AND.split(said) if said not in _ASPECT_OF else (said,))]
-    return (aspects[0], False) if aspects[0] is not None and all(aspects) else None
+    kinds = [_KIND_OF.get(part) for part in (_AND.split(said) if said not in _KIND_OF else (said,))]
+    return (kinds[0], False) if kinds[0] is not None and all(kinds) else None
 
 
-def _items(aspect: Aspect, text: str, line: int, *, done: bool) -> Iterator[Item]:
+def _items(kind: Kind, text: str, line: int, *, done: bool) -> Iterator[Item]:
     """Yields the items of a section."""
     for begun, words, ticked in _listed(text, line):
         raw = words[: 8 * ITEM_LENGTH]
-        for said, struck in _parted(raw, aspect) if raw.startswith("~~") else ((raw, False),):
+        for said, struck in _parted(raw, kind) if raw.startswith("~~") else ((raw, False),):
             flat = flatten(unescape(said), ITEM_LENGTH)
             block = _BLOCK.match(flat)
             shown = flat[block.end() :] if block is not None else flat
             if _says_something(shown):
-                yield Item(aspect, shown, begun, done or ticked or struck)
+                yield Item(kind, shown, begun, done or ticked or struck)
 
 
 def _says_something(text: str) -> bool:
@@ -173,7 +180,7 @@ def _listed(text: str, first: int) -> Iterator[tuple[int, str, bool]]:
             begun, ticked, paragraph = line, item[1] is not None and item[1] != " ", [item[2].strip()]
 
 
-def _parted(words: str, aspect: Aspect) -> Iterator[tuple[str, bool]]:
+def _parted(words: str, kind: Kind) -> Iterator[tuple[str, bool]]:
     """Yields an item and whether it is struck out; in "~~Postgres~~ SQLite" the second word replaces the first."""
     struck = _STRUCK.match(words)
     if struck is None:
@@ -181,5 +188,5 @@ def _parted(words: str, aspect: Aspect) -> Iterator[tuple[str, bool]]:
         return
     yield struck[1], True
     rest = words[struck.end() :].lstrip(" :,;→>-–—")
-    if aspect in _REPLACED and rest[:1].isalnum():
+    if kind in _REPLACED and rest[:1].isalnum():
         yield rest, False

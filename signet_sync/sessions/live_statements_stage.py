@@ -1,24 +1,23 @@
-"""Keeps facts equal to what running sessions have said since their last artifact."""
+"""Keeps statements equal to what running sessions have said since their last artifact."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from signet_sync.facts.store import facts, live_sources, statements
-from signet_sync.facts.store.live_sources import LiveSource
-from signet_sync.facts.store.statements import ArtifactStatements
-from signet_sync.formats.fact import Distilled
-from signet_sync.formats.paths import RUNNING as PATH
+from signet_sync.formats.handle import id_of
 from signet_sync.formats.session_token import token_of
+from signet_sync.formats.statement import Item
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.graph.facts_stage import FACT, VERSION, Facts
-from signet_sync.graph.nodes_stage import WEEK, with_progress
-from signet_sync.graph.projects import Project, make_place, rebased
+from signet_sync.graph.nodes_stage import with_progress
+from signet_sync.graph.projects import Project, make_place
+from signet_sync.graph.statements_stage import VERSION, Statements, moved
 from signet_sync.graph.store.projects import Projects
 from signet_sync.sessions.live_turns import SpokenTurn
 from signet_sync.sessions.store import live
 from signet_sync.sessions.store.live import RUNNING, RunningSession
+from signet_sync.statements.store import rows
+from signet_sync.statements.store.rows import StatedItems
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source
@@ -28,25 +27,25 @@ from signet_sync.sync.store import artifacts
 MOST_DISTILLED = 400_000
 
 
-# Of the sessions that moved: their sources (None: they state nothing), and what they state.
-_Prepared = tuple[dict[Session, LiveSource | None], list[ArtifactStatements]]
+# The sessions that moved, and what they state.
+_Prepared = tuple[list[Session], list[StatedItems]]
 
 
-class LiveFacts(Deriver):
-    """Derives facts from the live turns of running sessions.
+class LiveStatements(Deriver):
+    """Derives statements from the live turns of running sessions.
 
     What artifacts hold is theirs: an artifact of a session covers all that was said up to its end.
     """
 
-    name = live_sources.LIVE_FACTS
-    tables = ("live_sources",)
+    name = rows.LIVE
+    tables = ()
     kinds = frozenset({SESSION, RUNNING})
-    after = (Facts.name,)
+    after = (Statements.name,)
 
     @property
     def version(self) -> str:  # type: ignore[override]
         """Names the version of the rules."""
-        return f"1 facts {VERSION}"
+        return f"2 statements {VERSION}"
 
     def sources(self, database: Database) -> Iterable[Source]:
         """Yields every running session; what they state follows from these alone."""
@@ -56,29 +55,23 @@ class LiveFacts(Deriver):
         self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
     ) -> _Prepared:
         """Distils the sessions whose turns, artifacts or projects changed."""
-        found: dict[Session, LiveSource | None] = {}
-        stated: list[ArtifactStatements] = []
+        stated: list[StatedItems] = []
         projects = Projects(database)
         running = _running(database, {one.agent_id for one in sources})
-        for session in with_progress(_changed(database, sources, running, projects), alive):
+        changed = _changed(database, sources, running, projects)
+        for session in with_progress(changed, alive):
             some = [one for one in running.get(session, ()) if not one.noise]
-            said = _stated(database, session, some, projects) if some else []
-            found[session] = LiveSource(said[0].source_path, said[0].project or "") if said else None
-            stated += said
-        return found, stated
+            stated += _stated(database, session, some, projects) if some else []
+        return changed, stated
 
     def update(self, database: Database, prepared: _Prepared, alive: Alive) -> Change:
         """Replaces what the sessions stated before."""
-        found, stated = prepared
-        if not found:
+        sessions, stated = prepared
+        if not sessions:
             return Change()
-        moved = live_sources.replace(database, {one: source for one, source in found.items() if source is not None})
-        touched = statements.replace(database, found, stated, running=True)
-        # A source goes last: while it exists, its facts are found by it.
-        moved |= live_sources.replace(database, {one: None for one, source in found.items() if source is None})
-        settled = facts.settle(database, *touched)
-        change = Change({Source(FACT, *key) for key in settled}, agents={one[0] for one in (*moved, *settled)})
-        change.sources |= {Source(WEEK, *week) for week in facts.weeks(database, settled)}
+        changed = rows.settle(database, rows.replace(database, sessions, stated, running=True))
+        change = moved(database, changed)
+        change.agents |= {agent_id for agent_id, _ in changed}
         return change
 
 
@@ -107,10 +100,9 @@ def _changed(database: Database, sources: Sequence[Source], running: _Running, p
     }
     if any(one.kind == SESSION for one in sources):
         of_artifacts = {one.session[:2] for one in sources if one.kind == SESSION}
-        stored = live_sources.stored(database, running)
-        for session, source in stored.items():
+        for session, project in rows.running(database, running).items():
             # Another session's artifact may name the repository that this one works in.
-            if session[:2] in of_artifacts or source.project != _project(running[session][0], projects).identity:
+            if session[:2] in of_artifacts or project != _project(running[session][0], projects).identity:
                 found.add(session)
     return sorted(found)
 
@@ -122,7 +114,7 @@ def _project(one: RunningSession, projects: Projects) -> Project:
 
 def _stated(
     database: Database, session: Session, some: Sequence[RunningSession], projects: Projects
-) -> list[ArtifactStatements]:
+) -> list[StatedItems]:
     """Returns what a session has said since its last artifact, by instants."""
     agent_id, token, session_id = session
     # Under a key that sessions share, the files of each cover what was said without an id.
@@ -132,19 +124,15 @@ def _stated(
     if not said:
         return []
     # Not for a pass without live turns.
-    from signet_sync.sessions.distilled_turns import distil_turns
+    from signet_sync.sessions.stated_turns import stated_by
 
-    project = _project(some[0], projects)
-    items = distil_turns([SpokenTurn(turn.role, turn.content, turn.at) for turn, _ in said], project.top)
-    parts: dict[int, Distilled] = {}
-    for place, item in items:
+    project = _project(some[0], projects).identity
+    thread = id_of("t", agent_id, "project", project) if project else ""
+    parts: dict[int, list[Item]] = {}
+    for place, item in stated_by([SpokenTurn(turn.role, turn.content, turn.at) for turn, _ in said]):
         turn, at_us = said[place]
-        part = parts.setdefault(at_us, Distilled((), ()))
-        parts[at_us] = part._replace(items=(*part.items, item._replace(line=turn.turn)))
+        parts.setdefault(at_us, []).append(item._replace(line=turn.turn))
     return [
-        ArtifactStatements(
-            agent_id, token, session_id, None, project.identity, f"{PATH}{session_id}", at_us,
-            rebased(part, project),
-        )
-        for at_us, part in sorted(parts.items())
-    ]  # fmt: skip
+        StatedItems(session, thread, project, rows.source_of(session_id), at_us, tuple(items))
+        for at_us, items in sorted(parts.items())
+    ]

@@ -1,0 +1,66 @@
+"""Keeps the table of what is known equal to what artifacts state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from signet_sync.graph import nodes_stage
+from signet_sync.graph.nodes_stage import WEEK, SessionDerivation
+from signet_sync.statements.store import rows
+from signet_sync.statements.store.rows import Key, StatedItems
+from signet_sync.storage.database.batches import Session
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source
+from signet_sync.text import digest_mark
+
+# The kind of source by which later derivers process statements.
+STATEMENT = "statement"
+# Changes whenever the same artifacts would give other statements.
+VERSION = f"9 digest {digest_mark.VERSION}"
+
+_Prepared = tuple[list[Session], list[StatedItems], set[Key]]
+
+
+class Statements(Deriver):
+    """Derives statements from sessions, and which of them still hold."""
+
+    name = "statements"
+    tables = ("statements",)
+    kinds = frozenset({SESSION})
+    after = (nodes_stage.Graph.name,)
+
+    @property
+    def version(self) -> str:  # type: ignore[override]
+        """Names the version of the rules."""
+        return VERSION
+
+    def sources(self, database: Database) -> Iterable[Source]:
+        """Yields every session."""
+        return nodes_stage.sessions(database)
+
+    def prepare(
+        self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
+    ) -> _Prepared:
+        """Returns sessions, what their artifacts state, and the threads in which another outcome may end something."""
+        derived: Mapping[Session, SessionDerivation] = earlier.get(nodes_stage.Graph.name, {})
+        stated: list[StatedItems] = []
+        threads: set[Key] = set()
+        for one in nodes_stage.with_progress(sources, alive):
+            derivation = derived.get(one.session) or nodes_stage.derive_stored(database, one.session)
+            stated += derivation.stated
+            if derivation.thread is not None:
+                threads.add((derivation.thread.agent_id, derivation.thread.id))
+        return [one.session for one in sources], stated, threads
+
+    def update(self, database: Database, prepared: _Prepared, alive: Alive) -> Change:
+        """Replaces what sessions stated before."""
+        sessions, stated, threads = prepared
+        return moved(database, rows.settle(database, rows.replace(database, sessions, stated), threads))
+
+
+def moved(database: Database, changed: set[Key]) -> Change:
+    """Returns what follows from changed statements: their lines, and the weeks that list what still holds."""
+    change = Change({Source(STATEMENT, *key) for key in changed})
+    change.sources |= {Source(WEEK, *week) for week in rows.weeks(database, changed)}
+    return change

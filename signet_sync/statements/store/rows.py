@@ -1,0 +1,254 @@
+"""Stores what sessions state: the one table of what is known. Everything runs in the caller's transaction.
+
+A row is a statement in one artifact, or in one turn of a running session. Rows with the same id say the same; the
+newest has the words that are shown, and its status.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from signet_sync.formats.handle import id_of
+from signet_sync.formats.paths import RUNNING
+from signet_sync.formats.statement import Item, Status
+from signet_sync.statements.sections import normal
+from signet_sync.statements.store import marks
+from signet_sync.statements.validity import Known, Outcome, settled
+from signet_sync.storage.database import batches
+from signet_sync.storage.database.batches import Session, of_sessions
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.named_rows import path_of
+from signet_sync.storage.database.table import placeholders
+from signet_sync.sync.store.texts import Line
+
+# The deriver of what running sessions state.
+LIVE = "live statements"
+TIER = "fact"  # what `recall` calls a statement of a session
+# The words for a kind in the text that `recall` searches.
+_IN_WORDS = {"question": "open question", "next": "next step"}
+# Statements of a kind and thread, and sessions of a thread, that are compared: the newest.
+COMPARED, OUTCOMES = 200, 200
+
+Key = tuple[str, str]  # agent, id of a statement or of a thread
+
+
+class StatedItems(NamedTuple):
+    """What one artifact states, and its origin. `at_us` is the time in microseconds since 1970 UTC."""
+
+    session: Session
+    thread_id: str
+    project: str
+    source_path: str
+    at_us: int
+    items: tuple[Item, ...]
+
+
+class Statement(NamedTuple):
+    """A statement in the words of its newest source. Instants are microseconds since 1970 UTC."""
+
+    id: str
+    kind: str
+    text: str
+    speaker: str
+    project: str
+    thread_id: str
+    status: Status
+    earliest_us: int
+    latest_us: int
+    path: str
+    replaced_by: str | None
+
+
+# ── what sessions state ──
+
+_COLUMNS = "agent_id, id, kind, text, speaker, thread_id, project, at_us, artifact, line, done, session"
+_INSERT = f"insert into statements({_COLUMNS}, newest) values({placeholders(12)}, 1)"
+
+
+def replace(
+    database: Database, sessions: Iterable[Session], stated: Sequence[StatedItems], *, running: bool = False
+) -> set[Key]:
+    """Replaces what artifacts of sessions stated before; returns the ids that came or went. `settle` has to follow.
+
+    With `running`, what live turns of sessions stated, whose `artifact` is the session's number below 0. Equal rows are
+    not written again.
+    """
+    batches.number(database, {one.session for one in stated})
+    numbers = batches.numbers(database, dict.fromkeys([*sessions, *(one.session for one in stated)]))
+    artifacts = {} if running else batches.artifacts(database, [one.source_path for one in stated])
+    wanted: set[tuple[Any, ...]] = set()
+    for one in stated:
+        number = numbers[one.session]
+        agent_id = one.session[0]
+        said: set[str] = set()
+        for item in one.items:
+            statement_id = id_of("f", agent_id, one.project or "", item.kind, normal(item.text))
+            if statement_id in said:
+                continue
+            said.add(statement_id)
+            wanted.add(
+                (
+                    agent_id, statement_id, item.kind, item.text, item.speaker, one.thread_id, one.project, one.at_us,
+                    -number if running else artifacts[one.source_path], item.line, int(item.done), number,
+                )
+            )  # fmt: skip
+    rows = batches.of_values(database, f"statement, {_COLUMNS}", "statements", "session", numbers.values())
+    held = {row[1:]: row[0] for row in rows if (row[9] < 0) is running}
+    gone = held.keys() - wanted
+    database.executemany("delete from statements where statement = ?", sorted((held[row],) for row in gone))
+    come = sorted(wanted - held.keys())
+    database.executemany(_INSERT, come)
+    return {(row[0], row[1]) for row in (*come, *gone)}
+
+
+# ── which is the newest, and what still holds ──
+
+_SAME = f"""
+    select s.agent_id, s.id, s.at_us, {path_of("s.artifact")}, s.statement, s.newest, s.thread_id from json_each(?2) k
+    cross join statements s on s.agent_id = ?1 and s.id = k.value order by s.agent_id, s.id"""
+_KNOWN = f"""
+    select statement, id, kind, text, speaker, at_us, session, artifact, done, status, replaced_by
+    from statements where agent_id = ? and thread_id = ? and kind = ? and newest = 1
+    order by at_us desc, id limit {COMPARED}"""
+_OUTCOMES = f"""
+    select n.session, t.latest_us, t.sentence, t.status from thread_sessions t
+    join sessions n using (agent_id, session_token, session_id)
+    where t.agent_id = ? and t.thread_id = ? order by t.latest_us desc limit {OUTCOMES}"""
+KINDS = ("decision", "constraint", "preference", "blocker", "question", "next", "note")
+
+
+def settle(database: Database, ids: set[Key], threads: set[Key] = frozenset()) -> set[Key]:  # type: ignore[assignment]
+    """Updates which row of some ids is the newest, and what still holds in their threads; returns the changed ids."""
+    changed, touched = set(ids), set(threads)
+    moves: list[tuple[int, int]] = []
+    for agent_id, some in groupby(sorted(ids), key=lambda key: key[0]):
+        rows = database.execute(_SAME, (agent_id, json.dumps([one for _, one in some])))
+        for _, same in groupby(rows, key=lambda row: row[1]):
+            held = list(same)
+            newest = max(held, key=lambda row: (row[2], row[3] or "", row[4]))
+            touched.update((agent_id, row[6]) for row in held)
+            moves += [(int(row is newest), row[4]) for row in held if row[5] != (row is newest)]
+    database.executemany("update statements set newest = ? where statement = ?", moves)
+    for agent_id, thread_id in sorted(touched):
+        changed |= _settle_thread(database, agent_id, thread_id)
+    return changed
+
+
+def _settle_thread(database: Database, agent_id: str, thread_id: str) -> set[Key]:
+    rows = [row for kind in KINDS for row in database.execute(_KNOWN, (agent_id, thread_id, kind))]
+    if not rows:
+        return set()
+    known = [Known(row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], bool(row[8])) for row in rows]
+    outcomes = [Outcome(*row) for row in database.execute(_OUTCOMES, (agent_id, thread_id))]
+    marked = marks.of_thread(database, agent_id, thread_id)
+    held = {row[0]: (row[9], row[10]) for row in rows}
+    fresh = settled(known, outcomes, marked)
+    moves = [(*fresh[one.number], one.number) for one in known if fresh[one.number] != held[one.number]]
+    database.executemany("update statements set status = ?, replaced_by = ? where statement = ?", moves)
+    moved = {number for *_, number in moves}
+    return {(agent_id, one.id) for one in known if one.number in moved}
+
+
+_WEEKS = """
+    select distinct t.thread_id, t.week from json_each(?2) k
+    cross join statements s on s.agent_id = ?1 and s.id = k.value and s.newest = 1
+    cross join sessions n on n.session = s.session
+    cross join thread_sessions t on t.agent_id = n.agent_id and t.session_token = n.session_token
+        and t.session_id = n.session_id"""
+
+
+def weeks(database: Database, keys: Iterable[Key]) -> set[tuple[str, str, str]]:
+    """Returns agent, thread and week of the sessions that stated something last."""
+    return {
+        (agent_id, *row)
+        for agent_id, some in groupby(sorted(keys), key=lambda key: key[0])
+        for row in database.execute(_WEEKS, (agent_id, json.dumps([one for _, one in some])))
+    }
+
+
+# ── what running sessions state ──
+
+
+def running(database: Database, sessions: Iterable[Session]) -> dict[Session, str]:
+    """Returns the projects of those of some running sessions that state something."""
+    rows = of_sessions(database, "agent_id, session_token, session_id, session", "sessions", list(sessions))
+    numbered = {row[3]: row[:3] for row in rows}
+    stated = batches.of_values(database, "session, project, artifact", "statements", "session", numbered)
+    return {numbered[number]: project for number, project, artifact in stated if artifact < 0}
+
+
+def running_projects(database: Database, agent_id: str) -> list[str]:
+    """Returns the projects of an agent's running sessions that state something."""
+    rows = database.execute(
+        "select distinct project from statements where agent_id = ? and artifact < 0 and project > '' order by 1",
+        (agent_id,),
+    )
+    return [project for (project,) in rows]
+
+
+# ── for `recall` and `expand` ──
+
+_LINES = """
+    select s.agent_id, s.id, s.text, s.kind, s.project, s.at_us from json_each(?2) k
+    cross join statements s on s.agent_id = ?1 and s.id = k.value and s.newest = 1 and s.status = 'open'"""
+_STATEMENT = f"""
+    select id, kind, text, speaker, project, thread_id, status, (select min(at_us) from statements o
+        where o.agent_id = s.agent_id and o.id = s.id), at_us, {path_of("s.artifact")}, replaced_by
+    from statements s where agent_id = ? and id = ? and newest = 1"""
+
+
+def open_ids(database: Database) -> list[Key]:
+    """Lists what still holds."""
+    return list(database.execute("select agent_id, id from statements where newest = 1 and status = 'open'"))
+
+
+def lines(database: Database, agent_id: str, ids: Sequence[str]) -> list[Line]:
+    """Returns the lines by which `recall` finds those of some statements that still hold."""
+    return [_line(row) for row in database.execute(_LINES, (agent_id, json.dumps(list(ids))))]
+
+
+def _line(row: Sequence[Any]) -> Line:
+    from signet_sync.text.sentences import basename
+
+    agent_id, key, text, kind, project, at_us = row
+    words = " · ".join((text, _IN_WORDS.get(kind, kind)))
+    return Line(agent_id, TIER, key, words, at_us, private=True, about=basename(project) or project)
+
+
+def get(database: Database, agent_id: str, statement_id: str) -> Statement | None:
+    """Returns a statement, whether it still holds or not."""
+    for row in database.execute(_STATEMENT, (agent_id, statement_id)):
+        return Statement(*row)
+    return None
+
+
+def of_sessions_still(
+    database: Database, agent_id: str, thread_id: str, sessions: Sequence[Session]
+) -> Iterator[tuple[str, str]]:
+    """Yields kind and words of what some sessions of a thread stated and still holds, newest first."""
+    numbers = set(batches.numbers(database, sessions).values())
+    rows = database.execute(
+        "select session, kind, text from statements where agent_id = ? and thread_id = ? and newest = 1"
+        " and status = 'open' order by at_us desc, line, id",
+        (agent_id, thread_id),
+    )
+    return ((kind, text) for session, kind, text in rows if session in numbers)
+
+
+def of_thread(database: Database, agent_id: str, thread_id: str, limit: int = 40) -> list[tuple[str, str]]:
+    """Returns kind and words of what still holds in a thread, newest first."""
+    return list(
+        database.execute(
+            "select kind, text from statements where agent_id = ? and thread_id = ? and newest = 1"
+            " and status = 'open' order by at_us desc, line, id limit ?",
+            (agent_id, thread_id, limit),
+        )
+    )
+
+
+def source_of(session_id: str) -> str:
+    """Returns what stands for a running session in the place of an artifact's path."""
+    return f"{RUNNING}{session_id}"

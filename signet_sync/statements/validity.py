@@ -1,0 +1,183 @@
+"""Decides which statements of a project still hold: what was done, replaced or taken back.
+
+An end needs a deed, a newer statement that says the same otherwise, or a person. What is unsure is shown with its day:
+a wrong end is worse than a stale line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from signet_sync.digest.sentences import stems
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.statement import Status
+
+# Kinds that an outcome ends, and kinds of which a newer one replaces one that says nearly the same.
+_ENDS = frozenset(("next", "blocker", "question"))
+_FEWEST = 3  # content words; fewer are alike by chance
+_SAME = 0.75  # of the words of two statements, those that both have
+_DONE = 0.75  # of the words of a step, those that an outcome has
+_NUMBER = late(r"\d+(?:[.,]\d+)*")
+_REVERTS = late(r"\brevert(?:ed|s|ing)?\b:?\W+(?:commit\W+)?(.{12,200}?)(?:[;。]|$)", re.IGNORECASE)
+# What a newer statement says of an older one: the older one's subject follows.
+_NO_MORE = late(
+    r"\b(?:instead of|rather than|no longer|not any ?more|replaces|statt|anstatt|anstelle von|nicht mehr|au lieu de"
+    r"|plut[oô]t que|ne plus|en lugar de|en vez de|ya no|em vez de|invece di|вместо|больше не)\b\s*([^,.;()—–]{3,80})",
+    re.IGNORECASE,
+)
+
+
+class Known(NamedTuple):
+    """A statement as it was said last; `number` is that of its row."""
+
+    number: int
+    id: str
+    kind: str
+    text: str
+    speaker: str
+    at_us: int
+    session: int
+    artifact: int
+    done: bool
+
+
+class Outcome(NamedTuple):
+    """What came out of a session."""
+
+    session: int
+    at_us: int
+    sentence: str
+    status: str | None
+
+
+class Mark(NamedTuple):
+    """What a person or agent did to a statement at an instant: `done`, `withdrawn`, or `open` again."""
+
+    id: str
+    kind: str
+    text: str
+    status: Status
+    at_us: int
+
+
+Settled = tuple[Status, str | None]  # status, and the id of what replaces it
+
+
+def settled(known: Sequence[Known], outcomes: Sequence[Outcome], marks: Iterable[Mark] = ()) -> dict[int, Settled]:
+    """Returns by number whether each statement of a project still holds; what a person said about it comes last."""
+    found: dict[int, Settled] = {one.number: ("done" if one.done else "open", None) for one in known}
+    still = [one for one in known if not one.done]
+    ends = (*_relisted(still), *_restated(still), *_taken_back(still), *_carried_out(still, outcomes))
+    for number, status, by in (*ends, *_reverted(still, outcomes), *_marked(known, marks)):
+        found[number] = status, by
+    return found
+
+
+_Ends = Iterator[tuple[int, Status, str | None]]
+
+
+def _relisted(known: Sequence[Known]) -> _Ends:
+    """Yields the open steps and blockers of a session of which a later part of it has a newer list."""
+    newest: dict[tuple[int, str], Known] = {}
+    for one in known:
+        if one.kind in _ENDS and one.artifact > 0:
+            held = newest.setdefault((one.session, one.kind), one)
+            if held.at_us < one.at_us:
+                newest[one.session, one.kind] = one
+    for one in known:
+        last = newest.get((one.session, one.kind))
+        if last is not None and last.at_us > one.at_us and one.kind in _ENDS and one.artifact > 0:
+            yield one.number, "replaced", None
+
+
+def _restated(known: Sequence[Known]) -> _Ends:
+    """Yields what a newer statement of the kind says in nearly the same words, or with another number."""
+    by_kind: dict[str, list[Known]] = {}
+    for one in sorted(known, key=lambda one: (one.at_us, one.id)):
+        by_kind.setdefault(one.kind, []).append(one)
+    for some in by_kind.values():
+        words = [stems(_NUMBER.sub(" ", one.text)) for one in some]
+        for place, shared in _sharing(words):
+            older, own = some[place], words[place]
+            for later, count in sorted(shared.items()):
+                newer = some[later]
+                if later <= place or newer.at_us == older.at_us or older.speaker == "person" != newer.speaker:
+                    continue
+                if count >= _SAME * len(own | words[later]):
+                    yield older.number, "replaced", newer.id
+                    break
+
+
+def _taken_back(known: Sequence[Known]) -> _Ends:
+    """Yields what a later statement names after "instead of", "no longer" or the like."""
+    by_time = sorted(known, key=lambda one: one.at_us)
+    for place, newer in enumerate(by_time):
+        for gone in _NO_MORE.finditer(newer.text):
+            subject = stems(gone[1])
+            for older in by_time[:place] if subject else ():
+                said = stems(older.text)
+                likely = older.kind == newer.kind and (newer.speaker == "person" or older.speaker != "person")
+                # The older one is about little else, and did not decide against the same itself.
+                about = len(subject & said) == len(subject) >= 0.3 * len(said)
+                if likely and about and older.at_us < newer.at_us and not _NO_MORE.search(older.text):
+                    yield older.number, "replaced", newer.id
+
+
+def _carried_out(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
+    """Yields the steps, blockers and questions whose words stand in what a later session came to."""
+    deeds = [one for one in outcomes if one.status in ("done", "open", None)]
+    words = [stems(one.sentence) for one in deeds]
+    steps = [one for one in known if one.kind in _ENDS]
+    wanted = [stems(one.text) for one in steps]
+    for place, shared in _sharing(words, wanted):
+        step, own = steps[place], wanted[place]
+        for at, count in shared.items():
+            deed = deeds[at]
+            if deed.at_us > step.at_us and deed.session != step.session and count >= _DONE * len(own):
+                yield step.number, "done", None
+                break
+
+
+def _reverted(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
+    """Yields what a session decided whose commit a later one reverts."""
+    for deed in outcomes:
+        for undone in _REVERTS.finditer(deed.sentence):
+            subject = stems(undone[1])
+            for before in outcomes:
+                shared = len(subject & stems(before.sentence))
+                if before.at_us < deed.at_us and len(subject) >= _FEWEST and shared >= _SAME * len(subject):
+                    yield from (
+                        (one.number, "withdrawn", None)
+                        for one in known
+                        if one.session == before.session and one.kind == "decision"
+                    )
+
+
+def _marked(known: Sequence[Known], marks: Iterable[Mark]) -> _Ends:
+    """Yields what a person or agent said of a statement, found by its id, else by nearly the same words.
+
+    A step that is stated again after it was done is open again; what is not true stays so.
+    """
+    for mark in sorted(marks, key=lambda one: one.at_us):
+        own = stems(mark.text)
+        for one in known:
+            said = stems(one.text)
+            alike = one.kind == mark.kind and len(own) >= _FEWEST and len(own & said) >= _SAME * len(own | said)
+            if (one.id == mark.id or alike) and (one.at_us <= mark.at_us or mark.status == "withdrawn"):
+                yield one.number, mark.status, None
+
+
+def _sharing(
+    texts: Sequence[frozenset[str]], wanted: Sequence[frozenset[str]] | None = None
+) -> Iterator[tuple[int, Counter[int]]]:
+    """Yields the place of each wanted text with enough words, and how many of them each text has that has any."""
+    having: dict[str, list[int]] = {}
+    for place, words in enumerate(texts):
+        for word in words:
+            having.setdefault(word, []).append(place)
+    for place, words in enumerate(texts if wanted is None else wanted):
+        if len(words) >= _FEWEST:
+            yield place, Counter(at for word in words for at in having.get(word, ()))
