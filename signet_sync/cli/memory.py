@@ -25,6 +25,7 @@ from signet_sync.sync.read_only import reading
 from signet_sync.text.memory import LONGEST, TYPES
 
 if TYPE_CHECKING:
+    from signet_sync.formats.statement import Status
     from signet_sync.memories.operations import Remembered
     from signet_sync.privacy.forget import ForgetResult
 
@@ -48,12 +49,14 @@ Examples:
   git log -1 --format=%B | signet-sync remember - --type decision --tag release
 """
 
-_FORGET = """Forget a memory to the last byte: rows, backups, kept copies of the page.
+_FORGET = """Forget a memory to the last byte: rows, backups, kept copies of the page. Or say that a step is
+done, or that what a session states is not true.
 
 \b
-ID is the memory's handle as MEMORY.md shows it (^m-…), with or without ^, or its beginning (six
-characters or more).
-What comes from a session's files is not a memory: signet-sync remove removes the session.
+ID is a handle as MEMORY.md shows it, with or without ^, or its beginning (six characters or more).
+  ^m-…   a memory: it is deleted
+  ^f-…   what a session states: no page shows it any more, nor does recall. The session's files
+         stay; signet-sync remove removes a whole session
 Older pages in the workspace's git history are not changed; if there are any, the answer says so.
 """
 
@@ -103,19 +106,36 @@ def _show_remembered(done: Remembered) -> None:
     show_redactions(done.redactions)
 
 
-@click.command(cls=Command, help=_FORGET, short_help="Forget a memory, to the last byte.")
+@click.command(cls=Command, help=_FORGET, short_help="Forget a memory; say that a step is done or not true.")
 @click.argument("memory", metavar="ID")
+@click.option("--done", is_flag=True, help="The step is done, or the blocker is gone.")
+@click.option("--undo", is_flag=True, help="What was marked as done or not true holds after all.")
 @agent_option
 @now_option
 @json_option
 @pass_context
-def forget(context: Context, memory: str) -> None:
+def forget(context: Context, memory: str, done: bool, undo: bool) -> None:
+    if done and undo:
+        raise click.UsageError("--done and --undo exclude each other")
+    if done or undo or memory.strip().removeprefix("^").startswith("f-"):
+        _mark(context, memory, "done" if done else "open" if undo else "withdrawn")
+        return
     from signet_sync.privacy import forget as forget_operations
 
     with context.opened(lasting=True) as workspace:
-        done = forget_operations.forget(workspace, context.agent, memory, context.now_us)
-    context.say(done.waiting)
-    context.answer(forget_operations.forgotten_document(done), lambda: _show_forgotten(context, done))
+        gone = forget_operations.forget(workspace, context.agent, memory, context.now_us)
+    context.say(gone.waiting)
+    context.answer(forget_operations.forgotten_document(gone), lambda: _show_forgotten(context, gone))
+
+
+def _mark(context: Context, handle: str, status: Status) -> None:
+    from signet_sync.recall import marking
+
+    with context.opened(lasting=True) as workspace:
+        marked = marking.mark(workspace, context.agent, handle, status, context.now_us)
+    shown = {"done": "done", "withdrawn": "not true", "open": "open again"}[status]
+    context.say(marked.waiting)
+    context.answer(marking.marked_document(marked), lambda: click.echo(f"{shown}: {display(marked.text)} ^{marked.id}"))
 
 
 def _show_forgotten(context: Context, done: ForgetResult) -> None:

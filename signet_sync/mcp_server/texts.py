@@ -64,7 +64,9 @@ def noted(document: Document) -> str:
 
 
 def forgotten(document: Document) -> str:
-    """Returns what was forgotten, and where some of it still is."""
+    """Returns what was forgotten, and where some of it still is; or what a statement was marked as."""
+    if "status" in document:
+        return f"{'Done' if document['status'] == 'done' else 'Not true'}: {document['text']} ^{document['id']}"
     left = ["Some bytes of it cannot be deleted yet; every pass tries again."] if document["pending"] else []
     left += ["Older commits may still show it."] if document["git_history"] in ("contains", "unknown") else []
     return "\n".join([f"Forgot ^{document['id']}.", *left])

@@ -121,8 +121,8 @@ OFFERS = (
     Offer(
         "memory_forget",
         "Forget",
-        "Delete a memory for good: one remembered in error, or that a person wants deleted. What the files of a "
-        "session say stays.",
+        "Delete a memory for good: one remembered in error, or that a person wants deleted. Or say of a step, blocker "
+        "or decision of a session (^f-…) that it is done or not true; the session's files stay.",
         schemas.ForgetArguments,
         write_tools.forget,
         texts.forgotten,

@@ -6,6 +6,7 @@ import logging
 
 from signet_sync.entities import operations
 from signet_sync.entities.results import EntityResult
+from signet_sync.formats.statement import Status
 from signet_sync.history import operations as history_operations
 from signet_sync.mcp_server import schemas
 from signet_sync.mcp_server.dispatch import Document, answer
@@ -13,6 +14,7 @@ from signet_sync.mcp_server.memory import ServedMemory
 from signet_sync.memories import operations as memories_operations
 from signet_sync.pages.readable import belongs
 from signet_sync.privacy import forget as privacy_forget
+from signet_sync.recall import marking
 from signet_sync.storage.clock import now_us
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.workspace import Workspace
@@ -37,8 +39,12 @@ def remember(memory: ServedMemory, asked: schemas.RememberArguments) -> Document
 
 
 def forget(memory: ServedMemory, asked: schemas.ForgetArguments) -> Document:
-    """`memory_forget`."""
+    """`memory_forget`: deletes a memory; what a session states is marked as done or not true."""
     with memory.place.opened() as workspace:
+        if asked.done or asked.id.strip().removeprefix("^").startswith("f-"):
+            status: Status = "done" if asked.done else "withdrawn"
+            marked = marking.mark(workspace, memory.agent_id, asked.id, status, now_us(), by_agent=True)
+            return answer(marking.marked_document(marked), _events(memory, workspace, marked.waiting))
         done = privacy_forget.forget(workspace, memory.agent_id, asked.id, now_us())
         return answer(privacy_forget.forgotten_document(done), _events(memory, workspace, done.waiting))
 

@@ -60,6 +60,7 @@ class Statement(NamedTuple):
     latest_us: int
     path: str
     replaced_by: str | None
+    session: Session
 
 
 # ── what sessions state ──
@@ -195,9 +196,10 @@ _LINES = """
     select s.agent_id, s.id, s.text, s.kind, s.project, s.at_us from json_each(?2) k
     cross join statements s on s.agent_id = ?1 and s.id = k.value and s.newest = 1 and s.status = 'open'"""
 _STATEMENT = f"""
-    select id, kind, text, speaker, project, thread_id, status, (select min(at_us) from statements o
-        where o.agent_id = s.agent_id and o.id = s.id), at_us, {path_of("s.artifact")}, replaced_by
-    from statements s where agent_id = ? and id = ? and newest = 1"""
+    select s.id, s.kind, s.text, s.speaker, s.project, s.thread_id, s.status, (select min(at_us) from statements o
+        where o.agent_id = s.agent_id and o.id = s.id), s.at_us, {path_of("s.artifact")}, replaced_by,
+        n.session_token, n.session_id
+    from statements s join sessions n using (session) where s.agent_id = ? and s.id = ? and s.newest = 1"""
 
 
 def open_ids(database: Database) -> list[Key]:
@@ -220,8 +222,8 @@ def _line(row: Sequence[Any]) -> Line:
 
 def get(database: Database, agent_id: str, statement_id: str) -> Statement | None:
     """Returns a statement, whether it still holds or not."""
-    for row in database.execute(_STATEMENT, (agent_id, statement_id)):
-        return Statement(*row)
+    for *row, token, session_id in database.execute(_STATEMENT, (agent_id, statement_id)):
+        return Statement._make((*row, (agent_id, token, session_id)))
     return None
 
 
