@@ -15,6 +15,7 @@ from signet_sync.statements.store import marks, rows
 from signet_sync.statements.validity import Mark
 from signet_sync.storage import state_dir
 from signet_sync.sync import deriving
+from signet_sync.sync.store import composed
 from signet_sync.sync.workspace import Workspace
 
 
@@ -58,6 +59,7 @@ def mark(
             marks.add(database, found.session, Mark(found.id, found.kind, found.text, status, now_us))
             change = moved(database, rows.settle(database, {(agent_id, found.id)}))
             deriving.queue(database, workspace.pipeline, change.sources)
+            composed.forget(database, [agent_id])
         return Marked(found.id, found.text, status, operations.settle(workspace, agent_id, now_us))
 
 
