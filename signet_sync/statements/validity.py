@@ -19,8 +19,9 @@ from signet_sync.formats.statement import Status
 _ENDS = frozenset(("next", "blocker", "question"))
 _FEWEST = 3  # content words; fewer are alike by chance
 _SAME = 0.75  # of the words of two statements, those that both have
-_DONE = 0.75  # of the words of a step, those that an outcome has
+_DONE = 0.6  # of the words of a step, those that an outcome has
 _NUMBER = late(r"\d+(?:[.,]\d+)*")
+_HANDLE = late(r"(?<![\w-])\^?(f-[a-z2-7]{6,12})\b")
 _REVERTS = late(r"\brevert(?:ed|s|ing)?\b:?\W+(?:commit\W+)?(.{12,200}?)(?:[;。]|$)", re.IGNORECASE)
 # What a newer statement says of an older one: the older one's subject follows.
 _NO_MORE = late(
@@ -70,13 +71,34 @@ def settled(known: Sequence[Known], outcomes: Sequence[Outcome], marks: Iterable
     """Returns by number whether each statement of a project still holds; what a person said about it comes last."""
     found: dict[int, Settled] = {one.number: ("done" if one.done else "open", None) for one in known}
     still = [one for one in known if not one.done]
-    ends = (*_relisted(still), *_restated(still), *_taken_back(still), *_carried_out(still, outcomes))
+    ends = (
+        *_named(still, outcomes),
+        *_relisted(still),
+        *_restated(still),
+        *_taken_back(still),
+        *_carried_out(still, outcomes),
+    )
     for number, status, by in (*ends, *_reverted(still, outcomes), *_marked(known, marks)):
         found[number] = status, by
     return found
 
 
 _Ends = Iterator[tuple[int, Status, str | None]]
+
+
+def _named(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
+    """Yields what a later session names by its handle: a step in what came out of it, anything in a statement."""
+    later = [(one.at_us, one.session, None, one.sentence) for one in outcomes if "f-" in one.sentence]
+    later += [(one.at_us, one.session, one, one.text) for one in known if "f-" in one.text]
+    for at_us, session, by, text in later:
+        handles = tuple(found[1] for found in _HANDLE.finditer(text))
+        for one in known if handles else ():
+            if one.id.startswith(handles) and one.at_us < at_us and one.session != session:
+                if by is None or by.kind not in ("decision", "constraint", "preference"):
+                    if one.kind in _ENDS:
+                        yield one.number, "done", None
+                elif by.kind == one.kind and (by.speaker == "person" or one.speaker != "person"):
+                    yield one.number, "replaced", by.id
 
 
 def _relisted(known: Sequence[Known]) -> _Ends:
