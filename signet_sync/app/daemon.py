@@ -19,6 +19,7 @@ from loguru import logger
 
 from signet_sync import __version__, log
 from signet_sync.app import scheduler
+from signet_sync.app.answers import Answers
 from signet_sync.app.heartbeat import Heartbeat
 from signet_sync.app.scheduler import Scheduler, backoff, short
 from signet_sync.app.upgrade import EXIT_CODE, Upgrade, load_all
@@ -152,6 +153,10 @@ class Daemon:
         self.scheduler = self._new_scheduler(workspace)
         self.heartbeat.write()
         self.notifier.ready()
+        if self.options.database is None:
+            answers = Answers(self.options.root, folder)
+            if answers.listen():
+                stack.callback(answers.stop)
         logger.info("signet-sync {} on {}", __version__, self.options.root)
         self._loop(self.scheduler)
 

@@ -1,20 +1,42 @@
-"""Handles a harness's hook, with the context that `pages` composes; cheap to import, for harnesses wait for it."""
+"""Handles a harness's hook: the agent answers, else it is done here, with the context that `pages` composes.
+
+Cheap to import, for harnesses wait for it.
+"""
 
 from __future__ import annotations
 
-from signet_sync.capture import hook
+from signet_sync.app import ask
 
 TYPE_CHECKING = False  # same as in `typing`, without importing it
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from signet_sync.capture.hook import HookAnswer, Injection
     from signet_sync.capture.hook_session import HookSession
+    from signet_sync.storage.locations import StateFolder
 
 
 def main(arguments: list[str]) -> int:
     """Runs `[--workspace PATH] hook HARNESS [--strict]`; returns the exit code."""
-    return hook.main(arguments, _context)
+    payload = ask.read_stdin()
+    code = ask.ask(arguments, payload)
+    if code is not None:
+        return code
+    from signet_sync.capture import hook  # most hooks are answered by the agent
+
+    return hook.main(arguments, payload, _context)
 
 
-def _context(session: HookSession, words: str | None, source: str | None, budget: int) -> str:
+def answer(
+    arguments: list[str], payload: bytes, environ: Mapping[str, str], root: str, folder: StateFolder
+) -> HookAnswer:
+    """Returns what a hook prints, for the agent of a workspace."""
+    from signet_sync.capture import hook
+
+    return hook.answer(arguments, payload, _context, environ, root, folder)
+
+
+def _context(session: HookSession, words: str | None, source: str | None, budget: int) -> Injection:
     from signet_sync.pages import hook_context  # only starts and prompts need it
 
     if words is None:

@@ -15,12 +15,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import select
 import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
+from typing import NamedTuple
 
 from signet_sync.capture import notes, spool
 from signet_sync.errors import SignetSyncError
@@ -80,7 +80,6 @@ _VARIABLES = (
 _SETTINGS = (b"projects", b"exclude", b"context")  # words in a file that sets one of these
 
 PAYLOAD_LIMIT = 16 * 1024 * 1024  # bytes
-PATIENCE = 2.0  # seconds for all of stdin: some harnesses give their hooks only three
 _MOVES = 5  # of the state folder during one event; even one is rare
 # Characters of a prompt that are kept: sanitizing the worst text takes a second for so many, and harnesses wait five.
 LONGEST_PROMPT = 64 * 1024
@@ -92,43 +91,88 @@ _ENDING, _TAIL = 80, 256 * 1024
 _MAY_BE_SECRET = re.compile(r"[^\w./ -]|(?:^|/)(?=[^/]*\d)[^/]{16}|(?:key|token|secret|pass|pwd|auth)", re.IGNORECASE)
 
 
-# What a session gets, between its markers, "" for nothing: on the words of a prompt ("" if they are not searched for),
-# at its start on None (from its source and a budget of tokens).
-InjectedContext = Callable[["HookSession", str | None, str | None, int], str]
+class Injection(NamedTuple):
+    """What a session gets, between its markers ("" for nothing), and what then records that it got it."""
+
+    text: str
+    record: Callable[[], None] = lambda: None
+
+
+class HookAnswer(NamedTuple):
+    """Exit code, what is printed on stdout and stderr, and what is done once that has been printed."""
+
+    code: int
+    out: str
+    err: str
+    record: Callable[[], None]
+
+
+# What a session gets on the words of a prompt ("" if they are not searched for), at its start on None (from its source
+# and a budget of tokens).
+InjectedContext = Callable[["HookSession", "str | None", "str | None", int], Injection]
 
 
 class _RefusedEvent(Exception):
     """Why an event is refused, without words of the payload."""
 
 
-def main(arguments: list[str], context: InjectedContext) -> int:
+def main(arguments: list[str], payload: bytes | bytearray, context: InjectedContext) -> int:
     """Runs `[--workspace PATH] hook HARNESS [--strict]`; returns the exit code: 0, or 2 if refused with `--strict`."""
-    words, workspace, strict = _parsed(arguments)
-    harness = words[0] if words else ""
-    call, trouble = None, ""
+    workspace = _parsed(arguments)[1]
+    if _guarded(os.environ):
+        found = _finished(arguments, None, "")
+    else:
+        try:
+            root = locations.locate_workspace(workspace)
+            found = answer(arguments, payload, context, os.environ, root, locations.locate(root))
+        except OSError as error:
+            found = _finished(arguments, None, f"failed: {error.strerror or type(error).__name__}")
+    _write(1, found.out)
+    _write(2, found.err)
     try:
-        if not _guarded(os.environ):
-            call = _HookEvent(harness, locations.locate_workspace(workspace), context)
-            call.run()
+        found.record()
+    except OSError:
+        return found.code  # the session may get something twice
+    return found.code
+
+
+def answer(
+    arguments: list[str],
+    payload: bytes | bytearray,
+    context: InjectedContext,
+    environ: Mapping[str, str],
+    root: str,
+    folder: locations.StateFolder,
+) -> HookAnswer:
+    """Returns what a hook prints and does, for a workspace and its state folder."""
+    words = _parsed(arguments)[0]
+    call, trouble = _HookEvent(words[0] if words else "", root, folder, context, environ), ""
+    try:
+        call.run(payload)
     except (_RefusedEvent, SignetSyncError) as error:
         trouble = display(str(error))
     except OSError as error:
         trouble = f"failed: {error.strerror or type(error).__name__}"
     except Exception as error:  # noqa: BLE001 - no error may fail a session
         trouble = f"unexpected {type(error).__name__}"
+    return _finished(arguments, call, trouble)
+
+
+def _finished(arguments: list[str], call: _HookEvent | None, trouble: str) -> HookAnswer:
+    words, _, strict = _parsed(arguments)
+    harness = words[0] if words else ""
+    out = "".join(f"{text}\n" for text in call.printed) if call is not None else ""
     if harness == "gemini" and not (call is not None and call.answered):
-        _print("{}")
+        out += "{}\n"
+    record = call.record if call is not None else lambda: None
     if not trouble:
-        return 0
+        return HookAnswer(0, out, "", record)
     if call is not None:
         from signet_sync.text.sanitizer import redact  # errors quote settings and paths
 
         trouble = redact(trouble)[0]
         _log(call.folder, f"{harness if harness in HARNESSES else 'hook'}: {trouble}")
-    if not strict:
-        return 0
-    _say(f"signet-sync hook: {trouble}")
-    return 2
+    return HookAnswer(2 if strict else 0, out, f"signet-sync hook: {trouble}\n" if strict else "", record)
 
 
 def _parsed(arguments: list[str]) -> tuple[list[str], str | None, bool]:
@@ -153,18 +197,28 @@ def _guarded(environ: Mapping[str, str]) -> bool:
 class _HookEvent:
     """One event of one harness."""
 
-    def __init__(self, harness: str, root: str, context: InjectedContext) -> None:
+    def __init__(
+        self,
+        harness: str,
+        root: str,
+        folder: locations.StateFolder,
+        context: InjectedContext,
+        environ: Mapping[str, str],
+    ) -> None:
         self.harness = harness
         self.root = root
         self.context = context
+        self.environ = environ
         self.answered = False
-        self.folder = locations.locate(root)
+        self.printed: list[str] = []
+        self.record: Callable[[], None] = lambda: None
+        self.folder = folder
 
-    def run(self) -> None:
-        """Handles the event and prints the answer. Raises `_RefusedEvent`, `SignetSyncError`, `OSError`."""
+    def run(self, data: bytes | bytearray) -> None:
+        """Handles the event, and keeps what is to be printed. Raises `_RefusedEvent`, `SignetSyncError`, `OSError`."""
         if self.harness not in HARNESSES:
             raise _RefusedEvent("no such harness; one of: " + ", ".join(HARNESSES))
-        payload = _payload()
+        payload = _payload(data)
         name = payload.get("hook_event_name")
         if not isinstance(name, str):
             raise _RefusedEvent("hook_event_name is missing")
@@ -180,14 +234,14 @@ class _HookEvent:
         settings = _settings(self.root, self.folder)
         rules = settings.get("agents_projects", ())
         places = views(project, resolve(project)) if project is not None and rules else []
-        agent = agent_for(places, os.environ, rules)
-        excluded = is_excluded(project, settings.get("capture_exclude", ()), os.environ)
+        agent = agent_for(places, self.environ, rules)
+        excluded = is_excluded(project, settings.get("capture_exclude", ()), self.environ)
         how = "off" if excluded else settings.get("context_notes", "report")
         try:
             if event == "session-start" or name in PROMPTS:
                 self._print_context(name, agent, project, payload, settings, how)
             elif name == BEFORE_COMPACTION and how != "off" and self._is_attended(payload):
-                _print(notes.IN_COMPACTION)
+                self.printed.append(notes.IN_COMPACTION)
             elif name == "Stop" and how == "ask" and notes.wants_note(payload) and self._is_attended(payload):
                 self._continue(agent, payload)
         finally:
@@ -199,7 +253,7 @@ class _HookEvent:
         return (
             os.path.isdir(self.root)
             and not is_shared(self.harness, payload)
-            and notes.is_attended(self.harness, payload)
+            and notes.is_attended(self.harness, payload, self.environ)
         )
 
     def _continue(self, agent: str, payload: Mapping[str, object]) -> None:
@@ -212,7 +266,7 @@ class _HookEvent:
                 with injections.updating(self.folder, agent, self.harness, session_name(session_id)) as record:
                     asked, record.asked = record.asked, True
                 if not asked:
-                    _print(notes.continuation())
+                    self.printed.append(notes.continuation())
 
     def _print_context(
         self,
@@ -230,7 +284,7 @@ class _HookEvent:
             words = _searched(payload.get("prompt")) if settings.get("context_prompts", True) else ""
             if not words and self.harness not in STARTS_AT_PROMPTS:
                 return
-        text = self._context(
+        text, self.record = self._context(
             agent, project, payload, words, settings.get("context_budget_tokens", BUDGET), how != "off"
         )
         if not text:
@@ -239,7 +293,7 @@ class _HookEvent:
             # No other keys: Codex treats an unknown key as an error.
             text = json.dumps({"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}})
         self.answered = True
-        _print(text)
+        self.printed.append(text)
 
     def _context(
         self,
@@ -249,7 +303,7 @@ class _HookEvent:
         words: str | None,
         budget: int,
         notes_wanted: bool,
-    ) -> str:
+    ) -> Injection:
         """Returns the caller's context; the state folder, where it is recorded, moves when a workspace gets its id."""
         from signet_sync.capture.hook_session import HookSession  # most events need none
 
@@ -264,7 +318,7 @@ class _HookEvent:
             session = HookSession(
                 self.root,
                 self.folder,
-                os.path.expanduser(os.environ.get("SIGNET_DB") or self.folder.database),
+                os.path.expanduser(self.environ.get("SIGNET_DB") or self.folder.database),
                 agent,
                 self.harness,
                 known or "",
@@ -355,8 +409,7 @@ class _HookEvent:
 # ── input ──
 
 
-def _payload() -> dict[str, object]:
-    data = _read_stdin(time.monotonic() + PATIENCE)
+def _payload(data: bytes | bytearray) -> dict[str, object]:
     if not data:
         raise _RefusedEvent("stdin is empty")
     if len(data) > PAYLOAD_LIMIT:
@@ -368,18 +421,6 @@ def _payload() -> dict[str, object]:
     if not isinstance(value, dict):
         raise _RefusedEvent("stdin is not a JSON object")
     return value
-
-
-def _read_stdin(until: float) -> bytearray:
-    """Reads all of stdin that comes in time; drops what exceeds the limit, so that the writer never fails."""
-    data = bytearray()
-    while (left := until - time.monotonic()) > 0 and select.select([0], [], [], left)[0]:
-        chunk = os.read(0, 1 << 20)
-        if not chunk:
-            break
-        if len(data) <= PAYLOAD_LIMIT:
-            data += chunk
-    return data
 
 
 def _transcript(path: object, *, may_be_absent: bool) -> str | None:
@@ -540,16 +581,8 @@ def _start_worker(root: str) -> None:
 # ── output ──
 
 
-def _print(text: str) -> None:
-    """Writes to stdout directly: a buffer that cannot be flushed at exit would change the exit code."""
-    _write(1, text + "\n")
-
-
-def _say(text: str) -> None:
-    _write(2, text + "\n")
-
-
 def _write(descriptor: int, text: str) -> None:
+    """Writes directly: a buffer that cannot be flushed at exit would change the exit code."""
     try:
         write_all(descriptor, text.encode("utf-8", "replace"))
     except OSError:

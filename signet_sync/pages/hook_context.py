@@ -5,12 +5,13 @@ A harness waits for it, so only what is needed is imported. What a session got i
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 
 from signet_sync.capture import injections, notes
-from signet_sync.capture.hook import STARTS_AT_PROMPTS
+from signet_sync.capture.hook import STARTS_AT_PROMPTS, Injection
 from signet_sync.capture.hook_session import HookSession
 from signet_sync.formats.paths import running_session
 from signet_sync.pages import context, own_project, session_context
@@ -30,7 +31,7 @@ RESUMED = "resume"  # the only start after which a session still has what it got
 _LONGEST = 1.0  # seconds that the search at a prompt may take
 
 
-def at_start(session: HookSession, source: str | None, budget: int) -> str:
+def at_start(session: HookSession, source: str | None, budget: int) -> Injection:
     """Returns the context of a session's start, marked as data; after a resume only what it did not get yet.
 
     In some harnesses it returns "", and the session gets it at its next prompt.
@@ -40,61 +41,60 @@ def at_start(session: HookSession, source: str | None, budget: int) -> str:
             with _record(session) as record:
                 if source != RESUMED or not record.due:
                     record.due = source or "startup"
-            return ""
-    return _begun(session, source, budget)
+            return Injection("")
+    return _begun(session, source, budget)[0]
 
 
-def _begun(session: HookSession, source: str | None, budget: int) -> str:
-    if source != RESUMED or not session.id:
-        composed = _composed(session, None, budget)
-        if session.id:
-            # If it cannot be recorded now, the session may get something twice.
-            with suppress(OSError):
-                injections.expire(session.folder, time.time())
-                with _record(session) as record:
+def _begun(session: HookSession, source: str | None, budget: int) -> tuple[Injection, set[str]]:
+    """Returns the context of a start, and the ids in it."""
+    resumed = source == RESUMED and session.id != ""
+    held = injections.read(session.folder, session.agent_id, session.id) if resumed else None
+    composed = _composed(session, held or (_nothing(session) if resumed else None), budget)
+    text = context.wrapped(composed.text, session.root, "" if resumed else _request(session))
+
+    def record() -> None:
+        if not session.id:
+            return
+        # If it cannot be recorded now, the session may get something twice.
+        with suppress(OSError):
+            injections.expire(session.folder, time.time())
+            with _record(session) as record:
+                record.due = ""
+                if not resumed:
                     record.drop()
-                    record.add_lines(composed.lines, composed.left_out)
-        return context.wrapped(composed.text, session.root, _request(session))
-    try:
-        with _record(session) as record:
-            composed = _composed(session, record, budget)
-            record.add_lines(composed.lines, composed.left_out)
-    except OSError:
-        composed = _composed(session, injections.read(session.folder, session.agent_id, session.id), budget)
-    return context.wrapped(composed.text, session.root)
+                record.add_lines(composed.lines, composed.left_out)
+
+    return Injection(text, record), {one for _, one in composed.lines if one}
 
 
-def at_prompt(session: HookSession, words: str, budget: int) -> str:
+def _nothing(session: HookSession) -> Injections:
+    return injections.Injections(session.agent_id, session.harness)
+
+
+def at_prompt(session: HookSession, words: str, budget: int) -> Injection:
     """Returns what memory holds on a prompt, marked as data; "" if it holds nothing worth it, or gave it before.
 
-    With "" for words, and otherwise before that, what the session did not get at its start. Raises `OSError` if it
-    cannot be recorded.
+    With "" for words, and otherwise before that, what the session did not get at its start. Where it cannot be recorded
+    that a session got something, it gets nothing at its prompts: the same would come with each.
     """
-    if not session.id:
-        return ""
-    texts = [_overdue(session, budget) if session.harness in STARTS_AT_PROMPTS else "", _found(session, words)]
-    return "\n".join(filter(None, texts))
+    if not session.id or not os.access(session.folder.path, os.W_OK):
+        return Injection("")
+    held = injections.read(session.folder, session.agent_id, session.id) or _nothing(session)
+    begun, given = Injection(""), held.ids
+    if session.harness in STARTS_AT_PROMPTS and held.due:
+        begun, ids = _begun(session, held.due, budget)
+        given = ids | held.ids if held.due == RESUMED else ids
+    hits = [hit for hit in _hits(session, words) if hit.id not in given] if words else []
+    text, kept = _fitted(session, hits) if hits else ("", [])
 
+    def record() -> None:
+        begun.record()
+        if kept:
+            with _record(session) as record:
+                record.at_prompts += [hit.id for hit in kept]
 
-def _overdue(session: HookSession, budget: int) -> str:
-    """Returns the context of a start that waited for a prompt."""
-    held = injections.read(session.folder, session.agent_id, session.id)
-    if held is None or not held.due:
-        return ""
-    with _record(session) as record:
-        record.due = ""
-    return _begun(session, held.due, budget)
-
-
-def _found(session: HookSession, words: str) -> str:
-    if not words:
-        return ""
-    hits = _hits(session, words)
-    with _record(session) as record:
-        known = record.ids
-        text, kept = _fitted(session, [hit for hit in hits if hit.id not in known])
-        record.at_prompts += [hit.id for hit in kept]
-    return context.wrapped(text, session.root)
+    found = context.wrapped(text, session.root)
+    return Injection("\n".join(filter(None, [begun.text, found])), record)
 
 
 def _record(session: HookSession) -> AbstractContextManager[Injections]:

@@ -88,7 +88,9 @@ _Ends = Iterator[tuple[int, Status, str | None]]
 
 def _named(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
     """Yields what a later session names by its handle: a step in what came out of it, anything in a statement."""
-    later = [(one.at_us, one.session, None, one.sentence) for one in outcomes if "f-" in one.sentence]
+    later: list[tuple[int, int, Known | None, str]] = [
+        (one.at_us, one.session, None, one.sentence) for one in outcomes if "f-" in one.sentence
+    ]
     later += [(one.at_us, one.session, one, one.text) for one in known if "f-" in one.text]
     for at_us, session, by, text in later:
         handles = tuple(found[1] for found in _HANDLE.finditer(text))
