@@ -21,6 +21,7 @@ from signet_sync.app import ask
 from signet_sync.app.hook import answer
 from signet_sync.storage.locations import StateFolder
 
+_CONFIG = "SIGNET_CONFIG"
 _BEAT = 0.5  # seconds between two looks whether to stop
 _LINE = 1 << 16  # bytes of a request's first line
 _WAITING = 128  # hooks that may wait
@@ -39,17 +40,19 @@ class Answers(threading.Thread):
 
     def listen(self) -> bool:
         """Begins to listen; False where that is not possible, or where a hook would know other settings than we do."""
-        if any(name.startswith("SIGNET_") for name in os.environ):
-            return False
         try:
+            if any(name.startswith("SIGNET_") and name not in ask.PLACES for name in os.environ):
+                raise OSError("variables of the environment say how it works")
             with suppress(FileNotFoundError):
                 os.unlink(self._place)  # of an agent that was killed: ours is the only one that runs
-            self._socket.bind(self._place)
+            with ask.address(self._place) as at:
+                self._socket.bind(at)
             os.chmod(self._place, 0o600)
             self._socket.listen(_WAITING)
             self._socket.settimeout(_BEAT)
         except OSError as error:  # a path may be too long, a sandbox may refuse
             logger.info("hooks do without the agent: {}", error)
+            self._socket.close()
             return False
         self.start()
         return True
@@ -87,14 +90,16 @@ class Answers(threading.Thread):
             return
         until = time.monotonic() + ask.DEADLINE
         head, payload = _request(hook, until)
-        if head["version"] != __version__ or any(name not in ask.VARIABLES for name in head["environ"]):
+        environ = {name: str(value) for name, value in head["environ"].items() if name in ask.VARIABLES}
+        # Another version, or other settings than ours.
+        if head["version"] != __version__ or environ.get(_CONFIG) != os.environ.get(_CONFIG):
             return
-        found = answer(head["arguments"], payload, head["environ"], self.root, self.folder)
-        document = {"code": found.code, "out": found.out, "err": found.err}
+        code, out, said, record = answer(head["arguments"], payload, environ, self.root, self.folder)
+        document = {"code": code, "out": out, "err": said}
         hook.settimeout(ask.DEADLINE)
         hook.sendall(json.dumps(document).encode() + b"\n")
         if hook.recv(1) == b"+":
-            found.record()
+            record()
 
 
 def _request(hook: socket.socket, until: float) -> tuple[dict[str, Any], bytes]:

@@ -8,24 +8,26 @@ from __future__ import annotations
 import json
 import os
 import select
-import socket
-import sys
 import time
+from contextlib import contextmanager, suppress
 
 from signet_sync import __version__
 from signet_sync.storage import locations
 
 TYPE_CHECKING = False  # same as in `typing`, without importing it
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+    from typing import Any
 
 # A payload of a hook: bytes that are read, and seconds for all of it; some harnesses give their hooks only three.
 PAYLOAD_LIMIT, PATIENCE = 16 * 1024 * 1024, 2.0
 DEADLINE = 0.15  # seconds until the agent's answer; after that the hook does without
-# What the agent has to know of the environment of a hook; with any other variable of ours the hook does without it.
-VARIABLES = ("HOME", "CI", "CLAUDE_CODE_ENTRYPOINT")
-_KNOWN = "SIGNET_WORKSPACE"
+# What the agent has to know of the environment of a hook; with a variable of ours that is not
+# among `PLACES` the hook does without it.
+VARIABLES = ("HOME", "CI", "CLAUDE_CODE_ENTRYPOINT", "SIGNET_CONFIG")
+PLACES = frozenset(("SIGNET_WORKSPACE", "SIGNET_STATE", "SIGNET_CONFIG"))  # they say where, not how
 _LONGEST = 1 << 20  # bytes of an answer
+_LONGEST_ADDRESS = 100  # bytes; macOS takes 103
 
 
 def socket_of(folder: locations.StateFolder) -> str:
@@ -33,30 +35,48 @@ def socket_of(folder: locations.StateFolder) -> str:
     return os.path.join(folder.path, "agent.sock")
 
 
+@contextmanager
+def address(place: str) -> Iterator[str]:
+    """Gives the address of a socket: the system takes some hundred characters, and a folder's path may have more."""
+    if len(os.fsencode(place)) < _LONGEST_ADDRESS or not os.path.isdir("/proc/self/fd"):
+        yield place
+        return
+    folder = os.open(os.path.dirname(place), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{os.path.basename(place)}"
+    finally:
+        os.close(folder)
+
+
 def read_stdin() -> bytearray:
     """Reads all of stdin that comes in time; drops what exceeds the limit, so that the writer never fails."""
     until, data = time.monotonic() + PATIENCE, bytearray()
-    while (left := until - time.monotonic()) > 0 and select.select([0], [], [], left)[0]:
-        chunk = os.read(0, 1 << 20)
-        if not chunk:
-            break
-        if len(data) <= PAYLOAD_LIMIT:
-            data += chunk
+    with suppress(OSError):  # it may be closed
+        while (left := until - time.monotonic()) > 0 and select.select([0], [], [], left)[0]:
+            chunk = os.read(0, 1 << 20)
+            if not chunk:
+                break
+            if len(data) <= PAYLOAD_LIMIT:
+                data += chunk
     return data
 
 
 def ask(arguments: list[str], payload: bytes | bytearray, environ: Mapping[str, str] = os.environ) -> int | None:
     """Prints what the agent answers to a hook; returns the exit code, or None: the hook has to do it itself."""
-    if any(name.startswith("SIGNET_") and name != _KNOWN for name in environ):
+    if any(name.startswith("SIGNET_") and name not in PLACES for name in environ):
         return None
-    place = socket_of(locations.locate(locations.locate_workspace(_workspace(arguments))))
     until = time.monotonic() + DEADLINE
     try:
+        place = socket_of(locations.locate(locations.locate_workspace(_workspace(arguments), environ), environ))
         if os.lstat(place).st_uid != os.geteuid():
             return None
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as agent:
+        import _socket  # `socket` is slow to import, and most of it is not for us
+
+        agent = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        try:
             _patience(agent, until)
-            agent.connect(place)
+            with address(place) as at:
+                agent.connect(at)
             named = {name: environ[name] for name in VARIABLES if name in environ}
             head = {"version": __version__, "arguments": arguments, "environ": named, "size": len(payload)}
             agent.sendall(json.dumps(head).encode() + b"\n" + payload)
@@ -70,11 +90,12 @@ def ask(arguments: list[str], payload: bytes | bytearray, environ: Mapping[str, 
             found = json.loads(answer)
             code, out, said = int(found["code"]), str(found["out"]), str(found["err"])
             agent.sendall(b"+")  # only now it records what the session got
+        finally:
+            agent.close()
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    for stream, text in ((sys.stdout, out), (sys.stderr, said)):
-        if text:
-            _write(stream.fileno(), text)
+    _write(1, out)
+    _write(2, said)
     return code
 
 
@@ -89,7 +110,7 @@ def _workspace(arguments: list[str]) -> str | None:
     return None
 
 
-def _patience(agent: socket.socket, until: float) -> None:
+def _patience(agent: Any, until: float) -> None:
     agent.settimeout(max(until - time.monotonic(), 0.001))
 
 

@@ -11,8 +11,8 @@ TYPE_CHECKING = False  # same as in `typing`, without importing it
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from signet_sync.capture.hook import HookAnswer, Injection
-    from signet_sync.capture.hook_session import HookSession
+    from signet_sync.capture.hook import HookAnswer
+    from signet_sync.capture.hook_session import HookSession, Injection
     from signet_sync.storage.locations import StateFolder
 
 
@@ -30,10 +30,10 @@ def main(arguments: list[str]) -> int:
 def answer(
     arguments: list[str], payload: bytes, environ: Mapping[str, str], root: str, folder: StateFolder
 ) -> HookAnswer:
-    """Returns what a hook prints, for the agent of a workspace."""
+    """Returns what a hook prints, for the agent of a workspace; what the session gets is recorded by the caller."""
     from signet_sync.capture import hook
 
-    return hook.answer(arguments, payload, _context, environ, root, folder)
+    return hook.answer(arguments, payload, _context, environ, root, folder, later=True)
 
 
 def _context(session: HookSession, words: str | None, source: str | None, budget: int) -> Injection:

@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
-from typing import NamedTuple
 
 from signet_sync.capture import notes, spool
 from signet_sync.errors import SignetSyncError
@@ -45,7 +44,7 @@ TYPE_CHECKING = False  # same as in `typing`, without importing it
 if TYPE_CHECKING:
     from typing import Any
 
-    from signet_sync.capture.hook_session import HookSession
+    from signet_sync.capture.hook_session import HookSession, Injection
 
 HARNESSES = ("claude-code", "codex", "gemini", "opencode", "openclaw")
 
@@ -91,25 +90,11 @@ _ENDING, _TAIL = 80, 256 * 1024
 _MAY_BE_SECRET = re.compile(r"[^\w./ -]|(?:^|/)(?=[^/]*\d)[^/]{16}|(?:key|token|secret|pass|pwd|auth)", re.IGNORECASE)
 
 
-class Injection(NamedTuple):
-    """What a session gets, between its markers ("" for nothing), and what then records that it got it."""
-
-    text: str
-    record: Callable[[], None] = lambda: None
-
-
-class HookAnswer(NamedTuple):
-    """Exit code, what is printed on stdout and stderr, and what is done once that has been printed."""
-
-    code: int
-    out: str
-    err: str
-    record: Callable[[], None]
-
-
+# Exit code, what is printed on stdout and on stderr, and what records that a session got it.
+HookAnswer = tuple[int, str, str, Callable[[], object]]
 # What a session gets on the words of a prompt ("" if they are not searched for), at its start on None (from its source
 # and a budget of tokens).
-InjectedContext = Callable[["HookSession", "str | None", "str | None", int], Injection]
+InjectedContext = Callable[["HookSession", "str | None", "str | None", int], "Injection"]
 
 
 class _RefusedEvent(Exception):
@@ -120,20 +105,16 @@ def main(arguments: list[str], payload: bytes | bytearray, context: InjectedCont
     """Runs `[--workspace PATH] hook HARNESS [--strict]`; returns the exit code: 0, or 2 if refused with `--strict`."""
     workspace = _parsed(arguments)[1]
     if _guarded(os.environ):
-        found = _finished(arguments, None, "")
+        code, out, said, _ = _finished(arguments, None, "")
     else:
         try:
             root = locations.locate_workspace(workspace)
-            found = answer(arguments, payload, context, os.environ, root, locations.locate(root))
+            code, out, said, _ = answer(arguments, payload, context, os.environ, root, locations.locate(root))
         except OSError as error:
-            found = _finished(arguments, None, f"failed: {error.strerror or type(error).__name__}")
-    _write(1, found.out)
-    _write(2, found.err)
-    try:
-        found.record()
-    except OSError:
-        return found.code  # the session may get something twice
-    return found.code
+            code, out, said, _ = _finished(arguments, None, f"failed: {error.strerror or type(error).__name__}")
+    _write(1, out)
+    _write(2, said)
+    return code
 
 
 def answer(
@@ -143,10 +124,15 @@ def answer(
     environ: Mapping[str, str],
     root: str,
     folder: locations.StateFolder,
+    *,
+    later: bool = False,
 ) -> HookAnswer:
-    """Returns what a hook prints and does, for a workspace and its state folder."""
+    """Returns what a hook prints, for a workspace and its state folder; all else is done.
+
+    What the session gets is recorded, or `later`, by the caller.
+    """
     words = _parsed(arguments)[0]
-    call, trouble = _HookEvent(words[0] if words else "", root, folder, context, environ), ""
+    call, trouble = _HookEvent(words[0] if words else "", root, folder, context, environ, later), ""
     try:
         call.run(payload)
     except (_RefusedEvent, SignetSyncError) as error:
@@ -166,13 +152,13 @@ def _finished(arguments: list[str], call: _HookEvent | None, trouble: str) -> Ho
         out += "{}\n"
     record = call.record if call is not None else lambda: None
     if not trouble:
-        return HookAnswer(0, out, "", record)
+        return 0, out, "", record
     if call is not None:
         from signet_sync.text.sanitizer import redact  # errors quote settings and paths
 
         trouble = redact(trouble)[0]
         _log(call.folder, f"{harness if harness in HARNESSES else 'hook'}: {trouble}")
-    return HookAnswer(2 if strict else 0, out, f"signet-sync hook: {trouble}\n" if strict else "", record)
+    return 2 if strict else 0, out, f"signet-sync hook: {trouble}\n" if strict else "", record
 
 
 def _parsed(arguments: list[str]) -> tuple[list[str], str | None, bool]:
@@ -204,14 +190,16 @@ class _HookEvent:
         folder: locations.StateFolder,
         context: InjectedContext,
         environ: Mapping[str, str],
+        later: bool,
     ) -> None:
         self.harness = harness
         self.root = root
         self.context = context
         self.environ = environ
+        self.later = later
         self.answered = False
         self.printed: list[str] = []
-        self.record: Callable[[], None] = lambda: None
+        self.record: Callable[[], object] = lambda: None
         self.folder = folder
 
     def run(self, data: bytes | bytearray) -> None:
@@ -284,9 +272,11 @@ class _HookEvent:
             words = _searched(payload.get("prompt")) if settings.get("context_prompts", True) else ""
             if not words and self.harness not in STARTS_AT_PROMPTS:
                 return
-        text, self.record = self._context(
+        found = self._context(
             agent, project, payload, words, settings.get("context_budget_tokens", BUDGET), how != "off"
         )
+        self.record = found.record if self.later else self.record
+        text = found.text if self.later else found.record()
         if not text:
             return
         if self.harness in _OBJECTS:

@@ -23,3 +23,13 @@ class HookSession(NamedTuple):
     project: str | None
     shared: bool
     hands_over: Callable[[], bool] = bool
+
+
+class Injection(NamedTuple):
+    """What a session gets, between its markers ("" for nothing).
+
+    `record` records that it got it, and returns what of it no other hook of the session gave meanwhile.
+    """
+
+    text: str
+    record: Callable[[], str] = str

@@ -18,7 +18,7 @@ from signet_sync.formats.injected_block import CLOSING, OPENING
 LABELS = "Outcome:, Decided:, Next:, Blocked:, Tried:"
 REQUEST = (
     f"If a turn edited, decided or stopped, end its report with one to three lines for the next session: {LABELS}"
-    " (with the ^handle of a line above that it ends or replaces)"
+    " (and the ^handle it ends)"
 )
 IN_COMPACTION = f"End the summary with the newest lines of these labels, word for word: {LABELS}"
 # What Claude Code calls itself where a person sits before it; `sdk-cli` is `claude -p`.

@@ -5,14 +5,13 @@ A harness waits for it, so only what is needed is imported. What a session got i
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 
 from signet_sync.capture import injections, notes
-from signet_sync.capture.hook import STARTS_AT_PROMPTS, Injection
-from signet_sync.capture.hook_session import HookSession
+from signet_sync.capture.hook import STARTS_AT_PROMPTS
+from signet_sync.capture.hook_session import HookSession, Injection
 from signet_sync.formats.paths import running_session
 from signet_sync.pages import context, own_project, session_context
 from signet_sync.pages.context import INJECTED_BUDGET, MOST_INJECTED, PromptHit
@@ -52,17 +51,17 @@ def _begun(session: HookSession, source: str | None, budget: int) -> tuple[Injec
     composed = _composed(session, held or (_nothing(session) if resumed else None), budget)
     text = context.wrapped(composed.text, session.root, "" if resumed else _request(session))
 
-    def record() -> None:
-        if not session.id:
-            return
+    def record() -> str:
         # If it cannot be recorded now, the session may get something twice.
         with suppress(OSError):
-            injections.expire(session.folder, time.time())
-            with _record(session) as record:
-                record.due = ""
-                if not resumed:
-                    record.drop()
-                record.add_lines(composed.lines, composed.left_out)
+            if session.id:
+                injections.expire(session.folder, time.time())
+                with _record(session) as record:
+                    record.due = ""
+                    if not resumed:
+                        record.drop()
+                    record.add_lines(composed.lines, composed.left_out)
+        return text
 
     return Injection(text, record), {one for _, one in composed.lines if one}
 
@@ -74,10 +73,10 @@ def _nothing(session: HookSession) -> Injections:
 def at_prompt(session: HookSession, words: str, budget: int) -> Injection:
     """Returns what memory holds on a prompt, marked as data; "" if it holds nothing worth it, or gave it before.
 
-    With "" for words, and otherwise before that, what the session did not get at its start. Where it cannot be recorded
-    that a session got something, it gets nothing at its prompts: the same would come with each.
+    With "" for words, and otherwise before that, what the session did not get at its start. `record` raises `OSError`
+    if it cannot be recorded: the same would come with each prompt.
     """
-    if not session.id or not os.access(session.folder.path, os.W_OK):
+    if not session.id:
         return Injection("")
     held = injections.read(session.folder, session.agent_id, session.id) or _nothing(session)
     begun, given = Injection(""), held.ids
@@ -85,16 +84,20 @@ def at_prompt(session: HookSession, words: str, budget: int) -> Injection:
         begun, ids = _begun(session, held.due, budget)
         given = ids | held.ids if held.due == RESUMED else ids
     hits = [hit for hit in _hits(session, words) if hit.id not in given] if words else []
-    text, kept = _fitted(session, hits) if hits else ("", [])
 
-    def record() -> None:
+    def said(without: set[str]) -> tuple[str, list[PromptHit]]:
+        some = [hit for hit in hits if hit.id not in without]
+        text, kept = _fitted(session, some) if some else ("", [])
+        return "\n".join(filter(None, [begun.text, context.wrapped(text, session.root)])), kept
+
+    def record() -> str:
         begun.record()
-        if kept:
-            with _record(session) as record:
-                record.at_prompts += [hit.id for hit in kept]
+        with _record(session) as record:
+            text, kept = said(record.ids - given)
+            record.at_prompts += [hit.id for hit in kept]
+        return text
 
-    found = context.wrapped(text, session.root)
-    return Injection("\n".join(filter(None, [begun.text, found])), record)
+    return Injection(said(set())[0], record) if hits else begun
 
 
 def _record(session: HookSession) -> AbstractContextManager[Injections]:

@@ -15,6 +15,7 @@ from workbench import ROOT, Vault, spawn_ordinary
 from signet_sync.app.workspace import establish
 from signet_sync.capture import hook, spool
 from signet_sync.capture.hook import EVENTS, HARNESSES
+from signet_sync.capture.hook_session import Injection
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import agent_for
 from signet_sync.formats.injected_block import CLOSING, OPENING
@@ -391,7 +392,7 @@ def test_a_workspace_that_gets_its_id_meanwhile_takes_the_job_along(vault, monke
     if there:
         spool.prepare(before.spool)
     monkeypatch.setattr(spool, "put", put)
-    told = hook._HookEvent("claude-code", str(vault.root), lambda *_: "")
+    told = hook._HookEvent("claude-code", str(vault.root), before, lambda *_: Injection(""), {}, later=False)
     at = "2026-03-28T00:00:00.000Z"
     told._put(spool.Job(event="end", harness="claude-code", session_id="s", agent_id="default", at=at))
     after = locations.locate(str(vault.root))
