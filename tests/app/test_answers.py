@@ -131,12 +131,11 @@ def test_an_agent_takes_the_place_of_one_that_was_killed(vault: Vault) -> None:
 
 def test_many_at_once_get_the_same_or_do_it_themselves(vault: Vault, agent: Answers) -> None:
     codes: list[int | None] = []
-    hooks = [
-        threading.Thread(
-            target=lambda n=n: codes.append(asked(vault, payload("UserPromptSubmit", f"s-{n}", prompt="Go on")))
-        )
-        for n in range(60)
-    ]
+
+    def ask_once(number: int) -> None:
+        codes.append(asked(vault, payload("UserPromptSubmit", f"s-{number}", prompt="Go on")))
+
+    hooks = [threading.Thread(target=ask_once, args=(number,)) for number in range(60)]
     for hook in hooks:
         hook.start()
     for hook in hooks:
