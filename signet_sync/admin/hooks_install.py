@@ -16,11 +16,10 @@ from signet_sync.capture import store as capture_store
 from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.host.harness_settings import files
 from signet_sync.host.harness_settings.condition import Condition, HarnessProblem, Server, SettingsPlan
-from signet_sync.host.harness_settings.harness import Harness
 from signet_sync.host.harness_settings.program import Program
 from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.pages.signet_daemon import daemon_pid
-from signet_sync.settings.model import DEFAULT_WORKSPACE, hook_settings
+from signet_sync.settings.model import DEFAULT_WORKSPACE
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.safe_paths import require_root
@@ -71,7 +70,7 @@ def install(
     program = program_for(root)
     outcomes = []
     for name in names:
-        harness = _harness(root, name, environ)
+        harness = HARNESSES[name]
         before = harness.condition(program, environ)
         outcome = _carried_out(name, before, partial(harness.install, program, environ, flags), dry_run)
         if outcome.error is None and not dry_run:
@@ -93,7 +92,7 @@ def uninstall(
     program = program_for(root)
     outcomes = []
     for name in names:
-        harness = _harness(root, name, environ)
+        harness = HARNESSES[name]
         before = harness.condition(program, environ)
         outcome = _carried_out(name, before, partial(harness.uninstall, environ), dry_run)
         outcomes.append(outcome)
@@ -103,14 +102,6 @@ def uninstall(
                 remove_empty_folders(folder, name)
                 _note(folder, name, None)
     return outcomes
-
-
-def _harness(root: str, name: str, environ: Mapping[str, str]) -> Harness:
-    """Returns a harness; Claude Code waits for our hook at a turn's end only where that may continue the turn."""
-    harness = HARNESSES[name]
-    if name == "claude-code" and hook_settings(root, environ)[0].get("context_notes") == "ask":
-        return replace(harness, events={**harness.events, "Stop": {"timeout": 10}})
-    return harness
 
 
 def remove_empty_folders(folder: state_dir.StateFolder, name: str | None = None) -> None:
@@ -138,7 +129,7 @@ def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.
     program = program_for(root)
     found = []
     for name in names:
-        condition = _harness(root, name, environ).condition(program, environ)
+        condition = HARNESSES[name].condition(program, environ)
         with suppress(SignetSyncError, OSError):  # settings that cannot be read are among the problems
             condition = replace(condition, signet=signet.found(name, environ).events)
         if condition.signet and is_fed(condition, root) and (pid := daemon_pid(root)) is not None:

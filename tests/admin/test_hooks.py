@@ -84,7 +84,7 @@ def test_claude_code_and_back_to_the_byte(home: Path, vault: Vault) -> None:
     ours = {"type": "command", "command": f"{PYTHON} -P -m signet_sync hook claude-code", "timeout": 10}
     assert hooks.pop("Stop") == [
         {"hooks": [{"type": "command", "command": "say done"}]},
-        {"hooks": [{**ours, "async": True}]},
+        {"hooks": [ours]},
     ]
     for event in ("UserPromptSubmit", "PreCompact"):
         assert hooks.pop(event) == [{"hooks": [{**ours, "timeout": 5}]}]
@@ -193,17 +193,6 @@ def test_an_older_installation_is_renewed(home: Path, vault: Vault) -> None:
     assert codes(conditions()["claude-code"]) == []
     assert "SubagentStop" not in commands(path)
     assert "/gone/python" not in path.read_text()
-
-
-def test_claude_code_waits_for_a_hook_that_may_continue_a_turn(
-    home: Path, vault: Vault, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SIGNET_CONTEXT_NOTES", "ask")
-    good(call("hooks", "install", "claude-code"))
-    stop = json.loads((home / ".claude/settings.json").read_bytes())["hooks"]["Stop"]
-    assert "async" not in stop[0]["hooks"][0] and codes(conditions()["claude-code"]) == []
-    monkeypatch.delenv("SIGNET_CONTEXT_NOTES")
-    assert codes(conditions()["claude-code"]) == ["hooks-outdated"]
 
 
 def test_a_command_of_another_python_or_version(home: Path, vault: Vault) -> None:

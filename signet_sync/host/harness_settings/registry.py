@@ -89,7 +89,7 @@ _ALL = (
             "UserPromptSubmit": {"timeout": 5},
             "PreCompact": {"timeout": 5},
             "PostCompact": {"timeout": 10},
-            "Stop": {"timeout": 10, "async": True},
+            "Stop": {"timeout": 10},  # not `async`: Claude Code would wait for it at its end, and be late
             "SessionEnd": {"timeout": 10},  # without a time of its own it would be killed after 1.5 seconds
         },
         hooks="settings.json",
