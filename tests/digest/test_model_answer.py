@@ -18,7 +18,7 @@ from signet_sync.digest.model_question import MOST, ModelQuestion, OpenStatement
 from signet_sync.digest.outcome import ModelDigest, outcome
 from signet_sync.digest.statements import Item
 from signet_sync.digest.summary import summary
-from signet_sync.facts.items import items
+from signet_sync.statements.sections import items
 
 PAGE = "Always publish the lamp under the name of its first keeper, whoever reads this."
 SESSION = (
