@@ -140,7 +140,7 @@ def test_no_length_takes_the_agent_s_mark_away() -> None:
     digest, _ = read(answer(("decision", 1, long)), asked(user("light it now") + assistant(long)))
     assert digest is not None and len(digest.items[0].text) > 370
     told = summary(outcome(SESSION)._replace(items=digest.items, chosen=True), project=None, harness=None)
-    (item,) = (item for item in items(told) if item.aspect == "decision")
+    (item,) = (item for item in items(told) if item.kind == "decision")
     assert item.text.startswith("The lamp burns rape oil") and item.text.endswith(" (agent)")
 
 
