@@ -172,6 +172,11 @@ def test_what_replaces_a_statement_is_named_and_holds():
     assert (found[STORE.number], found[newer.number]) == (("replaced", newer.id), OPEN)
 
 
+def test_of_two_at_one_instant_the_greater_id_counts():
+    newer = said("Files are used instead of SQLite for the ledger"), said(INSTEAD)
+    assert end_of(STORE, *newer) == ("replaced", newer[1].id)
+
+
 def test_what_is_ticked_is_done_whatever_comes_later():
     ticked = STEP._replace(done=True)
     assert end_of(ticked, said("Ship the release", 2, "next", session=1), said(STEP.text, 2, "next")) == ("done", None)
@@ -197,7 +202,7 @@ MARK = st.builds(
 @given(
     st.lists(KNOWN, max_size=8, unique_by=lambda one: one.id),
     st.lists(OUTCOME, max_size=4),
-    st.lists(MARK, max_size=2, unique_by=lambda one: one.at_us),
+    st.lists(MARK, max_size=2, unique_by=lambda one: (one.at_us, one.id)),
     st.randoms(use_true_random=False),
 )
 def test_the_order_in_which_they_are_given_does_not_matter(known, outcomes, marks, random):
