@@ -113,7 +113,7 @@ def _restated(known: Sequence[Known]) -> _Ends:
 
 def _taken_back(known: Sequence[Known]) -> _Ends:
     """Yields what a later statement names after "instead of", "no longer" or the like."""
-    by_time = sorted(known, key=lambda one: one.at_us)
+    by_time = sorted(known, key=lambda one: (one.at_us, one.id))
     for place, newer in enumerate(by_time):
         for gone in _NO_MORE.finditer(newer.text):
             subject = stems(gone[1])
@@ -161,7 +161,7 @@ def _marked(known: Sequence[Known], marks: Iterable[Mark]) -> _Ends:
 
     A step that is stated again after it was done is open again; what is not true stays so.
     """
-    for mark in sorted(marks, key=lambda one: one.at_us):
+    for mark in sorted(marks, key=lambda one: (one.at_us, one.id)):
         own = stems(mark.text)
         for one in known:
             said = stems(one.text)
