@@ -153,7 +153,7 @@ def test_equal_texts_are_one_statement_with_several_rows(database):
 def test_an_artifact_states_each_thing_once(database):
     one = stated("## Next\n- fill the lamp\n", 1)
     put(database, one._replace(items=(*one.items, Item("next", "Fill the lamp!", 9, done=True))))
-    assert held(database) == {"fill the lamp": "open"}
+    assert held(database) == {"fill the lamp": "open"} and len(dump(database)["statements"]) == 1
     put(database, one._replace(items=()))
     assert dump(database) == {"statements": [], "texts": []}
 
@@ -205,6 +205,17 @@ def test_what_a_removed_session_replaced_holds_again(database):
     assert recalled(database, "oil") == [f"{WAX} · decision"]
     drop(database, session(2))
     assert held(database) == {OIL: "open"} and recalled(database, "oil") == [f"{OIL} · decision"]
+
+
+def test_what_is_said_again_holds_and_its_older_rows_have_no_status(database):
+    again = stated(f"## Decisions\n- {OIL}\n", 3)
+    put(database, stated(f"## Decisions\n- {OIL}\n", 1), stated(f"## Decisions\n- {WAX}\n", 2))
+    put(database, again)
+    assert held(database) == {OIL: "open", WAX: "open"}
+    found = database.execute("select newest, status, replaced_by from statements where text = ? order by 1", (OIL,))
+    assert list(found) == [(0, "open", None), (1, "open", None)]
+    drop(database, again.session)
+    assert held(database) == {OIL: "replaced", WAX: "open"}
 
 
 def test_a_later_part_of_the_session_lists_the_steps_anew(database):
