@@ -66,12 +66,17 @@ class Mark(NamedTuple):
 Settled = tuple[Status, str | None]  # status, and the id of what replaces it
 
 
-def settled(known: Sequence[Known], outcomes: Sequence[Outcome], marks: Iterable[Mark] = ()) -> dict[int, Settled]:
-    """Returns by number whether each statement of a project still holds; what a person said about it comes last."""
-    found: dict[int, Settled] = {one.number: ("done" if one.done else "open", None) for one in known}
+def settled(
+    known: Sequence[Known], outcomes: Sequence[Outcome], marks: Iterable[Mark] = (), earlier: Sequence[Known] = ()
+) -> dict[int, Settled]:
+    """Returns by number whether each statement of a project still holds; what a person said about it comes last.
+
+    Of `earlier` ones, which are too many to be compared, only ticks and marks end one.
+    """
+    found: dict[int, Settled] = {one.number: ("done" if one.done else "open", None) for one in (*known, *earlier)}
     still = [one for one in known if not one.done]
     ends = (*_relisted(still), *_restated(still), *_taken_back(still), *_carried_out(still, outcomes))
-    for number, status, by in (*ends, *_reverted(still, outcomes), *_marked(known, marks)):
+    for number, status, by in (*ends, *_reverted(still, outcomes), *_marked((*known, *earlier), marks)):
         found[number] = status, by
     return found
 
@@ -164,8 +169,8 @@ def _marked(known: Sequence[Known], marks: Iterable[Mark]) -> _Ends:
     for mark in sorted(marks, key=lambda one: (one.at_us, one.id)):
         own = stems(mark.text)
         for one in known:
-            said = stems(one.text)
-            alike = one.kind == mark.kind and len(own) >= _FEWEST and len(own & said) >= _SAME * len(own | said)
+            said = stems(one.text) if one.kind == mark.kind and len(own) >= _FEWEST else frozenset()
+            alike = bool(said) and len(own & said) >= _SAME * len(own | said)
             if (one.id == mark.id or alike) and (one.at_us <= mark.at_us or mark.status == "withdrawn"):
                 yield one.number, mark.status, None
 
