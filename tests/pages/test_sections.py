@@ -519,7 +519,6 @@ def test_nothing_is_left_out_by_its_kind_and_what_does_not_fit_is_counted(databa
 def test_what_is_settled_of_the_future_noise_or_of_another_agent_is_not_shown(database):
     rows.statement(database, "decision", "Superseded one", "2026-03-28", status="withdrawn")
     rows.statement(database, "next", "Done one", "2026-03-28", status="done")
-    rows.statement(database, "decision", "Future one", "2026-03-30")
     rows.thread(database, "future", "2026-03-30")
     rows.node(database, "summary", 1, "2026-03-30", thread_id="t-future")
     noise = rows.node(database, "summary", 2, "2026-03-28", label="Noise one")
@@ -537,15 +536,14 @@ def test_what_is_settled_of_the_future_noise_or_of_another_agent_is_not_shown(da
     assert candidates_store.next_change(database, "scout", NOW_US) is None
 
 
-def test_a_session_whose_clock_ran_ahead_neither_hides_its_thread_nor_speaks_for_it(database):
-    thread_id = rows.thread(database, "lantern", "2026-09-01", sessions=3, sample="Of the future.", next_action="Later")
-    rows.session(database, thread_id, 1, "2026-09-01", "Of the future.", next_steps=("Later",))
+def test_a_thread_waits_for_the_time_of_its_newest_session_and_what_it_left_open_does_not(database):
+    thread_id = rows.thread(database, "lantern", "2026-09-01", sessions=3, sample="Of the future.")
     rows.session(database, thread_id, 2, "2026-03-28", "The wick burns.", next_steps=("Trim it",))
-    rows.session(database, thread_id, 3, "2026-03-27", "The wick is dry.")
+    rows.pin(database, thread_id)
     (line,) = lines_of(page(database), "Active Projects & Threads")
-    link = f"[[{rows.path_of(2, '2026-03-28')}|summary]]"
-    assert line == f"- **lantern** (Mar 28, 2 sessions): The wick burns. Next: Trim it. {link} ^{thread_id[:8]}"
-    assert "**lantern** (Sep 1, 3 sessions): Of the future" in page(database, now_us=rows.us("2026-09-02")).text
+    assert line.startswith("- next: Trim it (lantern, Mar 28) [[")
+    then = page(database, now_us=rows.us("2026-09-02")).text
+    assert "**lantern** (Sep 1, 3 sessions): Of the future. Next: Trim it." in then
 
 
 def test_the_index_says_what_sections_and_session_log_do_not(database):

@@ -258,7 +258,9 @@ def test_a_thread(database: Database) -> None:
 
 
 def test_a_fact_tells_its_lines(database: Database) -> None:
-    facts = {text: thing for thing, text in database.execute("select id, text from statements where agent_id = 'default'")}
+    facts = {
+        text: thing for thing, text in database.execute("select id, text from statements where agent_id = 'default'")
+    }
     former, present = facts["Storage: JSON files"], facts["Storage: SQLite"]
     document = expand(database, "default", former)
     assert (document["node"]["status"], document["node"]["speaker"]) == ("open", "file")
