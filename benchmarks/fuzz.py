@@ -25,6 +25,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from signet_sync.facts.extract import distil
+
 from benchmarks import mutation
 from benchmarks.digest import digest
 from signet_sync.capture.harnesses import claude_code, codex, gemini, markdown, openclaw, opencode
@@ -39,7 +41,6 @@ from signet_sync.entities.documents.escaping import fit
 from signet_sync.entities.documents.lint import lint
 from signet_sync.entities.event_log import chain, events, replay
 from signet_sync.errors import SignetSyncError
-from signet_sync.facts.extract import distil
 from signet_sync.formats import frontmatter, managed_block, turn
 from signet_sync.formats.artifact import MODELS, validate_tombstone
 from signet_sync.formats.artifact_fastpath import manifest_fields

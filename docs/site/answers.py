@@ -470,9 +470,8 @@ class ExpandNode(TypedDict):
     status: NotRequired[str | None]
     sessions: NotRequired[int]
     aspect: NotRequired[str]
-    superseded_by: NotRequired[str | None]
-    ended_by: NotRequired[str | None]
-    entity: NotRequired[str | None]
+    speaker: NotRequired[Literal["person", "agent", "file"]]
+    replaced_by: NotRequired[str | None]  # A handle.
     type: NotRequired[str | None]
     tags: NotRequired[list[str]]
     private: NotRequired[bool]

@@ -15,7 +15,7 @@ from signet_sync.text.sanitizer import sanitize_counted, sanitize_line
 from signet_sync.text.stored_names import storable_path
 
 # Raised with each change of a table or column: every workspace is then indexed again.
-VERSION = 2
+VERSION = 3
 TableRow = tuple[Any, ...]
 _MOST_WORDS = 200_000  # characters of a session by which it is found
 
@@ -42,7 +42,7 @@ VERDICTS = _table("""verdicts 2 path:name number:int verdict:code code:code mess
 SESSIONS = _table("""sessions 3 agent:name token:code session:name session_key:name project:name harness:name
     started_at:time ended_at:time day:code sentence:line path:name listed:bool files:int size:int facts:int
     words:text""")
-FACTS = _table("""facts 3 agent:name id:code kind:code text:line project:name speaker:code
+FACTS = _table("""facts 2 agent:name id:code kind:code text:line project:name speaker:code
     status:code sources:int first_at:time last_at:time day:code token:code session:name path:name line:int""")
 OPEN_TABLES = (VERDICTS, SESSIONS, FACTS)
 

@@ -100,6 +100,11 @@ def sessions(database: Database) -> Iterable[Source]:
     return (Source(SESSION, *session) for session in nodes.sessions(database))
 
 
+def every_week(database: Database) -> Iterable[Source]:
+    """Yields every week of every thread."""
+    return (Source(WEEK, *week) for week in nodes.weeks(database))
+
+
 def with_progress(things: Iterable[_Thing], alive: Alive) -> Iterator[_Thing]:
     """Yields the same items, calling `alive` every few of them."""
     for number, thing in enumerate(things):

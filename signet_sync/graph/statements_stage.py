@@ -27,7 +27,7 @@ class Statements(Deriver):
 
     name = "statements"
     tables = ("statements",)
-    kinds = frozenset({SESSION})
+    kinds = frozenset({SESSION, WEEK})
     after = (nodes_stage.Graph.name,)
 
     @property
@@ -36,27 +36,26 @@ class Statements(Deriver):
         return VERSION
 
     def sources(self, database: Database) -> Iterable[Source]:
-        """Yields every session."""
-        return nodes_stage.sessions(database)
+        """Yields every session, and every week of every thread."""
+        yield from nodes_stage.sessions(database)
+        yield from nodes_stage.every_week(database)
 
     def prepare(
         self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
     ) -> _Prepared:
         """Returns sessions, what their artifacts state, and the threads in which another outcome may end something."""
         derived: Mapping[Session, SessionDerivation] = earlier.get(nodes_stage.Graph.name, {})
+        sessions = [one.session for one in sources if one.kind == SESSION]
         stated: list[StatedItems] = []
-        threads: set[Key] = set()
-        for one in nodes_stage.with_progress(sources, alive):
-            derivation = derived.get(one.session) or nodes_stage.derive_stored(database, one.session)
-            stated += derivation.stated
-            if derivation.thread is not None:
-                threads.add((derivation.thread.agent_id, derivation.thread.id))
-        return [one.session for one in sources], stated, threads
+        for session in nodes_stage.with_progress(sessions, alive):
+            stated += (derived.get(session) or nodes_stage.derive_stored(database, session)).stated
+        return sessions, stated, {(one.agent_id, one.id) for one in sources if one.kind == WEEK}
 
     def update(self, database: Database, prepared: _Prepared, alive: Alive) -> Change:
         """Replaces what sessions stated before."""
         sessions, stated, threads = prepared
-        return moved(database, rows.settle(database, rows.replace(database, sessions, stated), threads))
+        ids, touched = rows.replace(database, sessions, stated)
+        return moved(database, rows.settle(database, ids, touched | threads))
 
 
 def moved(database: Database, changed: set[Key]) -> Change:

@@ -11,7 +11,7 @@ from itertools import groupby
 from signet_sync.formats.calendar import quarter_of, quarter_span
 from signet_sync.graph import rollups, threads
 from signet_sync.graph.nodes import GraphEdge, GraphNode
-from signet_sync.graph.nodes_stage import WEEK, Graph, with_progress
+from signet_sync.graph.nodes_stage import WEEK, Graph, every_week, with_progress
 from signet_sync.graph.statements_stage import Statements
 from signet_sync.graph.store import nodes
 from signet_sync.graph.threads import Thread, ThreadSession
@@ -38,7 +38,7 @@ class Threads(Deriver):
 
     def sources(self, database: Database) -> Iterable[Source]:
         """Yields every week of every thread."""
-        return [Source(WEEK, *week) for week in nodes.weeks(database)]
+        return every_week(database)
 
     def clear(self, database: Database) -> None:
         """Deletes condensations and thread summaries."""
@@ -48,9 +48,9 @@ class Threads(Deriver):
         """Derives weeks and their quarters again, then the summaries of their threads."""
         change = Change()
         by_thread = groupby(sorted(prepared), key=lambda week: (week.agent_id, week.id))
-        for (agent_id, thread_id), weeks in with_progress(by_thread, alive):
+        for (agent_id, thread_id), some in with_progress(by_thread, alive):
             thread = _thread(database, agent_id, thread_id)
-            condensed = _settle_thread(database, thread, [week.session_id for week in weeks])
+            condensed = _settle_thread(database, thread, [week.session_id for week in some])
             change.sources.update(Source(NODE, agent_id, node_id) for node_id in condensed)
             change.sources.add(Source(THREAD, agent_id, thread_id))
         return change

@@ -312,12 +312,13 @@ def _thread_parts(view: ThreadView, today_us: int, *, at_hand: bool = False) -> 
     What an earlier session said has a handle of that session, so that its removal finds the line.
     """
     name, day = thread_name(view), short_day(view.latest_us, today_us)
+    status = "open" if view.status == "done" and (view.next_action or view.blocker) else view.status
     outcome, named = without_blocker(view.sample)
     outcome = "" if is_template(outcome) else without_name(outcome, basename(view.project))
     if view.next_action and (left := _LEFT.search(outcome)):
         outcome = outcome[: left.start()]
     if today_us - view.latest_us > QUIET_AFTER and not at_hand:
-        about = f"done, {day}" if view.status == "done" else f"quiet since {day}"
+        about = f"done, {day}" if status == "done" else f"quiet since {day}"
         return f"**{name}** ({about}){_said(clause(plain(outcome), QUIET_LENGTH))}", ()
     blocker = _blocker(view, named)
     steps = [
@@ -329,7 +330,7 @@ def _thread_parts(view: ThreadView, today_us: int, *, at_hand: bool = False) -> 
     )
     implied = {"settled", "question-only", *(["blocked"] if blocker else []), *(["open"] if parts else [])}
     about = _listed(
-        "" if view.status in implied else view.status,
+        "" if status in implied else status,
         day,
         counted(view.sessions, "session") if view.sessions > 1 else "",
     )

@@ -69,7 +69,7 @@ class LiveStatements(Deriver):
         sessions, stated = prepared
         if not sessions:
             return Change()
-        changed = rows.settle(database, rows.replace(database, sessions, stated, running=True))
+        changed = rows.settle(database, *rows.replace(database, sessions, stated, running=True))
         change = moved(database, changed)
         change.agents |= {agent_id for agent_id, _ in changed}
         return change

@@ -1,4 +1,1 @@
-"""Derives facts from artifacts: statements under headings, their topics, and which of them are current.
-
-Tables: those of `facts.store`.
-"""
+"""Knows what sessions state: who says it, where, and what of it still holds."""

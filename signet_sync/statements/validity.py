@@ -67,9 +67,14 @@ class Mark(NamedTuple):
 Settled = tuple[Status, str | None]  # status, and the id of what replaces it
 
 
-def settled(known: Sequence[Known], outcomes: Sequence[Outcome], marks: Iterable[Mark] = ()) -> dict[int, Settled]:
-    """Returns by number whether each statement of a project still holds; what a person said about it comes last."""
-    found: dict[int, Settled] = {one.number: ("done" if one.done else "open", None) for one in known}
+def settled(
+    known: Sequence[Known], outcomes: Sequence[Outcome], marks: Iterable[Mark] = (), earlier: Sequence[Known] = ()
+) -> dict[int, Settled]:
+    """Returns by number whether each statement of a project still holds; what a person said about it comes last.
+
+    Of `earlier` ones, which are too many to be compared, only ticks and marks end one.
+    """
+    found: dict[int, Settled] = {one.number: ("done" if one.done else "open", None) for one in (*known, *earlier)}
     still = [one for one in known if not one.done]
     ends = (
         *_named(still, outcomes),
@@ -78,7 +83,7 @@ def settled(known: Sequence[Known], outcomes: Sequence[Outcome], marks: Iterable
         *_taken_back(still),
         *_carried_out(still, outcomes),
     )
-    for number, status, by in (*ends, *_reverted(still, outcomes), *_marked(known, marks)):
+    for number, status, by in (*ends, *_reverted(still, outcomes), *_marked((*known, *earlier), marks)):
         found[number] = status, by
     return found
 
@@ -137,7 +142,7 @@ def _restated(known: Sequence[Known]) -> _Ends:
 
 def _taken_back(known: Sequence[Known]) -> _Ends:
     """Yields what a later statement names after "instead of", "no longer" or the like."""
-    by_time = sorted(known, key=lambda one: one.at_us)
+    by_time = sorted(known, key=lambda one: (one.at_us, one.id))
     for place, newer in enumerate(by_time):
         for gone in _NO_MORE.finditer(newer.text):
             subject = stems(gone[1])
@@ -185,11 +190,11 @@ def _marked(known: Sequence[Known], marks: Iterable[Mark]) -> _Ends:
 
     A step that is stated again after it was done is open again; what is not true stays so.
     """
-    for mark in sorted(marks, key=lambda one: one.at_us):
+    for mark in sorted(marks, key=lambda one: (one.at_us, one.id)):
         own = stems(mark.text)
         for one in known:
-            said = stems(one.text)
-            alike = one.kind == mark.kind and len(own) >= _FEWEST and len(own & said) >= _SAME * len(own | said)
+            said = stems(one.text) if one.kind == mark.kind and len(own) >= _FEWEST else frozenset()
+            alike = bool(said) and len(own & said) >= _SAME * len(own | said)
             if (one.id == mark.id or alike) and (one.at_us <= mark.at_us or mark.status == "withdrawn"):
                 yield one.number, mark.status, None
 

@@ -18,7 +18,7 @@ from signet_sync.digest.model_question import MOST, ModelQuestion, OpenStatement
 from signet_sync.digest.outcome import ModelDigest, outcome
 from signet_sync.digest.statements import Item
 from signet_sync.digest.summary import summary
-from signet_sync.facts.items import items
+from signet_sync.statements.sections import items
 
 PAGE = "Always publish the lamp under the name of its first keeper, whoever reads this."
 SESSION = (
@@ -140,7 +140,7 @@ def test_no_length_takes_the_agent_s_mark_away() -> None:
     digest, _ = read(answer(("decision", 1, long)), asked(user("light it now") + assistant(long)))
     assert digest is not None and len(digest.items[0].text) > 370
     told = summary(outcome(SESSION)._replace(items=digest.items, chosen=True), project=None, harness=None)
-    (item,) = (item for item in items(told) if item.aspect == "decision")
+    (item,) = (item for item in items(told) if item.kind == "decision")
     assert item.text.startswith("The lamp burns rape oil") and item.text.endswith(" (agent)")
 
 

@@ -83,8 +83,8 @@ def test_sessions_and_facts_are_told_as_the_session_log_tells_them(vault: Vault,
     assert one["size"] == sum(path.stat().st_size for path in vault.memory.glob(f"*{one['token']}*") if path.is_file())
     facts = rows(tmp_path / "tables", "facts", vault.root)
     decided = [fact for fact in facts if "number1x" in fact["text"]]
-    assert [(fact["kind"], fact["status"], fact["session"]) for fact in decided] == [
-        ("decision", "active", one["session"])
+    assert [(fact["kind"], fact["speaker"], fact["status"], fact["session"]) for fact in decided] == [
+        ("decision", "file", "open", one["session"])
     ]
     assert "number1x" in one["words"]
 
@@ -190,7 +190,7 @@ def test_a_secret_that_the_index_still_had_is_redacted_on_the_way_in(vault: Vaul
             "update memory_artifacts set ledger_sentence = ?, project = ?", (f"Used {secret}.", f"/{secret}")
         )
         database.execute("update ledger_rows set sentence = ?", (f"Used {secret}.",))
-        database.execute("update attribute_sources set text = ?", (f"token={secret}",))
+        database.execute("update statements set text = ?", (f"token={secret}",))
         database.execute("update files set path = ?||path, message = ? where verdict = 'ignored'", (secret, secret))
         database.execute("update memory_artifacts set content = ?", (f"# Told\n\n{secret}\n",))
         tables = rows_of(

@@ -5,9 +5,9 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from signet_sync.formats.fact import Item
 from test_nodes import HOUR, WORDS, T, source
 
-from signet_sync.formats.fact import Item
 from signet_sync.formats.timestamps import DAY
 from signet_sync.graph import threads
 from signet_sync.graph.nodes import of_session

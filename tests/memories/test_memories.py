@@ -19,7 +19,6 @@ from signet_sync.errors import UsageError
 from signet_sync.memories.store import memories, pins
 from signet_sync.memories.store.memories import Memory
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import FACTS
 from signet_sync.sync.store import access_counts
 from signet_sync.text.memory import LONGEST, cleaned, memory_id, tags_of
 
@@ -344,7 +343,7 @@ def test_a_session_is_pinned_by_whatever_it_is_called(vault: Vault) -> None:
     (node,) = found
     assert node.startswith("s-") and vault.rows("select id from pins") == [(node,)]
     assert f"^{node[:8]}\n" in vault.page()
-    (fact,) = vault.rows(f"select id from {FACTS} where text like '%number2x%'")
+    (fact,) = vault.rows("select id from statements where text like '%number2x%'")
     assert vault.call("pin", f"^{fact[0]}", "--now", NOW).out == f"pinned ^{fact[0]}\n"
     remove(vault, ID)
     assert vault.rows("select id from pins") == [fact]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from signet_sync.formats.fact import SECTION_OF
+from signet_sync.formats.statement import SECTION_OF
 from signet_sync.formats.timestamps import DAY
 from signet_sync.memories.score import HALF_LIVES, REMEMBERED, WEIGHTS, day_start, rank, score
 

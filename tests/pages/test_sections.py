@@ -128,7 +128,7 @@ def month(database):
     condensation(database, "epoch", "2026-03-04", "2026-03-29", threads["lantern"], *arcs)
     for aspect, text, number in FACTS:
         day, project, *_ = SESSIONS[number]
-        rows.fact(database, aspect, text, day, project=project, number=number)
+        rows.statement(database, aspect, text, day, project=project, number=number)
     told_by_a_person = "Never push to main of pier: Bob deploys it by hand"
     rows.pin(database, rows.memory(database, "constraint", told_by_a_person, "2026-01-12"))
     rows.memory(database, "preference", "short answers, and commands that can be pasted", "2026-02-20")
@@ -387,7 +387,7 @@ def test_the_line_of_a_fact_and_of_a_memory(aspect, prefix):
 
 
 def test_of_an_older_list_only_what_is_pinned_is_shown(database):
-    older = rows.fact(database, "next", "Trim the wick", "2026-03-27", status="past")
+    older = rows.statement(database, "next", "Trim the wick", "2026-03-27", status="replaced")
     assert f"^{older[:8]}" not in page(database).text
     rows.pin(database, older)
     assert f"^{older[:8]}" in page(database).text
@@ -463,8 +463,8 @@ def test_no_words_forge_a_line_a_link_or_a_handle(said, project, key, harness):
 
 
 def test_accesses_of_today_change_nothing_until_tomorrow(database):
-    low = rows.fact(database, "note", "The tank leaks", "2026-03-01", project=None)
-    rows.fact(database, "note", "The tank is green", "2026-03-02", project=None)
+    low = rows.statement(database, "note", "The tank leaks", "2026-03-01", project=None)
+    rows.statement(database, "note", "The tank is green", "2026-03-02", project=None)
     before = page(database).text
     rows.use(database, low, 40, "2026-03-29")
     assert page(database).text == before
@@ -479,11 +479,11 @@ def test_accesses_of_today_change_nothing_until_tomorrow(database):
 
 
 def test_what_is_used_or_pinned_is_read_however_old(database):
-    old = [rows.fact(database, "note", f"An old note {n}", "2024-01-01", number=n) for n in range(2)]
+    old = [rows.statement(database, "note", f"An old note {n}", "2024-01-01", number=n) for n in range(2)]
     oldest = rows.thread(database, "attic", "2023-01-01")
     kept = rows.memory(database, "note", "An old memory", "2022-01-01")
     for number in range(90):
-        rows.fact(database, "note", f"Note {number}", "2026-03-01", number=number)
+        rows.statement(database, "note", f"Note {number}", "2026-03-01", number=number)
         rows.thread(database, f"project-{number}", "2026-03-02", number=number)
         rows.memory(database, "note", f"Memory {number}", "2026-03-03")
     rows.use(database, old[0], 3, "2026-03-20")
@@ -501,7 +501,7 @@ def test_what_is_used_or_pinned_is_read_however_old(database):
 
 def test_nothing_is_left_out_by_its_kind_and_what_does_not_fit_is_counted(database):
     for number in range(30):
-        rows.fact(database, "decision", f"Decision {number} of lantern", "2026-03-28", number=number)
+        rows.statement(database, "decision", f"Decision {number} of lantern", "2026-03-28", number=number)
         rows.memory(database, "note", f"Memory {number} is kept", "2026-03-01")
     text = page(database).text
     assert len(re.findall(r"Decision \d+ of lantern", text)) == len(re.findall(r"Memory \d+ is kept", text)) == 30
@@ -517,16 +517,15 @@ def test_nothing_is_left_out_by_its_kind_and_what_does_not_fit_is_counted(databa
 
 
 def test_what_is_settled_of_the_future_noise_or_of_another_agent_is_not_shown(database):
-    rows.fact(database, "decision", "Superseded one", "2026-03-28", status="superseded")
-    rows.fact(database, "next", "Done one", "2026-03-28", status="done")
-    rows.fact(database, "decision", "Future one", "2026-03-30")
+    rows.statement(database, "decision", "Superseded one", "2026-03-28", status="withdrawn")
+    rows.statement(database, "next", "Done one", "2026-03-28", status="done")
     rows.thread(database, "future", "2026-03-30")
     rows.node(database, "summary", 1, "2026-03-30", thread_id="t-future")
     noise = rows.node(database, "summary", 2, "2026-03-28", label="Noise one")
     rows.pin(database, noise)
     for agent_id in ("scout", "Default"):
         rows.pin(
-            database, rows.fact(database, "decision", "Theirs", "2026-03-28", agent_id=agent_id), agent_id=agent_id
+            database, rows.statement(database, "decision", "Theirs", "2026-03-28", agent_id=agent_id), agent_id=agent_id
         )
         rows.thread(database, "theirs", "2026-03-28", agent_id=agent_id)
         rows.memory(database, "note", "Theirs too", "2026-03-28", agent_id=agent_id)
@@ -537,15 +536,14 @@ def test_what_is_settled_of_the_future_noise_or_of_another_agent_is_not_shown(da
     assert candidates_store.next_change(database, "scout", NOW_US) is None
 
 
-def test_a_session_whose_clock_ran_ahead_neither_hides_its_thread_nor_speaks_for_it(database):
-    thread_id = rows.thread(database, "lantern", "2026-09-01", sessions=3, sample="Of the future.", next_action="Later")
-    rows.session(database, thread_id, 1, "2026-09-01", "Of the future.", next_steps=("Later",))
+def test_a_thread_waits_for_the_time_of_its_newest_session_and_what_it_left_open_does_not(database):
+    thread_id = rows.thread(database, "lantern", "2026-09-01", sessions=3, sample="Of the future.")
     rows.session(database, thread_id, 2, "2026-03-28", "The wick burns.", next_steps=("Trim it",))
-    rows.session(database, thread_id, 3, "2026-03-27", "The wick is dry.")
+    rows.pin(database, thread_id)
     (line,) = lines_of(page(database), "Active Projects & Threads")
-    link = f"[[{rows.path_of(2, '2026-03-28')}|summary]]"
-    assert line == f"- **lantern** (Mar 28, 2 sessions): The wick burns. Next: Trim it. {link} ^{thread_id[:8]}"
-    assert "**lantern** (Sep 1, 3 sessions): Of the future" in page(database, now_us=rows.us("2026-09-02")).text
+    assert line.startswith("- next: Trim it (lantern, Mar 28) [[")
+    then = page(database, now_us=rows.us("2026-09-02")).text
+    assert "**lantern** (Sep 1, 3 sessions): Of the future. Next: Trim it." in then
 
 
 def test_the_index_says_what_sections_and_session_log_do_not(database):
@@ -601,7 +599,7 @@ def crowd(database, sessions):
         thread_id = rows.thread(database, project, day, number=number)
         rows.node(database, "summary", number, day, thread_id=thread_id)
         for aspect in ("decision", "next", "note"):
-            rows.fact(database, aspect, f"{aspect} {number}", day, project=project, number=number)
+            rows.statement(database, aspect, f"{aspect} {number}", day, project=project, number=number)
 
 
 def test_a_page_costs_the_same_whatever_the_size_of_the_vault():

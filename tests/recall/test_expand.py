@@ -19,7 +19,7 @@ from signet_sync.graph.store import neighbours
 from signet_sync.recall.expand import expand
 from signet_sync.recall.store import hits, references
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import FACTS, NODES
+from signet_sync.storage.database.named_rows import NODES
 from signet_sync.sync.store.bodies import text_at
 from signet_sync.text.excerpts import cut, ending
 from signet_sync.text.token_estimate import estimate_tokens
@@ -54,13 +54,12 @@ def database(vault: Vault) -> Iterator[Database]:
 def ids_of(database: Database, agent: str = "default") -> list[str]:
     """Every id that an agent has."""
     columns = (
-        ("session_summaries", "id"), ("memory_thread_heads", "thread_id"), ("entity_attributes", "id"),
-        ("entities", "id"), ("memories", "id"),
+        ("session_summaries", "id"), ("memory_thread_heads", "thread_id"), ("statements", "id"), ("memories", "id"),
     )  # fmt: skip
     return [
         row[0]
         for table, column in columns
-        for row in database.execute(f"select {column} from {table} where agent_id = ? order by 1", (agent,))
+        for row in database.execute(f"select distinct {column} from {table} where agent_id = ? order by 1", (agent,))
     ]
 
 
@@ -245,7 +244,7 @@ def test_a_thread_whose_sentence_names_it_is_named_once(tmp_path: Path) -> None:
     with vault.database(readonly=False) as database:
         thread = database.value("select thread_id from memory_thread_heads")
         for sample in ("widget: it turns at dusk.", "It turns at dusk."):
-            database.execute("update memory_thread_heads set sample = ?, next_action = null", (sample,))
+            database.execute("update memory_thread_heads set sample = ?", (sample,))
             (line,) = hits.statements(database, "default", "thread", [thread])
             assert line.shown == "widget: " + sample.removeprefix("widget: ")
 
@@ -260,11 +259,11 @@ def test_a_thread(database: Database) -> None:
 
 def test_a_fact_tells_its_lines(database: Database) -> None:
     facts = {
-        text: thing for thing, text in database.execute(f"select id, text from {FACTS} where agent_id = 'default'")
+        text: thing for thing, text in database.execute("select id, text from statements where agent_id = 'default'")
     }
     former, present = facts["Storage: JSON files"], facts["Storage: SQLite"]
     document = expand(database, "default", former)
-    assert document["node"]["status"] == "active"
+    assert (document["node"]["status"], document["node"]["speaker"]) == ("open", "file")
     source = document["sources"][0]
     content = text_at(database, source["path"])
     assert content.split("\n")[source["line"] - 1] == "- Storage: JSON files"
@@ -282,7 +281,7 @@ def test_the_excerpt_of_a_fact_begins_where_the_transcript_speaks_of_it(tmp_path
     vault.put(made.summary(body="# Kiln\n\n## Decisions\n\n- The kiln must cool by forty degrees an hour at most.\n"))
     vault.reindex()
     with vault.database() as database:
-        fact = database.value("select id from entity_attributes")
+        fact = database.value("select id from statements")
         excerpt = expand(database, "default", fact, 300)["transcript"]["excerpt"]
     assert "The kiln cools" in excerpt and "filler turn 0:" not in excerpt
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import apsw
 from crash_runner import KILLED, NOW, arm, command, dump, everything, forked
-from facts_rows import orphans
+from statement_rows import orphans
 
 from signet_sync.app.workspace import opened
 from signet_sync.errors import SignetSyncError, UsageError

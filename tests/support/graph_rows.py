@@ -1,8 +1,7 @@
-"""Rows of the graph, facts and memories, written straight into the tables, for tests of what reads them."""
+"""Rows of the graph, statements and memories, written straight into the tables, for tests of what reads them."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -66,16 +65,25 @@ def thread(
     next_action: str | None = None,
     number: str | int = 1,
 ) -> str:
-    """The head of a thread; gives its id."""
-    thread_id = id_of("t", agent_id, name, lineage or "", harness or "")
+    """The head of a thread and what it left to do; gives its id."""
+    thread_id = thread_of(agent_id, name, lineage, harness)
     insert(
         database, "memory_thread_heads", agent_id=agent_id, thread_id=thread_id, thread_key=name,
         label=f"{name or 'no project'} ({harness})" if harness else name,
         project=f"/home/ada/code/{name}" if name else None, session_key=lineage, harness=harness, status=status,
         sessions=sessions, earliest_us=us(day), latest_us=us(day), node_id=id_of("s", agent_id, number),
-        source_type="summary", source_ref=path_of(number, day[:10]), sample=sample, next_action=next_action, told="{}",
+        source_type="summary", source_ref=path_of(number, day[:10]), sample=sample, refs="",
     )  # fmt: skip
+    if next_action:
+        statement(
+            database, "next", next_action, day, project=name, agent_id=agent_id, number=number, thread_id=thread_id
+        )
     return thread_id
+
+
+def thread_of(agent_id: str, name: str | None, lineage: str | None = None, harness: str | None = "codex") -> str:
+    """The id of a thread."""
+    return id_of("t", agent_id, name or "", lineage or "", harness or "")
 
 
 def session(
@@ -89,49 +97,41 @@ def session(
     harness: str = "codex",
 ) -> None:
     """A session of a thread."""
-    thread_details = {"blockers": [], "closed": [], "decisions": [], "loops": [], "next_steps": list(next_steps)}
     insert(
         database, "thread_sessions", agent_id=AGENT, session_token=made.token_for(AGENT, f"s-{number}"),
         session_id=f"s-{number}", thread_id=thread_id, earliest_us=us(day), latest_us=us(day), week="2026-W13",
         node_id=id_of("s", AGENT, number), source_type="summary", source_ref=path_of(number, day[:10]),
-        sentence=sentence, harness=harness, told=json.dumps(thread_details),
+        sentence=sentence, harness=harness,
     )  # fmt: skip
+    for step in next_steps:
+        statement(database, "next", step, day, number=number, thread_id=thread_id)
 
 
-def fact(
+def statement(
     database: Database,
-    aspect: str,
+    kind: str,
     text: str,
     day: str,
     *,
     project: str | None = "lantern",
     agent_id: str = AGENT,
-    status: str = "active",
+    status: str = "open",
+    speaker: str = "agent",
     number: str | int = 1,
+    thread_id: str | None = None,
 ) -> str:
-    """A fact about a project (None: about the agent); gives its id."""
-    kind, norm = ("project", f"/home/ada/code/{project}") if project else ("agent", agent_id)
-    entity_id = id_of("x", agent_id, kind, norm)
-    fact_id = id_of("f", agent_id, entity_id, aspect, text)
-    at_us, path = us(day), path_of(number, day[:10])
-    entity = of(database, "entities", "entity", agent_id=agent_id, id=entity_id)
+    """What a session of a project (None: of none) states; gives its id. What was stated last has the status."""
+    place = f"/home/ada/code/{project}" if project else ""
+    statement_id = id_of("f", agent_id, place, kind, text)
+    token = made.token_for(agent_id, f"s-{number}")
+    session, artifact = numbered(database, agent_id, token, f"s-{number}", path_of(number, day[:10]), us(day))
+    database.execute("update statements set newest = 0 where agent_id = ? and id = ?", (agent_id, statement_id))
     insert(
-        database, "entities", entity=entity, agent_id=agent_id, id=entity_id, kind=kind, norm=norm, name=norm,
-        mentions=1, latest_us=at_us,
+        database, "statements", agent_id=agent_id, id=statement_id, kind=kind, text=text, speaker=speaker,
+        thread_id=thread_id or thread_of(agent_id, project), project=place, at_us=us(day), artifact=artifact, line=3,
+        done=int(status == "done"), session=session, newest=1, status=status,
     )  # fmt: skip
-    session, artifact = numbered(database, agent_id, "token", f"s-{number}", path, at_us)
-    fact = of(database, "entity_attributes", "fact", agent_id=agent_id, id=fact_id)
-    insert(
-        database, "entity_attributes", fact=fact, agent_id=agent_id, id=fact_id,
-        entity=of(database, "entities", "entity", agent_id=agent_id, id=entity_id), aspect=aspect, status=status,
-        sources=1, earliest_us=at_us, latest_us=at_us, artifact=artifact,
-    )  # fmt: skip
-    insert(
-        database, "attribute_sources", fact=of(database, "entity_attributes", "fact", agent_id=agent_id, id=fact_id),
-        at_us=at_us, artifact=artifact, line=3, text=text, done=int(status == "done"),
-        session=session,
-    )  # fmt: skip
-    return fact_id
+    return statement_id
 
 
 def memory(database: Database, kind: str, text: str, day: str, *, agent_id: str = AGENT, private: int = 0) -> str:

@@ -31,14 +31,12 @@ from signet_sync.text.sentences import basename
 
 # The tokens that a line costs at least: so many fewer than a page's budget has are read of each kind.
 LEAST_LINE = 12
-# Of threads ahead of the clock, so many are read.
-AHEAD = 40
 PINS = 500
 USED = 200
 # Most children of a node that are counted.
 CHILDREN = 500
 
-_THREAD = f"select {THREAD} from memory_thread_heads h where agent_id = ?"
+_THREAD = f"select {THREAD} from memory_thread_heads h where agent_id = ? and latest_us <= ?"
 # The second parameter is a JSON list of ids. What is pinned is shown though a newer list leaves it out.
 _SOME_FACTS = f"""
     select s.id, s.kind, s.text, nullif(s.project, ''), s.at_us, {path_of("s.artifact")}, '', s.speaker
@@ -86,16 +84,15 @@ _BELOW = "select child_id from session_summary_children where agent_id = ? and p
 def section_inputs(database: Database, agent_id: str, now_us: int, budget: int) -> SectionInputs:
     """Returns what page sections of `budget` tokens may show at `now_us`: the best, and what is pinned or was used.
 
-    Derived rows count from their own time on, memories and pins at once. Facts and memories are listed by kind, newest
+    Threads and nodes count from their own time on, all else at once. Facts and memories are listed by kind, newest
     first, which is the order of their scores; the best of all of them are read.
     """
     most = max(budget // LEAST_LINE, 1)
     uses = _uses(database, agent_id, day_of(now_us))
     ids = sorted(uses)
-    newest = f"{_THREAD} and latest_us <= ? order by latest_us desc, thread_id limit ?"
-    later = f"{_THREAD} and latest_us > ? order by latest_us, thread_id limit ?"
-    threads = _rows(database, newest, agent_id, now_us, most) | _rows(database, later, agent_id, now_us, AHEAD)
-    threads |= _each(database, f"{_THREAD} and thread_id = ?", _of(ids, "t"), agent_id)
+    newest = f"{_THREAD} order by latest_us desc, thread_id limit ?"
+    threads = _rows(database, newest, agent_id, now_us, most)
+    threads |= _each(database, f"{_THREAD} and thread_id = ?", _of(ids, "t"), agent_id, now_us)
     listed = _listed(database, agent_id, now_us, most)
     best = listed.ids[:most]
     promoted = promotions.dreamed(database, agent_id)

@@ -1,4 +1,1 @@
-"""Stores facts, topics and mentions.
-
-Tables: entities (topics), entity_mentions, entity_attributes (facts), attribute_sources.
-"""
+"""Stores what sessions state, and what a person or agent did to it: tables statements and statement_marks."""

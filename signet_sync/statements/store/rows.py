@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from signet_sync.formats.handle import id_of
 from signet_sync.formats.paths import RUNNING
-from signet_sync.formats.statement import Item, Status
+from signet_sync.formats.statement import Item, Kind, Status
 from signet_sync.statements.sections import normal
 from signet_sync.statements.store import marks
 from signet_sync.statements.validity import Known, Outcome, settled
@@ -71,8 +71,8 @@ _INSERT = f"insert into statements({_COLUMNS}, newest) values({placeholders(12)}
 
 def replace(
     database: Database, sessions: Iterable[Session], stated: Sequence[StatedItems], *, running: bool = False
-) -> set[Key]:
-    """Replaces what artifacts of sessions stated before; returns the ids that came or went. `settle` has to follow.
+) -> tuple[set[Key], set[Key]]:
+    """Replaces what artifacts of sessions stated before; returns ids and threads of what came or went, for `settle`.
 
     With `running`, what live turns of sessions stated, whose `artifact` is the session's number below 0. Equal rows are
     not written again.
@@ -102,7 +102,8 @@ def replace(
     database.executemany("delete from statements where statement = ?", sorted((held[row],) for row in gone))
     come = sorted(wanted - held.keys())
     database.executemany(_INSERT, come)
-    return {(row[0], row[1]) for row in (*come, *gone)}
+    moved = (*come, *gone)
+    return {(row[0], row[1]) for row in moved}, {(row[0], row[5]) for row in moved}
 
 
 # ── which is the newest, and what still holds ──
@@ -110,18 +111,19 @@ def replace(
 _SAME = f"""
     select s.agent_id, s.id, s.at_us, {path_of("s.artifact")}, s.statement, s.newest, s.thread_id from json_each(?2) k
     cross join statements s on s.agent_id = ?1 and s.id = k.value order by s.agent_id, s.id"""
-_KNOWN = f"""
+_KNOWN = """
     select statement, id, kind, text, speaker, at_us, session, artifact, done, status, replaced_by
-    from statements where agent_id = ? and thread_id = ? and kind = ? and newest = 1
-    order by at_us desc, id limit {COMPARED}"""
+    from statements where agent_id = ? and thread_id = ? and kind = ? and newest = 1 order by at_us desc, id"""
 _OUTCOMES = f"""
     select n.session, t.latest_us, t.sentence, t.status from thread_sessions t
     join sessions n using (agent_id, session_token, session_id)
-    where t.agent_id = ? and t.thread_id = ? order by t.latest_us desc limit {OUTCOMES}"""
-KINDS = ("decision", "constraint", "preference", "blocker", "question", "next", "note")
+    where t.agent_id = ? and t.thread_id = ? order by t.latest_us desc, t.session_token, t.session_id
+    limit {OUTCOMES}"""
+# Only the newest row of an id has a status.
+_MOVE = "update statements set newest = ?, status = 'open', replaced_by = null where statement = ?"
 
 
-def settle(database: Database, ids: set[Key], threads: set[Key] = frozenset()) -> set[Key]:  # type: ignore[assignment]
+def settle(database: Database, ids: set[Key], threads: set[Key]) -> set[Key]:
     """Updates which row of some ids is the newest, and what still holds in their threads; returns the changed ids."""
     changed, touched = set(ids), set(threads)
     moves: list[tuple[int, int]] = []
@@ -132,25 +134,29 @@ def settle(database: Database, ids: set[Key], threads: set[Key] = frozenset()) -
             newest = max(held, key=lambda row: (row[2], row[3] or "", row[4]))
             touched.update((agent_id, row[6]) for row in held)
             moves += [(int(row is newest), row[4]) for row in held if row[5] != (row is newest)]
-    database.executemany("update statements set newest = ? where statement = ?", moves)
+    database.executemany(_MOVE, moves)
     for agent_id, thread_id in sorted(touched):
         changed |= _settle_thread(database, agent_id, thread_id)
     return changed
 
 
 def _settle_thread(database: Database, agent_id: str, thread_id: str) -> set[Key]:
-    rows = [row for kind in KINDS for row in database.execute(_KNOWN, (agent_id, thread_id, kind))]
-    if not rows:
+    known: list[Known] = []
+    earlier: list[Known] = []
+    held: dict[int, tuple[Status, str | None]] = {}
+    for kind in get_args(Kind):
+        for place, row in enumerate(database.execute(_KNOWN, (agent_id, thread_id, kind))):
+            *said, done, status, by = row
+            (known if place < COMPARED else earlier).append(Known(*said, bool(done)))
+            held[row[0]] = status, by
+    if not held:
         return set()
-    known = [Known(row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], bool(row[8])) for row in rows]
     outcomes = [Outcome(*row) for row in database.execute(_OUTCOMES, (agent_id, thread_id))]
-    marked = marks.of_thread(database, agent_id, thread_id)
-    held = {row[0]: (row[9], row[10]) for row in rows}
-    fresh = settled(known, outcomes, marked)
-    moves = [(*fresh[one.number], one.number) for one in known if fresh[one.number] != held[one.number]]
-    database.executemany("update statements set status = ?, replaced_by = ? where statement = ?", moves)
-    moved = {number for *_, number in moves}
-    return {(agent_id, one.id) for one in known if one.number in moved}
+    fresh = settled(known, outcomes, marks.of_thread(database, agent_id, thread_id), earlier)
+    moved = {number for number in held if fresh[number] != held[number]}
+    moves = sorted((number, *fresh[number]) for number in moved)
+    database.executemany("update statements set status = ?2, replaced_by = ?3 where statement = ?1", moves)
+    return {(agent_id, one.id) for one in (*known, *earlier) if one.number in moved}
 
 
 _WEEKS = """

@@ -17,8 +17,8 @@ from transcript_builder import TranscriptBuilder, at, plugged_in, store
 from workbench import NOW, Vault, sampled
 
 from signet_sync.host.repository import Repository
-from signet_sync.sessions.distilled_turns import distil_turns
 from signet_sync.sessions.live_turns import SpokenTurn
+from signet_sync.sessions.stated_turns import stated_by
 from signet_sync.storage import state_dir
 
 PROJECT = "/home/ada/code/lantern"
@@ -67,19 +67,13 @@ def running(
 
 
 def stated(vault: Vault, agent: str = "default") -> list[tuple[str, str]]:
-    """Words and status of what is stated, with its sources' paths."""
-    return vault.rows(
-        "select distinct s.text, f.status from attribute_sources s join entity_attributes f using (fact)"
-        " where f.agent_id = ? order by 1",
-        agent,
-    )
+    """Words and status of what is stated."""
+    return vault.rows("select text, status from statements where agent_id = ? and newest = 1 order by 1", agent)
 
 
-def rows_of_running(vault: Vault) -> list[int]:
-    """How many rows have a running session as their source."""
-    tables = ("attribute_sources", "entity_mentions")
-    counts = (f"select count(*) from {table} where artifact < 0" for table in tables)
-    return [vault.rows(sql)[0][0] for sql in (*counts, "select count(*) from live_sources")]
+def of_running(vault: Vault, columns: str = "session_id, project") -> set[tuple[Any, ...]]:
+    """What running sessions state, by columns."""
+    return set(vault.rows(f"select {columns} from statements join sessions using (session) where artifact < 0"))
 
 
 def context(vault: Vault, *options: str) -> str:
@@ -104,12 +98,12 @@ def turns(*said: str) -> list[SpokenTurn]:
 
 
 def test_a_statement_belongs_to_the_turn_that_says_it() -> None:
-    found = distil_turns(turns(BUG, FOUND, *agreed(POSTGRES), *agreed(KEPT)), PROJECT)
-    assert sorted((place, item.aspect, item.text) for place, item in found) == [
+    found = stated_by(turns(BUG, FOUND, *agreed(POSTGRES), *agreed(KEPT)))
+    assert sorted((place, item.kind, item.text) for place, item in found) == [
         (2, "decision", POSTGRES), (4, "decision", KEPT),
     ]  # fmt: skip
-    found = distil_turns(turns(BUG, FOUND, *agreed(POSTGRES), "thanks", DONE), PROJECT)
-    assert [(place, item.aspect) for place, item in found] == [(2, "decision")]
+    found = stated_by(turns(BUG, FOUND, *agreed(POSTGRES), "thanks", DONE))
+    assert [(place, item.kind) for place, item in found] == [(2, "decision")]
 
 
 # ── two sessions of one repository ──
@@ -143,7 +137,7 @@ def test_a_project_that_only_runs_has_context(vault: Vault) -> None:
     place = {"project": "/home/ada/code/kestrel/src", "repository_root": "/home/ada/code/kestrel"}
     origin = {"repository_origin": "git.example/ada/kestrel", "repository_path": "src"}
     running(vault, BUG, FOUND, *agreed(POSTGRES), **place, **origin)
-    assert vault.rows("select project from live_sources") == [("git.example/ada/kestrel",)]
+    assert of_running(vault) == {(MINE, "git.example/ada/kestrel")}
     assert DECIDED in vault.page() and DECIDED not in context(vault)
 
 
@@ -160,7 +154,7 @@ def test_its_files_take_the_place_of_its_turns(vault: Vault, kind: str) -> None:
         vault, kind, session_id=MINE, session_key=MINE, project=PROJECT, captured_at=at(900),
         **{"transcript": ..., **words},
     )  # fmt: skip
-    assert not any(rows_of_running(vault))
+    assert not of_running(vault)
     assert dict(stated(vault)).items() >= {(text, status) for text, status in before.items() if POSTGRES in text}
     assert vault.page().count(f"- {POSTGRES.removesuffix('.')}") == 1 and "in a running session" not in vault.page()
     vault.reindex()
@@ -171,12 +165,11 @@ def test_its_files_take_the_place_of_its_turns(vault: Vault, kind: str) -> None:
 
 def test_rules_state_the_same_of_its_turns_and_of_its_summary(vault: Vault) -> None:
     running(vault, BUG, FOUND, *agreed(POSTGRES), *agreed(KEPT))
-    words = "select f.id, s.text from attribute_sources s join entity_attributes f using (fact)"
-    before = vault.rows(f"{words} where s.artifact < 0 order by 1")
+    before = of_running(vault, "id, text, speaker")
     assert len(before) == 2
     end(vault, session_id=MINE, session_key=MINE, project=PROJECT, captured_at=at(900), transcript="")
-    after = vault.rows(f"{words} order by 1")
-    assert not any(rows_of_running(vault)) and set(before) <= set(after)
+    after = vault.rows("select id, text, speaker from statements")
+    assert not of_running(vault) and before <= set(after)
 
 
 def test_until_its_turns_are_cleared_its_files_hide_them(vault: Vault) -> None:
@@ -187,24 +180,24 @@ def test_until_its_turns_are_cleared_its_files_hide_them(vault: Vault) -> None:
         body=f"# Q\n\n## Decisions\n\n- {POSTGRES}\n",
     )  # fmt: skip
     vault.reindex()
-    assert vault.rows("select count(*) from session_transcripts") == [(4,)] and not any(rows_of_running(vault))
+    assert vault.rows("select count(*) from session_transcripts") == [(4,)] and not of_running(vault)
     running(vault, *agreed("From now on the retry limit is 9 attempts."), key=MINE, first=20)
     assert [text for text, _ in stated(vault) if "9" in text], "what it says later is its own again"
 
 
 def test_only_the_session_that_spoke_is_distilled(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    from signet_sync.sessions import distilled_turns
+    from signet_sync.sessions import stated_turns
 
     running(vault, BUG, FOUND, *agreed(POSTGRES))
     running(vault, BUG, FOUND, *agreed(REDIS), key=OTHER, first=11)
     seen: list[int] = []
-    distil = distilled_turns.distil_turns
+    stated_by = stated_turns.stated_by
 
-    def counted(said: Any, project: str) -> Any:
+    def counted(said: Any) -> Any:
         seen.append(len(said))
-        return distil(said, project)
+        return stated_by(said)
 
-    monkeypatch.setattr(distilled_turns, "distil_turns", counted)
+    monkeypatch.setattr(stated_turns, "stated_by", counted)
     vault.session(5, project=PROJECT)
     vault.reindex()
     assert seen == []
@@ -215,7 +208,7 @@ def test_only_the_session_that_spoke_is_distilled(vault: Vault, monkeypatch: pyt
 @pytest.mark.parametrize(("key", "place"), [(MINE, {"project": "/tmp/scratch"}), ("test-queue", {"project": None})])
 def test_noise_is_kept_and_not_shown(vault: Vault, key: str, place: dict[str, Any]) -> None:
     running(vault, BUG, FOUND, *agreed(POSTGRES), key=key, **place)
-    assert stated(vault) == [("Retry limit is 5", "active")] and DECIDED not in vault.page()
+    assert stated(vault) == [("Retry limit is 5", "open")] and DECIDED not in vault.page()
     assert vault.rows("select count(*) from session_transcripts") == [(4,)]
 
 
@@ -229,9 +222,9 @@ def test_a_removal_takes_it_to_the_last_byte(vault: Vault, options: tuple[str, .
     word = "zanzibarian"
     key = "agent:main:main" if options else MINE
     running(vault, BUG, FOUND, *agreed(f"From now on lantern uses {word} queues."), key=key, options=options)
-    assert word in vault.page() and any(rows_of_running(vault))
+    assert word in vault.page() and of_running(vault)
     assert vault.call("remove", MINE, "--yes", "--reason", "asked", "--now", NOW).code == 0
-    assert stated(vault) == before and not any(rows_of_running(vault)) and not vault.rows("select * from live_sessions")
+    assert stated(vault) == before and not of_running(vault) and not vault.rows("select * from live_sessions")
     everything = [*bytes_of(vault.root), *bytes_of(vault.state), *bytes_of(vault.db.parent)]
     assert not [raw for raw in everything if word.encode() in raw]
     vault.reindex("--full")
@@ -278,15 +271,14 @@ def test_two_worktrees_of_one_repository_meet_while_their_harness_runs(vault: Va
         *agreed("From now on the mailer tries 7 times."),
     )
     take(vault, later=70)
-    assert {row for (row,) in vault.rows("select project from live_sources")} == {ORIGIN}
-    assert vault.rows("select count(distinct entity) from entity_attributes where artifact < 0") == [(1,)]
+    assert of_running(vault) == {(MINE, ORIGIN), (OTHER, ORIGIN)}
     before = vault.page()
     take(vault, later=140)
     assert vault.page() == before
     talk.assistant("Done: jobs are rows of Postgres now.", 40)
     put(vault, talk, "end", repository=Repository("/home/ada/code/lantern", ORIGIN, ""))
     take(vault, later=200)
-    assert vault.rows("select session_id from live_sources") == [(OTHER,)]
+    assert of_running(vault) == {(OTHER, ORIGIN)}
     assert vault.page().count(DECIDED) == 1 and not vault.rows(
         "select 1 from session_transcripts where session_id = ?", MINE
     )

@@ -1,4 +1,4 @@
-"""What an artifact lists under known headings: aspects, lines, what is done."""
+"""What an artifact lists under known headings: kinds, lines, what is done."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from benchmarks.digest import digest
 from signet_sync.digest.summary import LIMIT
-from signet_sync.facts.items import ITEM_LENGTH, ITEMS_PER_ARTIFACT, items, normal
-from signet_sync.formats.fact import SECTION_OF
+from signet_sync.formats.statement import SECTION_OF
+from signet_sync.statements.sections import ITEM_LENGTH, ITEMS_PER_ARTIFACT, items, normal
 
 PIECES = [
     "---- kind: page ----", '--- kind: page owner: "ana" ---', "Fill the lamps. Assistant: they are full.",
@@ -30,10 +30,10 @@ def test_words_are_not_judged(text: str) -> None:
 
 
 def said(body: str) -> list[tuple[str, str]]:
-    return [(item.aspect, item.text) for item in items(body)]
+    return [(item.kind, item.text) for item in items(body)]
 
 
-@pytest.mark.parametrize(("heading", "aspect"), [
+@pytest.mark.parametrize(("heading", "kind"), [
     ("## Decisions", "decision"),
     ("# Key decisions:", "decision"),
     ("## DECIDED", "decision"),
@@ -62,8 +62,8 @@ def said(body: str) -> list[tuple[str, str]]:
     ("##Decisions", None), ("####### Decisions", None), ("Decisions", None), ("**Decisions**", None),
     ("## " + "Decisions" + " " * 60, None),
 ])  # fmt: skip
-def test_headings(heading, aspect):
-    assert said(f"{heading}\n- trim the wick\n") == ([(aspect, "trim the wick")] if aspect else [])
+def test_headings(heading, kind):
+    assert said(f"{heading}\n- trim the wick\n") == ([(kind, "trim the wick")] if kind else [])
 
 
 LISTS = {
@@ -120,7 +120,7 @@ def test_ticked_and_struck_items_are_done():
 def test_items_below_a_heading_of_what_is_done_are_done():
     body = "## Done\n- trim the wick\n- [x] fill the lamp\n## Resolved:\n- no oil\n## Next\n- light lamps\n"
     body += "## Summary\n- all well\n"
-    assert [(item.aspect, item.text, item.done) for item in items(body)] == [
+    assert [(item.kind, item.text, item.done) for item in items(body)] == [
         ("next", "trim the wick", True), ("next", "fill the lamp", True), ("blocker", "no oil", True),
         ("next", "light lamps", False)]  # fmt: skip
 
@@ -130,6 +130,12 @@ def test_behind_a_struck_decision_stands_what_took_its_place():
     assert [(item.text, item.done, item.line) for item in items(body)] == [
         ("Queue: Redis", True, 2), ("Queue: files", False, 2), ("Postgres", True, 3), ("SQLite", False, 3),
         ("gone for good", True, 4)]  # fmt: skip
+
+
+def test_only_our_own_digests_name_a_speaker():
+    body = "## Decisions\n- burn oil\n- trim wicks (agent)\n## Next\n- light lamps\n"
+    assert [item.speaker for item in items(body, own=True)] == ["person", "agent", "agent"]
+    assert {item.speaker for item in items(body)} == {"file"}
 
 
 def test_said_twice_counts_where_it_was_said_last():
@@ -178,7 +184,7 @@ def test_our_own_digests_are_read():
 def test_any_body(body):
     lines = body.count("\n") + 1
     for item in items(body) + items(f"## Decisions\n{body}"):
-        assert item.aspect in SECTION_OF and 1 <= item.line <= lines + 1
+        assert item.kind in SECTION_OF and 1 <= item.line <= lines + 1
         assert 0 < len(item.text) <= ITEM_LENGTH and "\n" not in item.text and normal(item.text)
 
 

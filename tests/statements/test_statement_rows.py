@@ -1,0 +1,444 @@
+"""Rows of what is stated: merged, ended, open again, forgotten; the same however they came to be."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable
+from random import Random
+from typing import Any
+
+import graph_rows
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from statement_rows import orphans
+
+from benchmarks import index_rows
+from signet_sync.formats.calendar import week_of
+from signet_sync.formats.statement import Item
+from signet_sync.graph.statements_stage import STATEMENT
+from signet_sync.recall.stage import FoundStatements
+from signet_sync.statements.sections import items
+from signet_sync.statements.store import marks, rows
+from signet_sync.statements.store.rows import StatedItems
+from signet_sync.statements.store.threads import blocker_of, next_of
+from signet_sync.statements.validity import Mark
+from signet_sync.storage.database.batches import Session
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.named_rows import STATEMENTS
+from signet_sync.storage.database.table import SESSION
+from signet_sync.storage.database.tables import TABLES
+from signet_sync.sync.stages import Source
+
+DAY = 86_400_000_000
+PROJECT = "/code/lantern"
+
+
+def stated(
+    body: str,
+    number: int = 1,
+    *,
+    agent: str = "default",
+    day: int | None = None,
+    project: str = PROJECT,
+    part: str = "summary",
+) -> StatedItems:
+    """What the artifact of a session with this body states, on a day that is the session's number unless given."""
+    at_us = (number if day is None else day) * DAY
+    path = f"memory/{agent}-{number}--{part}.md"
+    return StatedItems(session(number, agent), f"t-{project}", project, path, at_us, items(body, own=True))
+
+
+def session(number: int, agent: str = "default") -> Session:
+    return agent, f"token{number}", f"id{number}"
+
+
+@pytest.fixture
+def database() -> Iterable[Database]:
+    made = Database(":memory:")
+    yield made
+    made.close()
+
+
+def put(database: Database, *artifacts: StatedItems) -> None:
+    """As a pass does: the rows of each session replaced, then what follows from them."""
+    follow(database, [one.session for one in artifacts], artifacts)
+
+
+def drop(database: Database, *sessions: Session) -> None:
+    follow(database, sessions, ())
+
+
+def follow(database: Database, sessions: Iterable[Session], artifacts: Iterable[StatedItems]) -> None:
+    artifacts = list(artifacts)
+    with database.transaction():
+        for one in artifacts:
+            _index(database, one)
+        settle(database, *rows.replace(database, sessions, artifacts))
+
+
+def settle(database: Database, ids: set[rows.Key], threads: set[rows.Key]) -> None:
+    settled = rows.settle(database, ids, threads)
+    FoundStatements().update(database, [Source(STATEMENT, *key) for key in settled], lambda: None)
+
+
+def _index(database: Database, one: StatedItems) -> None:
+    """The row of an artifact, as far as statements need it."""
+    if database.value("select exists(select 1 from memory_artifacts where source_path = ?)", (one.source_path,)):
+        return
+    row = dict.fromkeys("source_sha256 source_kind captured_at content updated_at".split(), "")
+    row |= dict.fromkeys(("captured_us", "membership_us", "noise"), 0)
+    row |= dict(zip((*SESSION, "source_path"), (*one.session, one.source_path), strict=True))
+    graph_rows.insert(database, "memory_artifacts", **row)
+
+
+def came_to(database: Database, number: int, sentence: str | None, *, day: int | None = None) -> None:
+    """What a session of the project came to; None for nothing any more. The thread is settled."""
+    names = dict(zip(SESSION, session(number), strict=True))
+    if sentence is None:
+        database.execute("delete from thread_sessions where session_id = ?", (f"id{number}",))
+    else:
+        at_us = (number if day is None else day) * DAY
+        graph_rows.insert(
+            database, "thread_sessions", **names, thread_id=f"t-{PROJECT}", earliest_us=at_us, latest_us=at_us,
+            week=week_of(at_us), node_id="s", source_type="summary", source_ref="", sentence=sentence, status="done",
+        )  # fmt: skip
+        graph_rows.numbered(database, *session(number), f"memory/default-{number}--summary.md", at_us)
+    with database.transaction():
+        settle(database, set(), {("default", f"t-{PROJECT}")})
+
+
+def held(database: Database, agent: str = "default") -> dict[str, str]:
+    """The status of each statement by its words."""
+    found = database.execute("select text, status from statements where agent_id = ? and newest = 1", (agent,))
+    return dict(found)
+
+
+def dump(database: Database) -> dict[str, list[tuple[Any, ...]]]:
+    found = {"statements": list(index_rows.sorted_rows(database, TABLES["statements"]))}
+    lines = "select agent_id, tier, name, text, at_us, about from texts where artifact is null order by 1, 3"
+    found["texts"] = list(database.execute(lines))
+    return found
+
+
+def recalled(database: Database, words: str) -> list[str]:
+    found = database.execute("select l.text from said f join texts l on l.first = f.rowid where said match ?", (words,))
+    return sorted(row[0] for row in found)
+
+
+def identity(database: Database, text: str) -> str:
+    found: str = database.value("select id from statements where text = ?", (text,))
+    return found
+
+
+# ── what is stated ──
+
+
+def test_equal_texts_are_one_statement_with_several_rows(database):
+    put(database, stated("## Decisions\n- Use **SQLite**\n", 1), stated("\n## Decided\n- use SQLite.\n", 2))
+    one = identity(database, "use SQLite.")
+    assert rows.get(database, "default", one) == rows.Statement(
+        one, "decision", "use SQLite.", "person", PROJECT, f"t-{PROJECT}", "open", DAY, 2 * DAY,
+        "memory/default-2--summary.md", None,
+    )  # fmt: skip
+    columns = "source_path, line, text, at_us, session_id, newest"
+    assert list(database.execute(f"select {columns} from {STATEMENTS} where id = ? order by at_us", (one,))) == [
+        ("memory/default-1--summary.md", 2, "Use **SQLite**", DAY, "id1", 0),
+        ("memory/default-2--summary.md", 3, "use SQLite.", 2 * DAY, "id2", 1),
+    ]
+    assert rows.get(database, "other", one) is rows.get(database, "default", "f-none") is None
+
+
+def test_an_artifact_states_each_thing_once(database):
+    one = stated("## Next\n- fill the lamp\n", 1)
+    put(database, one._replace(items=(*one.items, Item("next", "Fill the lamp!", 9, done=True))))
+    assert held(database) == {"fill the lamp": "open"} and len(dump(database)["statements"]) == 1
+    put(database, one._replace(items=()))
+    assert dump(database) == {"statements": [], "texts": []}
+
+
+def test_two_agents_and_two_projects_share_nothing(database):
+    body = "## Decisions\n- Lamp: burn the oil\n"
+    put(database, stated(body, 1), stated(body, 2, agent="scout"), stated(body, 3, project="/code/prism"))
+    assert len({row[1] for row in dump(database)["statements"]}) == 3
+    newer = "## Decisions\n- The lamp is to burn wax, no longer oil\n"
+    put(database, stated(newer, 4, agent="scout"), stated(newer, 5, project="/code/prism"))
+    found = database.execute(
+        "select agent_id, project, status from statements where text like '%burn the oil' order by 1, 2"
+    )
+    assert list(found) == [
+        ("default", PROJECT, "open"), ("default", "/code/prism", "replaced"), ("scout", PROJECT, "replaced")
+    ]  # fmt: skip
+    drop(database, session(1), session(3), session(5))
+    assert held(database) == {} and len(held(database, "scout")) == 2
+    assert orphans(database) == 0
+
+
+def test_what_is_ticked_later_is_done_and_open_again_when_the_tick_goes(database):
+    put(database, stated("## Next\n- trim the wick\n", 1), stated("## Next\n- [x] Trim the wick\n", 2))
+    assert held(database) == {"Trim the wick": "done"} and recalled(database, "wick") == []
+    drop(database, session(2))
+    assert held(database) == {"trim the wick": "open"}
+    assert recalled(database, "next step") == ["trim the wick · next step"]
+    put(database, stated("## Next\n- [x] trim the wick\n", 0))
+    assert held(database) == {"trim the wick": "open"}
+
+
+@pytest.mark.parametrize("title", ["Decisions", "People", "Notes"])
+def test_what_is_struck_out_is_done_until_it_is_said_again(database, title):
+    put(database, stated(f"## {title}\n- Lamp: oil\n", 1), stated(f"## {title}\n- ~~Lamp: oil~~\n", 3))
+    assert held(database) == {"Lamp: oil": "done"}
+    put(database, stated(f"## {title}\n- Lamp: oil\n", 4))
+    assert held(database) == {"Lamp: oil": "open"}
+
+
+# ── what ends, and holds again when its end goes ──
+
+OIL, WAX = "The lamp is to burn whale oil", "The lamp is to burn wax instead of whale oil"
+
+
+def test_what_a_removed_session_replaced_holds_again(database):
+    put(database, stated(f"## Decisions\n- {OIL}\n", 1), stated(f"## Decisions\n- {WAX}\n", 2))
+    one = rows.get(database, "default", identity(database, OIL))
+    assert one is not None and (one.status, one.replaced_by) == ("replaced", identity(database, WAX))
+    assert recalled(database, "oil") == [f"{WAX} · decision"]
+    drop(database, session(2))
+    assert held(database) == {OIL: "open"} and recalled(database, "oil") == [f"{OIL} · decision"]
+
+
+def test_what_is_said_again_holds_and_its_older_rows_have_no_status(database):
+    again = stated(f"## Decisions\n- {OIL}\n", 3)
+    put(database, stated(f"## Decisions\n- {OIL}\n", 1), stated(f"## Decisions\n- {WAX}\n", 2))
+    put(database, again)
+    assert held(database) == {OIL: "open", WAX: "open"}
+    found = database.execute("select newest, status, replaced_by from statements where text = ? order by 1", (OIL,))
+    assert list(found) == [(0, "open", None), (1, "open", None)]
+    drop(database, again.session)
+    assert held(database) == {OIL: "replaced", WAX: "open"}
+
+
+def test_a_later_part_of_the_session_lists_the_steps_anew(database):
+    parts = stated("## Next\n- fill lamps\n- trim wicks\n", 1), stated("## Next\n- trim wicks\n", 1, day=2, part="s2")
+    put(database, *parts)
+    assert held(database) == {"fill lamps": "replaced", "trim wicks": "open"}
+    put(database, parts[0])
+    assert held(database) == {"fill lamps": "open", "trim wicks": "open"}
+
+
+def test_a_step_is_done_while_a_later_session_came_to_it(database):
+    put(database, stated("## Next\n- Measure the retry loop\n## Blockers\n- No broker answers the queue\n", 1))
+    came_to(database, 2, "Measured the retry loop: four milliseconds")
+    assert held(database) == {"Measure the retry loop": "done", "No broker answers the queue": "open"}
+    assert recalled(database, "retry") == []
+    came_to(database, 2, None)
+    assert held(database)["Measure the retry loop"] == "open" and recalled(database, "retry")
+
+
+def test_a_thread_s_next_step_and_blocker_are_the_first_of_the_newest_that_hold(database):
+    body = "## Next\n- Measure the retry loop\n- Ship the release\n## Blockers\n- No broker answers the queue\n"
+    put(database, stated("## Next\n- Begin with the ledger\n", 1), stated(body, 2))
+    graph_rows.insert(
+        database, "memory_thread_heads", agent_id="default", thread_id=f"t-{PROJECT}",
+        **dict.fromkeys("thread_key label status node_id source_type source_ref sample refs".split(), ""),
+        **dict.fromkeys(("sessions", "earliest_us", "latest_us"), 0),
+    )  # fmt: skip
+    left = f"select {next_of('h')}, {blocker_of('h')} from memory_thread_heads h"
+    assert list(database.execute(left)) == [("Measure the retry loop", "No broker answers the queue")]
+    came_to(database, 3, "Measured the retry loop; a broker answers the queue")
+    assert list(database.execute(left)) == [("Ship the release", None)]
+
+
+# ── marks ──
+
+
+def mark(database: Database, text: str, status: str, day: int, *, number: int = 1) -> None:
+    """What a person did to a statement of a session. The thread is settled."""
+    found = database.execute("select id, kind, text from statements where text = ? and newest = 1", (text,))
+    (row,) = found
+    with database.transaction():
+        marks.add(database, session(number), Mark(*row, status, day * DAY))  # type: ignore[arg-type]
+        settle(database, set(), {("default", f"t-{PROJECT}")})
+
+
+def test_a_mark_finds_its_statement_after_a_newer_wording(database):
+    came_to(database, 1, "Something else")
+    put(database, stated("## Next\n- Measure the retry loop of the queue\n", 1))
+    mark(database, "Measure the retry loop of the queue", "done", 3)
+    assert held(database) == {"Measure the retry loop of the queue": "done"}
+    put(database, stated("## Next\n- Measure the whole retry loop of the queue\n- Ship the release\n", 1))
+    assert held(database) == {"Measure the whole retry loop of the queue": "done", "Ship the release": "open"}
+    mark(database, "Measure the whole retry loop of the queue", "open", 4)
+    assert set(held(database).values()) == {"open"}
+
+
+def test_a_step_stated_again_is_open_again_and_what_is_not_true_stays_so(database):
+    body = "## Next\n- Measure the retry loop\n## Decisions\n- The lamp is to burn oil\n"
+    put(database, stated(body, 1))
+    mark(database, "Measure the retry loop", "done", 2)
+    mark(database, "The lamp is to burn oil", "withdrawn", 2)
+    assert recalled(database, "oil OR retry") == []
+    put(database, stated(body, 3))
+    assert held(database) == {"Measure the retry loop": "open", "The lamp is to burn oil": "withdrawn"}
+
+
+def test_a_mark_says_nothing_to_another_agent_or_project(database):
+    body = "## Next\n- Measure the retry loop\n"
+    put(database, stated(body, 1), stated(body, 2, agent="scout"), stated(body, 3, project="/code/prism"))
+    with database.transaction():
+        (row,) = database.execute(
+            "select id, kind, text from statements where project = ? and agent_id = 'default'", (PROJECT,)
+        )
+        marks.add(database, session(1), Mark(*row, "done", 9 * DAY))
+        every = {("default", f"t-{PROJECT}"), ("default", "t-/code/prism"), ("scout", f"t-{PROJECT}")}
+        settle(database, set(), every)
+    done = "select agent_id, project from statements where status = 'done'"
+    assert list(database.execute(done)) == [("default", PROJECT)]
+
+
+def test_beyond_the_compared_only_ticks_and_marks_end_a_statement(database, monkeypatch):
+    decided = [OIL, WAX, "Pages are kept in files", "Keepers sleep by day", "Boats are counted at dusk"]
+    sessions = [stated(f"## Decisions\n- {text}\n", number) for number, text in enumerate(decided)]
+    put(database, *sessions)
+    assert held(database)[OIL] == "replaced"
+    monkeypatch.setattr(rows, "COMPARED", 3)
+    mark(database, WAX, "withdrawn", 9)
+    bit_by_bit = dump(database)
+    assert held(database)[OIL] == "open" and held(database)[WAX] == "withdrawn"
+    drop(database, *(one.session for one in sessions))
+    put(database, *sessions)
+    assert dump(database) == bit_by_bit
+
+
+# ── the same however it came to be ──
+
+WORDS = st.sampled_from(["oil", "**Oil**", "the whale oil", "wax instead of whale oil", "5 lamps", "7 lamps"])
+BEGINNINGS = ["", "The lamp burns ", "The keeper trims "]
+ITEM = st.tuples(st.sampled_from(["- ", "- [x] ", "- [ ] "]), st.sampled_from(BEGINNINGS), WORDS)
+OPEN = st.sampled_from(["- send the oil order\n", "- the oil order is not approved yet\n", "- [x] the oil order\n"])
+SECTION = st.one_of(
+    st.tuples(
+        st.sampled_from(["Decisions", "Constraints", "Next steps", "People", "Notes"]), st.lists(ITEM, max_size=3)
+    ),
+    st.tuples(st.sampled_from(["Next steps", "Blockers"]), st.lists(OPEN, max_size=2)),
+    st.tuples(st.sampled_from(["Done", "Resolved"]), st.lists(OPEN, max_size=2)),
+)
+BODY = st.lists(SECTION, max_size=3).map(
+    lambda sections: "\n".join(
+        [line for title, listed in sections for line in (f"## {title}", *("".join(item) for item in listed))]
+    )
+)
+STEP = st.tuples(
+    st.integers(0, 5),  # which session
+    st.sampled_from(["default", "scout"]),
+    st.integers(1, 3),  # when
+    st.sampled_from([PROJECT, "/code/prism"]),
+    BODY | st.none(),  # None: it is removed
+)
+
+
+@given(st.lists(st.lists(STEP, min_size=1, max_size=3), max_size=8))
+def test_bit_by_bit_is_as_all_at_once(rounds):
+    database, whole = Database(":memory:"), Database(":memory:")
+    standing: dict[Session, StatedItems] = {}
+    for steps in rounds:
+        moved = {}
+        for number, agent, day, project, body in steps:
+            key = session(number, agent)
+            moved[key] = None if body is None else stated(body, number, agent=agent, day=day, project=project)
+        artifacts = [one for one in moved.values() if one is not None]
+        follow(database, moved, artifacts)
+        standing = {key: one for key, one in (standing | moved).items() if one is not None}
+    put(whole, *standing.values())
+    assert dump(database) == dump(whole)
+    assert orphans(database) == orphans(whole) == 0
+    database.execute("insert into said(said) values('integrity-check')")
+    before = database.connection.total_changes()
+    follow(database, standing, standing.values())
+    assert rows.replace(database, standing, list(standing.values())) == (set(), set())
+    assert database.connection.total_changes() == before
+    database.close()
+    whole.close()
+
+
+# ── what it costs ──
+
+
+def many(sessions: int, seed: int = 1) -> list[StatedItems]:
+    """Sessions of twelve items each, six to a project."""
+    random = Random(seed)
+    words = ["queue", "lease", "ledger", "broker", "retry", "loop", "budget", "socket", "planner", "shard", "window"]
+    made = []
+    for number in range(sessions):
+        lines = []
+        for title, count in (("Decisions", 4), ("Blockers", 2), ("Next steps", 4), ("Notes", 2)):
+            lines += ["", f"## {title}", ""]
+            for place in range(count):
+                slot = f"{random.choice(words)}: " if random.random() < 0.2 else ""
+                lines.append(f"- {slot}{' '.join(random.choices(words, k=9))} of run {number}, item {place}")
+        body = "\n".join(lines)
+        made.append(stated(body, number, project=f"/code/{number // 6}"))
+    return made
+
+
+def test_settling_what_was_touched_never_walks_a_table(database):
+    vault = many(60)
+    put(database, *vault)
+    seen: list[str] = []
+    database.connection.exec_trace = lambda cursor, sql, bindings: seen.append(sql) or True
+    put(database, stated("## Decisions\n- queue: bounded\n- lease: long\n", 7, project="/code/1"))
+    drop(database, session(3))
+    database.connection.exec_trace = None
+    explained = 0
+    for sql in dict.fromkeys(seen):
+        if not sql.lstrip().lower().startswith(("select", "insert", "update", "delete")) or "said" in sql:
+            continue
+        bound = len(set(re.findall(r"\?\d", sql))) or sql.count("?")
+        for _, _, _, step in database.execute(f"explain query plan {sql}", [None] * bound):
+            # All that an agent has would be searched by its name alone; marks are few.
+            few = "text_owners" in step or step.startswith("SEARCH m ")
+            assert few or not step.endswith("(agent_id=?)"), (step, sql)
+            assert not any(step.startswith(f"SCAN {name}") for name in (*TABLES, "s", "t", "m", "a", "n")), (step, sql)
+            explained += 1
+    assert explained > 30
+
+
+@pytest.mark.slow
+def test_the_cost_of_a_session_does_not_grow_with_other_projects():
+    steps = []
+    for size in (60, 600):
+        database = Database(":memory:")
+        put(database, *many(size))
+        count = 0
+
+        def take(event: dict[str, Any]) -> None:
+            nonlocal count
+            # Full text's own statements count on from run to run.
+            if "said" not in event["sql"] and "'main'." not in event["sql"]:
+                count += event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
+
+        database.connection.trace_v2(2, take)  # SQLITE_TRACE_PROFILE
+        put(
+            database,
+            stated(
+                "## Next\n- trim the wick\n## Decisions\n- Lamp: oil\n",
+                size + 1,
+                project="/code/1",
+            ),
+        )
+        drop(database, session(size + 1))
+        database.connection.trace_v2(0, None)
+        steps.append(count)
+        database.close()
+    assert steps[1] < 1.2 * steps[0]
+
+
+@pytest.mark.slow
+def test_a_thousand_summaries_are_settled_soon():
+    vault = many(1_000)
+    database = Database(":memory:")
+    started = time.process_time()
+    put(database, *vault)
+    assert database.value("select count(*) from statements") == 12_000
+    assert time.process_time() - started < 3  # a second, where nobody else works
+    database.close()

@@ -1,0 +1,213 @@
+"""Which statements still hold: a case for each rule, and cases that must not end anything."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_sync.formats.statement import Kind, Speaker
+from signet_sync.statements.validity import Known, Mark, Outcome, Settled, settled
+
+OPEN = ("open", None)
+HELD = "a statement"  # the one of a case whose end is asked for: of the session and day 1
+
+
+def said(
+    text: str,
+    day: int = 2,
+    kind: Kind = "decision",
+    *,
+    speaker: Speaker = "agent",
+    session: int | None = None,
+    artifact: int = 1,
+    done: bool = False,
+) -> Known:
+    """A statement of a session of its own on a day, unless the session is given."""
+    one = f"f-{kind}-{day}-{text}"
+    return Known(hash(one), one, kind, text, speaker, day, session if session is not None else day, artifact, done)
+
+
+def held(text: str, kind: Kind = "decision", *, speaker: Speaker = "agent", artifact: int = 1) -> Known:
+    """The statement of the first day."""
+    return said(text, 1, kind, speaker=speaker, artifact=artifact)._replace(number=0, id=HELD)
+
+
+def came(sentence: str, day: int = 2, status: str | None = "done", *, session: int | None = None) -> Outcome:
+    return Outcome(session if session is not None else day, day, sentence, status)
+
+
+def marked(one: Known, status: str, day: int, *, text: str = "", by: str = "f-of-an-older-wording") -> Mark:
+    return Mark(by, one.kind, text or one.text, status, day)  # type: ignore[arg-type]
+
+
+def end_of(one: Known, *others: Known | Outcome | Mark) -> Settled:
+    """What becomes of the statement among others."""
+    known = [one, *(other for other in others if isinstance(other, Known))]
+    outcomes = [other for other in others if isinstance(other, Outcome)]
+    marks = [other for other in others if isinstance(other, Mark)]
+    found = settled(known, outcomes, marks)
+    assert settled(known[::-1], outcomes[::-1], marks[::-1]) == found
+    return found[one.number]
+
+
+STORE = held("Storage: the ledger is kept in SQLite")
+STEP = held("Measure the retry loop of the queue", "next")
+BLOCKER = held("The signing key of the release is missing", "blocker")
+QUESTION = held("Which budget has the retry loop?", "question")
+WISH = held("Answers are short and in German", "preference", speaker="person")
+INSTEAD = "Postgres is used instead of SQLite for the ledger"
+LIVE = held("Trim the wick of the lamp", "next", artifact=-1)
+
+# What ends a statement: the rule, the statement, what comes besides, and what becomes of it.
+ENDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...], str]] = {
+    "a newer list of the session": (STEP, (said("Ship the release", 2, "next", session=1),), "replaced"),
+    "newer blockers of the session": (BLOCKER, (said("No broker answers", 2, "blocker", session=1),), "replaced"),
+    "nearly the same words": (STORE, (said("Storage: the whole ledger is kept in SQLite"),), "replaced"),
+    "another number": (
+        held("The retry loop has a budget of 5 tries"), (said("The retry loop has a budget of 12.5 tries"),), "replaced"
+    ),
+    "a person over an agent": (STORE, (said("Storage: ledger kept in SQLite", speaker="person"),), "replaced"),
+    "a person over themselves": (WISH, (said("Short answers in German", 2, "preference", speaker="person"),),
+                                 "replaced"),
+    "instead of": (STORE, (said(INSTEAD),), "replaced"),
+    "no longer": (STORE, (said("The ledger is no longer kept in SQLite"),), "replaced"),
+    "rather than": (STORE, (said("Files rather than the SQLite ledger"),), "replaced"),
+    "in German": (held("Der Speicher ist SQLite"), (said("Postgres statt SQLite"),), "replaced"),
+    "in French": (held("Le stockage utilise SQLite"), (said("Postgres au lieu de SQLite"),), "replaced"),
+    "in Russian": (held("Хранилище на SQLite"), (said("Postgres вместо SQLite"),), "replaced"),
+    "a deed with the step's words": (STEP, (came("Measured the retry loop of the queue: 4 ms"),), "done"),
+    "a deed of a session that goes on": (STEP, (came("The queue's retry loop was measured", status="open"),), "done"),
+    "a deed of unknown end": (STEP, (came("The queue's retry loop was measured", status=None),), "done"),
+    "a deed that ends a blocker": (BLOCKER, (came("The missing signing key of the release came"),), "done"),
+    "a deed that answers a question": (QUESTION, (came("The budget of the retry loop which is 5"),), "done"),
+    "a revert": (
+        STORE,
+        (came("feat: keep the ledger in SQLite", 1), came("Revert \"feat: keep the ledger in SQLite\"", 3)),
+        "withdrawn",
+    ),
+    "done, by its id": (STEP, (marked(STEP, "done", 2, by=HELD, text="x"),), "done"),
+    "withdrawn, by its id": (STORE, (marked(STORE, "withdrawn", 2, by=HELD, text="x"),), "withdrawn"),
+    "done, by an older wording": (STEP, (marked(STEP, "done", 2, text="Measure the queue's retry loop"),), "done"),
+    "withdrawn, whenever it was said": (STORE, (marked(STORE, "withdrawn", 0),), "withdrawn"),
+    "the last mark": (STEP, (marked(STEP, "open", 2), marked(STEP, "done", 3)), "done"),
+    "what a person marks is above what was said": (
+        STORE, (said(INSTEAD), marked(STORE, "withdrawn", 3)), "withdrawn"
+    ),
+}  # fmt: skip
+
+# What must not end a statement.
+HOLDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...]]] = {
+    "nothing else": (STEP, ()),
+    "another session's list": (STEP, (said("Ship the release", 2, "next"),)),
+    "another list of the same instant": (STEP, (said("Ship the release", 1, "next", session=1),)),
+    "a list of another kind": (STEP, (said("No broker answers", 2, "blocker", session=1),)),
+    "a newer decision of the session": (STORE, (said("The wick is trimmed", 2, session=1),)),
+    "a running session's next words": (LIVE, (said("Ship the release", 2, "next", session=1, artifact=-1),)),
+    "a running session's words after a list": (STEP, (said("Ship the release", 2, "next", session=1, artifact=-1),)),
+    "a ticked list": (STEP, (said("Ship the release", 2, "next", session=1, done=True),)),
+    "what was said before": (STORE, (said("Storage: ledger kept in SQLite", 0),)),
+    "what was said at the same instant": (STORE, (said("Storage: ledger kept in SQLite", 1),)),
+    "the same words of another kind": (STORE, (said("Storage: ledger kept in SQLite", 2, "note"),)),
+    "half of the words": (STORE, (said("Storage: the pages are kept in files"),)),
+    "few words": (held("Use SQLite"), (said("Use SQLite"),)),
+    "other words beside the number": (
+        held("The retry loop has a budget of 5 tries"), (said("The page cache has a budget of 12 tokens"),)
+    ),
+    "an agent over a person": (WISH, (said("Short answers in German", 2, "preference"),)),
+    "an agent instead of a person": (
+        held("Storage: SQLite", speaker="person"), (said("Postgres instead of SQLite"),)
+    ),
+    "instead of something else": (STORE, (said("Postgres instead of a file"),)),
+    "instead of some of it and more": (STORE, (said("Postgres instead of SQLite and the ledger of pages"),)),
+    "a long statement that has the word besides": (
+        held("The importer reads old SQLite vaults page by page, checks each seal, and writes missing manifests"),
+        (said("Postgres instead of SQLite"),),
+    ),
+    "what decided so itself": (held("SQLite instead of Postgres"), (said("Files instead of SQLite"),)),
+    "instead of, of another kind": (STORE, (said(INSTEAD, 2, "note"),)),
+    "instead of, said before": (STORE, (said(INSTEAD, 0),)),
+    "instead of, at the same instant": (STORE, (said(INSTEAD, 1),)),
+    "a failed deed": (STEP, (came("Measured the retry loop of the queue", status="aborted"),)),
+    "a deed that is blocked": (STEP, (came("Measured the retry loop of the queue", status="blocked"),)),
+    "a deed of the session itself": (STEP, (came("Measured the retry loop of the queue", 2, session=1),)),
+    "a deed before": (STEP, (came("Measured the retry loop of the queue", 0),)),
+    "a deed with some of its words": (STEP, (came("Measured the page cache of the queue"),)),
+    "a deed that a decision speaks of": (STORE, (came("Storage: the ledger is kept in SQLite"),)),
+    "a step of few words": (held("Run tests", "next"), (came("Run tests"),)),
+    "a revert of another commit": (
+        STORE, (came("feat: keep the ledger in SQLite", 1), came("Revert \"feat: trim the wick of the lamp\"", 3))
+    ),
+    "a revert of few words": (STORE, (came("feat: keep the ledger", 1), came("Revert \"feat: the ledger\"", 3))),
+    "a revert, but no decision": (
+        STORE._replace(kind="note"),
+        (came("feat: keep the ledger in SQLite", 1), came("Revert \"feat: keep the ledger in SQLite\"", 3)),
+    ),
+    "a revert before": (
+        STORE, (came("feat: keep the ledger in SQLite", 1), came("Revert \"feat: keep the ledger in SQLite\"", 0))
+    ),
+    "a mark for other words": (STEP, (marked(STEP, "done", 2, text="Measure the page cache"),)),
+    "a mark for the same words of another kind": (STORE, (marked(STEP, "withdrawn", 2, text=STORE.text),)),
+    "done before it was said again": (STEP, (marked(STEP, "done", 0, by=HELD),)),
+    "open again": (STEP, (marked(STEP, "done", 2), marked(STEP, "open", 3))),
+    "open again though it was replaced": (
+        STORE, (said(INSTEAD), marked(STORE, "open", 3, by=HELD))
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "others", "status"), ENDS.values(), ids=ENDS)
+def test_what_ends_a_statement(one, others, status):
+    assert end_of(one, *others)[0] == status
+
+
+@pytest.mark.parametrize(("one", "others"), HOLDS.values(), ids=HOLDS)
+def test_what_does_not_end_a_statement(one, others):
+    assert end_of(one, *others) == OPEN
+
+
+def test_what_replaces_a_statement_is_named_and_holds():
+    newer = said(INSTEAD)
+    found = settled([STORE, newer], [])
+    assert (found[STORE.number], found[newer.number]) == (("replaced", newer.id), OPEN)
+
+
+def test_of_two_at_one_instant_the_greater_id_counts():
+    newer = said("Files are used instead of SQLite for the ledger"), said(INSTEAD)
+    assert end_of(STORE, *newer) == ("replaced", newer[1].id)
+
+
+def test_what_is_ticked_is_done_whatever_comes_later():
+    ticked = STEP._replace(done=True)
+    assert end_of(ticked, said("Ship the release", 2, "next", session=1), said(STEP.text, 2, "next")) == ("done", None)
+
+
+TEXT = st.sampled_from(
+    ["The ledger is kept in SQLite", "The whole ledger is kept in SQLite", "Postgres instead of SQLite",
+     "SQLite statt Postgres", "Files instead of SQLite", "The budget is 5 tries", "The budget is 7 tries",
+     "Measure the retry loop",
+     "Measured the retry loop", "Revert \"The ledger is kept in SQLite\"", "用 SQLite 保存账本", ""]
+)  # fmt: skip
+KNOWN = st.builds(
+    said, TEXT, st.integers(0, 3), st.sampled_from(["decision", "next", "question"]),
+    speaker=st.sampled_from(["person", "agent"]), session=st.integers(0, 2), artifact=st.sampled_from([-1, 1]),
+    done=st.booleans(),
+)  # fmt: skip
+OUTCOME = st.builds(came, TEXT, st.integers(0, 3), st.sampled_from(["done", "aborted", None]))
+MARK = st.builds(
+    marked, KNOWN, st.sampled_from(["done", "withdrawn", "open"]), st.integers(0, 9), by=st.sampled_from("ab")
+)
+
+
+@given(
+    st.lists(KNOWN, max_size=8, unique_by=lambda one: one.id),
+    st.lists(OUTCOME, max_size=4),
+    st.lists(MARK, max_size=2, unique_by=lambda one: (one.at_us, one.id)),
+    st.randoms(use_true_random=False),
+)
+def test_the_order_in_which_they_are_given_does_not_matter(known, outcomes, marks, random):
+    found = settled(known, outcomes, marks)
+    assert found.keys() == {one.number for one in known}
+    for some in (known, outcomes, marks):
+        random.shuffle(some)
+    assert settled(known, outcomes, marks) == found
