@@ -75,7 +75,8 @@ def follow(database: Database, sessions: Iterable[Session], artifacts: Iterable[
     with database.transaction():
         for one in artifacts:
             _index(database, one)
-        settle(database, *rows.replace(database, sessions, artifacts))
+        ids, threads, _ = rows.replace(database, sessions, artifacts)
+        settle(database, ids, threads)
 
 
 def settle(database: Database, ids: set[rows.Key], threads: set[rows.Key]) -> None:
@@ -355,7 +356,7 @@ def test_bit_by_bit_is_as_all_at_once(rounds):
     database.execute("insert into said(said) values('integrity-check')")
     before = database.connection.total_changes()
     follow(database, standing, standing.values())
-    assert rows.replace(database, standing, list(standing.values())) == (set(), set())
+    assert rows.replace(database, standing, list(standing.values())) == (set(), set(), set())
     assert database.connection.total_changes() == before
     database.close()
     whole.close()
