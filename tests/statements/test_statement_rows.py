@@ -250,6 +250,18 @@ def test_a_thread_s_next_step_and_blocker_are_the_first_of_the_newest_that_hold(
     assert list(database.execute(left)) == [("Ship the release", None)]
 
 
+def test_weeks_that_list_a_statement_or_listed_it_are_named(database):
+    one, other = (stated(f"## Decisions\n- {OIL}\n", number, day=8 * number) for number in (1, 2))
+    came_to(database, 1, "First", day=8)
+    came_to(database, 2, "Second", day=16)
+    weeks = {number: ("default", f"t-{PROJECT}", week_of(8 * number * DAY)) for number in (1, 2)}
+    put(database, one, other)
+    assert rows.weeks(database, {("default", identity(database, OIL))}, ()) == set(weeks.values())
+    moved = rows.replace(database, [other.session], [])
+    assert moved.sessions == {other.session}
+    assert rows.weeks(database, (), moved.sessions) == {weeks[2]}
+
+
 # ── marks ──
 
 
