@@ -20,7 +20,7 @@ from signet_sync.storage.database import full_text_merges
 from signet_sync.sync import deriving, outbox
 from signet_sync.sync.indexing import building, index, record
 from signet_sync.sync.publishing import publish
-from signet_sync.sync.reading import BULK_FROM
+from signet_sync.sync.reading import BULK_FROM, DERIVERS_FROM
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import Maintenance
 from signet_sync.sync.store import passes
@@ -114,7 +114,7 @@ def _derive(run: Pass) -> None:
             run.workspace.pipeline,
             since_us=0 if at_once else run.request.since_us,
             alive=partial(run.request.alive, run.outcome.read),
-            workers=run.workers if outbox.holds(database, BULK_FROM) else None,
+            workers=run.workers if outbox.holds(database, DERIVERS_FROM) else None,
         )
     )
 
