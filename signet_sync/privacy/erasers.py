@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from signet_sync.errors import WorkspaceError
 from signet_sync.graph.store import marks
 from signet_sync.memories.store import recall_events
-from signet_sync.privacy import scrub
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Eraser
 from signet_sync.sync.tombstones import handles
@@ -17,6 +16,7 @@ from signet_sync.sync.tombstones import store as tombstones_store
 
 if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone
+    from signet_sync.privacy import scrub
 
 
 class RemovedWords(Eraser):
@@ -26,6 +26,8 @@ class RemovedWords(Eraser):
 
     def gather(self, run: Pass, removed: Sequence[Tombstone]) -> scrub.RemovedTexts:
         """Cleans kept copies; returns what else the sessions' words are in."""
+        from signet_sync.privacy import scrub  # slow import, of all that edits entities; removals are rare
+
         return scrub.gather(run, removed)
 
     def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: scrub.RemovedTexts) -> Callable[[], None]:
@@ -51,5 +53,7 @@ class RemovedEvidence(Eraser):
         # Later only paths and names identify it. A disk error is therefore raised and the pass repeated; a forbidden
         # file is not waited for.
         if not run.workspace.touch_nothing:
+            from signet_sync.privacy import scrub  # as above
+
             with suppress(PermissionError, WorkspaceError):
                 scrub.clean_entities(run.workspace, removed, run.request.now_us)

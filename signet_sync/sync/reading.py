@@ -26,8 +26,9 @@ from signet_sync.sync.workspace import Workspace
 FUTURE_NS = 3600 * 10**9
 # From so many files or sources on, full text gets more memory.
 BULK_FROM = 400
-# From so many files on, workers judge: starting two of them takes as long as judging some hundred files.
-WORKERS_FROM = 1_000
+# From so many files or sessions on, workers judge and derive: each loads and compiles what the pass has loaded, a
+# quarter of a second, which is a third of the work on a thousand files.
+WORKERS_FROM, DERIVERS_FROM = 3_000, 1_000
 # Files, and bytes of files, that are judged before their rows are written; and how many batches are judged ahead.
 BATCH = 256
 _BATCH_BYTES = 8 << 20

@@ -194,6 +194,7 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
         monkeypatch.setattr(module, "BULK_FROM", 3)
     for module in (reading, indexing):
         monkeypatch.setattr(module, "WORKERS_FROM", 3)
+    monkeypatch.setattr(engine, "DERIVERS_FROM", 3)
     monkeypatch.setattr(reading, "BATCH", 7)
     found = Vault(tmp_path / "vault")
     for number in range(1, 16):
