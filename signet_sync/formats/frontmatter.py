@@ -31,6 +31,7 @@ _NUMBER = late(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 # C0 is escaped by JSON already; PyYAML cannot read these raw, or some readers would end a line at them.
 _UNSAFE = late("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
+_TAG = late("<(?=[A-Za-z/!?])")
 
 
 class FrontmatterProblem(ValueError):
@@ -282,7 +283,7 @@ class _Walker:
 
 
 def scalar_text(value: Scalar) -> str:
-    """Writes one value: JSON on one line, with everything escaped that YAML cannot hold raw."""
+    """Writes one value: JSON on one line, with everything escaped that YAML cannot hold raw or that opens HTML."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -290,6 +291,8 @@ def scalar_text(value: Scalar) -> str:
     if isinstance(value, (int, float)):
         return repr(value)
     text = json.dumps(value, ensure_ascii=False)
+    # Readers of Markdown that know no frontmatter show it as a paragraph.
+    text = _TAG.sub(r"\\u003c", text) if "<" in text else text
     return _UNSAFE.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 
 

@@ -176,12 +176,14 @@ def entity_page(words: Sequence[str]) -> str:
 
 
 def narrated(word: str) -> list[str]:
-    """The headings of a profile's sections, in whose narrative somebody wrote this: what is inside is his own."""
+    """The headings and the HTML of a profile in whose narrative an agent wrote this: what else is inside is its own."""
     document = _blank()
     document = edits.append(document, CORE["part"][0].anchor, fit(word)[0])
-    found = documents_document.parse(documents_document.render(document))
+    page = documents_document.render(document)
+    found = documents_document.parse(page)
     assert all(not section.body.strip() for section in found.sections[1:])
-    return [f"{section.heading} {section.anchor}" for section in found.sections]
+    html = [mark for kind, *_, mark in skeleton(page) if kind in ("html_block", "html_inline")]
+    return [*html, *(f"{section.heading} {section.anchor}" for section in found.sections)]
 
 
 @cache

@@ -26,8 +26,11 @@ _ROUNDS = 8
 _CONTROL = re.compile(f"[{CONTROLS}]")
 _DEEP = re.compile(r"^( {0,3})#{1,2}(?=[ \t]|$)")
 _UNDERLINE = re.compile(r"^ {0,3}(?:=+|-+)[ \t]*$", re.MULTILINE)
-# These start raw HTML that goes on beyond the next blank line.
-_RAW = re.compile(r"<(?=script\b|pre\b|style\b|textarea\b|\?|![A-Za-z\[])", re.IGNORECASE)
+# What opens HTML, beside an escaped character and code, in which nothing does.
+_TAG = r"(?P<tag><(?=[A-Za-z][A-Za-z0-9-]*+(?:[\s/>]|$)|[/?]|![A-Za-z\[]))"
+_ESCAPED = r"\\[!-/:-@\[-`{-~]"
+_TAGS = re.compile(f"{_ESCAPED}|{_TAG}", re.MULTILINE)
+_TAGS_OUTSIDE_CODE = re.compile(rf"{_ESCAPED}|(`+)(?!`).*?(?<!`)\1(?!`)|`+|{_TAG}", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<(?=!--)|%(?=%)")
 _MATHS = re.compile(r"\$(?=\$)")
 _LINK_APART = re.compile(r"\[ \[([^\[\]|<>]+)(?:\|([^\[\]<>]*))?\] \]")
@@ -37,6 +40,7 @@ _DEFINITION = re.compile(r"^(\[[^\]]*\]):")
 _SAYS = re.compile(r"[^\s!-/:-@\[-`{-~]")
 
 _markdown = MarkdownIt("commonmark").disable("inline")
+_whole_markdown = MarkdownIt("commonmark").enable("table")
 
 
 @lru_cache(maxsize=32)
@@ -146,14 +150,28 @@ def _maths_apart(text: str) -> str:
 
 
 def _html_shown(text: str) -> str:
-    if _RAW.search(text) is None:
+    if _TAGS.search(text) is None:
         return text
     lines = text.split("\n")
     for token in blocks(text):
-        if token.type == "html_block" and token.map is not None:
-            first = token.map[0]
-            lines[first] = _RAW.sub(r"\<", lines[first])
+        if token.map is None or token.type not in ("inline", "html_block"):
+            continue
+        start, end = token.map
+        # What looks like code is none where a link's address or a cell ends in its middle: the parser decides.
+        codeless = token.type == "html_block" or _has_html(_TAGS_OUTSIDE_CODE.sub(_tag_shown, token.content))
+        tags = _TAGS if codeless else _TAGS_OUTSIDE_CODE
+        shown = tags.sub(_tag_shown, "\n".join(lines[start:end]))
+        lines[start:end] = shown.split("\n")
     return "\n".join(lines)
+
+
+def _tag_shown(found: re.Match[str]) -> str:
+    return r"\<" if found["tag"] else found[0]
+
+
+def _has_html(text: str) -> bool:
+    inner = (child for token in _whole_markdown.parse(text) for child in token.children or [token])
+    return any(token.type in ("html_inline", "html_block") for token in inner)
 
 
 def _fence_closed(text: str) -> str:
