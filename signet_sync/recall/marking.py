@@ -8,7 +8,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.handle import LETTERS, in_words
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.statement import Status
-from signet_sync.graph.statements_stage import moved
+from signet_sync.graph.statements_stage import settled
 from signet_sync.memories import operations
 from signet_sync.recall.store import references
 from signet_sync.statements.store import marks, rows
@@ -57,7 +57,7 @@ def mark(
             )
         with database.transaction(durable=True):
             marks.add(database, found.session, Mark(found.id, found.kind, found.text, status, now_us))
-            change = moved(database, rows.settle(database, {(agent_id, found.id)}))
+            change = settled(database, rows.Moved({(agent_id, found.id)}, set(), set()))
             deriving.queue(database, workspace.pipeline, change.sources)
             composed.forget(database, [agent_id])
         return Marked(found.id, found.text, status, operations.settle(workspace, agent_id, now_us))
