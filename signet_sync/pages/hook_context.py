@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from signet_sync.capture.injections import Injections
-    from signet_sync.pages.project_context import ContextLine, ProjectInputs
+    from signet_sync.pages.board import Line
+    from signet_sync.pages.project_context import ProjectInputs
     from signet_sync.storage.database.connection import Database
 
 RESUMED = "resume"  # the only start after which a session still has what it got before
@@ -115,7 +116,7 @@ def _composed(session: HookSession, record: Injections | None, budget: int) -> S
     def known(text: str) -> bool:
         return record is not None and record.knows(text)
 
-    def skip(line: ContextLine) -> bool:
+    def skip(line: Line) -> bool:
         return known(line.text) or line.path in own
 
     def compose(limit: int) -> SessionContext:
@@ -125,7 +126,7 @@ def _composed(session: HookSession, record: Injections | None, budget: int) -> S
             shared=shared,
             limit=limit,
             size=estimate_tokens,
-            memory=None if seen is None else session_context.of_rows(seen, session.project, _now_us(), skip),
+            memory=None if seen is None else session_context.of_rows(seen, session.project, _now_us(), skip, known),
             known=known,
         )
 

@@ -213,8 +213,8 @@ def test_a_next_step_is_shown_until_a_session_lists_others(
     assert pages == contexts
 
 
-def test_two_thirds_of_a_page_are_words(told: list[tuple[str, str]]) -> None:
-    assert all(word_share(page) > 2 / 3 for page, _ in told)
+def test_most_of_a_page_is_words(told: list[tuple[str, str]]) -> None:
+    assert all(word_share(page) > 0.65 for page, _ in told)
 
 
 def test_a_session_that_was_resumed_is_one(told: list[tuple[str, str]]) -> None:
@@ -222,8 +222,10 @@ def test_a_session_that_was_resumed_is_one(told: list[tuple[str, str]]) -> None:
         assert "6 sessions" in told[number - 1][1]
 
 
-def test_thread_page_and_context_name_the_same_next_step(told: list[tuple[str, str]]) -> None:
-    for texts in told:
-        lines = [next(line for line in text.splitlines() if line.startswith("- **windmill**")) for text in texts]
-        page, context = (line.partition("Next: ")[2].partition(" ^")[0] for line in lines)
-        assert page == context
+def test_page_and_context_have_the_same_lines(told: list[tuple[str, str]]) -> None:
+    """One board: of the project at hand, the context leaves out the project's name only."""
+    for page, context in told:
+        lines = [line.replace("windmill, ", "") for line in without_log(page).splitlines() if line.startswith("- ")]
+        assert [line for line in lines if "tern-docs" not in line and "sentences" not in line] == [
+            line for line in context.splitlines() if line.startswith("- ") and "sentences" not in line
+        ]
