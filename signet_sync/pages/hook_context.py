@@ -90,10 +90,15 @@ def _overdue(session: HookSession, budget: int) -> str:
 def _found(session: HookSession, words: str) -> str:
     if not words:
         return ""
-    hits = _hits(session, words)
+    from signet_sync.text.token_estimate import estimate_tokens
+
+    held = injections.read(session.folder, session.agent_id, session.id)
+    hits = _hits(session, words, set() if held is None else held.ids)
+    limit = INJECTED_BUDGET - estimate_tokens(context.wrapped("-", session.root))
     with _record(session) as record:
         known = record.ids
-        text, kept = _fitted(session, [hit for hit in hits if hit.id not in known])
+        fresh = [hit for hit in hits if hit.id not in known]
+        text, kept = context.recalled(fresh, limit, estimate_tokens, MOST_INJECTED)
         record.at_prompts += [hit.id for hit in kept]
     return context.wrapped(text, session.root)
 
@@ -168,7 +173,7 @@ def _own(session: HookSession, database: Database) -> tuple[str, Callable[[str |
     return own_project.of_path(session.project, partial(recorded_origin, database, session.agent_id))
 
 
-def _hits(session: HookSession, words: str) -> list[PromptHit]:
+def _hits(session: HookSession, words: str, given: set[str]) -> list[PromptHit]:
     found: list[PromptHit] = []
     with suppress(RemovalUnfinished), readable_index(session.database, session.root) as database:
         if database is not None:
@@ -176,18 +181,17 @@ def _hits(session: HookSession, words: str) -> list[PromptHit]:
 
             until = time.monotonic() + _LONGEST
             database.connection.set_progress_handler(lambda: time.monotonic() > until, 20_000)
-            _, belongs = _own(session, database)
+            name, belongs = _own(session, database)
             found = worth_injecting(
-                database, session.agent_id, words, belongs, shared=session.shared, session_id=session.id
+                database,
+                session.agent_id,
+                words,
+                belongs if name else None,
+                shared=session.shared,
+                session_id=session.id,
+                given=given,
             )
     return found
-
-
-def _fitted(session: HookSession, hits: list[PromptHit]) -> tuple[str, list[PromptHit]]:
-    from signet_sync.text.token_estimate import estimate_tokens
-
-    around = estimate_tokens(context.wrapped("-", session.root))
-    return context.recalled(hits, INJECTED_BUDGET - around, estimate_tokens, MOST_INJECTED)
 
 
 def _now_us() -> int:

@@ -418,7 +418,8 @@ def test_a_record_that_cannot_be_written_costs_the_prompt_its_lines_and_nothing_
 
 def test_context_last_shows_what_a_session_got(vault: Vault) -> None:
     start(vault, "claude-code")
-    prompt(vault, "claude-code", "feathers stored as blobs")
+    assert prompt(vault, "claude-code", "feathers stored as blobs") == "", "of a project that the prompt does not name"
+    prompt(vault, "claude-code", "feathers of kestrel stored as blobs")
     shown = vault.call("context", "--last", "s-1")
     assert "The retry loop gives up after five tries." in shown.out and "British" in shown.out
     assert "=== At prompts ===" in shown.out and "1 whole file" in shown.out and "Feathers are stored" in shown.out
