@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from signet_sync.capture.injections import Injections
     from signet_sync.pages.board import Line
-    from signet_sync.pages.project_context import ProjectInputs
+    from signet_sync.pages.session_context import Memory
     from signet_sync.storage.database.connection import Database
 
 RESUMED = "resume"  # the only start after which a session still has what it got before
@@ -46,8 +46,9 @@ def at_start(session: HookSession, source: str | None, budget: int) -> str:
 
 
 def _begun(session: HookSession, source: str | None, budget: int) -> str:
+    request = notes.REQUEST if session.hands_over() else ""
     if source != RESUMED or not session.id:
-        composed = _composed(session, None, budget)
+        composed = _composed(session, None, budget, request)
         if session.id:
             # If it cannot be recorded now, the session may get something twice.
             with suppress(OSError):
@@ -55,13 +56,14 @@ def _begun(session: HookSession, source: str | None, budget: int) -> str:
                 with _record(session) as record:
                     record.drop()
                     record.add_lines(composed.lines, composed.left_out)
-        return context.wrapped(composed.text, session.root, _request(session))
+        return context.wrapped(composed.text, session.root, request)
     try:
         with _record(session) as record:
-            composed = _composed(session, record, budget)
+            composed = _composed(session, record, budget, request)
             record.add_lines(composed.lines, composed.left_out)
     except OSError:
-        composed = _composed(session, injections.read(session.folder, session.agent_id, session.id), budget)
+        held = injections.read(session.folder, session.agent_id, session.id)
+        composed = _composed(session, held, budget, request)
     return context.wrapped(composed.text, session.root)
 
 
@@ -73,18 +75,13 @@ def at_prompt(session: HookSession, words: str, budget: int) -> str:
     """
     if not session.id:
         return ""
-    texts = [_overdue(session, budget) if session.harness in STARTS_AT_PROMPTS else "", _found(session, words)]
-    return "\n".join(filter(None, texts))
-
-
-def _overdue(session: HookSession, budget: int) -> str:
-    """Returns the context of a start that waited for a prompt."""
     held = injections.read(session.folder, session.agent_id, session.id)
-    if held is None or not held.due:
-        return ""
-    with _record(session) as record:
-        record.due = ""
-    return _begun(session, held.due, budget)
+    overdue = ""
+    if held is not None and held.due and session.harness in STARTS_AT_PROMPTS:
+        with _record(session) as record:
+            record.due = ""
+        overdue = _begun(session, held.due, budget)
+    return "\n".join(filter(None, [overdue, _found(session, words)]))
 
 
 def _found(session: HookSession, words: str) -> str:
@@ -107,64 +104,54 @@ def _record(session: HookSession) -> AbstractContextManager[Injections]:
     return injections.updating(session.folder, session.agent_id, session.harness, session.id)
 
 
-def _composed(session: HookSession, record: Injections | None, budget: int) -> SessionContext:
+def _composed(session: HookSession, record: Injections | None, budget: int, request: str) -> SessionContext:
     """Returns what `record` (None: nothing) does not contain yet; nothing of memory while a removal is unfinished."""
     from signet_sync.text.token_estimate import estimate_tokens
 
-    shared, seen, own = session.shared, None, set[str]()
+    room = context.room(session.root, request)
+    budget = min(budget, room)
+    shared, memory = session.shared, None
+    known = record.knows if record is not None else lambda _: False
     if not shared:
         try:
-            seen, own = _inputs(session, of_itself=record is not None)
+            memory = _memory(session, known, of_itself=record is not None)
         except RemovalUnfinished:
             shared = True
-
-    def known(text: str) -> bool:
-        return record is not None and record.knows(text)
-
-    def skip(line: Line) -> bool:
-        return known(line.text) or line.path in own
-
-    def compose(limit: int) -> SessionContext:
-        return session_context.compose(
-            session.root,
-            session.agent_id,
-            shared=shared,
-            limit=limit,
-            size=estimate_tokens,
-            memory=None if seen is None else session_context.of_rows(seen, session.project, _now_us(), skip, known),
-            known=known,
-        )
-
-    return session_context.fit(compose, budget, context.room(session.root, _request(session)))
+    return session_context.compose(
+        session.root,
+        session.agent_id,
+        shared=shared,
+        limit=budget,
+        # A harness limits characters as well: those of the budget's share of the room count as a token.
+        size=lambda line: max(estimate_tokens(line), -(-len(line) * budget // room)),
+        memory=memory,
+        known=known,
+    )
 
 
-def _request(session: HookSession) -> str:
-    return notes.REQUEST if session.hands_over() else ""
+def _memory(session: HookSession, known: Callable[[str], bool], *, of_itself: bool) -> Memory | None:
+    """Returns what makes the text on the project at hand; None if the index cannot be read.
 
-
-def _inputs(session: HookSession, *, of_itself: bool) -> tuple[ProjectInputs | None, set[str]]:
-    """Returns what the context may show, None if the index cannot be read; and the sources that are the session's own.
-
-    Its files only if asked for, `of_itself`.
+    Of the session's own lines it has those of its files if it is `of_itself`, and never what it says now: it knows
+    that, for no compaction has taken it.
     """
-    seen, own = None, set[str]()
     with readable_index(session.database, session.root) as database:
         if database is not None:
+            from signet_sync.pages.project_context import project_text
             from signet_sync.pages.store import project_inputs
 
-            _, belongs = _own(session, database)
-            itself = session.id if of_itself else ""
-            found = project_inputs.project_inputs(
-                database, session.agent_id, _now_us(), belongs, session.project, itself
-            )
-            paths = {view.path for views in (found.threads, found.facts, found.personal) for view in views}
-            if not of_itself:
-                # What it says now it knows: no compaction has taken that.
-                paths = {path for path in paths if running_session(path) is not None}
-            sessions = project_inputs.sessions_of(database, paths)
-            own = {path for path, session_id in sessions.items() if session_id == session.id}
-            seen = found
-    return seen, own
+            name, belongs = _own(session, database)
+            itself, now_us = session.id if of_itself else "", time.time_ns() // 1000
+            seen = project_inputs.project_inputs(database, session.agent_id, now_us, belongs, session.project, itself)
+            paths = {view.path for views in (seen.threads, seen.facts, seen.personal) for view in views}
+            sources = paths if of_itself else {path for path in paths if running_session(path) is not None}
+            own = {one for one, of in project_inputs.sessions_of(database, sources).items() if of == session.id}
+
+            def skip(line: Line) -> bool:
+                return known(line.text) or line.path in own
+
+            return partial(project_text, seen, name, now_us, skip=skip, known=known)
+    return None
 
 
 def _own(session: HookSession, database: Database) -> tuple[str, Callable[[str | None], bool]]:
@@ -182,17 +169,9 @@ def _hits(session: HookSession, words: str, given: set[str]) -> list[PromptHit]:
             until = time.monotonic() + _LONGEST
             database.connection.set_progress_handler(lambda: time.monotonic() > until, 20_000)
             name, belongs = _own(session, database)
+            place = belongs if name else None
+            shared, session_id = session.shared, session.id
             found = worth_injecting(
-                database,
-                session.agent_id,
-                words,
-                belongs if name else None,
-                shared=session.shared,
-                session_id=session.id,
-                given=given,
+                database, session.agent_id, words, place, shared=shared, session_id=session_id, given=given
             )
     return found
-
-
-def _now_us() -> int:
-    return time.time_ns() // 1000

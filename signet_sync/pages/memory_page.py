@@ -122,19 +122,24 @@ def render(projection: Projection, shares: Shares) -> Rendered:
     rows = projection.rows(max(total, 0) // _LEAST_ROW + 2)
     wanted = _ledger(projection, rows, max(total - fixed, least))
     certain = _ledger(projection, rows, shares.ledger)
-    index_costs = _index(projection, min(shares.index, total - fixed - least), None, certain).tokens
+    index_costs = _cost(_index(projection, min(shares.index, total - fixed - least), None, certain))
     room = max(shares.head - fixed, total - fixed - wanted.tokens - index_costs)
     head = choose(projection.candidates, SECTIONS, min(room, total - fixed - least))
     shown = blocks(head, SECTIONS, projection.unread, projection.cut)
     sections = "\n\n".join("\n".join([heading, "", *lines]) for heading, lines in shown)
-    left = total - fixed - (page_tokens(sections) + 2 if sections else 0)
+    left = total - fixed - _cost(sections)
     ledger = _ledger(projection, rows, left - index_costs)
     index = _index(projection, left - ledger.tokens, head, ledger)
-    parts += filter(None, [sections, ledger.text, index.text])
-    if hinted and (sections or " ^" in index.text):
+    parts += filter(None, [sections, ledger.text, index])
+    if hinted and (sections or " ^" in index):
         parts.insert(1, HINT)
     text = "\n\n".join(parts)
     return Rendered(text, ledger.shown, ledger.sessions, projection.in_window - ledger.sessions, page_tokens(text))
+
+
+def _cost(part: str) -> int:
+    """Returns the tokens of a part of the page with the blank lines around it."""
+    return page_tokens(part) + 3 if part else 0
 
 
 # The least that a row of the session log costs, in tokens.
@@ -198,18 +203,10 @@ def _ledger(projection: Projection, candidates: Sequence[WindowRow], budget: int
     return _Ledger("\n".join([*top, *lines]), used, tuple(rows), frozenset(shown), day_before or "9999-99-99", kept)
 
 
-class _TemporalIndex(NamedTuple):
-    """The temporal index and its tokens."""
-
-    text: str
-    tokens: int
-
-
-def _index(projection: Projection, budget: int, head: Board | None, ledger: _Ledger) -> _TemporalIndex:
+def _index(projection: Projection, budget: int, head: Board | None, ledger: _Ledger) -> str:
     """Returns what neither sections nor session log show: earlier months, condensations, sessions."""
     heading = "## Temporal Index"
-    heading_costs = estimate_tokens(heading) + 5
-    left = budget - heading_costs
+    left = budget - estimate_tokens(heading) - 5
     shown = frozenset[str]() if head is None else head.shown
     lineage = projection.lineage(min(max(left, 0) // _LEAST_NODE + len(shown) + 2 * len(ledger.rows), MOST_NODES))
     told = {segment_of(path) for line in ledger.rows for path in targets(line)}
@@ -231,11 +228,7 @@ def _index(projection: Projection, budget: int, head: Board | None, ledger: _Led
 
     months = (_month_line(projection.agent_id, month) for month in _earlier(projection, ledger))
     lines = _shared_out((months, lines_of(lineage.condensations), lines_of(lineage.sessions)), left)
-    if not lines:
-        return _TemporalIndex("", 0)
-    return _TemporalIndex(
-        "\n".join([heading, "", *lines]), heading_costs + sum(page_tokens(line) + 1 for line in lines)
-    )
+    return "\n".join([heading, "", *lines]) if lines else ""
 
 
 # The least that a node's line costs, in tokens, and the most nodes that a page is made from.

@@ -15,8 +15,9 @@ from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import instant_of, moment_of
 from signet_sync.pages.own_project import of_path
 from signet_sync.pages.period import PeriodInputs
+from signet_sync.pages.project_context import project_text
 from signet_sync.pages.sections import NAME_LENGTH
-from signet_sync.pages.session_context import SessionContext, compose, of_rows
+from signet_sync.pages.session_context import SessionContext, compose
 from signet_sync.pages.store import period_inputs
 from signet_sync.pages.store.project_inputs import project_inputs, recorded_origin
 from signet_sync.storage.clock import now_us
@@ -51,12 +52,13 @@ def at_start(
     try:
         with reading(place) as database:
             if not shared:
-                _, belongs = of_path(project, partial(recorded_origin, database, agent_id))
+                name, belongs = of_path(project, partial(recorded_origin, database, agent_id))
                 if called is not None and (project is None or _called(database, agent_id, called)):
                     chosen = projects_called(database, agent_id, called)
-                    project, belongs = min(chosen), chosen.__contains__
+                    name, belongs, project = min(chosen), chosen.__contains__, min(chosen)
                 instant = now_us() if now is None else now
-                memory = of_rows(project_inputs(database, agent_id, instant, belongs, project), project, instant)
+                seen = project_inputs(database, agent_id, instant, belongs, project)
+                memory = partial(project_text, seen, name, instant)
     except DatabaseError as error:
         if os.path.exists(place.database):
             trouble = [f"the index cannot be read: {error.message}"]

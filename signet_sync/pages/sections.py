@@ -8,7 +8,7 @@ from typing import NamedTuple
 from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import file_of, running_session
+from signet_sync.formats.paths import running_session
 from signet_sync.formats.timestamps import DAY, short_day
 from signet_sync.formats.wikilinks import wikilink
 from signet_sync.memories.promotion_views import DreamedView
@@ -187,7 +187,7 @@ def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> li
         project = _cell(view.name or basename(view.project))
         grouped = section != "projects" and project and not made.pinned
         return made._replace(
-            statement=plain(view.text), project=scope_of(view.project), path=file_of(view.path), alone=named,
+            statement=plain(view.text), project=scope_of(view.project), path=view.path, alone=named,
             group=f"### {project}" if grouped else "", place=(not made.pinned, by_agent, *made.rank),
         )  # fmt: skip
 
@@ -213,11 +213,10 @@ def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> li
     def is_pinned(one: str) -> bool:
         return seen.uses.get(one, UNUSED).pinned
 
-    threads = [
-        thread(view._replace(name=view.name or names.get(view.project or "", "")))
-        for view in seen.threads
-        if is_pinned(view.id) or not is_template(view.sample)
-    ]
+    def named(view: ThreadView) -> ThreadView:
+        return view._replace(name=view.name or names.get(view.project or "", ""))
+
+    threads = [thread(named(view)) for view in seen.threads if is_pinned(view.id) or not is_template(view.sample)]
     found = [
         *threads,
         *map(fact, filter(stays, seen.facts)),
@@ -226,20 +225,14 @@ def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> li
         # Entities are curated by hand, so they count as remembered, like memories.
         *(line("person", "people", v.id, v.updated_us, entity_line(v), remembered=True) for v in seen.entities),
     ]  # fmt: skip
-    return _steps_below_threads(found, sorted(threads, key=lambda one: one.rank))
-
-
-def _steps_below_threads(lines: Iterable[Line], threads: Sequence[Line]) -> list[Line]:
-    """Returns lines so placed that each thread is followed by the next steps of its project."""
-    order: dict[str, int] = {}
-    for line in threads:
-        if not line.pinned:
-            order.setdefault(line.project, len(order))
+    # Each thread is followed by the next steps of its project.
+    ordered = dict.fromkeys(one.project for one in sorted(threads, key=lambda one: one.rank) if not one.pinned)
+    order = {project: number for number, project in enumerate(ordered)}
     return [
-        line._replace(place=(not line.pinned, order.get(line.project, len(order)), line.id[0] != "t", *line.rank))
-        if line.section == "projects"
-        else line
-        for line in lines
+        one._replace(place=(not one.pinned, order.get(one.project, len(order)), one.id[0] != "t", *one.rank))
+        if one.section == "projects"
+        else one
+        for one in found
     ]
 
 

@@ -13,8 +13,8 @@ from signet_sync.text.sanitizer import sanitize_transcript_v2
 
 TYPE_CHECKING = False  # same as in `typing`, without importing it
 if TYPE_CHECKING:
-    from signet_sync.pages.board import Line, Size
-    from signet_sync.pages.project_context import ContextText, ProjectInputs
+    from signet_sync.pages.board import Size
+    from signet_sync.pages.project_context import ContextText
 
 SIZE_LIMIT = 4 * 1024 * 1024  # bytes; a larger file is too big to be read at every start
 # Bytes that fill a limit in any text: a character has at most four in UTF-8, and a token rarely sixteen.
@@ -90,31 +90,6 @@ def compose(
     ids = [line.id for line in made.lines]
     crowded = not text and bool(sources or made.left_out)
     return SessionContext(text, sources, troubles, ids, crowded, lines, made.left_out)
-
-
-def of_rows(
-    seen: ProjectInputs,
-    project: str | None,
-    now_us: int,
-    skip: Callable[[Line], bool] = lambda _: False,
-    known: Callable[[str], bool] = lambda _: False,
-) -> Memory:
-    """Returns what makes the text on a project of rows, without what is to `skip` or `known`."""
-    # Not for a start in a shared scope, and a hook is waited for.
-    from signet_sync.pages.own_project import of_path
-    from signet_sync.pages.project_context import project_text
-
-    name = of_path(project)[0] or project or ""
-    return lambda limit, size: project_text(seen, name, now_us, limit, size, skip=skip, known=known)
-
-
-def fit(make: Callable[[int], SessionContext], budget: int, room: int) -> SessionContext:
-    """Returns what `make` composes within `budget` tokens, of at most `room` characters."""
-    composed = make(budget)
-    while len(composed.text) > room:
-        budget = min(budget - 1, budget * room // len(composed.text))
-        composed = make(budget)
-    return composed
 
 
 def beginning(raw: bytes, enough: int) -> str:
