@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from signet_sync.capture.injections import Injections
-    from signet_sync.pages.project_context import ContextLine, ProjectInputs
+    from signet_sync.pages.board import Line
+    from signet_sync.pages.session_context import Memory
     from signet_sync.storage.database.connection import Database
 
 RESUMED = "resume"  # the only start after which a session still has what it got before
@@ -48,8 +49,9 @@ def _begun(session: HookSession, source: str | None, budget: int) -> tuple[Injec
     """Returns the context of a start, and the ids in it."""
     resumed = source == RESUMED and session.id != ""
     held = injections.read(session.folder, session.agent_id, session.id) if resumed else None
-    composed = _composed(session, held or (_nothing(session) if resumed else None), budget)
-    text = context.wrapped(composed.text, session.root, "" if resumed else _request(session))
+    request = notes.REQUEST if session.hands_over() else ""
+    composed = _composed(session, held or (_nothing(session) if resumed else None), budget, request)
+    text = context.wrapped(composed.text, session.root, "" if resumed else request)
 
     def record() -> str:
         # If it cannot be recorded now, the session may get something twice.
@@ -83,11 +85,14 @@ def at_prompt(session: HookSession, words: str, budget: int) -> Injection:
     if session.harness in STARTS_AT_PROMPTS and held.due:
         begun, ids = _begun(session, held.due, budget)
         given = ids | held.ids if held.due == RESUMED else ids
-    hits = [hit for hit in _hits(session, words) if hit.id not in given] if words else []
+    hits = _hits(session, words, given) if words else []
 
     def said(without: set[str]) -> tuple[str, list[PromptHit]]:
+        from signet_sync.text.token_estimate import estimate_tokens
+
         some = [hit for hit in hits if hit.id not in without]
-        text, kept = _fitted(session, some) if some else ("", [])
+        limit = INJECTED_BUDGET - estimate_tokens(context.wrapped("-", session.root))
+        text, kept = context.recalled(some, limit, estimate_tokens, MOST_INJECTED)
         return "\n".join(filter(None, [begun.text, context.wrapped(text, session.root)])), kept
 
     def record() -> str:
@@ -104,64 +109,54 @@ def _record(session: HookSession) -> AbstractContextManager[Injections]:
     return injections.updating(session.folder, session.agent_id, session.harness, session.id)
 
 
-def _composed(session: HookSession, record: Injections | None, budget: int) -> SessionContext:
+def _composed(session: HookSession, record: Injections | None, budget: int, request: str) -> SessionContext:
     """Returns what `record` (None: nothing) does not contain yet; nothing of memory while a removal is unfinished."""
     from signet_sync.text.token_estimate import estimate_tokens
 
-    shared, seen, own = session.shared, None, set[str]()
+    room = context.room(session.root, request)
+    budget = min(budget, room)
+    shared, memory = session.shared, None
+    known = record.knows if record is not None else lambda _: False
     if not shared:
         try:
-            seen, own = _inputs(session, of_itself=record is not None)
+            memory = _memory(session, known, of_itself=record is not None)
         except RemovalUnfinished:
             shared = True
-
-    def known(text: str) -> bool:
-        return record is not None and record.knows(text)
-
-    def skip(line: ContextLine) -> bool:
-        return known(line.text) or line.path in own
-
-    def compose(limit: int) -> SessionContext:
-        return session_context.compose(
-            session.root,
-            session.agent_id,
-            shared=shared,
-            limit=limit,
-            size=estimate_tokens,
-            memory=None if seen is None else session_context.of_rows(seen, session.project, _now_us(), skip),
-            known=known,
-        )
-
-    return session_context.fit(compose, budget, context.room(session.root, _request(session)))
+    return session_context.compose(
+        session.root,
+        session.agent_id,
+        shared=shared,
+        limit=budget,
+        # A harness limits characters as well: those of the budget's share of the room count as a token.
+        size=lambda line: max(estimate_tokens(line), -(-len(line) * budget // room)),
+        memory=memory,
+        known=known,
+    )
 
 
-def _request(session: HookSession) -> str:
-    return notes.REQUEST if session.hands_over() else ""
+def _memory(session: HookSession, known: Callable[[str], bool], *, of_itself: bool) -> Memory | None:
+    """Returns what makes the text on the project at hand; None if the index cannot be read.
 
-
-def _inputs(session: HookSession, *, of_itself: bool) -> tuple[ProjectInputs | None, set[str]]:
-    """Returns what the context may show, None if the index cannot be read; and the sources that are the session's own.
-
-    Its files only if asked for, `of_itself`.
+    Of the session's own lines it has those of its files if it is `of_itself`, and never what it says now: it knows
+    that, for no compaction has taken it.
     """
-    seen, own = None, set[str]()
     with readable_index(session.database, session.root) as database:
         if database is not None:
+            from signet_sync.pages.project_context import project_text
             from signet_sync.pages.store import project_inputs
 
-            _, belongs = _own(session, database)
-            itself = session.id if of_itself else ""
-            found = project_inputs.project_inputs(
-                database, session.agent_id, _now_us(), belongs, session.project, itself
-            )
-            paths = {view.path for views in (found.threads, found.facts, found.personal) for view in views}
-            if not of_itself:
-                # What it says now it knows: no compaction has taken that.
-                paths = {path for path in paths if running_session(path) is not None}
-            sessions = project_inputs.sessions_of(database, paths)
-            own = {path for path, session_id in sessions.items() if session_id == session.id}
-            seen = found
-    return seen, own
+            name, belongs = _own(session, database)
+            itself, now_us = session.id if of_itself else "", time.time_ns() // 1000
+            seen = project_inputs.project_inputs(database, session.agent_id, now_us, belongs, session.project, itself)
+            paths = {view.path for views in (seen.threads, seen.facts, seen.personal) for view in views}
+            sources = paths if of_itself else {path for path in paths if running_session(path) is not None}
+            own = {one for one, of in project_inputs.sessions_of(database, sources).items() if of == session.id}
+
+            def skip(line: Line) -> bool:
+                return known(line.text) or line.path in own
+
+            return partial(project_text, seen, name, now_us, skip=skip, known=known)
+    return None
 
 
 def _own(session: HookSession, database: Database) -> tuple[str, Callable[[str | None], bool]]:
@@ -170,7 +165,7 @@ def _own(session: HookSession, database: Database) -> tuple[str, Callable[[str |
     return own_project.of_path(session.project, partial(recorded_origin, database, session.agent_id))
 
 
-def _hits(session: HookSession, words: str) -> list[PromptHit]:
+def _hits(session: HookSession, words: str, given: set[str]) -> list[PromptHit]:
     found: list[PromptHit] = []
     with suppress(RemovalUnfinished), readable_index(session.database, session.root) as database:
         if database is not None:
@@ -178,19 +173,10 @@ def _hits(session: HookSession, words: str) -> list[PromptHit]:
 
             until = time.monotonic() + _LONGEST
             database.connection.set_progress_handler(lambda: time.monotonic() > until, 20_000)
-            _, belongs = _own(session, database)
+            name, belongs = _own(session, database)
+            place = belongs if name else None
+            shared, session_id = session.shared, session.id
             found = worth_injecting(
-                database, session.agent_id, words, belongs, shared=session.shared, session_id=session.id
+                database, session.agent_id, words, place, shared=shared, session_id=session_id, given=given
             )
     return found
-
-
-def _fitted(session: HookSession, hits: list[PromptHit]) -> tuple[str, list[PromptHit]]:
-    from signet_sync.text.token_estimate import estimate_tokens
-
-    around = estimate_tokens(context.wrapped("-", session.root))
-    return context.recalled(hits, INJECTED_BUDGET - around, estimate_tokens, MOST_INJECTED)
-
-
-def _now_us() -> int:
-    return time.time_ns() // 1000

@@ -15,9 +15,8 @@ from signet_sync.formats.session_log_rows import MonthView as MonthView
 from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.timestamps import DAY, day_of, short_day
 from signet_sync.formats.wikilinks import targets, wikilink
-from signet_sync.pages.budget import Shares
-from signet_sync.pages.filling import FilledSections, fill
-from signet_sync.pages.sections import SECTIONS, SectionCandidate, clause, inert, link_to, plain, without_name
+from signet_sync.pages.board import Board, Line, blocks, choose
+from signet_sync.pages.sections import SECTIONS, clause, inert, link_to, outcome_of, plain
 from signet_sync.pages.session_log import clipping_notice
 from signet_sync.text.phrases import counted
 from signet_sync.text.sentences import is_template, page_cell
@@ -26,6 +25,21 @@ from signet_sync.text.token_estimate import estimate_tokens, page_tokens
 TITLE = "# Working Memory"
 # Explains handles to a reader who does not know them.
 HINT = "Each ^handle on this page opens with: signet-sync expand HANDLE"
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Tokens of MEMORY.md for its scored sections, its session log and its temporal index."""
+
+    head: int
+    ledger: int
+    index: int
+
+
+def shares(budget_tokens: int) -> Shares:
+    """Returns the tokens of each part of a page: 45 % for the sections, 10 % for the index, the rest for the log."""
+    head, index = budget_tokens * 45 // 100, budget_tokens // 10
+    return Shares(head, budget_tokens - head - index, index)
 
 
 class NodeView(NamedTuple):
@@ -64,7 +78,7 @@ class Projection:
 
     agent_id: str
     warning: str
-    candidates: Sequence[SectionCandidate]
+    candidates: Sequence[Line]
     in_window: int
     window_months: Sequence[str]
     rows: Callable[[int], Sequence[WindowRow]]
@@ -106,33 +120,30 @@ def render(projection: Projection, shares: Shares) -> Rendered:
     fixed = sum(estimate_tokens(part) + 1 for part in parts) + 1 + (hint_costs if hinted else 0)
     least = _least_ledger(projection)
     rows = projection.rows(max(total, 0) // _LEAST_ROW + 2)
-    certain = _ledger(projection, rows, shares.ledger)
     wanted = _ledger(projection, rows, max(total - fixed, least))
-    # At least as many rows are shown as are certain, so their sessions need no other link.
-    index_costs = _index(projection, min(shares.index, total - fixed - least), _NOTHING, certain).tokens
+    certain = _ledger(projection, rows, shares.ledger)
+    index_costs = _cost(_index(projection, min(shares.index, total - fixed - least), None, certain))
     room = max(shares.head - fixed, total - fixed - wanted.tokens - index_costs)
-    named = {segment_of(path) for line in certain.rows for path in targets(line)}
-    head = fill(
-        projection.candidates, max(min(room, total - fixed - least), 0), named, projection.unread, projection.cut
-    )
-    for key, heading in SECTIONS:
-        if head.lines[key]:
-            parts.append("\n".join([heading, "", *head.lines[key]]))
-    left = total - fixed - head.tokens
+    head = choose(projection.candidates, SECTIONS, min(room, total - fixed - least))
+    shown = blocks(head, SECTIONS, projection.unread, projection.cut)
+    sections = "\n\n".join("\n".join([heading, "", *lines]) for heading, lines in shown)
+    left = total - fixed - _cost(sections)
     ledger = _ledger(projection, rows, left - index_costs)
-    parts.append(ledger.text)
     index = _index(projection, left - ledger.tokens, head, ledger)
-    if index.text:
-        parts.append(index.text)
-    if hinted and (head.shown or " ^" in index.text):
-        parts.insert(1, HINT)  # at the top: the context at a session's start may be cut before the index
+    parts += filter(None, [sections, ledger.text, index])
+    if hinted and (sections or " ^" in index):
+        parts.insert(1, HINT)
     text = "\n\n".join(parts)
     return Rendered(text, ledger.shown, ledger.sessions, projection.in_window - ledger.sessions, page_tokens(text))
 
 
+def _cost(part: str) -> int:
+    """Returns the tokens of a part of the page with the blank lines around it."""
+    return page_tokens(part) + 3 if part else 0
+
+
 # The least that a row of the session log costs, in tokens.
 _LEAST_ROW = 24
-_NOTHING = FilledSections({}, frozenset(), 0)
 _LEDGER_HEADING_COSTS = estimate_tokens(f"## {LEDGER_HEADING}") + 3
 _DAY_COSTS = estimate_tokens("### 2026-03-28") + 1
 
@@ -192,21 +203,15 @@ def _ledger(projection: Projection, candidates: Sequence[WindowRow], budget: int
     return _Ledger("\n".join([*top, *lines]), used, tuple(rows), frozenset(shown), day_before or "9999-99-99", kept)
 
 
-class _TemporalIndex(NamedTuple):
-    """The temporal index and its tokens."""
-
-    text: str
-    tokens: int
-
-
-def _index(projection: Projection, budget: int, head: FilledSections, ledger: _Ledger) -> _TemporalIndex:
+def _index(projection: Projection, budget: int, head: Board | None, ledger: _Ledger) -> str:
     """Returns what neither sections nor session log show: earlier months, condensations, sessions."""
     heading = "## Temporal Index"
-    heading_costs = estimate_tokens(heading) + 5
-    left = budget - heading_costs
-    limit = max(left, 0) // _LEAST_NODE + len(head.shown) + 2 * len(ledger.rows)
-    lineage = projection.lineage(min(limit, MOST_NODES))
-    told = set(head.told).union(segment_of(path) for line in ledger.rows for path in targets(line))
+    left = budget - estimate_tokens(heading) - 5
+    shown = frozenset[str]() if head is None else head.shown
+    lineage = projection.lineage(min(max(left, 0) // _LEAST_NODE + len(shown) + 2 * len(ledger.rows), MOST_NODES))
+    told = {segment_of(path) for line in ledger.rows for path in targets(line)}
+    if head is not None:
+        told |= {segment_of(line.path) for line in head.lines["projects"] if line.path and line.session}
 
     def lines_of(nodes: Iterable[NodeView]) -> Iterator[str]:
         for node in nodes:
@@ -216,20 +221,14 @@ def _index(projection: Projection, budget: int, head: FilledSections, ledger: _L
                 if day_of(at_us) <= ledger.oldest and segment_of(path) not in told and not is_template(sentence)
             )
             sentence, path = next(earlier, ("", ""))
-            if path and node.id not in head.shown:
+            if path and node.id not in shown:
                 told.add(segment_of(path))
-                # The handle of a condensation stays when that session is removed.
-                linked = node.kind == "session" and segment_of(path) in head.linked
-                link = "" if linked else f" {link_to(path)}"
-                yield f"{node_line(node, sentence, projection.today_us)}{link} {short_handle(node.id)}"
+                line = node_line(node, sentence, projection.today_us)
+                yield f"{line} {link_to(path)} {short_handle(node.id)}"
 
     months = (_month_line(projection.agent_id, month) for month in _earlier(projection, ledger))
     lines = _shared_out((months, lines_of(lineage.condensations), lines_of(lineage.sessions)), left)
-    if not lines:
-        return _TemporalIndex("", 0)
-    return _TemporalIndex(
-        "\n".join([heading, "", *lines]), heading_costs + sum(page_tokens(line) + 1 for line in lines)
-    )
+    return "\n".join([heading, "", *lines]) if lines else ""
 
 
 # The least that a node's line costs, in tokens, and the most nodes that a page is made from.
@@ -272,7 +271,7 @@ def node_line(node: NodeView, sentence: str, today_us: int) -> str:
     days = last if first == last or node.kind == "session" else f"{first} to {last}"
     count = f", {counted(node.parts, _PARTS[node.kind])}" if node.kind in _PARTS else ""
     thread = inert(page_cell(node.thread, 80))
-    words = clause(plain(without_name(sentence, node.thread)), _NODE_LENGTH)
+    words = clause(plain(outcome_of(sentence, node.thread)), _NODE_LENGTH)
     return f"- {days} · {thread}{count}: {words}"
 
 

@@ -13,9 +13,8 @@ from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import DAY
 from signet_sync.memories.score import day_start
 from signet_sync.pages import page_files, sections, signet_daemon, signet_texts
-from signet_sync.pages.budget import SHARES, shares
 from signet_sync.pages.kept_copies import keep_copy
-from signet_sync.pages.memory_page import Projection, Rendered, render, window
+from signet_sync.pages.memory_page import Projection, Rendered, render, shares, window
 from signet_sync.pages.other_machine import lines_of_rows
 from signet_sync.pages.page_lease import page_lease
 from signet_sync.pages.session_log import with_headless
@@ -137,7 +136,6 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
         seen.unread,
         seen.cut,
     )
-    budget = shares(settings.budget_tokens, *SHARES)
     changes = [
         pages.next_change(database, agent_id, now_us, settings.window_days * DAY),
         candidates_store.next_change(database, agent_id, now_us),
@@ -145,7 +143,7 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
         day_start(now_us) + DAY if candidates else None,
     ]
     next_us = min((instant for instant in changes if instant is not None), default=None)
-    return render(projection, budget), in_window, next_us
+    return render(projection, shares(settings.budget_tokens)), in_window, next_us
 
 
 def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:

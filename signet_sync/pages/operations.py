@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,11 +15,11 @@ from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import instant_of, moment_of
 from signet_sync.pages.own_project import of_path
 from signet_sync.pages.period import PeriodInputs
+from signet_sync.pages.project_context import project_text
 from signet_sync.pages.sections import NAME_LENGTH
-from signet_sync.pages.session_context import SessionContext, compose, of_rows
+from signet_sync.pages.session_context import SessionContext, compose
 from signet_sync.pages.store import period_inputs
 from signet_sync.pages.store.project_inputs import project_inputs, recorded_origin
-from signet_sync.recall.store.hits import statements
 from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, count_ids, reading
@@ -52,12 +52,13 @@ def at_start(
     try:
         with reading(place) as database:
             if not shared:
-                _, belongs = of_path(project, partial(recorded_origin, database, agent_id))
+                name, belongs = of_path(project, partial(recorded_origin, database, agent_id))
                 if called is not None and (project is None or _called(database, agent_id, called)):
                     chosen = projects_called(database, agent_id, called)
-                    project, belongs = min(chosen), chosen.__contains__
+                    name, belongs, project = min(chosen), chosen.__contains__, min(chosen)
                 instant = now_us() if now is None else now
-                memory = of_rows(project_inputs(database, agent_id, instant, belongs, project), project, instant)
+                seen = project_inputs(database, agent_id, instant, belongs, project)
+                memory = partial(project_text, seen, name, instant)
     except DatabaseError as error:
         if os.path.exists(place.database):
             trouble = [f"the index cannot be read: {error.message}"]
@@ -115,11 +116,10 @@ def last(place: IndexPlace, agent_id: str, session_id: str) -> LastContext:
             hint="give the harness's own id of a session of the last 30 days",
             code="unknown-session",
         )
-    texts: dict[str, str] = {}
+    from signet_sync.pages.prompt_context import words_of  # slow import, not needed at a session's start
+
     with reading(place) as database:
-        for letters, tier in _TIERS.items():
-            some = sorted(one for one in record.ids if one[0] in letters)
-            texts |= {line.id: line.shown for line in statements(database, agent_id, tier, some)}
+        texts = words_of(database, agent_id, record.ids)
     start = dict.fromkeys(one for one in record.lines.values() if one)
     return LastContext(
         session_id,
@@ -127,10 +127,6 @@ def last(place: IndexPlace, agent_id: str, session_id: str) -> LastContext:
         [Shown(one, texts.get(one)) for one in record.at_prompts],
         sum(not one for one in record.lines.values()),
     )
-
-
-# By the first letters of ids (`formats.handle`).
-_TIERS: Mapping[str, str] = {"m": "memory", "f": "fact", "t": "thread", "upr": "entity", "skcae": "node"}
 
 
 def document(agent_id: str, composed: SessionContext, *, shared: bool) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from signet_sync.formats.handle import short_handle
 from signet_sync.formats.timestamps import day_of, instant_of, moment_of, short_day
-from signet_sync.pages.sections import distinct_names, plain, without_blocker, without_name
-from signet_sync.pages.statements import Said
+from signet_sync.pages.board import Said
+from signet_sync.pages.sections import distinct_names, outcome_of, plain
 from signet_sync.text.phrases import counted
 from signet_sync.text.sentences import basename, page_cell
 
@@ -70,8 +70,7 @@ def text_of(seen: PeriodInputs) -> str:
         name = names.get(project or "") or basename(project) or "Without a project"
         told = []
         for one in reversed(sessions):
-            outcome, blocker = without_blocker(one.text)  # what blocks it has a line of its own
-            text = plain(without_name(outcome, name)) + ("." if blocker else "")
+            text = plain(outcome_of(one.text, name) or one.text)  # what blocks it has a line of its own
             status = f" ({one.kind})" if one.kind else ""
             told.append(f"- {_day(one.at_us, seen)}{status}: {text} {short_handle(one.id)}")
         lines += ["", f"## {page_cell(name)}: {counted(len(sessions), 'session')}", "", *_cut(told)]

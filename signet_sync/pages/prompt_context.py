@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
+from signet_sync.digest.sentences import split
+from signet_sync.formats.paths import RUNNING
 from signet_sync.pages import context
+from signet_sync.pages.board import Said
 from signet_sync.pages.context import PROMPT_BUDGET, PromptHit
 from signet_sync.pages.session_context import SessionContext, compose
 from signet_sync.pages.store import project_inputs
@@ -12,9 +15,12 @@ from signet_sync.recall import operations as recall_operations
 from signet_sync.recall import prompt_choice
 from signet_sync.recall.query import read
 from signet_sync.recall.search import Within
-from signet_sync.recall.shown import RankedHit
+from signet_sync.recall.shown import RankedHit, is_question
+from signet_sync.recall.store.hits import statements
 from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store import artifacts
 from signet_sync.text.prompt import is_about_earlier_work
+from signet_sync.text.sentences import basename
 from signet_sync.text.token_estimate import estimate_tokens
 
 _MOST_RECALLED = 12
@@ -51,26 +57,56 @@ def worth_injecting(
     database: Database,
     agent_id: str,
     prompt: str,
-    belongs: Callable[[str | None], bool],
+    belongs: Callable[[str | None], bool] | None,
     *,
     shared: bool = False,
     session_id: str = "",
+    given: Collection[str] = (),
 ) -> list[PromptHit]:
-    """Returns the hits that are worth interrupting a session for, the best first; none that it said itself.
+    """Returns the hits that are worth interrupting a session for, the best first.
 
-    `belongs` tells whether a recorded project is the one at hand. Raises what reading the database raises.
+    `belongs` tells whether a recorded project is the one at hand; None: work has no place. Left out is what the session
+    said itself, what says no more than the lines with the ids `given` to it, what only asks, and what is of another
+    project, unless the prompt names that. Raises what reading the database raises.
     """
     asks = is_about_earlier_work(prompt)
-    own = project_inputs.names(database, agent_id, belongs) if asks and not shared else ()
+    own = project_inputs.names(database, agent_id, belongs) if asks and not shared and belongs is not None else ()
     within = Within(agent_id, private=not shared, statements=shared)
     found = prompt_choice.worth_injecting(database, prompt, within, own, asks_about_earlier_work=asks)
-    said = project_inputs.of_session(database, agent_id, session_id, [one.id for one in found])
-    sessions = project_inputs.sessions_of(database, (one.path for one in found if one.path is not None))
-    return [
-        _prompt_hit(one)
-        for one in found
-        if one.id not in said and (one.path is None or sessions.get(one.path, one.path) != session_id)
-    ]
+    itself = project_inputs.of_session(database, agent_id, session_id, [one.id for one in found])
+    rows = artifacts.rows_by_path(database, [one.path for one in found if one.path is not None])
+    said, named = Said(), prompt.casefold()
+    for text in words_of(database, agent_id, given).values():
+        said.add(text, sentence=True)
+
+    def is_new(one: RankedHit) -> bool:
+        row = None if one.path is None else rows.get(one.path)
+        return (
+            one.id not in itself
+            and one.id not in given
+            and one.path != RUNNING + session_id
+            and (row is None or (row.session_id != session_id and is_near(row.project)))
+            and not is_question(one.text)
+            and not all(said.holds(sentence) for sentence in split(one.text))
+        )
+
+    def is_near(project: str | None) -> bool:
+        return not project or belongs is None or belongs(project) or basename(project).casefold() in named
+
+    return [_prompt_hit(one) for one in found if is_new(one)]
+
+
+def words_of(database: Database, agent_id: str, ids: Collection[str]) -> dict[str, str]:
+    """Returns today's words of things that can be shown, by id; without those that are gone."""
+    found: dict[str, str] = {}
+    for letters, tier in _TIERS.items():
+        some = sorted(one for one in ids if one[0] in letters)
+        found |= {line.id: line.shown for line in statements(database, agent_id, tier, some)}
+    return found
+
+
+# By the first letters of ids (`formats.handle`).
+_TIERS = {"m": "memory", "f": "fact", "t": "thread", "upr": "entity", "skcae": "node"}
 
 
 def _prompt_hit(hit: RankedHit) -> PromptHit:

@@ -1,60 +1,56 @@
-"""Makes the lines of MEMORY.md's sections, in words: threads, facts, memories, pins, entities, each with its score."""
+"""Makes lines of what is known, in words: threads, statements, memories, pins, entities, each with its rank."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from signet_sync.formats.filename import artifact_name
-from signet_sync.formats.handle import short_handle
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import file_of, running_session
+from signet_sync.formats.paths import running_session
 from signet_sync.formats.statement import SECTION_OF
 from signet_sync.formats.timestamps import DAY, short_day
 from signet_sync.formats.wikilinks import wikilink
 from signet_sync.memories.promotion_views import DreamedView
-from signet_sync.memories.score import UNUSED, Use, day_start, score
-from signet_sync.pages.statements import contains, words_of
+from signet_sync.memories.score import UNUSED, Use, day_start, rank, score
+from signet_sync.pages.board import Line
 from signet_sync.text.phrases import counted
-from signet_sync.text.sentences import basename, escape, flatten, is_template, page_cell, shortened
+from signet_sync.text.sentences import basename, content_words, escape, flatten, is_template, page_cell, shortened
 
-SECTIONS: tuple[tuple[str, str], ...] = (
-    ("projects", "## Active Projects & Threads"),
-    ("decisions", "## Decisions & Constraints"),
-    ("people", "## People & Relationships"),
-    ("blockers", "## Open Blockers & Technical Notes"),
-    ("dreamed", "## Dreamed"),
-)
+SECTIONS = {
+    "projects": "## Active Projects & Threads",
+    "decisions": "## Decisions & Constraints",
+    "people": "## People & Relationships",
+    "blockers": "## Open Blockers & Technical Notes",
+    "dreamed": "## Dreamed",
+}
 
 QUIET_AFTER = 14 * DAY
+# A step or question that its project did not mention for so long leaves the pages; its age is shown after a week.
+_FORGOTTEN_AFTER, _AGED_AFTER = 21 * DAY, 7 * DAY
 TEXT_LENGTH = 280
-NEXT_LENGTH = 160
 QUIET_LENGTH = 140
-PIN = "📌 "
+NAME_LENGTH = 60  # characters of a project's name
 
 # The label of a line whose kind its section does not show.
 _PREFIXES = {"next": "next: ", "question": "question: ", "preference": "preference: ", "blocker": "blocker: "}
+_MARKS = {"agent": " (agent)", "model": " (model)"}
 # What would start a heading, a quote, a fence, a list or a task inside the list item that shows the text, or look like
 # a pin of ours.
 _BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*|📌\ufe0f?[ \t]*)+")
 _HANDLE = late(r"\^(?=[a-z]-)")
-# Where the sentence of a session names what blocks it.
-_BLOCKED = late(r"[;.,]\s+blocked:\s+")
-# Where it names what is left, which its line may say as its next step.
-_LEFT = late(r"[;.,]\s+(?:open|next):\s+")
+# Where the sentence of a session names what blocks it and what is left: statements say that, as long as it holds.
+_REST = late(r"[;.,]\s+(?:blocked|open|next):\s")
+# Whom a blocker waits for.
+_WAITS = late(
+    r"\bwait(?:s|ing)? (?:for|on) ([A-Z][\w-]+)|^([A-Z][\w-]+) (?:has to|must|needs to|still has to)"
+    r" (?:answer|approve|confirm|decide|grant|merge|publish|provide|release|reply|review|send|sign)"
+)
 # Where a sentence may end before its end: between its clauses; a comma may stand in a list.
 _CLAUSE_END = late(r"[;:.!?。；！？](?=\s)|[。；](?=.)|\s[–—]\s|\s(?=because |since |so that |weil |porque )")
 _COMMA = late(r",(?=\s)|[，、](?=.)")
-_LABEL_END = late(r"[;.,]\s+(?:blocked|open|next)$")
 _OWN_FILE = late(r"^[A-Za-z2-7][a-z2-7]{15}--(?:summary|transcript|compaction)\.md: ")
 _ENDS = (".", "!", "?", "…", "。", "！", "？")
-
-# A page is rendered again with every change and most of its texts stay the same; the cache holds those of a few pages.
-_kept = lru_cache(maxsize=1_000)
-
-
-NAME_LENGTH = 60  # characters of a project's name
 
 
 class ThreadView(NamedTuple):
@@ -83,7 +79,10 @@ class ThreadView(NamedTuple):
 
 
 class FactView(NamedTuple):
-    """An active fact, and the last artifact that states it."""
+    """A statement, and the last artifact that states it.
+
+    `speaker` is `person`, `agent`, `model` or `file`, "" if unknown; `ended_us` is when it was done or replaced.
+    """
 
     id: str
     aspect: str
@@ -93,6 +92,7 @@ class FactView(NamedTuple):
     path: str
     name: str = ""
     speaker: str = ""
+    ended_us: int | None = None
 
     @property
     def is_running(self) -> bool:
@@ -151,194 +151,151 @@ class SectionInputs(NamedTuple):
     cut: frozenset[str] = frozenset()
 
 
-class SectionLine(NamedTuple):
-    """The text of one candidate, without bullet, link and handle.
+def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> list[Line]:
+    """Returns the lines of everything seen, ranked for the UTC day of `now_us`; threads in full if they are `at_hand`.
 
-    `own` is its statement: the line is left out if the page says that already. `parts` follow the text, each with its
-    statement, unless they were said. `sentence` may contain what other lines would say. `grouped` is the text below a
-    heading with its project's name.
+    Left out is, unless it is pinned: what has ended or has no subject; steps and questions that their project did not
+    mention for long; a thread that says nothing.
     """
-
-    own: str
-    text: str
-    parts: tuple[tuple[str, str], ...] = ()
-    sentence: str = ""
-    grouped: str = ""
-
-
-class SectionCandidate(NamedTuple):
-    """What may be shown, and its score; `make_line` makes its line, which is not needed for most.
-
-    `project` is what it is about, `path` the artifact that states it. `group` is a heading inside the section, and
-    `place` the order below it, lowest first. `newest` is the node of the session of a thread whose words are shown,
-    `name` the project's for a heading, if not the last part of its identity.
-    """
-
-    section: str
-    id: str
-    at_us: int
-    score: float
-    pinned: bool
-    make_line: Callable[[], SectionLine]
-    project: str = ""
-    path: str | None = None
-    group: str = ""
-    place: float = 0.0
-    newest: str = ""
-    name: str = ""
-
-    @property
-    def bullet(self) -> str:
-        """Returns the beginning of the line."""
-        return f"- {PIN}" if self.pinned else "- "
-
-
-def candidates(seen: SectionInputs, now_us: int) -> list[SectionCandidate]:
-    """Returns a candidate for everything seen, scored for the UTC day of `now_us`."""
     today = day_start(now_us)
+    views: list[ThreadView | FactView] = [*seen.threads, *seen.facts]
+    newest = {scope_of(view.project): view.latest_us for view in sorted(views, key=lambda view: view.latest_us)}
+    names = distinct_names(view.project for view in views)
 
-    def valued(
-        kind: str,
-        section: str,
-        thing_id: str,
-        at_us: int,
-        make_line: Callable[[], SectionLine],
-        project: str | None = None,
-        path: str | None = None,
-        *,
-        remembered: bool = False,
-    ) -> SectionCandidate:
-        use = seen.uses.get(thing_id, UNUSED)
+    def line(kind: str, section: str, one: str, at_us: int, text: str, *, remembered: bool = False) -> Line:
+        use = seen.uses.get(one, UNUSED)
         value = score(
-            kind,
-            at_us,
-            today,
-            accesses=use.accesses,
-            last_access_us=use.last_us,
-            pinned=use.pinned,
+            kind, at_us, today, accesses=use.accesses, last_access_us=use.last_us, pinned=use.pinned,
             remembered=remembered,
+        )  # fmt: skip
+        ranked = rank(value, at_us, one, pinned=use.pinned)
+        return Line(one, section, text, ranked, one, (not use.pinned, False, *ranked))
+
+    def thread(view: ThreadView) -> Line:
+        outcome = outcome_of(view.sample, basename(view.project))
+        text = thread_line(view, today, at_hand=at_hand)
+        made = line("thread", "projects", view.id, view.latest_us, text)
+        return made._replace(
+            project=scope_of(view.project), path=view.path, session=view.newest, sentence=plain(outcome)
         )
-        return SectionCandidate(section, thing_id, at_us, value, use.pinned, make_line, project or "", path)
 
-    names = distinct_names([*(v.project for v in seen.threads), *(v.project for v in seen.facts)])
-    facts = [v._replace(name=names.get(v.project or "", "")) for v in seen.facts]
-    return [
-        *(
-            valued("thread", "projects", v.id, v.latest_us, partial(_of_thread, v, today), v.project, v.path)._replace(
-                newest=v.newest
-            )
-            for v in (one._replace(name=names.get(one.project or "", "")) for one in seen.threads)
-            if not (_says_nothing(v) and today - v.latest_us > QUIET_AFTER) or seen.uses.get(v.id, UNUSED).pinned
-        ),
-        *(
-            valued(
-                v.aspect,
-                section_of(v.aspect),
-                v.id,
-                v.latest_us,
-                partial(_of_fact, v, today),
-                v.project,
-                file_of(v.path),
-            )._replace(name=v.name)
-            for v in facts
-        ),
-        *(_memory(v, today, seen.dreamed.get(v.id), valued) for v in seen.memories),
-        *(
-            valued("node", "projects", v.id, v.latest_us, partial(_of_node, v, today), v.project, v.path)
-            for v in seen.nodes
-        ),
+    def fact(view: FactView) -> Line:
+        section, view = section_of(view.aspect), view._replace(name=view.name or names.get(view.project or "", ""))
+        own, named = fact_line(view, today, grouped=True), fact_line(view, today)
+        made = line(view.aspect, section, view.id, view.latest_us, own)
+        by_agent = view.speaker in _MARKS or view.text.endswith("(agent)")
+        project = _cell(view.name or basename(view.project))
+        grouped = section != "projects" and project and not made.pinned
+        return made._replace(
+            statement=plain(view.text), project=scope_of(view.project), path=view.path, alone=named,
+            group=f"### {project}" if grouped else "", place=(not made.pinned, by_agent, *made.rank),
+        )  # fmt: skip
+
+    def memory(view: MemoryView) -> Line:
+        promoted = seen.dreamed.get(view.id)
+        if promoted is None:
+            text = memory_line(view, today)
+            made = line(view.type, section_of(view.type), view.id, view.created_us, text, remembered=True)
+            return made._replace(statement=plain(view.content))
+        at_us = max(view.created_us, promoted.at_us)
+        made = line(view.type, "dreamed", view.id, at_us, dreamed_line(view, promoted), remembered=True)
+        place = (-promoted.at_us, not made.pinned, -promoted.score, view.id)
+        return made._replace(statement=plain(view.content), group=promoted.heading, place=place)
+
+    def stays(view: FactView) -> bool:
+        forgotten = newest[scope_of(view.project)] - view.latest_us > _FORGOTTEN_AFTER
+        return is_pinned(view.id) or not (
+            view.ended_us is not None
+            or (view.aspect in ("next", "question") and forgotten)
+            or (view.aspect in ("decision", "next", "blocker", "note") and not content_words(view.text))
+        )
+
+    def is_pinned(one: str) -> bool:
+        return seen.uses.get(one, UNUSED).pinned
+
+    def named(view: ThreadView) -> ThreadView:
+        return view._replace(name=view.name or names.get(view.project or "", ""))
+
+    threads = [thread(named(view)) for view in seen.threads if is_pinned(view.id) or not is_template(view.sample)]
+    found = [
+        *threads,
+        *map(fact, filter(stays, seen.facts)),
+        *map(memory, seen.memories),
+        *(line("node", "projects", v.id, v.latest_us, pinned_line(v, today))._replace(path=v.path) for v in seen.nodes),
         # Entities are curated by hand, so they count as remembered, like memories.
-        *(
-            valued("person", "people", v.id, v.updated_us, partial(_of_entity, v), remembered=True)
-            for v in seen.entities
-        ),
+        *(line("person", "people", v.id, v.updated_us, entity_line(v), remembered=True) for v in seen.entities),
+    ]  # fmt: skip
+    # Each thread is followed by the next steps of its project.
+    ordered = dict.fromkeys(one.project for one in sorted(threads, key=lambda one: one.rank) if not one.pinned)
+    order = {project: number for number, project in enumerate(ordered)}
+    return [
+        one._replace(place=(not one.pinned, order.get(one.project, len(order)), one.id[0] != "t", *one.rank))
+        if one.section == "projects"
+        else one
+        for one in found
     ]
-
-
-def _says_nothing(view: ThreadView) -> bool:
-    return is_template(view.sample) and not (view.next_action or view.blocker)
-
-
-def _memory(
-    view: MemoryView, today_us: int, dreamed: DreamedView | None, valued: Callable[..., SectionCandidate]
-) -> SectionCandidate:
-    """Returns a memory in the section of its type; a promoted one in *Dreamed*, dated by its promotion."""
-    if dreamed is None:
-        section, make_line = section_of(view.type), partial(_of_memory, view, today_us)
-        return valued(view.type, section, view.id, view.created_us, make_line, remembered=True)
-    at_us, make_line = max(view.created_us, dreamed.at_us), partial(_of_dream, view, dreamed)
-    promoted = valued(view.type, "dreamed", view.id, at_us, make_line, remembered=True)
-    return promoted._replace(group=dreamed.heading, place=-dreamed.score)
-
-
-@_kept
-def _of_thread(view: ThreadView, today_us: int) -> SectionLine:
-    lead, parts = _thread_parts(view, today_us)
-    return SectionLine(view.id, lead, parts, plain(view.sample, 1_000))
-
-
-@_kept
-def _of_fact(view: FactView, today_us: int) -> SectionLine:
-    text = plain(view.text)
-    return SectionLine(text, fact_line(view, today_us), grouped=fact_line(view, today_us, grouped=True))
-
-
-def _of_memory(view: MemoryView, today_us: int) -> SectionLine:
-    return SectionLine(plain(view.content), memory_line(view, today_us))
-
-
-def _of_dream(view: MemoryView, dreamed: DreamedView) -> SectionLine:
-    return SectionLine(plain(view.content), dreamed_line(view, dreamed))
-
-
-def _of_node(view: PinnedView, today_us: int) -> SectionLine:
-    return SectionLine(view.id, pinned_line(view, today_us))
-
-
-def _of_entity(view: EntityEntry) -> SectionLine:
-    return SectionLine(view.id, entity_line(view))
 
 
 def thread_line(view: ThreadView, today_us: int, *, at_hand: bool = False) -> str:
-    """Returns `**lantern** (Mar 28, 4 sessions): Its outcome. Blocked: … Next: …`; all of it if `at_hand`."""
-    lead, parts = _thread_parts(view, today_us, at_hand=at_hand)
-    return "".join([lead, *(text for _, text in parts)])
-
-
-def _thread_parts(view: ThreadView, today_us: int, *, at_hand: bool = False) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Returns a thread's outcome, then what blocks it and what is next, each with its statement.
-
-    A thread at rest has only its outcome, unless it is `at_hand`. A status is named if the parts do not show it.
-    What an earlier session said has a handle of that session, so that its removal finds the line.
-    """
-    name, day = thread_name(view), short_day(view.latest_us, today_us)
-    status = "open" if view.status == "done" and (view.next_action or view.blocker) else view.status
-    outcome, named = without_blocker(view.sample)
-    outcome = "" if is_template(outcome) else without_name(outcome, basename(view.project))
-    if view.next_action and (left := _LEFT.search(outcome)):
-        outcome = outcome[: left.start()]
+    """Returns `**lantern** (open, Mar 28, 4 sessions): Its outcome.`; shorter at rest, unless it is `at_hand`."""
+    day, outcome = short_day(view.latest_us, today_us), plain(outcome_of(view.sample, basename(view.project)))
     if today_us - view.latest_us > QUIET_AFTER and not at_hand:
-        about = f"done, {day}" if status == "done" else f"quiet since {day}"
-        return f"**{name}** ({about}){_said(clause(plain(outcome), QUIET_LENGTH))}", ()
-    blocker = _blocker(view, named)
-    steps = [
-        ("Blocked", blocker and plain(blocker), view.blocked_by if blocker == view.blocker else ""),
-        ("Next", view.next_action and plain(view.next_action, NEXT_LENGTH), view.planned_by),
-    ]
-    parts = tuple(
-        (text, f" {label}: {_ended(text)}{f' {short_handle(by)}' if by else ''}") for label, text, by in steps if text
-    )
-    implied = {"settled", "question-only", *(["blocked"] if blocker else []), *(["open"] if parts else [])}
-    about = _listed(
-        "" if status in implied else status,
-        day,
-        counted(view.sessions, "session") if view.sessions > 1 else "",
-    )
-    return f"**{name}** ({about}){_said(plain(outcome))}", parts
+        about = f"done, {day}" if view.status == "done" else f"quiet since {day}"
+        outcome = clause(outcome, QUIET_LENGTH)
+    else:
+        status = "" if view.status in ("settled", "question-only") else view.status
+        about = _listed(status, day, counted(view.sessions, "session") if view.sessions > 1 else "")
+    said = f": {outcome if outcome.endswith(_ENDS) else outcome.rstrip(' ,;:') + '.'}" if outcome else "."
+    return f"**{thread_name(view)}** ({about}){said}"
 
 
-def _said(outcome: str) -> str:
-    return f": {_ended(outcome)}" if outcome else "."
+def outcome_of(sentence: str, name: str) -> str:
+    """Returns a session's sentence without its project's name or its own file in front, and without what it left open.
+
+    Sentences of sessions whose project had a name like a common word begin with their own file. "" for a template.
+    """
+    sentence = _OWN_FILE.sub("", sentence)
+    start = f"{name}: "
+    if name and sentence.casefold().startswith(start.casefold()):
+        sentence = sentence[len(start) :]
+    rest = _REST.search(sentence)
+    return "" if is_template(sentence) else f"{sentence[: rest.start()]}." if rest else sentence
+
+
+def clause(text: str, width: int) -> str:
+    """Shortens a flattened text to at most `width` characters: to its first clauses if they are half of that."""
+    if len(text) <= width:
+        return text
+    for end in (_CLAUSE_END, _COMMA):
+        if ends := [found.start() for found in end.finditer(text, width // 2, width)]:
+            return text[: ends[-1]].rstrip()
+    return shortened(text, width)
+
+
+def fact_line(view: FactView, today_us: int, *, grouped: bool = False) -> str:
+    """Returns `… (agent) (waits for Ada, lantern, Mar 28)`, after `next: ` or another label of its aspect.
+
+    `grouped` without its project. What is open shows its age after a week. One of a running session names that.
+    """
+    age = today_us - view.latest_us
+    day = short_day(view.latest_us, today_us)
+    if view.aspect in ("next", "question", "blocker") and age > _AGED_AFTER:
+        weeks = age // (7 * DAY)
+        day = f"{counted(weeks, 'week')} ago" if weeks < 9 else f"{counted(age // (30 * DAY), 'month')} ago"
+    waits = _WAITS.search(view.text) if view.aspect == "blocker" else None
+    project = "" if grouped else _cell(view.name or basename(view.project))
+    where = _listed(
+        f"waits for {_cell(waits[1] or waits[2])}" if waits else "", project, day,
+        f"until {short_day(view.ended_us, today_us)}" if view.ended_us is not None else "",
+        "in a running session" if view.is_running else "",
+    )  # fmt: skip
+    text, mark = plain(view.text), _MARKS.get(view.speaker, "") if section_of(view.aspect) == "decisions" else ""
+    return f"{_PREFIXES.get(view.aspect, '')}{text}{'' if text.endswith(mark) else mark} ({where})"
+
+
+def memory_line(view: MemoryView, today_us: int) -> str:
+    """Returns `… (remembered Mar 28)`, after `preference: ` or another label of its type."""
+    return f"{_PREFIXES.get(view.type, '')}{plain(view.content)} (remembered {short_day(view.created_us, today_us)})"
 
 
 def thread_name(view: ThreadView) -> str:
@@ -365,60 +322,6 @@ def distinct_names(projects: Iterable[str | None]) -> dict[str, str]:
     return found
 
 
-def without_name(sentence: str, name: str) -> str:
-    """Returns a sentence without what is in front: the project's name, which its line shows anyway, or a file's.
-
-    Sentences of sessions whose project had a name like a common word begin with their own file.
-    """
-    sentence = _OWN_FILE.sub("", sentence)
-    start = f"{name}: "
-    return sentence[len(start) :] if name and sentence.casefold().startswith(start.casefold()) else sentence
-
-
-def without_blocker(sample: str) -> tuple[str, str]:
-    """Splits a session's sentence into its outcome and what it says that blocks it."""
-    mark = _BLOCKED.search(sample)
-    return (sample, "") if mark is None else (sample[: mark.start()], sample[mark.end() :])
-
-
-def _blocker(view: ThreadView, named: str) -> str:
-    """Returns what blocks a thread: in full where its sentence has the beginning only."""
-    known = view.blocker or ""
-    if not named:
-        return known if view.status == "blocked" else ""
-    return known if contains(words_of(known), words_of(named)) else named
-
-
-def clause(text: str, width: int) -> str:
-    """Shortens a flattened text to at most `width` characters: to its first clauses if they are half of that."""
-    if len(text) <= width:
-        return text
-    for end in (_CLAUSE_END, _COMMA):
-        if ends := [found.start() for found in end.finditer(text, width // 2, width)]:
-            return _LABEL_END.sub("", text[: ends[-1]].rstrip())
-    return shortened(text, width)
-
-
-def _ended(text: str) -> str:
-    return text if text.endswith(_ENDS) else f"{text.rstrip(' ,;:')}."
-
-
-def fact_line(view: FactView, today_us: int, *, grouped: bool = False) -> str:
-    """Returns `… (lantern, Mar 28)`, after `next: ` or another label of its aspect; `grouped` without its project.
-
-    One of a running session names that.
-    """
-    day = short_day(view.latest_us, today_us)
-    project = "" if grouped else _cell(view.name or basename(view.project))
-    where = _listed(project, day, "in a running session" if view.is_running else "")
-    return f"{_PREFIXES.get(view.aspect, '')}{plain(view.text)} ({where})"
-
-
-def memory_line(view: MemoryView, today_us: int) -> str:
-    """Returns `… (remembered Mar 28)`, after `preference: ` or another label of its type."""
-    return f"{_PREFIXES.get(view.type, '')}{plain(view.content)} (remembered {short_day(view.created_us, today_us)})"
-
-
 def dreamed_line(view: MemoryView, dreamed: DreamedView) -> str:
     """Returns `… _(score=0.42, hits=5, days=3)_`, the form of the specification."""
     why = f"_(score={dreamed.score:.2f}, hits={dreamed.hits}, days={dreamed.days})_"
@@ -426,9 +329,9 @@ def dreamed_line(view: MemoryView, dreamed: DreamedView) -> str:
 
 
 def pinned_line(view: PinnedView, today_us: int) -> str:
-    """Returns `… (summary, lantern, Mar 28)`."""
+    """Returns `… (summary, lantern, Mar 28) [[…|summary]]`: its handle may outlive the session whose words it shows."""
     where = _listed(view.source_type, _cell(basename(view.project)), short_day(view.latest_us, today_us))
-    return f"{plain(view.label)} ({where})"
+    return f"{plain(view.label)} ({where}){f' {link_to(view.path)}' if view.path else ''}"
 
 
 def entity_line(view: EntityEntry) -> str:
@@ -451,6 +354,11 @@ def link_to(path: str) -> str:
 def inert(text: str) -> str:
     """Returns text without handles, so that only ours can be expanded."""
     return _HANDLE.sub("^ ", text)
+
+
+def scope_of(project: str | None) -> str:
+    """Returns by what the lines of a project are compared: statements and threads may differ in the final slash."""
+    return (project or "").strip().rstrip("/")
 
 
 def section_of(kind: str) -> str:

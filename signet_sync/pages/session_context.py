@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from signet_sync.formats.paths import file_of, head_page
 from signet_sync.formats.snapshot import Found
-from signet_sync.pages import context
-from signet_sync.pages.context import IDENTITIES, LIMIT, Size
+from signet_sync.pages.context import IDENTITIES, LIMIT, cost, files_text
 from signet_sync.storage import files
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 
 TYPE_CHECKING = False  # same as in `typing`, without importing it
 if TYPE_CHECKING:
-    from signet_sync.pages.project_context import ContextLine, ContextText, ProjectInputs
+    from signet_sync.pages.board import Size
+    from signet_sync.pages.project_context import ContextText
 
 SIZE_LIMIT = 4 * 1024 * 1024  # bytes; a larger file is too big to be read at every start
 # Bytes that fill a limit in any text: a character has at most four in UTF-8, and a token rarely sixteen.
@@ -40,7 +40,7 @@ class SessionContext(NamedTuple):
 
 
 # Makes the text on the project within a limit, measured by a size.
-Memory = Callable[[int, Size], "ContextText"]
+Memory = Callable[[int, "Size"], "ContextText"]
 
 
 def compose(
@@ -55,62 +55,41 @@ def compose(
 ) -> SessionContext:
     """Returns the context of an agent; with `shared` the identity files only, for places that others read too.
 
-    Without `memory`, which is made of rows, it begins with the agent's MEMORY.md. `known` tells of a file's text that
-    the session has it already. No symlink is followed: one among these files is reported as a problem.
+    Without `memory`, which is made of rows, it begins with the agent's MEMORY.md; the identity files get what is left.
+    `known` tells of a file's text that the session has it already. No symlink is followed: one among these files is
+    reported as a problem.
     """
     sources: list[str] = []
     troubles: list[str] = []
     lines: list[tuple[str, str]] = []
 
-    def read(path: str) -> str:
+    def read(path: str) -> tuple[str, str]:
         found = files.read(root, path, SIZE_LIMIT)
         if not isinstance(found, Found):
             if found.code != "gone":
                 troubles.append(f"{path}: {found.message}")
-            return ""
+            return path, ""
         text = sanitize_transcript_v2(beginning(found.raw, limit * (_PER_CHARACTER if size is len else _PER_TOKEN)))
         if not text.strip() or known(text):
-            return ""
+            return path, ""
         sources.append(path)
         lines.append((text, ""))
-        return text
+        return path, text
 
-    page = head_page(agent_id)
-    beginning_text = read(page) if not shared and memory is None else ""
-    identities = [(path, read(path)) for path in IDENTITIES]
+    pages = [head_page(agent_id)] if not shared and memory is None else []
+    texts = [read(path) for path in (*pages, *IDENTITIES)]
     if shared or memory is None:
-        text = context.compose(beginning_text, identities, limit, memory_path=page, size=size)
+        text = files_text(texts, limit, size)
         return SessionContext(text, sources, troubles, crowded=bool(sources) and not text, lines=lines)
-    made = memory(context.left_of(identities, limit, size), size)
-    left = limit - (_cost(made.text, size) + 1 if made.text else 0)
-    text = "\n\n".join(filter(None, [made.text, context.compose("", identities, left, size=size)]))
+    made = memory(limit, size)
+    left = limit - (cost(made.text.split("\n"), size) + 1 if made.text else 0)
+    text = "\n\n".join(filter(None, [made.text, files_text(texts, left, size)]))
     sources[:0] = dict.fromkeys(path for line in made.lines if (path := file_of(line.path)) is not None)
     # Without handles: when a project gets its origin, its ids change and its words do not.
-    lines[:0] = [(line.text, line.id) for line in made.lines]
+    lines[:0] = [*((line.text, line.id) for line in made.lines), *((words, "") for words in made.quotes)]
     ids = [line.id for line in made.lines]
     crowded = not text and bool(sources or made.left_out)
     return SessionContext(text, sources, troubles, ids, crowded, lines, made.left_out)
-
-
-def of_rows(
-    seen: ProjectInputs, project: str | None, now_us: int, skip: Callable[[ContextLine], bool] = lambda _: False
-) -> Memory:
-    """Returns what makes the text on a project of rows; `skip` tells which lines are left out."""
-    # Not for a start in a shared scope, and a hook is waited for.
-    from signet_sync.pages.own_project import of_path
-    from signet_sync.pages.project_context import project_text
-
-    name = of_path(project)[0] or project or ""
-    return lambda limit, size: project_text(seen, name, now_us, limit, size, skip=skip)
-
-
-def fit(make: Callable[[int], SessionContext], budget: int, room: int) -> SessionContext:
-    """Returns what `make` composes within `budget` tokens, of at most `room` characters."""
-    composed = make(budget)
-    while len(composed.text) > room:
-        budget = min(budget - 1, budget * room // len(composed.text))
-        composed = make(budget)
-    return composed
 
 
 def beginning(raw: bytes, enough: int) -> str:
@@ -119,7 +98,3 @@ def beginning(raw: bytes, enough: int) -> str:
     if end > enough:
         end = max(raw.rfind(b"\n", 0, enough), 0) or enough
     return raw[:end].decode("utf-8-sig", "replace") + (_CUT if end < len(raw) else "")
-
-
-def _cost(text: str, size: Size) -> int:
-    return sum(size(line) + 1 for line in text.split("\n"))

@@ -111,19 +111,19 @@ def lines(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("harness", HARNESSES)
-def test_a_start_gives_the_project_at_hand_then_the_person_then_others_then_identities(
+def test_a_start_gives_where_the_project_stands_then_what_holds_then_identities(
     vault: Vault, harness: str
 ) -> None:
     text = start(vault, harness)
     assert text.startswith(f"{OPENING}\nBackground from earlier sessions") and text.endswith(CLOSING)
     order = [
-        "=== Project lantern ===", "- **lantern**", "Decisions:", "The retry loop gives up after five tries.",
-        "Constraints:", "Python 3.11 has to work.", "=== For every project ===", "Answer in British English",
-        "=== Other projects ===", "- **kestrel**", "=== USER.md ===", "likes tea",
+        "=== Project lantern ===", "- **lantern**", "- next: Measure the restart of the broker",
+        "=== Decisions & Constraints ===", "The retry loop gives up after five tries.", "=== USER.md ===", "likes tea",
     ]  # fmt: skip
     assert [text.index(one) for one in order] == sorted(text.index(one) for one in order)
     assert "Feathers" not in text and "[[" not in text and "=== MEMORY.md" not in text
-    assert text.count("Measure the restart of the broker") == 1, "the thread's line says the next step"
+    assert text.count("Measure the restart of the broker") == 1 and "kestrel" not in text
+    assert "Python 3.11 has to work." in text and "Answer in British English" in text
 
 
 @pytest.mark.parametrize("harness", sampled(OBJECTS))
@@ -418,7 +418,8 @@ def test_a_record_that_cannot_be_written_costs_the_prompt_its_lines_and_nothing_
 
 def test_context_last_shows_what_a_session_got(vault: Vault) -> None:
     start(vault, "claude-code")
-    prompt(vault, "claude-code", "feathers stored as blobs")
+    assert prompt(vault, "claude-code", "feathers stored as blobs") == "", "of a project that the prompt does not name"
+    prompt(vault, "claude-code", "feathers of kestrel stored as blobs")
     shown = vault.call("context", "--last", "s-1")
     assert "The retry loop gives up after five tries." in shown.out and "British" in shown.out
     assert "=== At prompts ===" in shown.out and "1 whole file" in shown.out and "Feathers are stored" in shown.out

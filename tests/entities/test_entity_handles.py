@@ -100,5 +100,6 @@ def test_on_the_page_an_entity_ranks_like_what_was_remembered_of_a_person() -> N
         ],
     )
     fact, memory, entity = candidates(seen, now)
-    assert entity.score == memory.score == pytest.approx(2**-0.5) and fact.score < entity.score
+    scores = [-line.rank[1] for line in (fact, memory, entity)]
+    assert scores[1] == scores[2] == pytest.approx(2**-0.5) and scores[0] < scores[1]
     assert {fact.section, memory.section, entity.section} == {"people"}

@@ -133,11 +133,7 @@ def test_sessions_under_a_removed_ones_key_are_not_written_again_in_every_pass(v
 # ── budgets ──
 
 
-@pytest.mark.parametrize("shares", [(0.4, 0.45, 0.15), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)])
-def test_a_page_of_many_days_and_a_warning_is_never_over_its_budget(
-    vault: Vault, shares: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(memory_page_writer, "SHARES", shares)
+def test_a_page_of_many_days_and_a_warning_is_never_over_its_budget(vault: Vault) -> None:
     for number in range(1, 29):
         path = vault.session(number)["summary"]
     vault.reindex()

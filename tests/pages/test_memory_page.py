@@ -26,9 +26,9 @@ from workbench import Vault
 
 from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
-from signet_sync.pages.budget import Shares, shares
-from signet_sync.pages.memory_page import NodeLineage, NodeView, Projection, Rendered, render, window
-from signet_sync.pages.sections import SECTIONS, FactView, SectionCandidate, SectionInputs, candidates
+from signet_sync.pages.board import Line
+from signet_sync.pages.memory_page import NodeLineage, NodeView, Projection, Rendered, Shares, render, shares, window
+from signet_sync.pages.sections import SECTIONS, FactView, SectionInputs, candidates
 from signet_sync.pages.session_log import Part, clipping_notice, compose, day_text, month_text
 from signet_sync.pages.store import pages
 from signet_sync.storage.database.connection import Database
@@ -37,7 +37,7 @@ from signet_sync.text.token_estimate import estimate_tokens
 
 NOW = "2026-03-30T12:00:00.000Z"
 NOW_US = parse_instant(NOW)
-USUAL = shares(5000, 0.40, 0.45, 0.15)
+USUAL = shares(5000)
 LINK = re.compile(r"\[\[(.*?)\]\]")
 
 
@@ -67,7 +67,7 @@ def page(
     return rendered
 
 
-def facts(*aspects_and_texts) -> list[SectionCandidate]:
+def facts(*aspects_and_texts) -> list[Line]:
     """Facts as the head may show them, the first ranking first."""
     views = [
         FactView(f"f-{number:012d}", aspect, text, "/code/lantern", NOW_US - number * DAY, path_for("summary"))
@@ -184,7 +184,7 @@ EARLIER = "2026-01-20T10:00:00.000Z"
 
 
 ALL = [
-    *(heading for key, heading in SECTIONS if key != "dreamed"),
+    *(heading for key, heading in SECTIONS.items() if key != "dreamed"),
     "## Session Ledger (Last 30 Days)",
     "## Temporal Index",
 ]
@@ -201,7 +201,7 @@ ALL = [
     ids=["only a manifest", "only earlier", "people", "all"],
 )
 def test_sections_vanish_when_empty_but_for_the_ledger(files, aspects, expected):
-    head = facts(*((aspect, f"something of {aspect}") for aspect in aspects))
+    head = facts(*((aspect, f"a lantern of {aspect}") for aspect in aspects))
     assert sections(page(files, head=head)) == ["# Working Memory", *expected]
 
 
@@ -400,7 +400,7 @@ def test_months_condensations_and_sessions_share_the_index_and_leave_nothing_unu
 def test_a_page_stays_within_its_budget(budget, count):
     said = facts(*((aspect, f"{aspect} {n}") for n in range(count) for aspect in ("next", "blocker", "decision")))
     files = many(count, project="/code/lantern")
-    rendered = page(files, budget=shares(budget, 0.40, 0.45, 0.15), head=said, nodes=compactions(count))
+    rendered = page(files, budget=shares(budget), head=said, nodes=compactions(count))
     assert rendered.tokens <= budget
 
 

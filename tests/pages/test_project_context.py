@@ -14,6 +14,7 @@ from signet_sync.formats.timestamps import DAY
 from signet_sync.pages.own_project import of_path
 from signet_sync.pages.project_context import ProjectInputs, project_text
 from signet_sync.pages.sections import FactView, MemoryView, ThreadView
+from signet_sync.text.quotes import Quote, QuotedSession
 from signet_sync.text.token_estimate import estimate_tokens
 
 NOW = 20_000 * DAY
@@ -47,36 +48,52 @@ def full(count):
     )
 
 
+QUOTED = QuotedSession(
+    NOW - DAY, (Quote(1, "person", NOW - DAY, "Light the lamp of the pier."), Quote(2, "agent", NOW - DAY, "It burns."))
+)
+
+
 @given(
     st.integers(0, 80), st.integers(0, 3_000), st.sampled_from([len, estimate_tokens]),
     st.sets(st.integers(0, 40), max_size=5),
 )  # fmt: skip
 def test_the_limit_holds_and_what_is_not_shown_is_known(count, limit, size, skipped):
-    made = project_text(full(count), "/x/lantern", NOW, limit, size, skip=lambda line: int(line.id[-4:]) in skipped)
+    seen = full(count)._replace(quoted=QUOTED)
+    made = project_text(seen, "/x/lantern", NOW, limit, size, skip=lambda line: int(line.id[-4:]) in skipped)
     assert size(made.text) <= max(limit, 0)
-    shown = [line.whole for line in made.lines]
-    assert len(shown) == len(set(shown)) and not set(shown).intersection(made.left_out)
-    assert sorted(line for line in made.text.split("\n") if line.startswith("- ")) == sorted(shown)
+    shown = [line.text for line in made.lines]
+    assert not set(shown).intersection(made.left_out)
+    assert made.text.count("\n- ") == len(shown)
+    assert all(line.text in made.text for line in made.lines)
     assert not any(int(line.id[-4:]) in skipped for line in made.lines)
 
 
-def test_every_part_gets_room_and_every_kind_of_statement():
-    text = project_text(full(300), "/x/lantern", NOW, 1_500, estimate_tokens).text
-    headings = ["=== Project lantern ===", "Decisions:", "Constraints:", "Blockers:", "Next steps:", "Open questions:",
-                "Notes:", "=== For every project ===", "=== Other projects ==="]  # fmt: skip
-    assert [text.index(one) for one in headings] == sorted(text.index(one) for one in headings)
-    assert text.count("more lines are left out]") == 3
+def test_where_it_stands_comes_first_then_quotes_then_what_holds_of_this_project_and_the_person():
+    seen = full(20)._replace(quoted=QUOTED)
+    text = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).text
+    order = ["=== Project lantern ===", "- **lantern** (open,", "- next: Statement number 3", "=== Quotes of the last",
+             "> person: “Light", "=== Decisions & Constraints ===", "Remember 1",
+             "=== Open Blockers & Technical Notes ==="]  # fmt: skip
+    order.remove("Remember 1")  # notes are remembered among the notes
+    assert [text.index(one) for one in order] == sorted(text.index(one) for one in order)
+    assert "Remember 1" in text and "other" not in text and "Statement number 1000" not in text
 
 
 def test_nothing_is_said_twice():
+    quote = Quote(1, "agent", NOW - DAY, "Decided: use zstd for logs. Then it rained in the harbour.")
     twice = ProjectInputs(
-        (thread(0, "/x/lantern", "Measure it"),),
-        (fact(1, "next", "Measure it."), fact(2, "decision", "Use zstd"), fact(3, "note", "use zstd.")),
-        (fact(4, "preference", "Use zstd"),),
-        (memory(5, "Use zstd"),),
+        (thread(0, "/x/lantern"),),
+        (
+            fact(1, "next", "Measure it again"),
+            fact(2, "decision", "Use zstd for logs"),
+            fact(3, "note", "use zstd for logs."),
+        ),
+        (fact(4, "preference", "Use zstd for logs"),),
+        (memory(5, "Use zstd for logs"),),
+        quoted=QuotedSession(NOW - DAY, (quote, quote)),
     )
     text = project_text(twice, "/x/lantern", NOW, 2_000, estimate_tokens).text
-    assert text.casefold().count("use zstd") == 1 and text.count("Measure it") == 1
+    assert text.casefold().count("use zstd") == 1 and text.count("rained in the harbour") == 1
 
 
 def test_no_text_ends_the_block_or_forges_a_handle():
@@ -169,41 +186,18 @@ def test_a_project_is_called_as_the_page_shows_it(tmp_path: Path, monkeypatch: p
     assert vault.call("context", "--project", "shop").code == 0
 
 
-def test_other_projects_take_no_room_that_the_one_at_hand_needs():
-    others = tuple(thread(n, f"/x/o{n}") for n in range(1, 40))
-    seen = ProjectInputs((thread(0, "/x/lantern"),), tuple(fact(n) for n in range(9)), others=others)
-    whole = 0
-    for limit in range(100, 700, 7):
-        own, _, elsewhere = project_text(seen, "/x/lantern", NOW, limit, estimate_tokens).text.partition("\n\n")
-        whole += "left out" not in own
-        assert "left out" not in own or estimate_tokens(elsewhere) <= limit * 0.1
-    assert whole > 20
-
-
-def test_the_project_at_hand_is_shown_in_full_although_it_is_at_rest():
-    resting = thread(30, "/x/lantern", "Measure it")
-    seen = ProjectInputs((resting,), (fact(1, "next", "Measure it."),), others=(thread(40, "/x/other", "Paint it"),))
-    text = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).text
-    assert text.count("Measure it") == 1 and "quiet since" in text.partition("=== Other")[2]
-    assert "Paint it" not in text
-
-
-def test_steps_that_were_planned_before_the_last_two_lists_or_again_for_the_same_issue_are_left_out():
-    steps = [
-        fact(1, "next", "Make the title cheaper (#221)", days=1),
-        fact(2, "next", "See whether the title can be cheaper (#221)", days=3),
-        fact(3, "next", "Tell the translator", days=3),
-        fact(4, "next", "Sketch the cache", days=8),
-        fact(5, "blocker", "The cache waits for a disk", days=8),
+def test_of_other_projects_only_what_says_that_it_holds_everywhere_is_shown():
+    wishes = [
+        fact(1, "preference", "Always use pnpm, never npm"),
+        fact(2, "preference", "Use two spaces in every project", project="/x/other"),
+        fact(3, "preference", "Use tabs and no spaces", project="/x/other"),
+        fact(4, "person", "Bob signs off every chart", project="/x/other"),
+        fact(5, "preference", "Answer in short sentences", project="/x/other"),
+        fact(6, "preference", "Call me Ada", project=None),
     ]
-    seen = ProjectInputs((thread(0, "/x/lantern"),), tuple(steps), (), (), (), ())
-    shown = {line.id[-1] for line in project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).lines}
-    assert shown == {"0", "1", "3", "5"}
-
-
-def test_a_preference_for_one_repository_is_shown_there_only():
-    wish = fact(1, "preference", "Always use pnpm in this repository.")
-    seen = ProjectInputs((thread(0, "/x/lantern"),), personal=(wish,))
-    assert "pnpm" in project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).text
-    elsewhere = seen._replace(threads=(thread(0, "/x/other"),))
-    assert "pnpm" not in project_text(elsewhere, "/x/other", NOW, 2_000, estimate_tokens).text
+    seen = ProjectInputs((thread(30, "/x/lantern"),), personal=tuple(wishes), others=(thread(1, "/x/other"),))
+    made = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens)
+    assert {line.id[-1] for line in made.lines if line.id[0] == "f"} == set("1256")
+    assert "(open," in made.text and "/other" not in made.text, "the project at hand is shown in full though at rest"
+    anywhere = project_text(seen, "", NOW, 2_000, estimate_tokens)
+    assert {line.id for line in anywhere.lines if line.id[0] == "t"} == {seen.others[0].id}

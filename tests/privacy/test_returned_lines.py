@@ -105,11 +105,11 @@ def memory(vault: Vault) -> None:
 KINDS: dict[str, tuple[Callable[[Vault], None], str]] = {
     "a fact": (fact, r"^- The WORD keeps the queue\. \(Mar 26\) \^f-\w+$"),
     "a thread": (thread, r"^- \*\*lantern\*\* .*WORD.* \^s-\w+ \^t-\w+$"),
-    "an old thread": (old_thread, r"^- \*\*pier\*\* .*WORD.* \[\[.*\]\] \^t-\w+$"),
-    "a next step": (next_step, r"^- \*\*lantern\*\* .* Next: Ask the WORD for its key\. \^s-\w+ \^s-\w+ \^t-\w+$"),
+    "an old thread": (old_thread, r"^- \*\*pier\*\* .*WORD.* \^s-\w+ \^t-\w+$"),
+    "a next step": (next_step, r"^- next: Ask the WORD for its key \(lantern, .*\) \^f-\w+$"),
     "a blocker": (
         blocker,
-        r"^- \*\*lantern\*\* .* Blocked: The WORD waits for the key of the harbour office\. \^s-\w+ .*\^t-\w+$",
+        r"^- blocker: The WORD waits for the key of the harbour office \(.*\) \^f-\w+$",
     ),
     "a condensation": (condensation, r"^- Feb 3 to Feb 5 · lantern, 3 sessions: .*WORD.* \[\[.*\]\] \^a-\w+$"),
     "a pin": (pinned_condensation, r"^- 📌 .*WORD.* \(condensation, lantern, Mar 18\) \[\[.*\]\] \^a-\w+$"),

@@ -20,10 +20,9 @@ from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.formats.wikilinks import leaves_workspace
 from signet_sync.memories.promotion_views import DreamedView, DreamView, SweepView
 from signet_sync.memories.score import Use
-from signet_sync.pages.budget import Shares
 from signet_sync.pages.context import PromptHit, recalled, wrapped
 from signet_sync.pages.dreams_page import diary
-from signet_sync.pages.memory_page import NodeLineage, NodeView, Projection, render
+from signet_sync.pages.memory_page import NodeLineage, NodeView, Projection, Shares, render
 from signet_sync.pages.sections import (
     EntityEntry,
     FactView,

@@ -1,4 +1,4 @@
-"""The token estimate against cl100k's own counts, its laws over lines, clipping, and the shares of a page."""
+"""The token estimate against cl100k's own counts, its laws over lines, and clipping."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.pages.budget import Shares, shares
 from signet_sync.text.token_estimate import estimate_tokens, page_tokens, rough_tokens
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -174,34 +173,6 @@ def test_ten_times_the_length_costs_about_ten_times_as_much() -> None:
 
     for unit in ("a", "a1", "  ", "字", "A", "\n", "0a" * 3):
         assert any(seconds(unit, 400_000) < 30 * max(seconds(unit, 40_000), 0.001) for _ in range(4)), unit
-
-
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        ((5000, 0.40, 0.45, 0.15), Shares(head=2000, ledger=2250, index=750)),
-        ((1001, 0.40, 0.45, 0.15), Shares(head=400, ledger=451, index=150)),
-        ((100, 0.29, 0.42, 0.29), Shares(head=29, ledger=42, index=29)),
-        ((1000, 0.2, 0.3, 0.1), Shares(head=200, ledger=300, index=100)),
-        ((7, 0.5, 0.0, 0.5), Shares(head=3, ledger=1, index=3)),
-        ((1_000_000, 0.5, 0.0, 0.50005), Shares(head=500_000, ledger=0, index=500_000)),
-        ((0, 0.4, 0.45, 0.15), Shares(head=0, ledger=0, index=0)),
-        ((-10, 0.4, 0.45, 0.15), Shares(head=0, ledger=0, index=0)),
-    ],
-)
-def test_shares_are_whole_and_the_rest_is_the_ledgers(
-    arguments: tuple[int, float, float, float], parts: Shares
-) -> None:
-    assert shares(*arguments) == parts
-
-
-@given(st.integers(0, 1_000_000), st.integers(0, 100), st.integers(0, 100))
-def test_shares_of_one_add_up_to_the_budget(budget: int, first: int, second: int) -> None:
-    low, high = sorted((first, second))
-    parts = shares(budget, low / 100, (high - low) / 100, (100 - high) / 100)
-    assert parts.head + parts.ledger + parts.index == budget
-    assert min(parts.head, parts.ledger, parts.index) >= 0
-    assert 0 <= parts.ledger - budget * (high - low) // 100 <= 2
 
 
 # Mostly one table of names of cases, which nobody wrote as a text.

@@ -6,7 +6,7 @@ Imports no slow module: a harness waits for it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from signet_sync.formats.handle import id_of
@@ -15,7 +15,7 @@ from signet_sync.formats.statement import SECTION_OF
 from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.graph.store import quotes
 from signet_sync.memories.score import Use
-from signet_sync.pages.project_context import ProjectInputs
+from signet_sync.pages.project_context import EarlierSession, ProjectInputs
 from signet_sync.pages.sections import EntityEntry, FactView, MemoryView, ThreadView
 from signet_sync.pages.store.threads import THREAD
 from signet_sync.pages.store.warnings import warnings
@@ -30,6 +30,7 @@ STATEMENTS_OF_A_KIND = 60
 MEMORIES_OF_A_TYPE = 60
 ENTITIES = 20
 PINS = 100
+EARLIER = 12
 
 OF_PROJECT = ("decision", "constraint", "blocker", "next", "question", "note")
 OF_PERSON = ("preference", "person")
@@ -113,7 +114,20 @@ def project_inputs(
         _uses(database, agent_id, shown, pins, day_of(now_us)),
         "; ".join(warnings(database, agent_id, halt_message(database))),
         quotes.of_newest(database, agent_id, [one.id for one in own], now_us, folder, without),
+        tuple(_earlier(database, agent_id, own, now_us)),
     )
+
+
+def _earlier(database: Database, agent_id: str, own: Iterable[ThreadView], now_us: int) -> Iterator[EarlierSession]:
+    """Yields the newest sessions of some threads, but the one that each thread tells of."""
+    told = {one.newest for one in own}
+    rows = database.execute(
+        "select node_id, latest_us, sentence from thread_sessions where agent_id = ?"
+        " and thread_id in (select value from json_each(?)) and latest_us <= ?"
+        f" order by latest_us desc, node_id limit {EARLIER + 1}",
+        (agent_id, json.dumps([one.id for one in own]), now_us),
+    )
+    return (EarlierSession(*row) for row in rows if row[0] not in told)
 
 
 def recorded_origin(database: Database, agent_id: str, root: str) -> str | None:

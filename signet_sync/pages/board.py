@@ -1,0 +1,239 @@
+"""Chooses the lines of a page or context: best first, within a budget, each statement once; lays them out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from signet_sync.formats.handle import handle, sharing_short, short_handle
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.token_estimate import page_tokens
+
+PIN = "📌 "
+# How the rest of a section is found.
+_SEARCH = "signet-sync recall WORDS"
+
+# Statements with fewer words are the same only if their words are.
+_LEAST = 3
+# Statements that share a word with more than these are not compared with them: among so many it tells none apart.
+_COMMON = 200
+_WORD = late(r"\w+(?:[.:/@#+'’-]\w+)*")
+_FILLERS = frozenset(
+    """
+    a an and are as at be been by for from has have in is it its of on or so that the their this to was were which will
+    with das der die ein eine hat ist und war
+    """.split()
+)
+# What turns a statement into another one: with one of these (or a number) more, two do not say the same.
+_TURNS = frozenset(
+    """
+    but cannot except if instead never no none not nothing only unless until without formerly previously kein keine
+    nicht nie nur ohne statt
+    """.split()
+)
+
+Words = tuple[str, ...]
+Size = Callable[[str], int]  # of one line
+
+
+class Line(NamedTuple):
+    """A line that may be shown. `text` has neither bullet nor handle, `alone` names its project, if its group does not.
+
+    `rank` is its place in the choice, `place` that within its section; both lowest first. It is left out if the board
+    says its `statement` already; what `sentence` contains is said, too. Lines of one `project` are compared. `group` is
+    a heading inside the section. `session` is the node of the session whose words are shown, where `id` outlives it.
+    """
+
+    id: str
+    section: str
+    text: str
+    rank: tuple[bool, float, int, str]
+    statement: str
+    place: tuple[bool | float | int | str, ...] = ()
+    project: str = ""
+    path: str | None = None
+    sentence: str = ""
+    alone: str = ""
+    group: str = ""
+    session: str = ""
+    is_ambiguous: bool = False  # its short handle leads to another line, too
+
+    @property
+    def pinned(self) -> bool:
+        """Returns whether it is pinned."""
+        return not self.rank[0]
+
+    def shown(self, *, alone: bool = False) -> str:
+        """Returns the line with bullet and handles, below its group's heading or `alone`."""
+        handles = [handle(self.id) if self.is_ambiguous else short_handle(self.id)]
+        if self.session:
+            handles.insert(0, short_handle(self.session))
+        text = self.alone if alone and self.alone else self.text
+        return " ".join([f"- {PIN}{text}" if self.pinned else f"- {text}", *handles])
+
+
+class Board(NamedTuple):
+    """The chosen lines by section, best first, and those without room; `said` has what they state."""
+
+    lines: Mapping[str, Sequence[Line]]
+    left: Sequence[Line]
+    said: Said
+
+    @property
+    def shown(self) -> frozenset[str]:
+        """Returns the ids of the chosen lines."""
+        return frozenset(line.id for lines in self.lines.values() for line in lines)
+
+
+class Said:
+    """Collects statements, to say each once.
+
+    Statements with the same key say the same. Otherwise those of one scope are compared, and of none with all.
+    """
+
+    def __init__(self) -> None:
+        self._keys: set[str] = set()
+        self._said: list[tuple[str, Words, bool]] = []
+        self._by_word: dict[str, list[int]] = {}
+
+    def add(self, text: str, scope: str = "", *, sentence: bool = False) -> None:
+        """Adds a statement; one that is contained in a `sentence` counts as said, too."""
+        self._keys.add(_key(text))
+        words = _words(text)
+        for word in set(words):
+            self._by_word.setdefault(word, []).append(len(self._said))
+        self._said.append((scope, words, sentence))
+
+    def holds(self, text: str, scope: str = "") -> bool:
+        """Returns whether a statement adds nothing to those before."""
+        if _key(text) in self._keys:
+            return True
+        words = _words(text)
+        if len(words) < _LEAST:
+            return False
+        # What says the same has all words but the few that may be more: of one more than these, at least one.
+        lists = sorted((self._by_word.get(word, ()) for word in set(words)), key=len)
+        near = {place for places in lists[: _most_extra(words) + 1] if len(places) <= _COMMON for place in places}
+        return any(
+            (not scope or not other or scope == other) and (_same(said, words) or (whole and set(words) <= set(said)))
+            for other, said, whole in map(self._said.__getitem__, near)
+        )
+
+
+def choose(
+    lines: Iterable[Line], headings: Mapping[str, str], budget: int, size: Size = page_tokens, gap: int = 2
+) -> Board:
+    """Returns lines within a budget: best first, each statement once.
+
+    A line that alone exceeds the budget is skipped; the first that no longer fits ends the choice, so that nothing of
+    lower rank takes its place. Each section's heading, with `gap` for the blank lines around it, and its "more" line
+    count. `headings` are those of the sections in their order; a line of no section is left out.
+    """
+    ranked = sorted((line for line in lines if line.section in headings), key=lambda line: line.rank)
+    ambiguous = sharing_short(line.id for line in ranked)
+    chosen: dict[str, list[Line]] = {key: [] for key in headings}
+    groups: Counter[tuple[str, str]] = Counter()
+    left: list[Line] = []
+    said, shown, used, full = Said(), set[str](), 0, False
+    for one in ranked:
+        line, scope = one._replace(is_ambiguous=one.id in ambiguous), one.project.casefold()
+        if line.id in shown or said.holds(line.statement, scope):
+            continue
+        around = size(headings[line.section]) + size(more(_MANY, at_least=True)) + 2 * gap + 2
+        cost = size(line.shown(alone=True)) + 1
+        if full or around + cost > budget:
+            left.append(line)
+            continue
+        # The only line of a group that can stand alone has no heading.
+        if line.group and groups[line.section, line.group] == (1 if line.alone else 0):
+            cost += size(line.group) + gap + 1
+        cost += 0 if chosen[line.section] else around
+        if used + cost > budget:
+            full = True
+            left.append(line)
+            continue
+        used += cost
+        chosen[line.section].append(line)
+        shown.add(line.id)
+        groups[line.section, line.group] += 1
+        said.add(line.statement, scope)
+        if line.sentence:
+            said.add(line.sentence, scope, sentence=True)
+    return Board(chosen, left, said)
+
+
+def listed(chosen: Sequence[Line]) -> list[str]:
+    """Returns the lines of a section in their order: those that stand alone, then each group below its heading."""
+    groups: dict[str, list[Line]] = {}
+    for line in sorted(chosen, key=lambda line: line.place):
+        group = groups.get(line.group)
+        if group is None:
+            groups[line.group] = [line]
+        else:
+            group.append(line)
+    alone = [heading for heading, some in groups.items() if not heading or (len(some) == 1 and some[0].alone)]
+    singles = sorted((line for heading in alone for line in groups.pop(heading)), key=lambda line: line.place)
+    shown = [line.shown(alone=True) for line in singles]
+    for heading, some in groups.items():
+        shown += [*([""] if shown else []), heading, "", *(line.shown() for line in some)]
+    return shown
+
+
+def blocks(
+    board: Board, headings: Mapping[str, str], unread: Mapping[str, int] | None = None, cut: Collection[str] = ()
+) -> list[tuple[str, list[str]]]:
+    """Returns the heading and the lines of each section that has some, with how many more there are.
+
+    `unread` counts by section those that were not even read; where there may be more than it says, it is in `cut`.
+    """
+    rest = Counter(unread or {}) + Counter(line.section for line in board.left)
+    shown = []
+    for key, heading in headings.items():
+        if lines := listed(board.lines[key]):
+            shown.append((heading, [*lines, *(["", more(rest[key], at_least=key in cut)] if rest[key] else [])]))
+    return shown
+
+
+def more(count: int, *, at_least: bool = False) -> str:
+    """Returns how many lines a section has besides those shown, and how to find them."""
+    return f"… and {'more than ' if at_least else ''}{count} more: {_SEARCH}"
+
+
+_MANY = 100_000
+
+
+@lru_cache(maxsize=2_000)
+def _words(text: str) -> Words:
+    """Returns the words of a statement in order, casefolded, without those that every statement has."""
+    return tuple(word for word in _WORD.findall(text.casefold()) if word not in _FILLERS)
+
+
+def _same(said: Words, new: Words) -> bool:
+    """Returns whether a statement only shortens one that was said, or adds no more than a few words to it.
+
+    The longer has the words of the shorter in order, and none more that turns its meaning.
+    """
+    short, long = sorted((said, new), key=len)
+    if len(short) < _LEAST or (long is new and len(long) - len(short) > _most_extra(long)):
+        return False
+    extra: list[str] = []
+    ahead = iter(long)
+    for word in short:
+        for found in ahead:
+            if found == word:
+                break
+            extra.append(found)
+        else:
+            return False
+    return not any(word in _TURNS or word.endswith("n't") or any(map(str.isdigit, word)) for word in (*extra, *ahead))
+
+
+def _most_extra(words: Words) -> int:
+    return max(len(words) // 4, 1)
+
+
+def _key(text: str) -> str:
+    """Returns what is equal for statements that differ in case or final punctuation only."""
+    return text.casefold().rstrip(" .!…")

@@ -1,0 +1,159 @@
+"""The choice of lines: each statement once, best first, within the budget; how they are laid out."""
+
+from __future__ import annotations
+
+import random
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_sync.formats.handle import id_of, short_handle
+from signet_sync.formats.managed_block import lines_without
+from signet_sync.memories.score import rank
+from signet_sync.pages.board import Board, Line, Said, blocks, choose
+from signet_sync.pages.sections import SECTIONS
+from signet_sync.text.token_estimate import estimate_tokens, page_tokens
+
+SAME = [
+    ("Every migration needs Priya's approval.", "every migration needs Priya's approval"),
+    ("The harbour office signs off every chart of pier.", "Harbour office signs off every chart of pier"),
+    ("Priya owns the warehouse schema and approves every migration, so she reads the summary.",
+     "Priya owns the warehouse schema and approves every migration."),
+    ("Uploads wait for the nightly backup", "Uploads wait for the nightly backup to finish"),
+]  # fmt: skip
+OTHER = [
+    ("Retry limit of lantern is 5", "Retry limit of lantern is 7"),
+    ("The queue of lantern is read lazily", "The queue of lantern is not read lazily"),
+    ("Deploy pier on Tuesdays", "Deploy pier on Tuesdays only after 18:00"),
+    ("Tests of lantern run on every system", "Tests of lantern run on every system but Windows"),
+    ("lantern depends on pier for tides", "pier depends on lantern for tides"),
+    ("Keep logs", "Keep logs short"),
+    ("港務局はまだ深さを送っていない", "港務局は深さを送った"),
+]
+
+
+@pytest.mark.parametrize(("said", "new"), SAME)
+def test_what_says_no_more_than_another_is_said(said, new):
+    page = Said()
+    page.add(said, "lantern")
+    assert page.holds(new, "lantern") and page.holds(new)
+
+
+@pytest.mark.parametrize(("said", "new"), [*OTHER, *(pair[::-1] for pair in OTHER)])
+def test_a_number_a_negation_or_another_order_makes_another_statement(said, new):
+    page = Said()
+    page.add(said)
+    assert not page.holds(new)
+
+
+def test_other_projects_may_say_the_same_in_other_words_and_a_sentence_contains_what_it_says():
+    page = Said()
+    page.add("The harbour office signs off every chart", "pier")
+    assert not page.holds("The harbour office signs off every chart of ours", "lantern")
+    page.add("Since the harbour office sent the depths, the chart of pier is drawn at 1:5,000.", "pier", sentence=True)
+    assert page.holds("The chart is drawn at 1:5,000", "pier") and not page.holds("The chart is drawn", "lantern")
+
+
+def line(section, number, text, at, score, pinned, *, group="", place=0.0) -> Line:
+    one = f"f-{number:012d}"
+    order = (not pinned, place, *rank(score, at, one, pinned=pinned))
+    return Line(one, section, text, rank(score, at, one, pinned=pinned), text, order, group=group)
+
+
+def filled(lines, budget) -> Board:
+    return choose(lines, SECTIONS, budget)
+
+
+SAYINGS = st.sampled_from(
+    ["Ada", "ADA", "ada.", "the wick", "燈塔", "a longer saying about src/queue.py and its broker"]
+)
+LINES = st.lists(
+    st.builds(
+        lambda section, number, saying, at, score, pinned: line(
+            section, number, f"{saying} {number % 7}", at, score, pinned,
+            group=f"### 2026-03-0{1 + number % 3}" if section == "dreamed" else "", place=-(number % 3),
+        ),
+        st.sampled_from(list(SECTIONS)), st.integers(0, 99), SAYINGS, st.integers(0, 5),
+        st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.booleans(),
+    ),
+    max_size=30, unique_by=lambda one: one.id,
+)  # fmt: skip
+
+
+@given(LINES, st.integers(-5, 500), st.randoms(use_true_random=False))
+def test_a_board_is_within_its_budget_says_things_once_and_drops_the_lowest(lines, budget, chance):
+    board = filled(lines, budget)
+    laid_out = blocks(board, SECTIONS)
+    text = "\n\n".join("\n".join([heading, "", *some]) for heading, some in laid_out)
+    assert page_tokens(text) + (2 if text else 0) <= max(budget, 0)
+    assert blocks(filled(chance.sample(lines, len(lines)), budget), SECTIONS) == laid_out
+    said, ended = set(), False
+    for one in sorted(lines, key=lambda one: one.rank):
+        words = one.text.casefold().rstrip(".")
+        if one.id in board.shown:
+            assert not ended and words not in said
+            said.add(words)
+        elif words not in said and estimate_tokens(one.shown()) + 90 <= budget:
+            ended = True
+    bullets = [line for _, some in laid_out for line in some if line.startswith("- ")]
+    assert len(bullets) == len(board.shown)
+    assert sum(int(count) for count in re.findall(r"^… and (\d+) more: ", text, re.MULTILINE)) <= len(board.left)
+
+
+def test_a_line_that_can_never_be_shown_is_passed_over():
+    long, short = (line("people", n, f"{n} word " * n, 0, n / 100, False) for n in (90, 5))
+    assert filled([long, short], 80).shown == {short.id}
+    assert filled([long, short], 400).shown == {long.id, short.id}
+    # But nothing of less worth takes the place of what would fit alone.
+    six = line("people", 6, "other " * 5, 0, 1.0, False)
+    least = next(budget for budget in range(1_000) if filled([long], budget).shown)
+    assert filled([long, short, six], least + 6).shown == {six.id}
+
+
+def five_hundred() -> list[Line]:
+    chance = random.Random(7)
+    words = ["wick", "tide", "src/queue.py", "燈塔", "broker"]
+    return [
+        line(chance.choice(list(SECTIONS)), n, f"{n}: " + " ".join(chance.choices(words, k=12)), n,
+             chance.random(), chance.random() < 0.03)
+        for n in range(500)
+    ]  # fmt: skip
+
+
+def test_more_budget_never_takes_a_line_away_and_pins_are_the_last_to_go():
+    lines = five_hundred()
+    pinned = {one.id for one in lines if one.pinned}
+    shown = [filled(lines, budget).shown for budget in range(200, 6000, 1100)]
+    assert 5 < len(pinned) < 30 and pinned < shown[-1]
+    assert all(less < more for less, more in pairwise(shown))
+    assert all(pinned <= found or found <= pinned for found in shown)
+
+
+def test_lines_of_one_project_stand_below_its_name_and_the_only_one_names_it():
+    def of(number: int, project: str, place: float) -> Line:
+        made = line("decisions", number, f"Decision {number}", 0, 1.0, False, group=f"### {project}", place=place)
+        return made._replace(alone=f"{made.text} ({project})")
+
+    lines = [of(1, "pier", 1), of(2, "oar", 2), of(3, "pier", 3), line("decisions", 4, "Of nobody", 0, 1.0, False)]
+    (_, shown), *_ = blocks(filled(lines, 5_000), SECTIONS)
+    assert [one.partition(" ^")[0] for one in shown] == [
+        "- Of nobody", "- Decision 2 (oar)", "", "### pier", "", "- Decision 1", "- Decision 3"
+    ]  # fmt: skip
+
+
+def test_two_ids_with_one_beginning_are_shown_whole_and_a_memory_always_is():
+    lines = [line("people", 0, f"It is {n}", 0, 1.0, False)._replace(id=f"f-aaaaaa{n * 6}") for n in "bc"]
+    (_, shown), *_ = blocks(filled(lines, 5_000), SECTIONS)
+    assert [one.rpartition(" ")[2] for one in shown] == ["^f-aaaaaabbbbbb", "^f-aaaaaacccccc"]
+    fact, memory = (id_of(letter, "default", "x") for letter in ("f", "m"))
+    assert short_handle(fact) == f"^{fact[:8]}" and short_handle(memory) == f"^{memory}"
+
+
+def test_with_its_last_line_a_heading_goes():
+    lines = b"# A\n\n### one\n\n- x\n\n### two\n\n- x\n- y\n\n### three\n\n## B".split(b"\n")
+    left = lines_without(lines, lambda line: line == b"- x")
+    assert left == [b"# A", b"", b"### two", b"", b"- y", b"", b"### three", b"", b"## B"]
+    assert lines_without(lines, lambda line: False) == lines
