@@ -39,6 +39,7 @@ from signet_sync.entities.documents.escaping import fit
 from signet_sync.entities.documents.lint import lint
 from signet_sync.entities.event_log import chain, events, replay
 from signet_sync.errors import SignetSyncError
+
 from signet_sync.formats import frontmatter, managed_block, turn
 from signet_sync.formats.artifact import MODELS, validate_tombstone
 from signet_sync.formats.artifact_fastpath import manifest_fields
@@ -60,7 +61,7 @@ from signet_sync.pages.dreams_page import diary
 from signet_sync.pages.session_log import Part, compose
 from signet_sync.recall import query
 from signet_sync.sessions import input as sessions_input
-from signet_sync.statements.sections import items
+from signet_sync.statements import sections
 from signet_sync.sync.planner import JudgeContext, Judgement, Tombstones, judge, judge_tombstone
 from signet_sync.text import chunking, tags
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
@@ -215,7 +216,7 @@ def _follow(judgement: Judgement) -> None:
     if row.source_kind == "manifest":
         return
     list(chunking.pieces(row.content, nodes.CHUNK_TOKENS))
-    items(row.content)
+    sections.items(row.content)
     digest(row.content, project=row.project, harness=row.harness)
     rough_tokens(row.content)
 

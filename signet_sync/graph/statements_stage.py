@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from signet_sync.graph import nodes_stage
 from signet_sync.graph.nodes_stage import WEEK, SessionDerivation
 from signet_sync.statements.store import rows
-from signet_sync.statements.store.rows import Key, StatedItems
+from signet_sync.statements.store.rows import Key, Moved, StatedItems
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source
@@ -54,12 +55,12 @@ class Statements(Deriver):
     def update(self, database: Database, prepared: _Prepared, alive: Alive) -> Change:
         """Replaces what sessions stated before."""
         sessions, stated, threads = prepared
-        ids, touched = rows.replace(database, sessions, stated)
-        return moved(database, rows.settle(database, ids, touched | threads))
+        return settled(database, rows.replace(database, sessions, stated), threads)
 
 
-def moved(database: Database, changed: set[Key]) -> Change:
-    """Returns what follows from changed statements: their lines, and the weeks that list what still holds."""
+def settled(database: Database, moved: Moved, threads: AbstractSet[Key] = frozenset()) -> Change:
+    """Settles what moved; returns what follows: lines of statements, and the weeks that list what still holds."""
+    changed = rows.settle(database, moved.ids, moved.threads | threads)
     change = Change({Source(STATEMENT, *key) for key in changed})
-    change.sources |= {Source(WEEK, *week) for week in rows.weeks(database, changed)}
+    change.sources |= {Source(WEEK, *week) for week in rows.weeks(database, changed, moved.sessions)}
     return change

@@ -11,7 +11,7 @@ from signet_sync.formats.statement import Item
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.graph.nodes_stage import with_progress
 from signet_sync.graph.projects import Project, make_place
-from signet_sync.graph.statements_stage import VERSION, Statements, moved
+from signet_sync.graph.statements_stage import VERSION, Statements, settled
 from signet_sync.graph.store.projects import Projects
 from signet_sync.sessions.live_turns import SpokenTurn
 from signet_sync.sessions.store import live
@@ -69,9 +69,8 @@ class LiveStatements(Deriver):
         sessions, stated = prepared
         if not sessions:
             return Change()
-        changed = rows.settle(database, *rows.replace(database, sessions, stated, running=True))
-        change = moved(database, changed)
-        change.agents |= {agent_id for agent_id, _ in changed}
+        change = settled(database, rows.replace(database, sessions, stated, running=True))
+        change.agents |= {source.agent_id for source in change.sources}
         return change
 
 

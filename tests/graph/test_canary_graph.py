@@ -15,16 +15,19 @@ from typing import Any
 
 import artifacts_fixture as made
 import pytest
-from facts_rows import orphans
 from session_inputs import compact, end
+from statement_rows import orphans
 from workbench import NOW, Vault, sampled
 
 from benchmarks import index_rows
 from signet_sync.app.workspace import opened
 from signet_sync.formats.handle import LETTERS
+from signet_sync.formats.paths import RUNNING
 from signet_sync.memories.store import pins
 from signet_sync.settings.model import Settings
-from signet_sync.storage.database.named_rows import FACTS, MENTIONS, NODES, SOURCES
+from signet_sync.statements.store import marks
+from signet_sync.statements.validity import Mark
+from signet_sync.storage.database.named_rows import NODES, STATEMENTS
 from signet_sync.storage.database.tables import TABLES
 from signet_sync.sync.store import access_counts
 from signet_sync.sync.workspace import Workspace
@@ -42,7 +45,7 @@ PLACES = ("summary", "opening", "middle", "closing", "compaction", "decision", "
           "next", "live", "memory", "tag", "sentence", "slot",
           "early")  # fmt: skip
 CANARIES = {place: f"{chr(97 + number)}qz{place}canary" for number, place in enumerate(PLACES)}
-# The same fact as another session's, in a spelling of its own.
+# The same statement as another session's, in a spelling of its own.
 SHARED, VARIANT = "Storage: SQLite with a write-ahead log", "Storage: SQLITE with a Write-Ahead LOG."
 BOTH = "Ada wants the queue to drain before midnight."
 
@@ -133,34 +136,35 @@ class Scene:
 
     def ids(self) -> set[str]:
         """The id of everything there is."""
-        places = {"session_summaries": "id", "memory_thread_heads": "thread_id", "entity_attributes": "id",
-                  "memories": "id", "entities": "id"}  # fmt: skip
+        places = {"session_summaries": "id", "memory_thread_heads": "thread_id", "statements": "id",
+                  "memories": "id"}  # fmt: skip
         return {row[0] for table, column in places.items() for row in self.vault.rows(f"select {column} from {table}")}
 
     def marks(self) -> None:
-        """Pins and accesses of everything of the session and of all above it."""
+        """Pins and accesses of everything of the session and of all above it, and that its step is done."""
         nodes = self.vault.rows(f"select id from {NODES} where session_id = ? or depth > 0", ID)
-        stated = self.vault.rows(f"select attribute_id from {SOURCES} where session_id = ?", ID)
+        stated = self.vault.rows(f"select id from {STATEMENTS} where session_id = ?", ID)
         heads = self.vault.rows("select thread_id from memory_thread_heads union select id from memories")
-        named = self.vault.rows(f"select entity_id from {MENTIONS} where session_id = ?", ID)
-        self.mark({*nodes, *stated, *heads}, named)
+        self.mark({*nodes, *stated, *heads})
+        ((step,),) = self.vault.rows("select id from statements where newest = 1 and text = ?", said("next"))
+        with self.writing() as workspace, workspace.database.transaction():
+            mark = Mark(step, "next", said("next"), "done", now_us())
+            marks.add(workspace.database, ("default", self.token, ID), mark)
 
     def shared_marks(self) -> None:
-        """The same marks, of what the session has no part in alone."""
+        """The same pins and accesses, of what the session has no part in alone."""
         words = (SHARED, "Ask Ada about the loop.")
-        shared = self.vault.rows(f"select id from {FACTS} where text in (?, ?)", *words)
+        shared = self.vault.rows("select id from statements where newest = 1 and text in (?, ?)", *words)
         above = self.vault.rows("select id from session_summaries where depth > 0")
         heads = self.vault.rows("select thread_id from memory_thread_heads union select id from memories")
-        named = self.vault.rows("select id from entities where norm = 'src/queue.py' or kind = 'project'")
-        self.mark({*shared, *above, *heads}, named)
+        self.mark({*shared, *above, *heads})
 
-    def mark(self, pinned: Iterable[tuple[Any, ...]], named: Iterable[tuple[Any, ...]]) -> None:
+    def mark(self, pinned: Iterable[tuple[Any, ...]]) -> None:
         with self.writing() as workspace:
             with workspace.database.transaction():
                 for (one,) in pinned:
                     pins.pin(workspace.database, "default", one, NOW)
-            shown = [row[0] for row in {*pinned, *named}]
-            assert access_counts.count_ids(workspace.database, "default", shown, "2026-03-28")
+            assert access_counts.count_ids(workspace.database, "default", [one for (one,) in pinned], "2026-03-28")
         self.ask("reindex")
 
     def leaks(self, words: Iterable[str] = tuple(CANARIES.values())) -> list[tuple[str, str]]:
@@ -184,15 +188,15 @@ class Scene:
             ("session_summary_children", "parent_id"), ("session_summary_children", "child_id"),
             ("pins", "id"), ("node_telemetry", "id"), ("texts where artifact is null", "name"),
             ("thread_sessions", "node_id"), ("thread_sessions", "thread_id"), ("memory_thread_heads", "node_id"),
-            ("memory_sources", "memory_id"), (SOURCES, "attribute_id"), (SOURCES, "entity_id"),
+            ("memory_sources", "memory_id"), ("statements where replaced_by is not null", "replaced_by"),
+            ("statement_marks", "id"), ("statements", "thread_id"),
         ):  # fmt: skip
             left = {row[0] for row in self.vault.rows(f"select {column} from {table}")} - known
             assert not left, (table, column, left)
-        for table, column in ((NODES, "source_ref"), ("seals", "path"),
-                              (SOURCES, "source_path"), (MENTIONS, "source_path"),
+        for table, column in ((NODES, "source_ref"), ("seals", "path"), (STATEMENTS, "source_path"),
                               ("memory_thread_heads", "source_ref"), ("thread_sessions", "source_ref")):  # fmt: skip
             for (path,) in self.vault.rows(f"select {column} from {table} where {column} is not null"):
-                assert (self.vault / path).exists(), (table, path)
+                assert path.startswith(RUNNING) or (self.vault / path).exists(), (table, path)
         for one in HANDLE.findall("\n".join(pages(self.vault).values())):
             if one[0] in LETTERS:
                 assert one in known, one
@@ -201,8 +205,8 @@ class Scene:
         """Everything of the graph and what belongs to it."""
         found = {}
         for table in ("session_summaries", "session_summary_children", "thread_sessions", "memory_thread_heads",
-                      "entities", "entity_mentions", "entity_attributes", "attribute_sources",
-                      "memories", "ledger_rows", "ledger_days", "session_transcripts"):  # fmt: skip
+                      "statements", "statement_marks", "memories", "ledger_rows", "ledger_days",
+                      "session_transcripts"):  # fmt: skip
             with self.vault.database() as database:
                 found[table] = list(index_rows.sorted_rows(database, TABLES[table]))
         lines = "select agent_id, tier, name, text from texts where artifact is null order by name"

@@ -19,7 +19,7 @@ GRAPH = (
     "session_summaries", "session_summary_children", "thread_sessions", "memory_thread_heads", "session_projects",
 )  # fmt: skip
 TABLES = (
-    *GRAPH, "entities", "entity_mentions", "entity_attributes", "attribute_sources", "texts",
+    *GRAPH, "statements", "texts",
 )  # fmt: skip
 PROJECTS = ("/home/ada/code/lantern", "/home/ada/code/lantern/docs", "/home/ada/code/prism", None)
 

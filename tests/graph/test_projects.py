@@ -1,4 +1,4 @@
-"""A project is its repository: sessions of all its folders and harnesses are one thread, with one set of facts."""
+"""A project is its repository: sessions of all its folders and harnesses are one thread, with one set of statements."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ from signet_sync.formats.fact import Distilled, Mention
 from test_derivers import Database, Source, deriving, drop, follow, opened, pipeline, put, rebuilt, rows
 from workbench import Vault, numbered, sampled
 
+<<<<<<< HEAD
 from signet_sync.graph.projects import Project, make_place, possible_roots, rebased, top_of
+=======
+from signet_sync.graph.projects import make_place, possible_roots, top_of
+>>>>>>> t43a
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import SessionFilter
+from signet_sync.statements.store.threads import blocker_of, next_of
 
 ROOT, ORIGIN = "/home/ada/code/lantern", "example.org/ada/lantern"
 DAY = "2026-03-{:02d}T10:00:00.000Z"
@@ -83,19 +88,6 @@ def test_places() -> None:
     )
 
 
-def test_norms_begin_with_the_project() -> None:
-    top, other = "/wt/lantern", "/wt/lantern2/src/x.py"
-    mentions = [("project", top), ("path", f"{top}/src/x.py"), ("issue", f"{top}#7"), ("path", other), ("person", "x")]
-    found = Distilled(
-        (),
-        tuple(Mention(kind, "name", norm, 1) for kind, norm in mentions),  # type: ignore[arg-type]
-    )
-    again = rebased(found, Project(ORIGIN, top))
-    assert [one.norm for one in again.mentions] == [ORIGIN, f"{ORIGIN}/src/x.py", f"{ORIGIN}#7", other, "x"]
-    assert again.mentions[0].name == "lantern"
-    assert rebased(found, Project(top, top)) is found and rebased(found, Project("", "")) is found
-
-
 # ── rows ──
 
 
@@ -108,16 +100,8 @@ def test_harnesses_subfolders_worktrees_and_clones_are_one_thread(database: Data
         in_repository(4, "/mnt/clone", "/mnt/clone", harness="opencode"),
     )
     assert threads(database) == [(ORIGIN, "lantern", "opencode, gemini, claude-code, codex", 4)]
-    facts = (
-        "select sources from entity_attributes f join attribute_sources s using (fact) where text = 'Storage: SQLite'"
-    )
-    assert {*database.execute(facts)} == {(4,)}
-    assert [*database.execute("select norm, name, mentions from entities where kind = 'project'")] == [
-        (ORIGIN, "lantern", 4)
-    ]
-    assert [*database.execute("select norm, mentions from entities where kind = 'path'")] == [
-        (f"{ORIGIN}/src/queue.py", 4)
-    ]
+    stated = "select count(*), sum(newest) from statements where text = 'Storage: SQLite' and project = ? group by id"
+    assert [*database.execute(stated, (ORIGIN,))] == [(4, 1)]
 
 
 @pytest.mark.parametrize("order", sampled([[*order] for order in permutations(range(4))], 5))
@@ -228,14 +212,38 @@ def test_a_thread_leaves_out_what_a_later_session_ends_until_that_is_removed(dat
     first = "# One\n\n## Next steps\n\n- trim the wick\n\n## Blockers\n\n- waiting for the signing key from ops\n"
     then = "# Two\n\n## Resolved\n\n- Waiting for the signing key from ops.\n\n## Next steps\n\n- fill the lamp\n"
     _, later = grown(database, session(1, "/home/ada/lantern", body=first), session(9, "/home/ada/lantern", body=then))
-    told = "select next_action, told ->> '$.blockers' from memory_thread_heads"
-    assert [*database.execute(told)] == [("fill the lamp", "[]")]
+    left = f"select {next_of('h')}, {blocker_of('h')} from memory_thread_heads h"
+    assert [*database.execute(left)] == [("fill the lamp", None)]
     stages = pipeline()
     drop(database, later)
     follow(database, stages, later)
-    assert [*database.execute(told)] == [("trim the wick", '["waiting for the signing key from ops"]')]
+    assert [*database.execute(left)] == [("trim the wick", "waiting for the signing key from ops")]
     before = rows(database, stages)
     assert rebuilt(database, stages) == before
+
+
+def test_a_step_is_done_while_a_session_that_states_nothing_came_to_it(database: Database) -> None:
+    plan = "# One\n\n## Next steps\n\n- Measure the retry loop of the queue\n"
+    deed = {
+        "body": "# Two\n\nNothing is listed.\n",
+        "memory_sentence": f"{made.SENTENCE} Measured: the queue's retry loop.",
+    }
+    _, later = grown(database, session(1, ROOT, body=plan), session(9, ROOT, **deed))
+    status = "select text, status from statements where newest = 1"
+    assert [*database.execute(status)] == [("Measure the retry loop of the queue", "done")]
+    stages = pipeline()
+    drop(database, later)
+    follow(database, stages, later)
+    assert [*database.execute(status)] == [("Measure the retry loop of the queue", "open")]
+
+
+def test_an_arc_lists_what_its_sessions_state_now(database: Database) -> None:
+    """Also when a session states less in as many letters, and its nodes stay what they were."""
+    body = "# One\n\n## Decisions\n\n- Storage: LevelDB\n"
+    others = (body, body.replace("Decisions", "Utterance"))
+    grown(database, session(3, ROOT), *(session(4, ROOT, body=one) for one in others))
+    (content,) = database.execute("select content from session_summaries where kind = 'arc'")
+    assert "Storage: SQLite" in content[0] and "LevelDB" not in content[0]
 
 
 def test_a_manifest_alone_names_the_folder_of_its_session(tmp_path: Any) -> None:

@@ -52,10 +52,3 @@ def test_small_talk_decides_no_status():
     worked = "# Importer\n\n*A digest made by rules from the transcript, without a model. Status: blocked.*\n"
     talked = worked.replace("blocked", "question-only")
     assert resumed((DONE, LONG, worked), (KIND, THANKS, f"{talked}\n## Outcome\n\n- Thanks\n")).status == "blocked"
-
-
-def test_items_of_all_segments_count():
-    found = resumed(
-        (DONE, LONG, f"{ITEMS}\n## Next steps\n\n- Ship it\n"), (KIND, THANKS, "# x\n\n## Next\n\n- [x] Ship it\n")
-    )
-    assert (found.decisions, found.next_steps, found.closed) == (("Skip empty files",), (), ("ship it",))

@@ -11,7 +11,7 @@ import pytest
 from workbench import NOW, Vault
 
 from benchmarks.digest import digest
-from signet_sync.storage.database.named_rows import SOURCES
+from signet_sync.storage.database.named_rows import STATEMENTS
 from signet_sync.text.digest_mark import VERSION, opening, says_nothing, status_of
 from signet_sync.text.sentences import SentenceSubject, fallback, is_template
 
@@ -216,7 +216,7 @@ def test_what_other_rules_wrote_of_a_recent_session_is_stated_anew(
     vault.reindex()
     document = opened(vault)
     assert (document["sentence"], document["status"] or "settled") == (made.SENTENCE, status)
-    rows = vault.rows(f"select text, source_path from {SOURCES}")
+    rows = vault.rows(f"select text, source_path from {STATEMENTS}")
     assert [text for text, _ in rows] == stated
     assert ("transcript" in rows[0][1]) == (status == "done")
     assert vault.dump() == vault.dump_from_scratch()
@@ -227,7 +227,7 @@ def test_headings_of_a_transcript_are_no_labels_of_a_summary(vault: Vault, captu
     words = WORK.replace("Next: ", "## Decisions\n\n- Show the invoice\n\nNext: ")
     vault.put(dict([made.transcript(body=words, captured_at=captured_at), made.manifest(captured_at=captured_at)]))
     vault.reindex()
-    rows = vault.rows(f"select text from {SOURCES}")
+    rows = vault.rows(f"select text from {STATEMENTS}")
     assert rows == [("Decide how JPY prices are rounded.",)][:count]
 
 

@@ -69,18 +69,22 @@ def days(*numbers, **more):
 
 def test_an_arc():
     sessions = [
-        session(-5, decisions=("Database: SQLite",), loops=("Whose key is it?",), next_steps=("Measure the queue",)),
-        session(-3, closed=("measure the queue",), next_steps=("Ship 0.4", "Tell Mira"), decisions=("Drain five",)),
-        session(0, blockers=("CI has no zstd",), sentence="Measured the queue with 10,000 jobs, see src/drain.py."),
+        session(-5),
+        session(-3),
+        session(0, sentence="Measured the queue with 10,000 jobs, see src/drain.py."),
     ]
-    node, edges = arc(LANTERN, "2026-W13", sessions)
+    stated = [
+        ("question", "Whose key is it?"), ("decision", "Drain five"), ("note", "The queue is a file"),
+        ("next", "Ship 0.4"), ("next", "Tell Mira"), ("blocker", "CI has no zstd"), ("decision", "Database: SQLite"),
+    ]  # fmt: skip
+    node, edges = arc(LANTERN, "2026-W13", sessions, stated)
     assert node.content == (
         "lantern, 2026-03-23 to 2026-03-29: 3 sessions\n\n"
         "- 2026-03-28 Measured the queue with 10,000 jobs, see src/drain.py. (s-0)\n"
         "- 2026-03-25 Lit the lantern on day -3. (s--3)\n"
         "- 2026-03-23 Lit the lantern on day -5. (s--5)\n\n"
         "Decisions:\n- Drain five\n- Database: SQLite\n\n"
-        "Open:\n- blocker: CI has no zstd\n- next: Ship 0.4\n- Tell Mira\n- Whose key is it?"
+        "Open:\n- blocker: CI has no zstd\n- next: Ship 0.4\n- next: Tell Mira\n- question: Whose key is it?"
     )
     assert node._replace(content=None) == (
         "default", arc_id(LANTERN, "2026-W13"), "arc", "condensation", 1, None, LANTERN.id, None, None,
@@ -128,12 +132,13 @@ def test_ids_are_of_thread_and_week():
 # --- an epoch ---
 
 
-def arcs(count, **more):
-    return [arc(LANTERN, week_of(T - 7 * n * DAY), days(-7 * n, -7 * n - 1, **more))[0] for n in range(count)]
+def arcs(count, *decisions, **more):
+    stated = [("decision", text) for text in decisions]
+    return [arc(LANTERN, week_of(T - 7 * n * DAY), days(-7 * n, -7 * n - 1, **more), stated)[0] for n in range(count)]
 
 
 def test_an_epoch():
-    newer, older = arcs(2, decisions=("Drain five", "Database: SQLite"))
+    newer, older = arcs(2, "Drain five", "Database: SQLite")
     node, edges = epoch(LANTERN, "2026-Q1", [older, newer])
     assert node.content == (
         "lantern, 2026-Q1, 2026-03-20 to 2026-03-28: 2 weeks\n\n"
@@ -152,7 +157,7 @@ def test_an_epoch():
 
 def test_a_full_quarter_fits():
     sentence = "Measured the queue " + "with ten thousand jobs and one writer " * 9 + "and wrote it down."
-    node, edges = epoch(LANTERN, "2026-Q1", arcs(13, sentence=sentence, decisions=("Drain five",)))
+    node, edges = epoch(LANTERN, "2026-Q1", arcs(13, "Drain five", sentence=sentence))
     assert sum(line.endswith(")") for line in node.content.split("\n")) == len(edges) == 13
     assert node.content.endswith("Decisions:\n- Drain five") and node.token_count <= BUDGET_TOKENS
 
@@ -162,27 +167,27 @@ def test_a_full_quarter_fits():
 TEXTS = st.sampled_from(
     ["Short one.", "Measured the queue. " * 40, "灯火管制" * 200, "🚀" * 300, "a" * 900, "x_y-z/" * 150, "- " * 400]
 ) | st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=40)
-SOME = st.lists(TEXTS, max_size=6).map(tuple)
+STATED = st.lists(st.tuples(st.sampled_from(["decision", "blocker", "next", "question", "note"]), TEXTS), max_size=20)
 SESSIONS = st.lists(
     st.builds(
         session, st.integers(0, 6), session_id=st.uuids().map(str),
         node_id=st.integers(0, 99).map(lambda n: f"s-abcdefgh{n:04}"),
-        sentence=TEXTS, decisions=SOME, next_steps=SOME, loops=SOME, blockers=SOME,
+        sentence=TEXTS,
     ),
     min_size=2,
     max_size=16,
 )  # fmt: skip
 
 
-@given(SESSIONS, st.data())
-def test_any_order_gives_the_same_within_the_budget(sessions, data):
+@given(SESSIONS, STATED, st.data())
+def test_any_order_gives_the_same_within_the_budget(sessions, stated, data):
     thread = LANTERN._replace(label=data.draw(st.sampled_from(["lantern (codex)", "灯" * 150, "a-b_" * 40])))
-    node, edges = arc(thread, "2026-W13", sessions)
-    assert arc(thread, "2026-W13", data.draw(st.permutations(sessions))) == (node, edges)
+    node, edges = arc(thread, "2026-W13", sessions, stated)
+    assert arc(thread, "2026-W13", data.draw(st.permutations(sessions)), stated) == (node, edges)
     assert node.token_count == rough_tokens(node.content) <= BUDGET_TOKENS
     assert len(node.label) <= 160 and "\n" not in node.label
     assert {edge.child_id for edge in edges} == {one.node_id for one in sessions}
-    other = arc(thread, "2026-W12", sessions)[0]
+    other = arc(thread, "2026-W12", sessions, stated)[0]
     above, children = epoch(thread, "2026-Q1", [node, other])
     assert epoch(thread, "2026-Q1", [other, node]) == (above, children)
     assert above.token_count == rough_tokens(above.content) <= BUDGET_TOKENS

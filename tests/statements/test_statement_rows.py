@@ -75,7 +75,8 @@ def follow(database: Database, sessions: Iterable[Session], artifacts: Iterable[
     with database.transaction():
         for one in artifacts:
             _index(database, one)
-        settle(database, *rows.replace(database, sessions, artifacts))
+        ids, threads, _ = rows.replace(database, sessions, artifacts)
+        settle(database, ids, threads)
 
 
 def settle(database: Database, ids: set[rows.Key], threads: set[rows.Key]) -> None:
@@ -249,6 +250,18 @@ def test_a_thread_s_next_step_and_blocker_are_the_first_of_the_newest_that_hold(
     assert list(database.execute(left)) == [("Ship the release", None)]
 
 
+def test_weeks_that_list_a_statement_or_listed_it_are_named(database):
+    one, other = (stated(f"## Decisions\n- {OIL}\n", number, day=8 * number) for number in (1, 2))
+    came_to(database, 1, "First", day=8)
+    came_to(database, 2, "Second", day=16)
+    weeks = {number: ("default", f"t-{PROJECT}", week_of(8 * number * DAY)) for number in (1, 2)}
+    put(database, one, other)
+    assert rows.weeks(database, {("default", identity(database, OIL))}, ()) == set(weeks.values())
+    moved = rows.replace(database, [other.session], [])
+    assert moved.sessions == {other.session}
+    assert rows.weeks(database, (), moved.sessions) == {weeks[2]}
+
+
 # ── marks ──
 
 
@@ -355,7 +368,7 @@ def test_bit_by_bit_is_as_all_at_once(rounds):
     database.execute("insert into said(said) values('integrity-check')")
     before = database.connection.total_changes()
     follow(database, standing, standing.values())
-    assert rows.replace(database, standing, list(standing.values())) == (set(), set())
+    assert rows.replace(database, standing, list(standing.values())) == (set(), set(), set())
     assert database.connection.total_changes() == before
     database.close()
     whole.close()

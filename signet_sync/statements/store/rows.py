@@ -46,6 +46,14 @@ class StatedItems(NamedTuple):
     items: tuple[Item, ...]
 
 
+class Moved(NamedTuple):
+    """What a replacement changed: ids and threads of what came or went, and the sessions that state less."""
+
+    ids: set[Key]
+    threads: set[Key]
+    sessions: set[Session]
+
+
 class Statement(NamedTuple):
     """A statement in the words of its newest source. Instants are microseconds since 1970 UTC."""
 
@@ -70,8 +78,8 @@ _INSERT = f"insert into statements({_COLUMNS}, newest) values({placeholders(12)}
 
 def replace(
     database: Database, sessions: Iterable[Session], stated: Sequence[StatedItems], *, running: bool = False
-) -> tuple[set[Key], set[Key]]:
-    """Replaces what artifacts of sessions stated before; returns ids and threads of what came or went, for `settle`.
+) -> Moved:
+    """Replaces what artifacts of sessions stated before. `settle` has to follow.
 
     With `running`, what live turns of sessions stated, whose `artifact` is the session's number below 0. Equal rows are
     not written again.
@@ -101,8 +109,12 @@ def replace(
     database.executemany("delete from statements where statement = ?", sorted((held[row],) for row in gone))
     come = sorted(wanted - held.keys())
     database.executemany(_INSERT, come)
-    moved = (*come, *gone)
-    return {(row[0], row[1]) for row in moved}, {(row[0], row[5]) for row in moved}
+    moved, less = (*come, *gone), {row[11] for row in gone}
+    return Moved(
+        {(row[0], row[1]) for row in moved},
+        {(row[0], row[5]) for row in moved},
+        {session for session, number in numbers.items() if number in less},
+    )
 
 
 # ── which is the newest, and what still holds ──
@@ -160,19 +172,20 @@ def _settle_thread(database: Database, agent_id: str, thread_id: str) -> set[Key
 
 _WEEKS = """
     select distinct t.thread_id, t.week from json_each(?2) k
-    cross join statements s on s.agent_id = ?1 and s.id = k.value and s.newest = 1
+    cross join statements s on s.agent_id = ?1 and s.id = k.value
     cross join sessions n on n.session = s.session
     cross join thread_sessions t on t.agent_id = n.agent_id and t.session_token = n.session_token
         and t.session_id = n.session_id"""
 
 
-def weeks(database: Database, keys: Iterable[Key]) -> set[tuple[str, str, str]]:
-    """Returns agent, thread and week of the sessions that stated something last."""
-    return {
+def weeks(database: Database, keys: Iterable[Key], sessions: Iterable[Session]) -> set[tuple[str, ...]]:
+    """Returns agent, thread and week of some sessions, and of those that state something."""
+    found = {
         (agent_id, *row)
         for agent_id, some in groupby(sorted(keys), key=lambda key: key[0])
         for row in database.execute(_WEEKS, (agent_id, json.dumps([one for _, one in some])))
     }
+    return found.union(of_sessions(database, "agent_id, thread_id, week", "thread_sessions", list(sessions)))
 
 
 # ── what running sessions state ──
