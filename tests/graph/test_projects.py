@@ -8,15 +8,10 @@ from typing import Any
 
 import artifacts_fixture as made
 import pytest
-from signet_sync.formats.fact import Distilled, Mention
 from test_derivers import Database, Source, deriving, drop, follow, opened, pipeline, put, rebuilt, rows
 from workbench import Vault, numbered, sampled
 
-<<<<<<< HEAD
-from signet_sync.graph.projects import Project, make_place, possible_roots, rebased, top_of
-=======
 from signet_sync.graph.projects import make_place, possible_roots, top_of
->>>>>>> t43a
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import SessionFilter
 from signet_sync.statements.store.threads import blocker_of, next_of
