@@ -25,8 +25,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from signet_sync.facts.extract import distil
-
 from benchmarks import mutation
 from benchmarks.digest import digest
 from signet_sync.capture.harnesses import claude_code, codex, gemini, markdown, openclaw, opencode
@@ -62,6 +60,7 @@ from signet_sync.pages.dreams_page import diary
 from signet_sync.pages.session_log import Part, compose
 from signet_sync.recall import query
 from signet_sync.sessions import input as sessions_input
+from signet_sync.statements import sections
 from signet_sync.sync.planner import JudgeContext, Judgement, Tombstones, judge, judge_tombstone
 from signet_sync.text import chunking, tags
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
@@ -216,7 +215,7 @@ def _follow(judgement: Judgement) -> None:
     if row.source_kind == "manifest":
         return
     list(chunking.pieces(row.content, nodes.CHUNK_TOKENS))
-    distil(row.content, project=row.project)
+    sections.items(row.content)
     digest(row.content, project=row.project, harness=row.harness)
     rough_tokens(row.content)
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from signet_sync.digest.sentences import stems
+from signet_sync.digest.sentences import COMMON, stems
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.statement import Status
 
@@ -20,7 +20,8 @@ _ENDS = frozenset(("next", "blocker", "question"))
 _FEWEST = 3  # content words; fewer are alike by chance
 _SAME = 0.75  # of the words of two statements, those that both have
 _DONE = 0.6  # of the words of a step, those that an outcome has
-_NUMBER = late(r"\d+(?:[.,]\d+)*")
+_NUMBER = late(r"(?<![\w#./-])\d+(?:[.,]\d+)*(?![\w/-])")
+_WORD = late(r"\w+(?:[.:/@#+'’-]\w+)*")
 _HANDLE = late(r"(?<![\w-])\^?(f-[a-z2-7]{6,12})\b")
 _REVERTS = late(r"\brevert(?:ed|s|ing)?\b:?\W+(?:commit\W+)?(.{12,200}?)(?:[;。]|$)", re.IGNORECASE)
 # What a newer statement says of an older one: the older one's subject follows.
@@ -128,7 +129,7 @@ def _restated(known: Sequence[Known]) -> _Ends:
     for one in sorted(known, key=lambda one: (one.at_us, one.id)):
         by_kind.setdefault(one.kind, []).append(one)
     for some in by_kind.values():
-        words = [stems(_NUMBER.sub(" ", one.text)) for one in some]
+        words = [_words(one) for one in some]
         for place, shared in _sharing(words):
             older, own = some[place], words[place]
             for later, count in sorted(shared.items()):
@@ -138,6 +139,13 @@ def _restated(known: Sequence[Known]) -> _Ends:
                 if count >= _SAME * len(own | words[later]):
                     yield older.number, "replaced", newer.id
                     break
+
+
+def _words(one: Known) -> frozenset[str]:
+    """Returns the whole words of a statement; what holds may hold with another number, and a step is of its number."""
+    text = one.text.casefold()
+    text = text if one.kind in _ENDS else _NUMBER.sub(" ", text)
+    return frozenset(word for word in _WORD.findall(text) if word not in COMMON)
 
 
 def _taken_back(known: Sequence[Known]) -> _Ends:

@@ -217,6 +217,21 @@ def test_a_thread_leaves_out_what_a_later_session_ends_until_that_is_removed(dat
     assert rebuilt(database, stages) == before
 
 
+def test_a_step_is_done_while_a_session_that_states_nothing_came_to_it(database: Database) -> None:
+    plan = "# One\n\n## Next steps\n\n- Measure the retry loop of the queue\n"
+    deed = {
+        "body": "# Two\n\nNothing is listed.\n",
+        "memory_sentence": f"{made.SENTENCE} Measured: the queue's retry loop.",
+    }
+    _, later = grown(database, session(1, ROOT, body=plan), session(9, ROOT, **deed))
+    status = "select text, status from statements where newest = 1"
+    assert [*database.execute(status)] == [("Measure the retry loop of the queue", "done")]
+    stages = pipeline()
+    drop(database, later)
+    follow(database, stages, later)
+    assert [*database.execute(status)] == [("Measure the retry loop of the queue", "open")]
+
+
 def test_an_arc_lists_what_its_sessions_state_now(database: Database) -> None:
     """Also when a session states less in as many letters, and its nodes stay what they were."""
     body = "# One\n\n## Decisions\n\n- Storage: LevelDB\n"

@@ -52,7 +52,7 @@ ALLOWED = {
     "from unscrubbed_memories": "after a memory was forgotten",
     "from live_files": "turns of sessions that run now",
     "from live_sessions": "sessions that run now",
-    "from live_sources": "sessions that run now",
+    "from statement_marks m": "a person or an agent makes each",
     "from session_transcripts": "turns of sessions that run now",
     "from memory_thread_heads where agent_id = ? and thread_key = ?": "a person names a thread; threads are few",
     "max(session_key) from memory_artifacts where agent_id = ?1 and (": "a person names a session by any of its names",
@@ -60,7 +60,7 @@ ALLOWED = {
     "|| ':' ||": "a backup asks whether it is due",
     "group_concat(quote(": "a backup asks whether it is due",
 }
-HANDLE = re.compile(r"\b[skcaetfmx]-(?:[a-z2-7]{12}|[a-z2-7]{6})\b")
+HANDLE = re.compile(r"\b[skcaetfm]-(?:[a-z2-7]{12}|[a-z2-7]{6})\b")
 QUERY = re.compile(r"\s*(?:with|select|insert|replace|update|delete)\b", re.IGNORECASE)
 NAMED = re.compile(
     r"\b(?:from|join|into|update)\s+(\w+)(?:\s+as)?(?:\s+(?!(?:cross|inner|join|left)\b)(\w+))?", re.IGNORECASE
@@ -153,19 +153,17 @@ def reads(vault: Vault, asked: Statements, memory: str) -> None:
     run(vault, asked, "recall", "--words", "queue", "--since", "2021-03-02")
     run(vault, asked, "context")
     drawn = [*vault.rows("select id from session_summaries where agent_id = 'default'")]
-    (entity,) = vault.rows("select id from entities where kind = 'project' and agent_id = 'default'")
-    handles = [*HANDLE.findall(json.dumps(drawn) + vault.page()), memory, *entity]
+    handles = [*HANDLE.findall(json.dumps(drawn) + vault.page()), memory]
     kinds = {handle[0]: handle for handle in handles}
-    assert set(kinds) == set("skcaetfmx")
+    assert set(kinds) == set("skcaetfm")
     for handle in kinds.values():
         run(vault, asked, "expand", handle)
         run(vault, asked, "expand", handle[:8])
-        if handle[0] != "x":
-            run(vault, asked, "pin", handle)
-            run(vault, asked, "pin", "--remove", handle)
+        run(vault, asked, "pin", handle)
+        run(vault, asked, "pin", "--remove", handle)
     session, other = (talk(number, "default")["session_id"] for number in (3, 9))
     artifact = next(iter(vault.rows("select source_path from memory_artifacts where session_id = ?", session)))[0]
-    who = {"session": session, "other": other, "memory": memory, "entity": entity[0], "drifted": entity[0]}
+    who = {"session": session, "other": other, "memory": memory, "entity": memory, "drifted": memory}
     note(vault, **who, changed=artifact, proposal="none")
     run(vault, asked, "open", session)
     for name in (session, "agent:main:main", "live"):

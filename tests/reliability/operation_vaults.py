@@ -305,7 +305,7 @@ def _with_a_decision(vault: Vault, _: object) -> None:
     with opened(str(vault.root), Settings()) as workspace:
         deciding(workspace)
     vault.reindex()
-    assert vault.rows("select count(*) from attribute_sources where artifact < 0") == [(1,)]
+    assert vault.rows("select count(*) from statements where artifact < 0") == [(1,)]
 
 
 having_decided = running(_with_a_decision)
@@ -367,7 +367,7 @@ def _before_the_first_dream(vault: Vault) -> None:
 def _of_other_rules(vault: Vault) -> None:
     with vault.database(readonly=False) as database, database.transaction():
         database.execute("delete from session_summaries where kind = 'arc'")
-        database.execute("update attribute_sources set text = 'of other rules'")
+        database.execute("update statements set text = 'of other rules'")
         database.execute("update derivers set version = '0' where name = 'graph'")
 
 

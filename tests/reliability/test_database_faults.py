@@ -318,7 +318,7 @@ def healed(vault: Vault) -> None:
 
 def test_damage_in_what_is_derived_loses_no_native_row(folder: Path) -> None:
     pages = {table: page for page, table in sorted(owners(Vault(folder / "vault").db).items())}
-    for table, how, aside in (("texts", "zeros", 1), ("entities", "no text", 0)):
+    for table, how, aside in (("texts", "zeros", 1), ("thread_sessions", "no text", 0)):
         vault = put_back(folder)
         before, stood = native(vault.db), standing(vault)
         change_page(vault, pages[table], how)
@@ -405,7 +405,7 @@ def test_who_only_reads_leaves_a_note_and_the_next_command_that_writes_looks_at_
     assert vault.call("recall", "wicks", "--json").json["hits"]
 
 
-@pytest.mark.parametrize("table", ["entity_mentions", "garden_days"])
+@pytest.mark.parametrize("table", ["session_notes", "garden_days"])
 def test_damage_in_pages_that_no_pass_reads_is_found_by_doctor_and_mended_by_the_next_pass(
     folder: Path, table: str
 ) -> None:

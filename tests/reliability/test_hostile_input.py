@@ -138,8 +138,7 @@ def patterns() -> Iterator[tuple[str, re.Pattern[Any]]]:
 
 # Only ever asked about texts that were cut before: headings of 60 characters, beginnings, a digest's lines, names.
 SHORT = {
-    "signet_sync.facts.items._AND",
-    "signet_sync.facts.tokens._NAME_END",
+    "signet_sync.statements.sections._AND",
     "signet_sync.storage.files._TEMPORARY_NAME",
 }
 METHODS = "match|fullmatch|search|finditer|findall|sub|subn|split"

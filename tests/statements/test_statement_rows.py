@@ -141,7 +141,7 @@ def test_equal_texts_are_one_statement_with_several_rows(database):
     one = identity(database, "use SQLite.")
     assert rows.get(database, "default", one) == rows.Statement(
         one, "decision", "use SQLite.", "person", PROJECT, f"t-{PROJECT}", "open", DAY, 2 * DAY,
-        "memory/default-2--summary.md", None,
+        "memory/default-2--summary.md", None, ("default", "token2", "id2"),
     )  # fmt: skip
     columns = "source_path, line, text, at_us, session_id, newest"
     assert list(database.execute(f"select {columns} from {STATEMENTS} where id = ? order by at_us", (one,))) == [

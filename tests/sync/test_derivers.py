@@ -13,6 +13,7 @@ from workbench import sampled
 
 from benchmarks import index_rows
 from signet_sync.app.pipeline import DERIVERS
+from signet_sync.formats.paths import RUNNING
 from signet_sync.graph import nodes_stage
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import OWN_WORD, Memory
@@ -131,7 +132,8 @@ def rows(database: Database, stages: Pipeline) -> dict[str, list[tuple[Any, ...]
             declared = TABLES.get(table, Table(table, (), "derived", ""))
             found[table] = list(index_rows.sorted_rows(database, declared))
     lines = "select agent_id, tier, name, text, at_us, about from texts where artifact is null order by 1, 3"
-    found["statements"] = list(database.execute(lines))
+    found["found statements"] = list(database.execute(lines))
+    found["live statements"] = [row for row in found["statements"] if str(row[8]).startswith(RUNNING)]
     return found
 
 
@@ -173,8 +175,8 @@ def test_an_update_is_as_a_rebuild(database: Database) -> None:
         follow(database, stages, {*put(database, more), *gone})
     before = rows(database, stages)
     assert not [table for table, found in before.items() if not found], "the fixtures give these tables no rows"
-    statuses = {status for (status,) in database.execute("select distinct status from entity_attributes")}
-    assert statuses == {"active", "done", "past"}
+    statuses = {status for (status,) in database.execute("select distinct status from statements where newest = 1")}
+    assert statuses == {"open", "done", "replaced"}
     assert rebuilt(database, stages) == before
     database.execute("insert into said(said) values('integrity-check')")
     assert not outbox.any_waits(database) and not deriving.is_stale(database, stages)
