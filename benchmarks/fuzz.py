@@ -39,7 +39,6 @@ from signet_sync.entities.documents.escaping import fit
 from signet_sync.entities.documents.lint import lint
 from signet_sync.entities.event_log import chain, events, replay
 from signet_sync.errors import SignetSyncError
-
 from signet_sync.formats import frontmatter, managed_block, turn
 from signet_sync.formats.artifact import MODELS, validate_tombstone
 from signet_sync.formats.artifact_fastpath import manifest_fields
