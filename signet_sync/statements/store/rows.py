@@ -158,7 +158,7 @@ def _settle_thread(database: Database, agent_id: str, thread_id: str) -> set[Key
     for kind in get_args(Kind):
         for place, row in enumerate(database.execute(_KNOWN, (agent_id, thread_id, kind))):
             *said, done, status, by = row
-            (known if place < COMPARED else earlier).append(Known(*said, bool(done)))
+            (known if place < COMPARED else earlier).append(Known._make((*said, bool(done))))
             held[row[0]] = status, by
     if not held:
         return set()
