@@ -112,7 +112,7 @@ def ids_of(vault: Vault, agent: str) -> list[str]:
     """Every id of an agent that a handle may stand for."""
     places = {"session_summaries": "id", "memory_thread_heads": "thread_id", "statements": "id",
               "memories": "id"}  # fmt: skip
-    sql = "select {column} from {table} where agent_id = ? order by 1"
+    sql = "select distinct {column} from {table} where agent_id = ? order by 1"
     return [
         row[0] for table, column in places.items() for row in vault.rows(sql.format(table=table, column=column), agent)
     ]

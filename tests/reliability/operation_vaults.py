@@ -290,7 +290,8 @@ without_a_manifest = running(_without_a_manifest)
 DECIDING = (
     ("user", "The queue of lantern loses jobs when the broker restarts. Please look into src/queue.py."),
     ("assistant", "The jobs are only in memory. I can keep them in Redis or in Postgres. Which one should it use?"),
-    ("user", "We use Postgres for the queue of lantern, not Redis."),
+    ("user", "From now on use Postgres for the queue of lantern instead of Redis."),
+    ("assistant", "I am at it.\n\nDecided: From now on use Postgres for the queue of lantern instead of Redis"),
 )
 
 
