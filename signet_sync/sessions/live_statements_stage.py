@@ -126,7 +126,8 @@ def _stated(
     from signet_sync.sessions.stated_turns import stated_by
 
     project = _project(some[0], projects).identity
-    thread = id_of("t", agent_id, "project", project) if project else ""
+    name = ("project", project) if project else ("session", session_id, token)
+    thread = id_of("t", agent_id, *name)
     parts: dict[int, list[Item]] = {}
     for place, item in stated_by([SpokenTurn(turn.role, turn.content, turn.at) for turn, _ in said]):
         turn, at_us = said[place]
