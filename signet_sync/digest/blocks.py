@@ -184,6 +184,11 @@ def _own_label(text: str, strong: str) -> tuple[str, str]:
     return "", text
 
 
+def plain(text: str) -> str:
+    """Returns Markdown within a line as plain text."""
+    return _inline(text)[0]
+
+
 def _inline(content: str) -> tuple[str, str]:
     """Returns a line of Markdown as plain text, and its leading bold words; struck text is left out."""
     if not _INLINE.search(content):

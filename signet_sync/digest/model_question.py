@@ -11,8 +11,8 @@ from typing import NamedTuple
 from signet_sync.digest.blocks import passages
 from signet_sync.digest.deeds import Deeds
 from signet_sync.digest.record import Record
-from signet_sync.digest.sentences import is_question, split
-from signet_sync.digest.statements import Item, Relayed, statements
+from signet_sync.digest.sentences import split
+from signet_sync.digest.statements import Item, Relayed, statements, told_pick
 from signet_sync.digest.status import is_trivial, is_unfinished, status_of
 from signet_sync.digest.summary import fitting
 from signet_sync.digest.turns import Turn
@@ -101,7 +101,7 @@ def question(
     about += _part("Candidates", _told_candidates(statements(record, candidates=True)), _CANDIDATES)
     about += _part("Open statements", (f"{one.handle}: {flatten(one.text, _LINE)}" for one in listed), _OPEN)
     head = "\n".join(about)
-    shown = _shown(turns, record.own, deeds, MOST - len(head) - len(_TASK) - 400)
+    shown = _shown(record, MOST - len(head) - len(_TASK) - 400)
     if not any(one.person or one.agent for one in shown.values()):
         return None
     told = "\n".join((head, "", *_told_turns(shown)))
@@ -161,14 +161,15 @@ def _told_candidates(items: Sequence[Item]) -> Iterator[str]:
 # ── the turns ──
 
 
-def _shown(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: Deeds, room: int) -> dict[int, ShownTurn]:
+def _shown(record: Record, room: int) -> dict[int, ShownTurn]:
     """Chooses the turns that fit: the last and the first one, those with work, the newest of the others; in order."""
+    turns, deeds = record.turns, record.deeds
     telling = [turn.number for turn in turns if turn.report is not None and turn.ended][-_REPORTS:]
-    worked = {*deeds.edits, *deeds.acts, *(one.turn for one in deeds.commits), *(turn for *_, turn in deeds.picks)}
+    worked = {*deeds.edits, *deeds.acts, *(one.turn for one in deeds.commits), *(turn for *_, turn in record.picks)}
     ends = {turns[0].number, turns[-1].number, *telling}
     found: dict[int, ShownTurn] = {}
     for turn in sorted(turns, key=lambda one: (one.number not in ends, one.number not in worked, -one.number)):
-        one = _shown_turn(turn, own.get(turn.number, ()), deeds, _LAST if turn.number in telling else _REPORT)
+        one = _shown_turn(turn, record, _LAST if turn.number in telling else _REPORT)
         room -= sum(len(line) + 1 for line in _told_turns({turn.number: one}))
         if room < 0:
             break
@@ -176,9 +177,9 @@ def _shown(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: Deeds
     return dict(sorted(found.items()))
 
 
-def _shown_turn(turn: Turn, own: Sequence[str], deeds: Deeds, most: int) -> ShownTurn:
-    picks = ((asked, said) for asked, said, at in deeds.picks if at == turn.number and not is_question(said))
-    picked = [f"{asked} — {said}" for asked, said in picks]
+def _shown_turn(turn: Turn, record: Record, most: int) -> ShownTurn:
+    deeds, own = record.deeds, record.own.get(turn.number, ())
+    picked = [told for *pick, at in record.picks if at == turn.number and (told := told_pick(*pick))]
     given = [f"Issue filed: {title}" for title, at in deeds.issues if at == turn.number]
     given += deeds.left if deeds.left_at == turn.number else []
     told = _reported(turn.report.text) if turn.report is not None else ()

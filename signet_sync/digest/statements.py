@@ -25,7 +25,7 @@ Kind = Literal["decision", "constraint", "blocker", "next", "preference", "note"
 ITEMS = 24
 _LIST = 8  # items of one labelled list
 _NOTED = 30  # turns whose hand-overs are read
-_LONGEST = 400
+_LONGEST, _PICK = 400, 260
 _GIT_KNOWS = late(r"^\W*(?:commit|push)\b", 2)  # of what is next: the state of the files says it, as of now
 _FILED = "Issue filed: "
 # What a reader, or an agent that gets it, could run.
@@ -45,8 +45,8 @@ _ACT = late(
     2,
 )
 _GOES_ON = late(
-    r"\b(?:next (?:step|task|move)|(?:do|happen|work on|tackle|start with) (?:next|first)|proceed|go on|continue|nächste[rs]? schritt"
-    r"|weiter(?:machen|gehen)?|prochaine étape|continuer|siguiente paso|próximo passo|prossimo passo|sıradaki|дальше)\b"
+    r"\b(?:next (?:step|task|move)|(?:do|happen|work on|tackle|start with) (?:next|first)|proceed|go on|continue|(?:would|do) you (?:like|want) (?:me )?to do|nächste[rs]? schritt"
+    r"|weiter(?:machen|gehen)?|vorgehen|(?:souhaite[sz]|veux|voulez)\W(?:tu|vous) faire|quieres hacer|quer fazer|vuoi fare|prochaine étape|continuer|siguiente paso|próximo passo|prossimo passo|sıradaki|дальше)\b"
     r"|次の|下一步|继续|다음 (?:작업|단계)|진행할까요",
     2,
 )
@@ -100,10 +100,17 @@ def statements(record: Record, *, candidates: bool = False) -> list[Item]:
 
 
 def _picked(record: Record) -> Iterator[Item]:
-    for asked, said, turn in record.deeds.picks:
-        if not is_question(said) and len(said) < 260 and not _ACT.match(said) and not _GOES_ON.search(asked):
-            text = f"{asked[: _LONGEST - len(said)]} — {said}"
+    for asked, said, turn in record.picks:
+        text = told_pick(asked, said)
+        if text and not _ACT.match(said) and not _GOES_ON.search(asked):
             yield Item("decision", text, "person", record.lines[turn][0], turn, "picked")
+
+
+def told_pick(asked: str, said: str) -> str:
+    """Returns what was picked with what was asked; empty if the answer asks something itself, or is a long one."""
+    if len(said) >= _PICK or any(map(is_question, split(said))):
+        return ""
+    return f"{asked[: _LONGEST - len(said)]} — {said}" if asked else said
 
 
 def _ruled(record: Record) -> Iterator[Item]:

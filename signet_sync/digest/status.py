@@ -15,7 +15,7 @@ from signet_sync.text.digest_mark import Status
 from signet_sync.text.prompt import is_greeting, is_small_talk
 
 # An offer asks for nothing that is missing: the work is done without the answer.
-_OFFERS = late(
+OFFERS = late(
     r"\b(?:want|would you like|like) me to\b|\bshall i\b|\bshould i (?:also|commit|push|go ahead|proceed|continue)\b|\blet me know\b"
     r"|\banything else\b|\bsoll ich\b|\bmöchtest du\b|\bveux-tu\b|\btu veux que\b|\bon s'arrête\b|\bvoulez-vous\b|\bsouhaites?-tu\b|\bquieres que\b|\bquer que\b|\bvuoi che\b"
     r"|ましょうか|要我|需要我|할까요|хотите|ister mis|bạn có muốn",
@@ -72,7 +72,7 @@ def asks(turn: Turn, *, offers: bool = False) -> bool:
     paragraph = [line for line in turn.report.text.strip().split("\n") if line.strip()][-1:]
     said = split(paragraph[0])[-2:] if paragraph else []
     return any(
-        is_question(one.rstrip("*_ ")) and (offers or not _OFFERS.search(one)) and len(stems(one)) > 1 for one in said
+        is_question(one.rstrip("*_ ")) and (offers or not OFFERS.search(one)) and len(stems(one)) > 1 for one in said
     )
 
 
