@@ -39,23 +39,20 @@ _EDGE = " \t:：.*_#-–—"
 class Passage(NamedTuple):
     """A paragraph, list item or heading as plain text on one line.
 
-    `label` is the heading, bold line or lead-in above it, or the known label before its own colon; `box` is a to-do's
-    mark (`x`, or a blank).
+    `label` is the heading, bold line or lead-in above it, or the known label before its own colon.
     """
 
     text: str
-    line: int
     form: Literal["paragraph", "item", "heading"]
     label: str = ""
-    box: str = ""
 
 
 @lru_cache(maxsize=32)
-def passages(text: str, most: int = PASSAGES) -> Sequence[Passage]:
+def passages(text: str) -> Sequence[Passage]:
     """Returns the first passages of a message in order, without code, quotes, tables and HTML."""
     reader = _Reader()
-    reader.read(text[:_LONGEST].split("\n"), most)
-    return reader.found[:most]
+    reader.read(text[:_LONGEST].split("\n"))
+    return reader.found[:PASSAGES]
 
 
 class _Reader:
@@ -66,16 +63,15 @@ class _Reader:
         self._heading = self._label = ""
         self._lead_in = False  # the label is a sentence before a list, and ends with the list
         self._words: list[str] = []
-        self._line = 0
         self._indent = 0  # of what is gathered
         self._list = _OUTSIDE  # the indent of the list around it
         self._item_label = _OUTSIDE, ""  # of an item that only names what stands below it, with its indent
 
-    def read(self, lines: Sequence[str], most: int) -> None:
-        """Reads lines until there are so many passages."""
+    def read(self, lines: Sequence[str]) -> None:
+        """Reads lines until there are enough passages."""
         fence, apart, quoted = "", False, False
-        for number, line in enumerate(lines):
-            if len(self.found) >= most:
+        for line in lines:
+            if len(self.found) >= PASSAGES:
                 return
             bare = line.strip()
             if fence:
@@ -88,7 +84,7 @@ class _Reader:
             if found is None:
                 # Without a blank line between, words continue what is above them.
                 if not quoted:
-                    self._add(line, bare, number, apart=apart)
+                    self._add(line, bare, apart=apart)
                     apart = False
                 continue
             kind, indent = found.lastgroup, len(line) - len(line.lstrip())
@@ -96,21 +92,21 @@ class _Reader:
             quoted, apart = kind == "quote", True
             if kind == "item":
                 self._list = indent if self._list == _OUTSIDE else min(indent, self._list)
-                self._words, self._line, self._indent, apart = [line[found.end() :]], number, indent, False
+                self._words, self._indent, apart = [line[found.end() :]], indent, False
             elif kind == "fence":
                 fence = found["fence"]
             elif not indent:
                 self._leave()
             if kind == "heading":
                 self._heading, self._label, self._lead_in = _inline(bare.strip("#"))[0].strip(_EDGE), "", False
-                self._say(self._heading, number, "heading")
+                self._say(self._heading, "heading")
         self._end(leads=False)
 
-    def _add(self, line: str, bare: str, number: int, *, apart: bool) -> None:
+    def _add(self, line: str, bare: str, *, apart: bool) -> None:
         """Takes a line of words."""
         if apart or not self._words:
             self._end(leads=False)
-            self._line, self._indent = number, len(line) - len(line.lstrip())
+            self._indent = len(line) - len(line.lstrip())
             if self._indent <= self._list:
                 self._leave()
             if self._indent >= _CODE and self._list == _OUTSIDE:
@@ -143,7 +139,7 @@ class _Reader:
             return
         own, rest = _own_label(said, strong)
         if leads and ends:
-            self._say(said, self._line, "paragraph", own)
+            self._say(said, "paragraph", own)
             self._label, self._lead_in = own or said.strip(_EDGE)[-90:], True
             return
         if own and not rest:
@@ -151,25 +147,22 @@ class _Reader:
             return
         if self._lead_in:
             self._label, self._lead_in = "", False
-        self._say(rest if own else said, self._line, "paragraph", own)
+        self._say(rest if own else said, "paragraph", own)
 
     def _item(self, said: str, strong: str) -> None:
-        box = _BOX.match(said)
-        own, rest = _own_label(said[box.end() :] if box else said, strong)
+        said = _BOX.sub("", said)
+        own, rest = _own_label(said, strong)
         known = own if own and label_of(own) else ""
         if self._indent <= self._item_label[0]:
             self._item_label = _OUTSIDE, ""
         if known and not rest:
             self._item_label = self._indent, known
             return
-        said = rest if known else said[box.end() :] if box else said
-        self._say(said, self._line, "item", known or self._item_label[1], box[1].lower() if box else "")
+        self._say(rest if known else said, "item", known or self._item_label[1])
 
-    def _say(
-        self, text: str, line: int, form: Literal["paragraph", "item", "heading"], label: str = "", box: str = ""
-    ) -> None:
+    def _say(self, text: str, form: Literal["paragraph", "item", "heading"], label: str = "") -> None:
         if any(map(str.isalnum, text)):
-            self.found.append(Passage(text.strip(), line, form, label or self._label or self._heading, box))
+            self.found.append(Passage(text.strip(), form, label or self._label or self._heading))
 
 
 def _own_label(text: str, strong: str) -> tuple[str, str]:

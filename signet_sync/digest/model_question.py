@@ -12,7 +12,7 @@ from signet_sync.digest.blocks import passages
 from signet_sync.digest.deeds import Deeds
 from signet_sync.digest.record import Record
 from signet_sync.digest.sentences import split
-from signet_sync.digest.statements import Item, Relayed, statements, told_pick
+from signet_sync.digest.statements import Relayed, told_pick
 from signet_sync.digest.status import is_trivial, is_unfinished, status_of
 from signet_sync.digest.summary import fitting
 from signet_sync.digest.turns import Turn
@@ -25,7 +25,7 @@ LONGEST = 400  # characters of a sentence; less than any text that is cut
 GAP = "[…]"  # stands for what is left out of a text; nobody said it
 _WORDS, _REPORT, _LAST = 600, 500, 1_500  # characters of a message, of a report, and of one of the last reports
 _REPORTS = 3  # last reports
-_DEEDS, _CANDIDATES, _OPEN = 2_500, 2_000, 4_000  # characters of a part
+_DEEDS, _OPEN = 2_500, 4_000  # characters of a part
 _LINE = 200  # characters of a line of these parts
 _HEAD = 0.6  # of a text that is cut: its beginning, the rest its end
 
@@ -47,8 +47,7 @@ items: usually none to five, at most twelve; only what the next agent does worse
 word from one line of its turn. Kinds: decision (settled at the end; not what was taken back later), constraint \
 (must hold), preference (how the person wants work to be done from now on), blocker (still waited for), next (named, \
 and not done by the end), note (learned, and not to be seen in the code). No narration, no list of changes, no \
-request that was then carried out, no option that was not chosen. Candidates are guesses of rules: leave out the \
-wrong ones.
+request that was then carried out, no option that was not chosen.
 done, replaced: handles of open statements that this session carried out, or replaced by something else."""
 
 
@@ -98,7 +97,6 @@ def question(
     about += [f"Harness: {flatten(harness, 100)}"] if harness else []
     about += [f"Status by rules: {status}"]
     about += _part("Deeds", _told_deeds(deeds), _DEEDS)
-    about += _part("Candidates", _told_candidates(statements(record, candidates=True)), _CANDIDATES)
     about += _part("Open statements", (f"{one.handle}: {flatten(one.text, _LINE)}" for one in listed), _OPEN)
     head = "\n".join(about)
     shown = _shown(record, MOST - len(head) - len(_TASK) - 400)
@@ -121,7 +119,7 @@ def question(
     )
 
 
-# ── what was done, and what rules found ──
+# ── what was done ──
 
 
 def _part(name: str, lines: Iterable[str], room: int) -> Iterator[str]:
@@ -151,11 +149,6 @@ def _told_deeds(deeds: Deeds) -> Iterator[str]:
     most = sorted(deeds.files, key=lambda path: -deeds.files[path])[:12]
     if most:
         yield f"edited: {', '.join(flatten(path.rpartition('/')[2], 60) for path in most)}"
-
-
-def _told_candidates(items: Sequence[Item]) -> Iterator[str]:
-    for item in items:
-        yield f"{item.kind}, turn {item.turn} ({'P' if item.who == 'person' else 'A'}): {flatten(item.text, _LINE)}"
 
 
 # ── the turns ──

@@ -51,7 +51,7 @@ def headline(report: str, asked: str = "", fetched: Printed | None = None) -> st
     """Returns the sentence of a report that best says what came out; empty if none says anything."""
     wanted = stems(asked[:2_000])
     ranked: list[tuple[float, int, str]] = []
-    found = passages(without_note(report), _READ)
+    found = passages(without_note(report))[:_READ]
     for place, passage in enumerate(found):
         for number, sentence in enumerate(split(passage.text)[:6]):
             said = _OPENS.sub("", sentence.strip())

@@ -80,7 +80,7 @@ def _waits(turn: Turn) -> bool:
     assert turn.report is not None
     if any(line.label == "blocked" for line in turn_notes(turn)):
         return True
-    found = (passage for passage in passages(turn.report.text) if passage.form != "heading" and passage.box != "x")
+    found = (passage for passage in passages(turn.report.text) if passage.form != "heading")
     return any(label_of(passage.label) == "blocker" and len(stems(passage.text)) > 1 for passage in found)
 
 

@@ -87,8 +87,8 @@ def test_status(text: str, status: str | None) -> None:
 
 
 def stated(text: str) -> list[tuple[str, str, str, str]]:
-    found = statements(Record(text), candidates=True)
-    assert outcome(text).items == tuple(item for item in found if item.rule not in ("rule", "label", "admitted"))
+    found = statements(Record(text))
+    assert outcome(text).items == tuple(found)
     return [(item.kind, item.who, item.rule, item.text) for item in found]
 
 
@@ -100,33 +100,18 @@ def test_the_lines_of_a_hand_over_are_not_what_came_out() -> None:
 
 
 PICK = call("AskUserQuestion", "x", 'User has answered: "Which oil?"="Rape oil".')
-NEXT = "\n\n## Next steps\n\n- clean the mirror of the tower"
 
 
 @pytest.mark.parametrize(("text", "expected"), [
     (TASK + assistant(PICK + EDIT + DONE), [("decision", "person", "picked", "Which oil? — Rape oil")]),
-    (user("from now on only burn rape oil in the tower") + assistant(EDIT + DONE),
-     [("constraint", "person", "rule", "from now on only burn rape oil in the tower")]),
-    (user("always commit the wick and the mirror apart") + assistant(EDIT + DONE),
-     [("constraint", "person", "rule", "always commit the wick and the mirror apart")]),
-    (user("should we always burn rape oil?") + assistant(EDIT + DONE), []),
     *((TASK + assistant(PICK.replace("Rape oil", said) + EDIT + DONE), [])
       for said in ("Does it smoke? Whale oil does", "Yes, continue", "Run it now", "Push + PR aç", "Ja, gleichzeitig")),
     (TASK + assistant(PICK.replace("Which oil?", "What shall I do next?") + EDIT + DONE), []),
-    (TASK + assistant(EDIT + DONE + NEXT), [("next", "agent", "label", "clean the mirror of the tower")]),
-    (TASK + assistant(EDIT + DONE + NEXT) + user("do that") + assistant(EDIT + DONE), []),
-    (TASK + assistant(EDIT + DONE + NEXT) + user("do that") + assistant(EDIT), []),
-    (TASK + assistant(EDIT + DONE + "\n\nNext steps:\n- none"), []),
-    (TASK + assistant(EDIT + DONE + "\n\n- [x] clean the lamp\n- [ ] clean the mirror"),
-     [("next", "agent", "label", "clean the mirror")]),
-    (TASK + assistant(EDIT + DONE + BLOCKED), [("blocker", "agent", "label", "the keeper has the key of the tower")]),
-    (TASK + assistant(EDIT + DONE + " I did not run the slow tests of the mirror."),
-     [("next", "agent", "admitted", "I did not run the slow tests of the mirror.")]),
     (TASK + assistant(call("Bash", "gh issue create --title 'The door of the tower jams'") + DONE),
      [("next", "agent", "issue", "Issue filed: The door of the tower jams")]),
     (TASK + assistant(call("TodoWrite", "[x] lamp; [ ] oil the tower door") + EDIT + DONE),
      [("next", "agent", "to-do", "oil the tower door")]),
-    (TASK + assistant(EDIT + DONE + "\n\n```\n## Next steps\n- burn the pier down\n```\n\n> Next: burn it"), []),
+    (TASK + assistant(EDIT + DONE + "\n\n## Next steps\n\n- clean the mirror of the tower"), []),
 ])  # fmt: skip
 def test_statements(text: str, expected: list[tuple[str, str, str, str]]) -> None:
     assert stated(text) == expected
