@@ -35,10 +35,6 @@ _ADVICE = late(
     r"|(?:commit|branch|pr|draft pr|url|link|file|workflow run|run|status|worktree|base|pushed|verified)s?\b[^.:]{0,25}: ?\S|pushed (?:branch|to)|verified|commit successful|[\\w/.-]+ (?:→|->) \\w+|.{0,60}https?://\b)",
     re.I,
 )
-_WAS = late(
-    r"^\W*the (?:old|previous|original|bug|problem|issue|cause)\b|\b(?:was|were) (?:being|that|because|not|never)\b|\bpreviously\b",
-    re.I,
-)
 _DID = late(
     r"^\W*(?:i(?:'ve| have|’ve)? |we(?:'ve| have)? |it |both |all )?(?:now |successfully |also )?"
     r"(?:add|fix|creat|replac|implement|renam|remov|mov|chang|updat|extract|commit|push|merg|refactor|switch|split|group|limit|rewr|wr[io]t|built|build|set|mad|found|adjust|enabl|disabl|wir|clean|convert|publish|deploy|open|clos|rebas|revert|document|expos|restor)\w*\b"
@@ -90,10 +86,10 @@ def _repeats(said: str, fetched: Printed | None) -> bool:
 def _worth(said: str, passage: Passage, before: int, wanted: frozenset[str]) -> float:
     """Returns how well a sentence says what came out: its place, its section, what it names and whether it acts."""
     label = label_of(passage.label) if passage.form != "heading" else None
-    score = {"aside": -3.0, "next": -2.5, "blocker": -2.5, "result": 0.7, "decision": 0.2}.get(label or "", 0.0)
+    score = {"aside": -3.0, "blocker": -2.5, "result": 0.7}.get(label or "", 0.0)
     score += 2.0 - 0.18 * before + (0.8 if not before else 0.0)
     score -= 1.1 * (passage.form == "item")
     own, anchored = stems(said), _ANCHOR.search(said) is not None
     score += 0.9 * (_DID.search(said) is not None) + 0.4 * anchored + 0.4 * min(2, len(own & wanted))
-    score -= 1.6 * (_ADVICE.match(said) is not None) + 1.2 * (len(own) < 4) + 1.5 * (_WAS.search(said) is not None)
+    score -= 1.6 * (_ADVICE.match(said) is not None) + 1.2 * (len(own) < 4)
     return score - 1.2 * (len(said) < 50 and not anchored and len(own & wanted) < 2)

@@ -23,8 +23,8 @@ def test_no_name_stands_under_two_labels() -> None:
 
 
 @pytest.mark.parametrize(("title", "expected"), [
-    ("Next steps", "next"), ("### 3. Noch offen:", "next"), ("⛔ Blocked on", "blocker"), ("残り作業はなし", None),
-    ("Next steps for the pier", "next"), ("What’s left", "next"), ("Nextcloud", None), ("x" * 70, None),
+    ("Next steps", "aside"), ("### 3. Noch zu tun:", "aside"), ("⛔ Blocked on", "blocker"), ("残り作業はなし", None),
+    ("Next steps for the pier", "aside"), ("What’s left", "aside"), ("Nextcloud", None), ("x" * 70, None),
 ])  # fmt: skip
 def test_labels(title: str, expected: str | None) -> None:
     assert label_of(title) == expected
