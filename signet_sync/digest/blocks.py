@@ -48,11 +48,11 @@ class Passage(NamedTuple):
 
 
 @lru_cache(maxsize=32)
-def passages(text: str) -> Sequence[Passage]:
+def passages(text: str, most: int = PASSAGES) -> Sequence[Passage]:
     """Returns the first passages of a message in order, without code, quotes, tables and HTML."""
     reader = _Reader()
-    reader.read(text[:_LONGEST].split("\n"))
-    return reader.found[:PASSAGES]
+    reader.read(text[:_LONGEST].split("\n"), most)
+    return reader.found[:most]
 
 
 class _Reader:
@@ -67,11 +67,11 @@ class _Reader:
         self._list = _OUTSIDE  # the indent of the list around it
         self._item_label = _OUTSIDE, ""  # of an item that only names what stands below it, with its indent
 
-    def read(self, lines: Sequence[str]) -> None:
-        """Reads lines until there are enough passages."""
+    def read(self, lines: Sequence[str], most: int) -> None:
+        """Reads lines until there are so many passages."""
         fence, apart, quoted = "", False, False
         for line in lines:
-            if len(self.found) >= PASSAGES:
+            if len(self.found) >= most:
                 return
             bare = line.strip()
             if fence:

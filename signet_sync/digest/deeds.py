@@ -49,11 +49,15 @@ _TESTS = late(
     r"|\b(?:go|cargo|npm|pnpm|yarn|bun|mix|swift|dotnet|gradlew?|mvn|make|just|task|mise run|rails|sbt|deno)\b"
     r"[^|;&\n]{0,60}\b(?:test|check|lint|ci|verify)"
 )
+_TEST_WORDS = ("test", "spec", "jest", "mocha", "phpunit", "tox", "nox", "check", "lint", "ci", "verify")
+_PARTS = late(r"[;&|]\s*")
 _WRITES = late(
-    r"(?:^|[;&|]\s*)(?:sed -i|perl -pi|tee |git (?:apply|mv|rm|push|rebase|merge|cherry-pick|revert|reset|tag)\b|mv |rm |mkdir "
-    r"|cp |(?:Remove|New|Copy|Move|Set)-(?:Item|Content)\b|npm (?:i|install)\b|pip install|kubectl (?:apply|delete)|terraform apply|docker (?:run|build|compose up)"
-    r"|gh (?:release|workflow|pr (?:review|comment|close|edit|ready)|issue (?:comment|close|edit)))|[^2&]>>? ?[\w./~-]{2,}"
+    r"sed -i|perl -pi|tee |git (?:apply|mv|rm|push|rebase|merge|cherry-pick|revert|reset|tag)\b|mv |rm |mkdir |cp "
+    r"|(?:Remove|New|Copy|Move|Set)-(?:Item|Content)\b|npm (?:i|install)\b|pip install|kubectl (?:apply|delete)"
+    r"|terraform apply|docker (?:run|build|compose up)"
+    r"|gh (?:release|workflow|pr (?:review|comment|close|edit|ready)|issue (?:comment|close|edit))"
 )
+_INTO = late(r"[^2&]>>? ?[\w./~-]{2,}")
 _SILENT = late(r"2>&1|2?> ?/dev/null")
 _PATCHED = late(r"\*\*\* (?:Add|Update|Delete) File: ([^\s\\]+)")
 _PATH = late(r"(?<![^\s,'\"])[^\s,'\"/.]*+[/.][^\s,'\"]*+|\w+")
@@ -159,13 +163,13 @@ class Deeds:
         self.commands[call.detail] = call.failed
         if len(self.commands) > _FILES:
             del self.commands[next(iter(self.commands))]
-        printed = call.output if "] " in call.printed else ()
+        printed = call.output if "commit" in command and "] " in call.printed else ()
         made = [found[2] for line in printed if (found := COMMITTED.match(line))]
         if patched := _PATCHED.findall(command) if "*** " in command else []:
             if not call.failed:
                 self._edit(patched, turn)
             return
-        tests = _TESTS.search(command) is not None
+        tests = any(word in command for word in _TEST_WORDS) and _TESTS.search(command) is not None
         if tests:
             self.failing = call.failed
         if call.failed and not made:
@@ -189,7 +193,7 @@ class Deeds:
             self.requests[number] = known._replace(merged=True)
         if "issue" in bare and _ISSUE.search(bare):
             self.issues.append((_title(command), turn))
-        elif not tests and _WRITES.search(_SILENT.sub(" ", bare) if ">" in bare else bare):
+        elif not tests and _writes(bare):
             self.acts[turn] += 1
 
     def _commit(self, call: ToolCall, made: Sequence[str], turn: int) -> None:
@@ -208,6 +212,12 @@ def deeds_of(turns: Sequence[Turn]) -> Deeds:
             if isinstance(step, ToolCall):
                 found.take(step, turn.number)
     return found
+
+
+def _writes(command: str) -> bool:
+    if any(map(_WRITES.match, _PARTS.split(command))):
+        return True
+    return ">" in command and _INTO.search(_SILENT.sub(" ", command)) is not None
 
 
 def _given(command: str) -> Iterator[str]:

@@ -58,3 +58,9 @@ def label_of(title: str) -> Label | None:
         return None
     bare = " ".join(_EDGE.sub("", title).replace("’", "'").casefold().split())
     return _OF.get(bare) or _OF.get(_BEHIND.sub("", bare).strip())
+
+
+def names_label(text: str, label: Label) -> bool:
+    """Returns whether a text has a name of sections that say this, wherever it stands."""
+    said = text.casefold()
+    return any(name in said for name in _NAMES[label].split("|"))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from signet_sync.digest.blocks import passages
 from signet_sync.digest.deeds import Deeds
-from signet_sync.digest.labels import label_of
+from signet_sync.digest.labels import label_of, names_label
 from signet_sync.digest.notes import turn_notes
 from signet_sync.digest.sentences import is_question, split, stems
 from signet_sync.digest.turns import Turn, is_report
@@ -80,8 +80,11 @@ def _waits(turn: Turn) -> bool:
     assert turn.report is not None
     if any(line.label == "blocked" for line in turn_notes(turn)):
         return True
-    found = (passage for passage in passages(turn.report.text) if passage.form != "heading")
-    return any(label_of(passage.label) == "blocker" and len(stems(passage.text)) > 1 for passage in found)
+    found = passages(turn.report.text) if names_label(turn.report.text, "blocker") else ()
+    return any(
+        passage.form != "heading" and label_of(passage.label) == "blocker" and len(stems(passage.text)) > 1
+        for passage in found
+    )
 
 
 def _only_asked(turns: Sequence[Turn]) -> bool:
