@@ -47,24 +47,16 @@ def headline(report: str, asked: str = "", fetched: Printed | None = None) -> st
     """Returns the sentence of a report that best says what came out; empty if none says anything."""
     wanted = stems(asked[:2_000])
     ranked: list[tuple[float, int, str]] = []
-    found = passages(without_note(report), _READ)
-    for place, passage in enumerate(found):
+    for place, passage in enumerate(passages(without_note(report), _READ)):
+        if passage.form == "heading":
+            continue
         for number, sentence in enumerate(split(passage.text)[:6]):
             said = _OPENS.sub("", sentence.strip())
-            if passage.form == "heading" and (label_of(said) or len(stems(said)) < 2):
+            # A lead-in says what its list does.
+            least = 6 if said.endswith((":", "：")) else 2
+            if len(stems(said)) < least or is_question(said) or _EMPTY.match(said):
                 continue
-            if len(stems(said)) < 2 or is_question(said) or _EMPTY.match(said):
-                continue
-            score = _worth(said, passage, len(ranked), wanted)
-            if said.endswith((":", "：")):
-                listed = [one.text for one in found[place + 1 : place + 4] if one.form == "item"]
-                if label_of(said):
-                    continue
-                if len(stems(said)) < 6:
-                    if not listed:
-                        continue
-                    said = f"{said.rstrip(':：')}: {'; '.join(split(text)[0].rstrip(' .;:') for text in listed[:2] if split(text))}"
-            ranked.append((score, place * 10 + number, said))
+            ranked.append((_worth(said, passage, len(ranked), wanted), place * 10 + number, said))
     best = next((one for one in sorted(ranked, key=lambda one: -one[0]) if not _repeats(one[2], fetched)), None)
     if best is None:
         return ""
@@ -85,7 +77,7 @@ def _repeats(said: str, fetched: Printed | None) -> bool:
 
 def _worth(said: str, passage: Passage, before: int, wanted: frozenset[str]) -> float:
     """Returns how well a sentence says what came out: its place, its section, what it names and whether it acts."""
-    label = label_of(passage.label) if passage.form != "heading" else None
+    label = label_of(passage.label)
     score = {"aside": -3.0, "blocker": -2.5, "result": 0.7}.get(label or "", 0.0)
     score += 2.0 - 0.18 * before + (0.8 if not before else 0.0)
     score -= 1.1 * (passage.form == "item")

@@ -120,13 +120,10 @@ def _anchored(text: str, outcome: Outcome, context: SentenceSubject) -> str:
 
 
 def _fillings(said: str, outcome: Outcome, day: str) -> Iterator[str]:
-    """Yields what makes a sentence long enough for the gate: request, files, day; last, words on the transcript."""
+    """Yields what makes a sentence long enough for the gate: request, day; last, words on the transcript."""
     request = _END.sub("", _clean(clipped(outcome.request, _ASKED)))
     if request and request not in said and overlap(request, said) < 0.8:
         yield f" (asked: {request})"
-    names = [name for name in _names(outcome) if name not in said][:3]
-    if names:
-        yield f"; files: {', '.join(names)}"
     yield f", on {day}"
     yield ", in a session whose transcript stands behind its links"
 
