@@ -172,11 +172,11 @@ def _shown(record: Record, room: int) -> dict[int, ShownTurn]:
 
 def _shown_turn(turn: Turn, record: Record, most: int) -> ShownTurn:
     deeds, own = record.deeds, record.own.get(turn.number, ())
-    picked = [told for *pick, at in record.picks if at == turn.number and (told := told_pick(*pick))]
+    picked = [told_pick(asked, said) for asked, said, at in record.picks if at == turn.number]
     given = [f"Issue filed: {title}" for title, at in deeds.issues if at == turn.number]
     given += deeds.left if deeds.left_at == turn.number else []
     told = _reported(turn.report.text) if turn.report is not None else ()
-    mine = [*_cut(own, _WORDS), *_cut(picked, _WORDS)]
+    mine = [*_cut(own, _WORDS), *_cut(filter(None, picked), _WORDS)]
     return ShownTurn(tuple(mine), (*_cut(told, most), *_cut(given, _REPORT)), frozenset(map(_flat, (*picked, *given))))
 
 

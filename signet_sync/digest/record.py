@@ -53,17 +53,18 @@ class Record:
 
         An option that a tool printed before is none of the agent's.
         """
-        found = list(self.deeds.picks)
+        found: list[tuple[str, str, int]] = []
         proposals = ""  # what the message before answered
         for place, (before, turn) in enumerate(pairwise(self.turns), 1):
             report = before.report.text if before.report is not None else ""
-            said = answered(turn.words.text, report) if turn.words is not None else None
-            if said == [] and (said := answered(turn.words.text, proposals)):
+            message = turn.words.text if turn.words is not None else ""
+            said = answered(message, report)
+            if said == [] and (said := answered(message, proposals)):
                 found = [one for one in found if one[2] != before.number]
                 report = proposals
             proposals = report if said else ""
             found += [(*one, turn.number) for one in said or () if not self.printed.holds(one[1], place)]
-        return sorted(found, key=lambda one: one[2])
+        return sorted([*self.deeds.picks, *found], key=lambda one: one[2])
 
     @cached_property
     def lines(self) -> dict[int, tuple[int, int]]:
