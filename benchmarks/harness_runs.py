@@ -316,7 +316,7 @@ class _Place:
         def asked() -> list[str]:
             return [one for one in self.model.requests if prompt in one and json.loads(one).get("tools")]  # no titles
 
-        shown, ends = "", time.monotonic() + 60
+        shown, ends = "", time.monotonic() + 240  # OpenCode takes more than a minute on a busy machine
         # A title that the program shows is an answer too.
         while not (asked() and answer in " ".join(shown.split())) and time.monotonic() < ends:
             time.sleep(0.5)
