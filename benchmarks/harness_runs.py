@@ -61,9 +61,11 @@ class _Answer(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
         text, tokens, path = self.server.text, self.server.tokens, self.path.partition("?")[0]
-        tool = _offered(body) if self.server.note else None
-        call = (*tool, self.server.note) if tool else None
+        tool = _offered(body, "memory_note") if self.server.note else None
+        call = (*tool, {"note": self.server.note}) if tool else None
         self.server.note = "" if call else self.server.note
+        if self.server.note and (tool := _offered(body, "WaitForMcpServers")):  # our tools are not there yet
+            call = (*tool, {})
         if path.endswith(("/messages", "/responses", "/chat/completions", "enerateContent")):
             self.server.requests.append(json.dumps(body, ensure_ascii=False))
             self.server.tokens = 1_000
@@ -98,18 +100,18 @@ class _Answer(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
-Call = tuple[str, str, str] | None  # name, namespace and note
+Call = tuple[str, str, dict[str, str]] | None  # name, namespace and arguments
 
 
-def _offered(value: object, space: str = "") -> tuple[str, str] | None:
-    """Returns the name that a request gives to our tool, and its namespace."""
+def _offered(value: object, tool: str, space: str = "") -> tuple[str, str] | None:
+    """Returns the name that a request gives to a tool, and its namespace."""
     if isinstance(value, dict):
         name = value.get("name")
-        if isinstance(name, str) and name.endswith("memory_note"):
+        if isinstance(name, str) and name.endswith(tool):
             return name, space
         space = name if value.get("type") == "namespace" and isinstance(name, str) else space
         value = [value.get(key) for key in ("tools", "function", "functionDeclarations")]
-    found = (_offered(one, space) for one in value) if isinstance(value, list) else ()
+    found = (_offered(one, tool, space) for one in value) if isinstance(value, list) else ()
     return next((one for one in found if one), None)
 
 
@@ -122,7 +124,7 @@ def _anthropic(text: str, tokens: int, body: dict[str, Any], call: Call) -> list
     delta = {"type": "text_delta", "text": text}
     if call:
         block = {"type": "tool_use", "id": f"toolu_{time.time_ns()}", "name": call[0], "input": {}}
-        delta = {"type": "input_json_delta", "partial_json": json.dumps({"note": call[2]})}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(call[2])}
     return [
         {"type": "message_start", "message": message},
         {"type": "content_block_start", "index": 0, "content_block": block},
@@ -145,7 +147,7 @@ def _responses(text: str, tokens: int, call: Call) -> list[dict[str, Any]]:
             "name": call[0],
             "status": "completed",
         }
-        item |= {"arguments": json.dumps({"note": call[2]})} | ({"namespace": call[1]} if call[1] else {})
+        item |= {"arguments": json.dumps(call[2])} | ({"namespace": call[1]} if call[1] else {})
     usage = {"input_tokens": tokens, "output_tokens": 9, "total_tokens": tokens + 9}
     done = {"id": name, "object": "response", "status": "completed", "output": [item], "usage": usage}
     return [
@@ -159,7 +161,7 @@ def _chat(text: str, tokens: int, call: Call) -> list[dict[str, Any]]:
     shared = {"id": f"c{time.time_ns()}", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     delta: dict[str, Any] = {"role": "assistant", "content": text}
     if call:
-        function = {"name": call[0], "arguments": json.dumps({"note": call[2]})}
+        function = {"name": call[0], "arguments": json.dumps(call[2])}
         delta |= {"tool_calls": [{"index": 0, "id": f"t{time.time_ns()}", "type": "function", "function": function}]}
     said = {"index": 0, "delta": delta, "finish_reason": None}
     end = {"index": 0, "delta": {}, "finish_reason": "tool_calls" if call else "stop"}
@@ -172,7 +174,7 @@ def _gemini(text: str, tokens: int, body: dict[str, Any], call: Call) -> dict[st
         text = json.dumps(
             {"complexity_reasoning": "-", "complexity_score": 1, "reasoning": "-", "model_choice": "flash"}
         )
-    said = {"functionCall": {"name": call[0], "args": {"note": call[2]}}} if call else {"text": text}
+    said = {"functionCall": {"name": call[0], "args": call[2]}} if call else {"text": text}
     part = {"content": {"role": "model", "parts": [said]}, "finishReason": "STOP", "index": 0}
     usage = {"promptTokenCount": tokens, "candidatesTokenCount": 9, "totalTokenCount": tokens + 9}
     return {"candidates": [part], "usageMetadata": usage}
@@ -310,8 +312,13 @@ class _Place:
             return subprocess.run(told, capture_output=True, text=True, check=False).stdout
 
         tmux("new-session", "-d", "-s", "one", "-x", "160", "-y", "50", "-c", str(self.project), *words)
-        shown, ends = "", time.monotonic() + 60
-        while answer not in " ".join(shown.split()) and time.monotonic() < ends:
+
+        def asked() -> list[str]:
+            return [one for one in self.model.requests if prompt in one and json.loads(one).get("tools")]  # no titles
+
+        shown, ends = "", time.monotonic() + 240  # OpenCode takes more than a minute on a busy machine
+        # A title that the program shows is an answer too.
+        while not (asked() and answer in " ".join(shown.split())) and time.monotonic() < ends:
             time.sleep(0.5)
             shown = tmux("capture-pane", "-p", "-t", "one") or shown
         if answer not in " ".join(shown.split()):
@@ -325,7 +332,7 @@ class _Place:
             time.sleep(0.5)
         tmux("kill-server")
         self.ours("session", "take-spool")
-        return [one for one in self.model.requests if prompt in one and json.loads(one).get("tools")]  # no titles
+        return asked()
 
 
 def _show_hand_over(name: str, folder: Path) -> None:

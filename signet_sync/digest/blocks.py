@@ -22,7 +22,6 @@ _BLOCK = late(
     r"|(?P<item>(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)|[・•‣◦▪●○–—·✅✔☑✓⛔🚫❌✗✘⬜☐🔲][️]?[ \t]*(?=\S)))"
 )
 _CODE = 4  # blanks before a line outside a list
-_OUTSIDE = -1  # of any list
 _BOX = late(r"^\[([ xX])\][ \t]+")
 _RUN_IN = late(r"^([^:：\n]{2,60}?)\s*(?:[:：]|\s[–—])\s*(?=\S)")
 _INLINE = late(r"[*_`~<\[\\]")
@@ -39,15 +38,12 @@ _EDGE = " \t:：.*_#-–—"
 class Passage(NamedTuple):
     """A paragraph, list item or heading as plain text on one line.
 
-    `label` is the heading, bold line or lead-in above it, or the known label before its own colon; `box` is a to-do's
-    mark (`x`, or a blank).
+    `label` is the heading, bold line or lead-in above it, or the known label before its own colon.
     """
 
     text: str
-    line: int
     form: Literal["paragraph", "item", "heading"]
     label: str = ""
-    box: str = ""
 
 
 @lru_cache(maxsize=32)
@@ -66,15 +62,12 @@ class _Reader:
         self._heading = self._label = ""
         self._lead_in = False  # the label is a sentence before a list, and ends with the list
         self._words: list[str] = []
-        self._line = 0
-        self._indent = 0  # of what is gathered
-        self._list = _OUTSIDE  # the indent of the list around it
-        self._item_label = _OUTSIDE, ""  # of an item that only names what stands below it, with its indent
+        self._item = self._listed = False  # an item is gathered; a list is around it
 
     def read(self, lines: Sequence[str], most: int) -> None:
         """Reads lines until there are so many passages."""
         fence, apart, quoted = "", False, False
-        for number, line in enumerate(lines):
+        for line in lines:
             if len(self.found) >= most:
                 return
             bare = line.strip()
@@ -85,91 +78,59 @@ class _Reader:
                 apart, quoted = True, False
                 continue
             found = _BLOCK.match(line)
+            indent = len(line) - len(line.lstrip())
             if found is None:
                 # Without a blank line between, words continue what is above them.
-                if not quoted:
-                    self._add(line, bare, number, apart=apart)
+                if apart or not self._words:
+                    self._end()
+                    self._listed = self._listed and indent > 0
+                if not quoted and (self._words or self._listed or indent < _CODE):
+                    self._words.append(bare)
                     apart = False
                 continue
-            kind, indent = found.lastgroup, len(line) - len(line.lstrip())
+            kind = found.lastgroup
             self._end(leads=kind == "item")
             quoted, apart = kind == "quote", True
             if kind == "item":
-                self._list = indent if self._list == _OUTSIDE else min(indent, self._list)
-                self._words, self._line, self._indent, apart = [line[found.end() :]], number, indent, False
+                self._words, self._item, self._listed, apart = [line[found.end() :]], True, True, False
             elif kind == "fence":
                 fence = found["fence"]
-            elif not indent:
-                self._leave()
-            if kind == "heading":
+            elif kind == "heading":
                 self._heading, self._label, self._lead_in = _inline(bare.strip("#"))[0].strip(_EDGE), "", False
-                self._say(self._heading, number, "heading")
-        self._end(leads=False)
+                self._say(self._heading, "heading")
+        self._end()
 
-    def _add(self, line: str, bare: str, number: int, *, apart: bool) -> None:
-        """Takes a line of words."""
-        if apart or not self._words:
-            self._end(leads=False)
-            self._line, self._indent = number, len(line) - len(line.lstrip())
-            if self._indent <= self._list:
-                self._leave()
-            if self._indent >= _CODE and self._list == _OUTSIDE:
-                return
-        self._words.append(bare)
-
-    def _leave(self) -> None:
-        """Ends a list, and the lead-in above it."""
-        if self._list != _OUTSIDE and self._lead_in:
-            self._label, self._lead_in = "", False
-        self._list, self._item_label = _OUTSIDE, (_OUTSIDE, "")
-
-    def _end(self, *, leads: bool) -> None:
+    def _end(self, *, leads: bool = False) -> None:
         """Ends the passage that is gathered; `leads`: a list follows."""
         if self._words:
             said, strong = _inline("\n".join(self._words))
-            if self._list == _OUTSIDE:
-                self._paragraph(said, strong, leads=leads or said.endswith((":", "：")))
+            if self._item:
+                said = _BOX.sub("", said)
+                own, rest = _own_label(said, strong)
+                own, rest = (own, rest) if label_of(own) else ("", said)
+                self._say(rest, "item", own)
             else:
-                self._item(said, strong)
-        self._words = []
+                self._paragraph(said, strong, leads=leads)
+        self._words, self._item = [], False
 
     def _paragraph(self, said: str, strong: str, *, leads: bool) -> None:
         """Reads a paragraph; a bold line, or one that leads to a list, labels what follows."""
         ends = said.endswith((":", "："))
-        if (strong and strong.strip(_EDGE) == said.strip(_EDGE) and len(said) <= 90) or (
-            leads and len(said) <= 60 and (ends or label_of(said))
+        if (strong and strong.strip(_EDGE) == said.strip(_EDGE)) or (
+            len(said) <= 60 and (ends or (leads and label_of(said)))
         ):
             self._label, self._lead_in = said.strip(_EDGE), not strong
             return
         own, rest = _own_label(said, strong)
-        if leads and ends:
-            self._say(said, self._line, "paragraph", own)
-            self._label, self._lead_in = own or said.strip(_EDGE)[-90:], True
-            return
         if own and not rest:
             self._label, self._lead_in = own, False
             return
-        if self._lead_in:
-            self._label, self._lead_in = "", False
-        self._say(rest if own else said, self._line, "paragraph", own)
+        self._label, self._lead_in = "" if self._lead_in else self._label, False
+        self._say(rest if own else said, "paragraph", own)
 
-    def _item(self, said: str, strong: str) -> None:
-        box = _BOX.match(said)
-        own, rest = _own_label(said[box.end() :] if box else said, strong)
-        known = own if own and label_of(own) else ""
-        if self._indent <= self._item_label[0]:
-            self._item_label = _OUTSIDE, ""
-        if known and not rest:
-            self._item_label = self._indent, known
-            return
-        said = rest if known else said[box.end() :] if box else said
-        self._say(said, self._line, "item", known or self._item_label[1], box[1].lower() if box else "")
-
-    def _say(
-        self, text: str, line: int, form: Literal["paragraph", "item", "heading"], label: str = "", box: str = ""
-    ) -> None:
+    def _say(self, text: str, form: Literal["paragraph", "item", "heading"], label: str = "") -> None:
         if any(map(str.isalnum, text)):
-            self.found.append(Passage(text.strip(), line, form, label or self._label or self._heading, box))
+            self.found.append(Passage(text.strip(), form, label or self._label or self._heading))
 
 
 def _own_label(text: str, strong: str) -> tuple[str, str]:
@@ -182,6 +143,11 @@ def _own_label(text: str, strong: str) -> tuple[str, str]:
     if run_in and label_of(run_in[1]):
         return run_in[1].strip(_EDGE), text[run_in.end() :]
     return "", text
+
+
+def plain(text: str) -> str:
+    """Returns Markdown within a line as plain text."""
+    return _inline(text)[0]
 
 
 def _inline(content: str) -> tuple[str, str]:

@@ -7,7 +7,9 @@ requests by title and address, files by the editors' paths.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from signet_sync.digest.transcript import ToolCall
@@ -48,18 +50,20 @@ _TESTS = late(
     r"[^|;&\n]{0,60}\b(?:test|check|lint|ci|verify)"
 )
 _TEST_WORDS = ("test", "spec", "jest", "mocha", "phpunit", "tox", "nox", "check", "lint", "ci", "verify")
+_PARTS = late(r"[;&|]\s*")
 _WRITES = late(
-    r"(?:^|[;&|]\s*)(?:sed -i|perl -pi|tee |git (?:apply|mv|rm|push|rebase|merge|cherry-pick|revert|reset|tag)\b|mv |rm |mkdir "
-    r"|cp |(?:Remove|New|Copy|Move|Set)-(?:Item|Content)\b|npm (?:i|install)\b|pip install|kubectl (?:apply|delete)|terraform apply|docker (?:run|build|compose up)"
-    r"|gh (?:release|workflow|pr (?:review|comment|close|edit|ready)|issue (?:comment|close|edit)))|[^2&]>>? ?[\w./~-]{2,}"
+    r"sed -i|perl -pi|tee |git (?:apply|mv|rm|push|rebase|merge|cherry-pick|revert|reset|tag)\b|mv |rm |mkdir |cp "
+    r"|(?:Remove|New|Copy|Move|Set)-(?:Item|Content)\b|npm (?:i|install)\b|pip install|kubectl (?:apply|delete)"
+    r"|terraform apply|docker (?:run|build|compose up)"
+    r"|gh (?:release|workflow|pr (?:review|comment|close|edit|ready)|issue (?:comment|close|edit))"
 )
+_INTO = late(r"[^2&]>>? ?[\w./~-]{2,}")
 _SILENT = late(r"2>&1|2?> ?/dev/null")
 _PATCHED = late(r"\*\*\* (?:Add|Update|Delete) File: ([^\s\\]+)")
 _PATH = late(r"(?<![^\s,'\"])[^\s,'\"/.]*+[/.][^\s,'\"]*+|\w+")
 _ANSWER = late(r"\"([^\"\n]{3,400})\"\s?=\s?\"([^\"\n]{1,400})\"")
 _OPEN_STEP = late(r"\[[ ~]\] ([^;\n]{4,200})")
 _APPROVED = ("User has approved your plan", "Plan approved", "approved")
-CREATES = late(r"(?:^|_)create_(?:issue|ticket|task)$")
 
 
 class Commit(NamedTuple):
@@ -78,107 +82,80 @@ class PullRequest(NamedTuple):
     merged: bool = False
 
 
-class Deeds(NamedTuple):
+@dataclass(slots=True)
+class Deeds:
     """What was done, in order. `edits` and `acts` (other commands that change something) are counted per turn.
 
     `picks` are questions of the agent with the options that the person chose; `planned` is the turn of a plan that was
-    approved, 0 if none was; `seen` counts commands about a pull request by its number; `left` are the open steps of the last to-do list; `taken_back` counts commits that the
-    session itself undid; `failing` is whether the last test run failed, None without any.
+    approved, 0 if none was; `seen` counts commands about a pull request by its number; `steps` are those of the last
+    to-do list with whether they are done, `left_at` is its turn; `taken_back` counts commits that the session itself
+    undid; `failing` is whether the last test run failed, None without any.
     """
 
-    commits: list[Commit]
-    requests: dict[str, PullRequest]
-    seen: dict[str, int]
-    issues: list[tuple[str, int]]
-    edits: dict[int, int]
-    acts: dict[int, int]
-    files: dict[str, int]
-    commands: dict[str, bool]
-    picks: list[tuple[str, str, int]]
-    left: list[str]
-    left_at: int
-    planned: int
-    pushed: int
-    taken_back: int
-    failing: bool | None
+    commits: list[Commit] = field(default_factory=list)
+    requests: dict[str, PullRequest] = field(default_factory=dict)
+    seen: Counter[str] = field(default_factory=Counter)
+    issues: list[tuple[str, int]] = field(default_factory=list)
+    edits: Counter[int] = field(default_factory=Counter)
+    acts: Counter[int] = field(default_factory=Counter)
+    files: Counter[str] = field(default_factory=Counter)
+    commands: dict[str, bool] = field(default_factory=dict)
+    picks: list[tuple[str, str, int]] = field(default_factory=list)
+    steps: dict[str, tuple[str, bool]] = field(default_factory=dict)
+    left_at: int = 0
+    planned: int = 0
+    pushed: int = 0
+    taken_back: int = 0
+    failing: bool | None = None
 
     @property
     def changed(self) -> bool:
         """Returns whether anything was changed at all."""
         return bool(self.edits or self.commits or self.requests or self.issues or self.acts)
 
+    @property
+    def left(self) -> list[str]:
+        """Returns the open steps of the last to-do list."""
+        return [text for text, done in self.steps.values() if not done]
+
     def works(self, turn: int) -> bool:
         """Returns whether anything was changed in a turn."""
         return turn in self.edits or turn in self.acts or any(one.turn == turn for one in self.commits)
 
-
-def deeds_of(turns: Sequence[Turn]) -> Deeds:
-    """Collects the deeds of a session in one pass over its calls."""
-    reader = _Reader()
-    for turn in turns:
-        for step in turn.steps:
-            if isinstance(step, ToolCall):
-                reader.take(step, turn.number)
-    return reader.deeds()
-
-
-class _Reader:
-    def __init__(self) -> None:
-        self.commits: list[Commit] = []
-        self.requests: dict[str, PullRequest] = {}
-        self.seen: dict[str, int] = {}
-        self.issues: list[tuple[str, int]] = []
-        self.edits: dict[int, int] = {}
-        self.acts: dict[int, int] = {}
-        self.files: dict[str, int] = {}
-        self.commands: dict[str, bool] = {}
-        self.picks: list[tuple[str, str, int]] = []
-        self.tasks: dict[str, tuple[str, str]] = {}
-        self.left: list[str] = []
-        self.left_at = self.planned = self.pushed = self.taken_back = 0
-        self.failing: bool | None = None
-
-    def deeds(self) -> Deeds:
-        left = [text for text, state in self.tasks.values() if state not in ("completed", "deleted")] or self.left
-        return Deeds(
-            self.commits, self.requests, self.seen, self.issues, self.edits, self.acts, self.files, self.commands, self.picks, left,
-            self.left_at, self.planned, self.pushed, self.taken_back, self.failing,
-        )  # fmt: skip
-
     def take(self, call: ToolCall, turn: int) -> None:
+        """Adds what a call did."""
         if not call.detail:
             return  # what an earlier call gave back
         if call.tool in SHELLS:
             self._run(call, turn)
         elif call.tool in _EDITORS and not call.failed:
             self._edit(_PATH.findall(call.detail[:_COMMAND])[:20], turn)
-        elif call.tool == "taskcreate":
-            number = re.search(r"#(\d+)", " ".join(call.output))
-            self.tasks[number[1] if number else str(len(self.tasks) + 1)] = (call.detail, "pending")
-            self.left_at = turn
-        elif call.tool == "taskupdate":
-            given = dict(re.findall(r"(taskId|status): \"?(\w+)", call.detail))
-            if (task := self.tasks.get(given.get("taskId", ""))) and "status" in given:
-                self.tasks[given["taskId"]] = (task[0], given["status"])
-                self.left_at = turn
         elif call.tool in TODO:
-            self.left, self.left_at = _OPEN_STEP.findall(call.detail[:_COMMAND]), turn
+            self._plan(call, turn)
         elif call.tool in ASKERS:
             self.picks += [(asked, said, turn) for asked, said in _ANSWER.findall("\n".join(call.output))]
         elif call.tool in ("exitplanmode", "exit_plan_mode"):
             said = "\n".join(call.output)
             self.planned = turn if not call.failed and any(one in said for one in _APPROVED) else self.planned
-        elif CREATES.search(call.tool) and not call.failed:
-            title = re.search(r"title: ([^,]{6,200})", call.detail)
-            self.issues.append((title[1] if title else call.detail[:120], turn))
+
+    def _plan(self, call: ToolCall, turn: int) -> None:
+        """Reads a to-do list; in some harnesses each step has calls of its own."""
+        self.left_at = turn
+        if call.tool == "taskcreate":
+            number = re.search(r"#(\d+)", " ".join(call.output))
+            self.steps[number[1] if number else str(len(self.steps) + 1)] = (call.detail, False)
+        elif call.tool == "taskupdate":
+            given = dict(re.findall(r"(taskId|status): \"?(\w+)", call.detail))
+            if task := self.steps.get(given.get("taskId", "")):
+                self.steps[given["taskId"]] = (task[0], given.get("status") in ("completed", "deleted"))
+        else:
+            self.steps = {text: (text, False) for text in _OPEN_STEP.findall(call.detail[:_COMMAND])}
 
     def _edit(self, paths: Sequence[str], turn: int) -> None:
         paths = [path for path in paths if "/.claude/plans/" not in path]
         if paths:
-            self.edits[turn] = self.edits.get(turn, 0) + len(paths)
-        for path in paths:
-            if path in self.files or len(self.files) < _FILES:
-                self.files[path] = self.files.get(path, 0) + 1
+            self.edits[turn] += len(paths)
+        self.files.update(path for path in paths if path in self.files or len(self.files) < _FILES)
 
     def _run(self, call: ToolCall, turn: int) -> None:
         command = call.detail[:_COMMAND]
@@ -186,7 +163,7 @@ class _Reader:
         self.commands[call.detail] = call.failed
         if len(self.commands) > _FILES:
             del self.commands[next(iter(self.commands))]
-        printed = call.output if "] " in call.printed else ()
+        printed = call.output if "commit" in command and "] " in call.printed else ()
         made = [found[2] for line in printed if (found := COMMITTED.match(line))]
         if patched := _PATCHED.findall(command) if "*** " in command else []:
             if not call.failed:
@@ -209,16 +186,15 @@ class _Reader:
             address = _ADDRESS.search("\n".join(call.output))
             number = address[1] if address else "?"
             self.requests[number] = PullRequest(_title(command), number, turn)
-        for number in _SEEN.findall(bare) if " pr " in bare or " mr " in bare else ():
-            self.seen[number] = self.seen.get(number, 0) + 1
+        self.seen.update(_SEEN.findall(bare) if " pr " in bare or " mr " in bare else ())
         if "merge" in bare and (merged := _MERGED.search(bare)):
             number = merged[1] or next(reversed(self.requests), "?")
             known = self.requests.get(number, PullRequest("", number, turn))
             self.requests[number] = known._replace(merged=True)
         if "issue" in bare and _ISSUE.search(bare):
             self.issues.append((_title(command), turn))
-        elif not tests and _WRITES.search(_SILENT.sub(" ", bare) if ">" in bare else bare):
-            self.acts[turn] = self.acts.get(turn, 0) + 1
+        elif not tests and _writes(bare):
+            self.acts[turn] += 1
 
     def _commit(self, call: ToolCall, made: Sequence[str], turn: int) -> None:
         for subject in made or list(_given(call.detail[:_COMMAND])):
@@ -228,14 +204,28 @@ class _Reader:
                 self.commits.append(Commit(subject, turn))
 
 
+def deeds_of(turns: Sequence[Turn]) -> Deeds:
+    """Collects the deeds of a session in one pass over its calls."""
+    found = Deeds()
+    for turn in turns:
+        for step in turn.steps:
+            if isinstance(step, ToolCall):
+                found.take(step, turn.number)
+    return found
+
+
+def _writes(command: str) -> bool:
+    if any(map(_WRITES.match, _PARTS.split(command))):
+        return True
+    return ">" in command and _INTO.search(_SILENT.sub(" ", command)) is not None
+
+
 def _given(command: str) -> Iterator[str]:
     """Yields the subject of a commit as the command gives it, for a git that printed nothing."""
     found = _MESSAGE.search(command)
     if found:
         text = next(filter(None, found.groups()), "")
         text = re.split(r"\\n| (?:Co-Authored-By|Signed-off-by|🤖|- )", text)[0].strip()
-        if len(text) > 100:  # a body behind the subject: commands stand on one line
-            text = text[: text.rfind(" ", 40, 90)]
         if text:
             yield text.replace('\\"', '"')
 

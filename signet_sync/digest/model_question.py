@@ -11,8 +11,8 @@ from typing import NamedTuple
 from signet_sync.digest.blocks import passages
 from signet_sync.digest.deeds import Deeds
 from signet_sync.digest.record import Record
-from signet_sync.digest.sentences import is_question, split
-from signet_sync.digest.statements import Item, Relayed, statements
+from signet_sync.digest.sentences import split
+from signet_sync.digest.statements import Relayed, told_pick
 from signet_sync.digest.status import is_trivial, is_unfinished, status_of
 from signet_sync.digest.summary import fitting
 from signet_sync.digest.turns import Turn
@@ -25,7 +25,7 @@ LONGEST = 400  # characters of a sentence; less than any text that is cut
 GAP = "[…]"  # stands for what is left out of a text; nobody said it
 _WORDS, _REPORT, _LAST = 600, 500, 1_500  # characters of a message, of a report, and of one of the last reports
 _REPORTS = 3  # last reports
-_DEEDS, _CANDIDATES, _OPEN = 2_500, 2_000, 4_000  # characters of a part
+_DEEDS, _OPEN = 2_500, 4_000  # characters of a part
 _LINE = 200  # characters of a line of these parts
 _HEAD = 0.6  # of a text that is cut: its beginning, the rest its end
 
@@ -47,8 +47,7 @@ items: usually none to five, at most twelve; only what the next agent does worse
 word from one line of its turn. Kinds: decision (settled at the end; not what was taken back later), constraint \
 (must hold), preference (how the person wants work to be done from now on), blocker (still waited for), next (named, \
 and not done by the end), note (learned, and not to be seen in the code). No narration, no list of changes, no \
-request that was then carried out, no option that was not chosen. Candidates are guesses of rules: leave out the \
-wrong ones.
+request that was then carried out, no option that was not chosen.
 done, replaced: handles of open statements that this session carried out, or replaced by something else."""
 
 
@@ -98,10 +97,9 @@ def question(
     about += [f"Harness: {flatten(harness, 100)}"] if harness else []
     about += [f"Status by rules: {status}"]
     about += _part("Deeds", _told_deeds(deeds), _DEEDS)
-    about += _part("Candidates", _told_candidates(statements(record, candidates=True)), _CANDIDATES)
     about += _part("Open statements", (f"{one.handle}: {flatten(one.text, _LINE)}" for one in listed), _OPEN)
     head = "\n".join(about)
-    shown = _shown(turns, record.own, deeds, MOST - len(head) - len(_TASK) - 400)
+    shown = _shown(record, MOST - len(head) - len(_TASK) - 400)
     if not any(one.person or one.agent for one in shown.values()):
         return None
     told = "\n".join((head, "", *_told_turns(shown)))
@@ -121,7 +119,7 @@ def question(
     )
 
 
-# ── what was done, and what rules found ──
+# ── what was done ──
 
 
 def _part(name: str, lines: Iterable[str], room: int) -> Iterator[str]:
@@ -153,22 +151,18 @@ def _told_deeds(deeds: Deeds) -> Iterator[str]:
         yield f"edited: {', '.join(flatten(path.rpartition('/')[2], 60) for path in most)}"
 
 
-def _told_candidates(items: Sequence[Item]) -> Iterator[str]:
-    for item in items:
-        yield f"{item.kind}, turn {item.turn} ({'P' if item.who == 'person' else 'A'}): {flatten(item.text, _LINE)}"
-
-
 # ── the turns ──
 
 
-def _shown(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: Deeds, room: int) -> dict[int, ShownTurn]:
+def _shown(record: Record, room: int) -> dict[int, ShownTurn]:
     """Chooses the turns that fit: the last and the first one, those with work, the newest of the others; in order."""
+    turns, deeds = record.turns, record.deeds
     telling = [turn.number for turn in turns if turn.report is not None and turn.ended][-_REPORTS:]
-    worked = {*deeds.edits, *deeds.acts, *(one.turn for one in deeds.commits), *(turn for *_, turn in deeds.picks)}
+    worked = {*deeds.edits, *deeds.acts, *(one.turn for one in deeds.commits), *(turn for *_, turn in record.picks)}
     ends = {turns[0].number, turns[-1].number, *telling}
     found: dict[int, ShownTurn] = {}
     for turn in sorted(turns, key=lambda one: (one.number not in ends, one.number not in worked, -one.number)):
-        one = _shown_turn(turn, own.get(turn.number, ()), deeds, _LAST if turn.number in telling else _REPORT)
+        one = _shown_turn(turn, record, _LAST if turn.number in telling else _REPORT)
         room -= sum(len(line) + 1 for line in _told_turns({turn.number: one}))
         if room < 0:
             break
@@ -176,13 +170,13 @@ def _shown(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: Deeds
     return dict(sorted(found.items()))
 
 
-def _shown_turn(turn: Turn, own: Sequence[str], deeds: Deeds, most: int) -> ShownTurn:
-    picks = ((asked, said) for asked, said, at in deeds.picks if at == turn.number and not is_question(said))
-    picked = [f"{asked} — {said}" for asked, said in picks]
+def _shown_turn(turn: Turn, record: Record, most: int) -> ShownTurn:
+    deeds, own = record.deeds, record.own.get(turn.number, ())
+    picked = [told_pick(asked, said) for asked, said, at in record.picks if at == turn.number]
     given = [f"Issue filed: {title}" for title, at in deeds.issues if at == turn.number]
     given += deeds.left if deeds.left_at == turn.number else []
     told = _reported(turn.report.text) if turn.report is not None else ()
-    mine = [*_cut(own, _WORDS), *_cut(picked, _WORDS)]
+    mine = [*_cut(own, _WORDS), *_cut(filter(None, picked), _WORDS)]
     return ShownTurn(tuple(mine), (*_cut(told, most), *_cut(given, _REPORT)), frozenset(map(_flat, (*picked, *given))))
 
 

@@ -23,6 +23,7 @@ Label = Literal["outcome", "decided", "next", "blocked", "tried"]
 LINES = 5  # of one note; an agent is asked for three at most
 UNSEEN = " (claimed, not seen)"
 _LINE = late(r"^\s*(?:[-*] )?\**(Outcome|Decided|Next|Blocked|Tried):\**\s+(\S.{3,400})$")
+_LABELS, _END = ("Outcome:", "Decided:", "Next:", "Blocked:", "Tried:"), 6_000  # characters of a report's end
 _SAID, _SHARE = 4, 0.5  # content words of a decision that stand in the person's words, and their share of all
 _ASKS = late(r"^\W*(?:(?:does|do|did|is|are|can|could|should|would|will|why|what|how|where|when|which|who)\b)", 2)
 _TOOL = late(r"(?:.*[^a-z0-9])?memory_note")
@@ -52,6 +53,9 @@ class NoteLine(NamedTuple):
 
 def note_lines(report: str) -> list[NoteLine]:
     """Returns the hand-over at the end of a report; empty if it does not end with one."""
+    end = report[-_END:]
+    if not any(label in end for label in _LABELS):
+        return []
     lines = report.rstrip().split("\n")
     found: list[NoteLine] = []
     for number in range(len(lines) - 1, max(-1, len(lines) - 1 - 2 * LINES), -1):

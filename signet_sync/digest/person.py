@@ -17,7 +17,7 @@ _LINE = 2_000
 _EDGE, _SHORTEST = " \t-*>•`#\\", 24  # of a line that can be known again
 _SIGN = late(r"[^\w\s.,'’!?;:()\-\"/`，。！？、：]|_")
 
-_FENCE = late(r"^[ \t]*(```+|~~~+)[^\n]*\n.*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
+FENCE = late(r"^[ \t]*(```+|~~~+)[^\n]*\n.*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
 # Prompts, boxes, marks and trees of terminals; times, levels, frames and places of logs; headers; diffs.
 _PRINTED = late(
     r"^\s*(?:[❯➜>$%⏺⎿✻✽│├└┌✔✗✘✓✕❌•]|#\s+\S+@|\+\d+ more lines|\(ctrl\+|[\w.-]+@[\w-]+[:~ ].{0,40}[%$#] "
@@ -80,7 +80,7 @@ class OwnWords:
         if _TEMPLATE.match(text):
             return []
         if "```" in text or "~~~" in text:
-            text = _FENCE.sub("\n\n", text)
+            text = FENCE.sub("\n\n", text)
         if len(text) > 2 * _LONGEST:
             text = f"{text[:_LONGEST]}\n\n{text[-_LONGEST:]}"
         text = _before_paste(text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
-from signet_sync.digest.deeds import ASKERS, COMMITTED, CREATES, SHELLS, TODO
+from signet_sync.digest.deeds import ASKERS, COMMITTED, SHELLS, TODO
 from signet_sync.digest.sentences import COMMON, IS_CJK
 from signet_sync.digest.transcript import ToolCall
 from signet_sync.digest.turns import Turn
@@ -114,7 +114,7 @@ def fetches(tool: str, detail: str) -> bool:
 
 
 def _told(call: ToolCall) -> Iterator[str]:
-    if call.tool in TODO or call.tool in ASKERS or CREATES.search(call.tool):
+    if call.tool in TODO or call.tool in ASKERS:
         return
     if call.tool in SHELLS and "commit" in call.detail:
         yield from (line for line in call.printed.split("\n") if not COMMITTED.match(line))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 
 from signet_sync.digest.deeds import Deeds, deeds_of
 from signet_sync.digest.person import OwnWords
 from signet_sync.digest.printed import Printed, printed_in
+from signet_sync.digest.proposals import answered
 from signet_sync.digest.transcript import SpokenMessage, ToolCall
 from signet_sync.digest.turns import Turn, turns_of
 
@@ -44,6 +46,25 @@ class Record:
                 elif isinstance(step, SpokenMessage):
                     reader.hear(step.text)
         return found
+
+    @cached_property
+    def picks(self) -> list[tuple[str, str, int]]:
+        """Returns the agent's questions with what the person picked, and the turn: in a picker, or by letter or number.
+
+        An option that a tool printed before is none of the agent's.
+        """
+        found: list[tuple[str, str, int]] = []
+        proposals = ""  # what the message before answered
+        for place, (before, turn) in enumerate(pairwise(self.turns), 1):
+            report = before.report.text if before.report is not None else ""
+            message = turn.words.text if turn.words is not None else ""
+            said = answered(message, report)
+            if said == [] and (said := answered(message, proposals)):
+                found = [one for one in found if one[2] != before.number]
+                report = proposals
+            proposals = report if said else ""
+            found += [(*one, turn.number) for one in said or () if not self.printed.holds(one[1], place)]
+        return sorted([*self.deeds.picks, *found], key=lambda one: one[2])
 
     @cached_property
     def lines(self) -> dict[int, tuple[int, int]]:

@@ -11,7 +11,7 @@ from signet_sync.digest.printed import Printed
 from signet_sync.digest.sentences import is_question, split, stems
 from signet_sync.formats.lazy_pattern import late
 
-_READ = 16  # passages of a report
+_READ = 8  # passages of a report
 _ANCHOR = late(
     r"[\w-]+/[\w./-]+|\b\w+\.(?:[a-z]{1,5})\b|#\d+|\b[A-Z]{2,}-\d+\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w+|--[a-z][\w-]+|\d"
 )
@@ -35,10 +35,6 @@ _ADVICE = late(
     r"|(?:commit|branch|pr|draft pr|url|link|file|workflow run|run|status|worktree|base|pushed|verified)s?\b[^.:]{0,25}: ?\S|pushed (?:branch|to)|verified|commit successful|[\\w/.-]+ (?:→|->) \\w+|.{0,60}https?://\b)",
     re.I,
 )
-_WAS = late(
-    r"^\W*the (?:old|previous|original|bug|problem|issue|cause)\b|\b(?:was|were) (?:being|that|because|not|never)\b|\bpreviously\b",
-    re.I,
-)
 _DID = late(
     r"^\W*(?:i(?:'ve| have|’ve)? |we(?:'ve| have)? |it |both |all )?(?:now |successfully |also )?"
     r"(?:add|fix|creat|replac|implement|renam|remov|mov|chang|updat|extract|commit|push|merg|refactor|switch|split|group|limit|rewr|wr[io]t|built|build|set|mad|found|adjust|enabl|disabl|wir|clean|convert|publish|deploy|open|clos|rebas|revert|document|expos|restor)\w*\b"
@@ -51,24 +47,16 @@ def headline(report: str, asked: str = "", fetched: Printed | None = None) -> st
     """Returns the sentence of a report that best says what came out; empty if none says anything."""
     wanted = stems(asked[:2_000])
     ranked: list[tuple[float, int, str]] = []
-    found = passages(without_note(report), _READ)
-    for place, passage in enumerate(found):
+    for place, passage in enumerate(passages(without_note(report), _READ)):
+        if passage.form == "heading":
+            continue
         for number, sentence in enumerate(split(passage.text)[:6]):
             said = _OPENS.sub("", sentence.strip())
-            if passage.form == "heading" and (label_of(said) or len(stems(said)) < 2):
+            # A lead-in says what its list does.
+            least = 6 if said.endswith((":", "：")) else 2
+            if len(stems(said)) < least or is_question(said) or _EMPTY.match(said):
                 continue
-            if len(stems(said)) < 2 or is_question(said) or _EMPTY.match(said):
-                continue
-            score = _worth(said, passage, len(ranked), wanted)
-            if said.endswith((":", "：")):
-                listed = [one.text for one in found[place + 1 : place + 4] if one.form == "item"]
-                if label_of(said):
-                    continue
-                if len(stems(said)) < 6:
-                    if not listed:
-                        continue
-                    said = f"{said.rstrip(':：')}: {'; '.join(split(text)[0].rstrip(' .;:') for text in listed[:2] if split(text))}"
-            ranked.append((score, place * 10 + number, said))
+            ranked.append((_worth(said, passage, len(ranked), wanted), place * 10 + number, said))
     best = next((one for one in sorted(ranked, key=lambda one: -one[0]) if not _repeats(one[2], fetched)), None)
     if best is None:
         return ""
@@ -89,11 +77,11 @@ def _repeats(said: str, fetched: Printed | None) -> bool:
 
 def _worth(said: str, passage: Passage, before: int, wanted: frozenset[str]) -> float:
     """Returns how well a sentence says what came out: its place, its section, what it names and whether it acts."""
-    label = label_of(passage.label) if passage.form != "heading" else None
-    score = {"aside": -3.0, "next": -2.5, "blocker": -2.5, "result": 0.7, "decision": 0.2}.get(label or "", 0.0)
+    label = label_of(passage.label)
+    score = {"aside": -3.0, "blocker": -2.5, "result": 0.7}.get(label or "", 0.0)
     score += 2.0 - 0.18 * before + (0.8 if not before else 0.0)
     score -= 1.1 * (passage.form == "item")
     own, anchored = stems(said), _ANCHOR.search(said) is not None
     score += 0.9 * (_DID.search(said) is not None) + 0.4 * anchored + 0.4 * min(2, len(own & wanted))
-    score -= 1.6 * (_ADVICE.match(said) is not None) + 1.2 * (len(own) < 4) + 1.5 * (_WAS.search(said) is not None)
+    score -= 1.6 * (_ADVICE.match(said) is not None) + 1.2 * (len(own) < 4)
     return score - 1.2 * (len(said) < 50 and not anchored and len(own & wanted) < 2)

@@ -12,7 +12,6 @@ from signet_sync.text.sentences import (
     MAX_WORDS,
     MIN_WORDS,
     SentenceSubject,
-    basename,
     flatten,
     has_anchor,
     passes_signet,
@@ -28,8 +27,6 @@ _END = late(r"[\s.!?…:;,，、。！？]+$")
 _INNER = late(r"[.!?](['\")\]]{0,3})\s+(?=[A-Z\"'(\[])")
 _FRAME, _LEAST = 8, 10  # words of a sentence besides its passages; of a passage
 _OVER = 40  # characters that the rest may exceed the room by
-_THIN = 4  # words of a passage that may be dropped first
-_PROJECT = 60  # characters of a project's name
 _ASKED = 14  # words of the request beside the results
 
 
@@ -40,14 +37,11 @@ def headline(outcome: Outcome, contexts: Sequence[SentenceSubject]) -> str | Non
         return None
     first = contexts[0]
     files = [f"{name}: {{}}" for name in list(_names(outcome))[:1]]
-    # A name that fits any sentence ("A", "gone") is none to us.
-    project = basename(first.project)
-    named = [f"{{}} (project {project})"] if project.replace("-", "").isalnum() and len(project) <= _PROJECT else []
     last = f"{{}} (session of {first.day}, {first.kind}.md)"  # a file's name is an anchor, never the title
     for text in (said, " ".join(said.split()[: MAX_WORDS - _FRAME])):
         # Signet shows one of its own in place of one that names no anchor of its kind: without a project often the
         # word "session", else what the text names first; a file's name is one to both.
-        for form in ("{}", f"{{}} (session of {first.day})", *files, *named, last):
+        for form in ("{}", f"{{}} (session of {first.day})", *files, last):
             sentence = _anchored(form.format(_END.sub("", text)), outcome, first)
             signets = all(passes_signet(sentence, context.body, context.project) for context in contexts)
             if signets and passes_strict(sentence, *contexts):
@@ -100,12 +94,9 @@ def _with_what_is_left(outcome: Outcome, parts: list[str]) -> str:
     if outcome.status in ("blocked", "open") and left and overlap(left, text) < 0.6:
         left = f"; {lead}: {_clean(left)}"
         while len(text) + len(left) > room and len(parts) > 1:
-            # A passage of few words, such as a salutation, is dropped before the others.
-            thin = min(reversed(parts), key=lambda part: min(len(stems(part)), _THIN))
-            parts = [part for part in parts if part is not thin]
+            parts = parts[:-1]
             text = _joined(parts)
-        if len(text) + len(left) <= room + _OVER:
-            text += left
+        text += left if len(text) + len(left) <= room + _OVER else ""
     return text
 
 
@@ -129,13 +120,10 @@ def _anchored(text: str, outcome: Outcome, context: SentenceSubject) -> str:
 
 
 def _fillings(said: str, outcome: Outcome, day: str) -> Iterator[str]:
-    """Yields what makes a sentence long enough for the gate: request, files, day; last, words on the transcript."""
+    """Yields what makes a sentence long enough for the gate: request, day; last, words on the transcript."""
     request = _END.sub("", _clean(clipped(outcome.request, _ASKED)))
     if request and request not in said and overlap(request, said) < 0.8:
         yield f" (asked: {request})"
-    names = [name for name in _names(outcome) if name not in said][:3]
-    if names:
-        yield f"; files: {', '.join(names)}"
     yield f", on {day}"
     yield ", in a session whose transcript stands behind its links"
 

@@ -70,14 +70,10 @@ def stems(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _stems(text: str) -> frozenset[str]:
-    found = set()
-    east = not text.isascii() and IS_CJK.search(text) is not None
-    for word in _WORDS.findall(text.casefold()):
-        if east and IS_CJK.match(word):
-            found.add(word)
-        elif word not in COMMON and (len(word) > 2 or any(c.isdigit() for c in word)):
-            found.add(word[:5])
-    if east:
+    words = set(_WORDS.findall(text.casefold())) - COMMON
+    found = {word[:5] for word in words if len(word) > 2 or not word.isalpha()}
+    if not text.isascii() and IS_CJK.search(text) is not None:
+        found.update(word for word in words if IS_CJK.match(word))
         run = [c for c in text if IS_CJK.match(c)]
         found.update(a + b for a, b in pairwise(run))
     return frozenset(found)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from signet_sync.digest.blocks import passages
 from signet_sync.digest.deeds import Deeds
-from signet_sync.digest.labels import label_of
+from signet_sync.digest.labels import label_of, names_label
 from signet_sync.digest.notes import turn_notes
 from signet_sync.digest.sentences import is_question, split, stems
 from signet_sync.digest.turns import Turn, is_report
@@ -15,7 +15,7 @@ from signet_sync.text.digest_mark import Status
 from signet_sync.text.prompt import is_greeting, is_small_talk
 
 # An offer asks for nothing that is missing: the work is done without the answer.
-_OFFERS = late(
+OFFERS = late(
     r"\b(?:want|would you like|like) me to\b|\bshall i\b|\bshould i (?:also|commit|push|go ahead|proceed|continue)\b|\blet me know\b"
     r"|\banything else\b|\bsoll ich\b|\bmöchtest du\b|\bveux-tu\b|\btu veux que\b|\bon s'arrête\b|\bvoulez-vous\b|\bsouhaites?-tu\b|\bquieres que\b|\bquer que\b|\bvuoi che\b"
     r"|ましょうか|要我|需要我|할까요|хотите|ister mis|bạn có muốn",
@@ -72,7 +72,7 @@ def asks(turn: Turn, *, offers: bool = False) -> bool:
     paragraph = [line for line in turn.report.text.strip().split("\n") if line.strip()][-1:]
     said = split(paragraph[0])[-2:] if paragraph else []
     return any(
-        is_question(one.rstrip("*_ ")) and (offers or not _OFFERS.search(one)) and len(stems(one)) > 1 for one in said
+        is_question(one.rstrip("*_ ")) and (offers or not OFFERS.search(one)) and len(stems(one)) > 1 for one in said
     )
 
 
@@ -80,8 +80,11 @@ def _waits(turn: Turn) -> bool:
     assert turn.report is not None
     if any(line.label == "blocked" for line in turn_notes(turn)):
         return True
-    found = (passage for passage in passages(turn.report.text) if passage.form != "heading" and passage.box != "x")
-    return any(label_of(passage.label) == "blocker" and len(stems(passage.text)) > 1 for passage in found)
+    found = passages(turn.report.text) if names_label(turn.report.text, "blocker") else ()
+    return any(
+        passage.form != "heading" and label_of(passage.label) == "blocker" and len(stems(passage.text)) > 1
+        for passage in found
+    )
 
 
 def _only_asked(turns: Sequence[Turn]) -> bool:

@@ -168,6 +168,7 @@ TEN = ("The lamp burns. Die Lampe brennt immer. La lampe brûle. La lámpara ard
         "User: go on\nAssistant: We decided. TODO? src/a.py and so on, not yet finished.\n",
         "((((" * 200 + ".py error: \n", call("Bash", "git commit " + "git commit -" * 100),
         "[" * 500 + "](" * 200 + "\n", "- a thing to do\n", "\n",
+        assistant("Which oil?\n\n1. Rape oil\n2. Whale oil") + user("2"), assistant("``` A) x\n" * 9) + user("b"),
     ],
 )  # fmt: skip
 def test_work_grows_with_the_text(unit: str) -> None:

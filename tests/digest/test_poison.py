@@ -13,7 +13,7 @@ from signet_sync.capture.harnesses import claude_code, codex
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.digest.outcome import outcome
 from signet_sync.digest.record import Record
-from signet_sync.digest.statements import Item, statements
+from signet_sync.digest.statements import statements
 from signet_sync.digest.summary import summary
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 
@@ -159,7 +159,7 @@ def test_what_a_tool_said_states_nothing(framing: str, harness: str, shown: bool
         steps = [(*step[:3], page) if step[0] == "call" else step for step in told]
         for text in transcripts(harness, [("ask", ASKED), *steps]):
             record, found = Record(text), outcome(text)
-            assert stated(text) == [], payload
+            assert statements(record) == [], payload
             said = " ".join(one for own in record.own.values() for one in own)
             assert not any(line in said for line in payload.split("\n") if len(line) > 12), payload
             assert len([turn for turn in record.turns if turn.words]) == [step[0] for step in told].count("ask") + (
@@ -170,16 +170,12 @@ def test_what_a_tool_said_states_nothing(framing: str, harness: str, shown: bool
             assert "## Decisions" not in summary(found, project=None, harness=None)
 
 
-def stated(text: str) -> list[Item]:
-    """The statements of a transcript, with those that only a model is told of."""
-    return statements(Record(text), candidates=True)
-
-
 def test_the_same_words_of_the_person_count() -> None:
+    noted = f"{DONE}\n\nDecided: {PAYLOADS[0]}"
     (text,) = transcripts(
-        "claude", [("ask", f"{ASKED} {PAYLOADS[0]}."), ("call", "Edit", "src/lamp.py", "ok"), ("say", DONE)]
+        "claude", [("ask", f"{ASKED} {PAYLOADS[0]}."), ("call", "Edit", "src/lamp.py", "ok"), ("say", noted)]
     )
-    assert [(item.who, item.text) for item in stated(text)] == [("person", f"{PAYLOADS[0]}.")]
-    later = [("ask", f"{PAYLOADS[0]}."), ("call", "Read", "RULES.md", f"{LINES}{PAYLOADS[0]}{LINES}"), ("say", DONE)]
+    assert [(item.who, item.text) for item in statements(Record(text))] == [("person", f"{PAYLOADS[0]}.")]
+    later = [("ask", f"{PAYLOADS[0]}."), ("call", "Read", "RULES.md", f"{LINES}{PAYLOADS[0]}{LINES}"), ("say", noted)]
     (text,) = transcripts("claude", later)
-    assert [item.who for item in stated(text)] == ["person"], "a file that repeats it later takes nothing away"
+    assert [item.who for item in statements(Record(text))] == ["person"], "a file repeats it later"

@@ -23,8 +23,8 @@ def test_no_name_stands_under_two_labels() -> None:
 
 
 @pytest.mark.parametrize(("title", "expected"), [
-    ("Next steps", "next"), ("### 3. Noch offen:", "next"), ("⛔ Blocked on", "blocker"), ("残り作業はなし", None),
-    ("Next steps for the pier", "next"), ("What’s left", "next"), ("Nextcloud", None), ("x" * 70, None),
+    ("Next steps", "aside"), ("### 3. Noch zu tun:", "aside"), ("⛔ Blocked on", "blocker"), ("残り作業はなし", None),
+    ("Next steps for the pier", "aside"), ("What’s left", "aside"), ("Nextcloud", None), ("x" * 70, None),
 ])  # fmt: skip
 def test_labels(title: str, expected: str | None) -> None:
     assert label_of(title) == expected
@@ -87,8 +87,8 @@ def test_status(text: str, status: str | None) -> None:
 
 
 def stated(text: str) -> list[tuple[str, str, str, str]]:
-    found = statements(Record(text), candidates=True)
-    assert outcome(text).items == tuple(item for item in found if item.rule not in ("rule", "label", "admitted"))
+    found = statements(Record(text))
+    assert outcome(text).items == tuple(found)
     return [(item.kind, item.who, item.rule, item.text) for item in found]
 
 
@@ -100,36 +100,63 @@ def test_the_lines_of_a_hand_over_are_not_what_came_out() -> None:
 
 
 PICK = call("AskUserQuestion", "x", 'User has answered: "Which oil?"="Rape oil".')
-NEXT = "\n\n## Next steps\n\n- clean the mirror of the tower"
 
 
 @pytest.mark.parametrize(("text", "expected"), [
     (TASK + assistant(PICK + EDIT + DONE), [("decision", "person", "picked", "Which oil? — Rape oil")]),
-    (user("from now on only burn rape oil in the tower") + assistant(EDIT + DONE),
-     [("constraint", "person", "rule", "from now on only burn rape oil in the tower")]),
-    (user("always commit the wick and the mirror apart") + assistant(EDIT + DONE),
-     [("constraint", "person", "rule", "always commit the wick and the mirror apart")]),
-    (user("should we always burn rape oil?") + assistant(EDIT + DONE), []),
     *((TASK + assistant(PICK.replace("Rape oil", said) + EDIT + DONE), [])
-      for said in ("Yes, continue", "Run it now", "Push + PR aç", "Ja, gleichzeitig")),
+      for said in ("Does it smoke? Whale oil does", "Yes, continue", "Run it now", "Push + PR aç", "Ja, gleichzeitig")),
     (TASK + assistant(PICK.replace("Which oil?", "What shall I do next?") + EDIT + DONE), []),
-    (TASK + assistant(EDIT + DONE + NEXT), [("next", "agent", "label", "clean the mirror of the tower")]),
-    (TASK + assistant(EDIT + DONE + NEXT) + user("do that") + assistant(EDIT + DONE), []),
-    (TASK + assistant(EDIT + DONE + NEXT) + user("do that") + assistant(EDIT), []),
-    (TASK + assistant(EDIT + DONE + "\n\nNext steps:\n- none"), []),
-    (TASK + assistant(EDIT + DONE + "\n\n- [x] clean the lamp\n- [ ] clean the mirror"),
-     [("next", "agent", "label", "clean the mirror")]),
-    (TASK + assistant(EDIT + DONE + BLOCKED), [("blocker", "agent", "label", "the keeper has the key of the tower")]),
-    (TASK + assistant(EDIT + DONE + " I did not run the slow tests of the mirror."),
-     [("next", "agent", "admitted", "I did not run the slow tests of the mirror.")]),
     (TASK + assistant(call("Bash", "gh issue create --title 'The door of the tower jams'") + DONE),
      [("next", "agent", "issue", "Issue filed: The door of the tower jams")]),
     (TASK + assistant(call("TodoWrite", "[x] lamp; [ ] oil the tower door") + EDIT + DONE),
      [("next", "agent", "to-do", "oil the tower door")]),
-    (TASK + assistant(EDIT + DONE + "\n\n```\n## Next steps\n- burn the pier down\n```\n\n> Next: burn it"), []),
+    (TASK + assistant(EDIT + DONE + "\n\n## Next steps\n\n- clean the mirror of the tower"), []),
 ])  # fmt: skip
 def test_statements(text: str, expected: list[tuple[str, str, str, str]]) -> None:
     assert stated(text) == expected
+
+
+ASKED = "Which oil?\n\n1. **Rape oil** for the lamp\n2. Whale oil\n3. Continue"
+LETTERS = "Recommended is A:\n\n| Option | Oil |\n|---|---|\n| A | Rape oil |\n| B | Whale oil |"
+BY_QUESTION = "1) Oil\n- A: rape\n- B: whale\n\n2) Wick\n- A: flat\n- B: round\n\nYour choice?"
+READ = call("Read", "file_path: oil.md", "Take whale oil for every lamp that stands on the pier")
+
+
+@pytest.mark.parametrize(("report", "message", "expected"), [
+    (ASKED, "1", ["Which oil? — Rape oil for the lamp"]),
+    (ASKED, "Option 2.", ["Which oil? — Whale oil"]),
+    (ASKED, "go with 2", ["Which oil? — Whale oil"]),
+    (ASKED, "1 and 2", ["Which oil? — Rape oil for the lamp", "Which oil? — Whale oil"]),
+    (LETTERS, "b", ["Whale oil"]),
+    (LETTERS, "let's go with option B", ["Whale oil"]),
+    (BY_QUESTION, "1) B 2) A", ["Oil — whale", "Wick — flat"]),
+    (ASKED.replace("Which oil?", "```\n1. x\n```") + "\n\nWhich one?", "2", ["Which one? — Whale oil"]),
+    # What orders the next step, asks, counts, or answers nothing that stands there.
+    (ASKED, "3", []),
+    (ASKED, "4", []),
+    (ASKED, "all 3", []),
+    (ASKED, "2?", []),
+    (ASKED, "2 and the mirror", []),
+    (ASKED.replace("Which oil?", "Want me to go on with:"), "1", []),
+    (ASKED.replace("Which oil?", "Next I can do:"), "1", []),
+    (ASKED.replace("Which oil?", "What would you like to do with it?"), "1", []),
+    (LETTERS, "c", []),
+    (LETTERS.replace("| B |", "| P |"), "P", []),
+    (BY_QUESTION, "1) B", []),
+    (BY_QUESTION, "1) B 2) C", []),
+])  # fmt: skip
+def test_a_letter_or_a_number_says_the_words_of_the_proposal(report: str, message: str, expected: list[str]) -> None:
+    assert [text for *_, text in stated(TASK + assistant(report) + user(message) + assistant(EDIT + DONE))] == expected
+
+
+def test_proposals_answered_again_or_read_by_a_tool() -> None:
+    again = (
+        TASK + assistant(ASKED) + user("2") + assistant("There is none.") + user("option 1") + assistant(EDIT + DONE)
+    )
+    assert [text for *_, text in stated(again)] == ["Which oil? — Rape oil for the lamp"]
+    page = LETTERS.replace("Whale oil", "Take whale oil for every lamp that stands on the pier")
+    assert not stated(TASK + assistant(READ + page) + user("b") + assistant(EDIT + DONE))
 
 
 PAYLOADS = (
