@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from signet_sync.text import sanitizer
-from signet_sync.text.secrets import providers
+from signet_sync.text.secrets import marked, providers
 
 MB = 1_000_000
 SIZES = (1, 2, 4)
@@ -1344,7 +1344,7 @@ password(¶contraseña ¶пароль ¶パスワードは¶cat password ¶recov
 
 def openings() -> dict[str, Callable[[int], str]]:
     """Texts that begin a rule without end: of every form of the table, its head and all but its end; of every mark."""
-    found = dict(HOSTILE)
+    found = HOSTILE | {lead.literal: _repeated(lead.literal) for lead in marked.leads()}
     letters = {
         name: [c for c in _ALNUM + "-_" if re.match(f"[{chars}]", c)] for name, chars in providers.CLASSES.items()
     }

@@ -248,6 +248,8 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
     ],
 }  # fmt: skip
 LOOK_ALIKES = [
+    "    passwd: HTTPPasswordMgr\n",
+    "ssh://687fb701029421ae5549d998@ssh.example.com",
     "commit 9f2c4e8b7d6a5f4e3d2c1b0a9f8e7d6c5b4a3f2e fixes it, see 9f2c4e8",
     "sha256:" + "0f" * 32 + " and " + "ab12" * 16,
     'id: "550e8400-e29b-41d4-a716-446655440000", session_id 77516199-ef07-4ce2-ac85-8ade94ac29a7',
@@ -610,6 +612,7 @@ FLOODS = [
         "-p ", " -b a=b", '"kty" ', "パスワードは", "pw:", "requirepass ",
         "a.b.c-d_e-f0", "\\u0041", "algolia = 0a1b2c3d4e5f6a7b8c9d0a1b2c3d4e5f ",
     ),
+    *sorted({lead.literal for lead in marked.leads()}),
 ]  # fmt: skip
 
 

@@ -101,7 +101,7 @@ _NEEDS: tuple[tuple[Step, Callable[[SearchedText], object]], ...] = (
     (documents.find, lambda searched: words(searched).names or searched.holds("kind", "kty")),
     (partial(encoded.find_escaped, spans=_all), lambda searched: searched.holds("\\", "^[")),
     (_percent, lambda searched: "%" in searched.low),
-    (partial(encoded.find_base64, extent=extent), lambda searched: searched.has_encoded_run(40)),
+    (partial(encoded.find_base64, extent=extent), lambda searched: b"a" * 40 in searched.encoded_map),
 )
 
 

@@ -40,13 +40,10 @@ class SecretRule(NamedTuple):
 
 
 class Lead(NamedTuple):
-    """A line of `marks.txt`: how far before a literal, where its condition holds, which rules are tried.
-
-    `word` is the literal's longest word.
-    """
+    """A line of `marks.txt`: how far before a literal, where its condition holds, which rules are tried."""
 
     literal: str
-    word: bytes
+    word: bytes  # its longest word
     condition: re.Pattern[str] | None
     back: str
     kind: str
@@ -139,6 +136,8 @@ def _slashed(value: str, match: re.Match[str]) -> bool:
 
 
 def _drawn(value: str, match: re.Match[str]) -> bool:
+    if match.string.endswith("ssh", 0, match.start()):
+        return False  # before the host of `ssh://` stands a user
     drawn = is_drawn(value) or (any(map(str.isdigit, value)) and is_token(value, Where.CODE, least=16))
     return drawn and not is_placeholder(value)
 
@@ -216,19 +215,21 @@ def find_blocks(searched: SearchedText) -> Iterator[SecretSpan]:
 
 def find(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields all other secrets that marks lead to."""
-    words = searched.all_words
+    words, has_marks = searched.all_words, "[REDACTED:" in searched.text
     for lead in leads():
         if lead.word not in words:
             continue
         done, last = 0, -1
         for place in searched.places(lead.literal, lead.condition):
             # What a rule has taken is not read again; the names in our own marks lead to no rule.
-            if place < done or searched.is_amid_crowd(place) or searched.text.startswith("[REDACTED:", place - 10):
+            if place < done or (searched.crowd_list and searched.is_amid_crowd(place)):
                 continue
-            if lead.literal == "://" and not _may_be_login(searched, place + 3):
+            if has_marks and searched.text.startswith("[REDACTED:", place - 10):
                 continue
-            start = searched.line_start(place, 200) if lead.back == "line" else max(0, place - int(lead.back))
-            if start == last or (lead.back == "line" and start == place - 200):
+            is_line = lead.back == "line"
+            start = max(0, place - (200 if is_line else int(lead.back)))
+            start = (is_line and searched.text.rfind("\n", start, place) + 1) or start
+            if start == last or (is_line and start == place - 200):
                 continue  # this line was read, or it is too long for a command
             last = start
             if found := _tried(searched, start, lead.kind, lead.rules):
@@ -237,15 +238,6 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
     for mark in searched.matches(SHAPES.compared, ("==", "!=")):
         if found := _compared(searched.text, mark.start() - 1):
             yield found
-
-
-def _may_be_login(searched: SearchedText, place: int) -> bool:
-    """Returns whether what follows `://` may be a login or a webhook: most addresses are neither."""
-    text = searched.text
-    at = text.find("@", place, place + 400)
-    if at >= 0 and text.find("://", place, at) < 0:
-        return True
-    return SHAPES.hook_host.match(searched.low, place) is not None
 
 
 def _tried(searched: SearchedText, place: int, kind: str, rules: list[SecretRule]) -> SecretSpan | None:

@@ -116,7 +116,7 @@ class SearchedText:
         self.is_long = len(text) >= _LONG
         self.words: Any = None
         self._left: dict[str, tuple[float, int]] = {}
-        self._crowds: list[tuple[int, int]] = []
+        self.crowd_list: list[tuple[int, int]] = []
         self._rest = (0, 0, "")
         self.refused = 0
 
@@ -164,7 +164,7 @@ class SearchedText:
             return True
         left = min(left + (place - last if place > last else place) / _APART, _JUDGED) - cost
         if left < 0:
-            self._crowds.append((place, max(end, place + _REACH)))
+            self.crowd_list.append((place, max(end, place + _REACH)))
             left = -_RESTS
         self._left[kind] = left, place
         return left < 0
@@ -172,24 +172,24 @@ class SearchedText:
     @property
     def crowd_end(self) -> int:
         """Returns where the last stretch ends that is removed."""
-        return self._crowds[-1][1] if self._crowds else 0
+        return self.crowd_list[-1][1] if self.crowd_list else 0
 
     def is_in_crowd(self, place: int, end: int = 0) -> bool:
         """Returns whether a candidate stands in the last stretch that is removed: it then reaches as far as its value."""
-        first, last = self._crowds[-1] if self._crowds else (0, -1)
+        first, last = self.crowd_list[-1] if self.crowd_list else (0, -1)
         if not first <= place <= last:
             return False
-        self._crowds[-1] = first, max(last, end, place + _REACH)
+        self.crowd_list[-1] = first, max(last, end, place + _REACH)
         return True
 
     def is_amid_crowd(self, place: int) -> bool:
         """Returns whether the last stretch that is removed goes on for longer than a value."""
-        first, last = self._crowds[-1] if self._crowds else (0, -1)
+        first, last = self.crowd_list[-1] if self.crowd_list else (0, -1)
         return first <= place <= last - _REACH // 2
 
     def crowds(self) -> Iterator[SecretSpan]:
         """Yields the stretches with more candidates than are judged; each is told once."""
-        crowds, self._crowds = sorted(self._crowds), []
+        crowds, self.crowd_list = sorted(self.crowd_list), []
         done = 0
         for start, end in crowds:
             rest = SHAPES.rest_of_word.match(self.text, end)
@@ -215,10 +215,6 @@ class SearchedText:
             return iter(())
         return pattern.finditer(self.low)
 
-    def line_start(self, at: int, within: int) -> int:
-        """Returns where the line of a position begins, or as far before it as is looked."""
-        return self.text.rfind("\n", max(0, at - within), at) + 1 or max(0, at - within)
-
     def last_of_line(self, at: int) -> str:
         """Returns the last character, no blank, of what is left of a line (or up to a backslash); read once a line."""
         start, end, last = self._rest
@@ -242,10 +238,6 @@ class SearchedText:
     def has_run(self, least: int) -> bool:
         """Returns whether there is such a run."""
         return b"a" * least in self._run_map
-
-    def has_encoded_run(self, least: int) -> bool:
-        """Returns whether there is such a run."""
-        return b"a" * least in self.encoded_map
 
     @cached_property
     def encoded_map(self) -> bytes:

@@ -111,7 +111,7 @@ def is_password(value: str, where: Where) -> bool:
         return where is Where.QUOTED and (
             any(len(word) > 4 and is_password(word, Where.CODE) for word in value.split(" ")) or is_diceware(value)
         )
-    if value.isalpha() and _typed(value) and SHAPES.own_word.search(value):
+    if value.isalpha() and (SHAPES.own_type.search(value) or (_typed(value) and SHAPES.own_word.search(value))):
         return False
     if value.isdigit():
         return len(value) >= 6 and where in (Where.QUOTED, Where.LINE, Where.GIVEN)
