@@ -72,7 +72,7 @@ class Graph(Deriver):
         projects = Projects(database)
         return Work(
             _derive_row,
-            ((one, (one.session, nodes.stored_artifacts(database, one.session, projects))) for one in sources),
+            ((Source(SESSION, *one[0]), one) for one in nodes.stored_artifacts(database, _sessions(sources), projects)),
         )
 
     def prepare(
@@ -80,11 +80,10 @@ class Graph(Deriver):
     ) -> dict[Session, SessionDerivation]:
         """Reads sessions and derives the content of each."""
         from_workers: Mapping[Source, SessionDerivation] = earlier.get(self.name, {})
-        projects = Projects(database)
-        return {
-            one.session: from_workers.get(one) or derive_stored(database, one.session, projects)
-            for one in with_progress(sources, alive)
-        }
+        found = {one.session: derivation for one, derivation in from_workers.items()}
+        left = [session for session in _sessions(sources) if session not in found]
+        stored = nodes.stored_artifacts(database, left, Projects(database))
+        return found | {row[0]: _derive_row(row) for row in with_progress(stored, alive)}
 
     def update(self, database: Database, prepared: dict[Session, SessionDerivation], alive: Alive) -> Change:
         """Stores what sessions yield; returns the weeks of threads that moved."""
@@ -103,6 +102,10 @@ def sessions(database: Database) -> Iterable[Source]:
 def every_week(database: Database) -> Iterable[Source]:
     """Yields every week of every thread."""
     return (Source(WEEK, *week) for week in nodes.weeks(database))
+
+
+def _sessions(sources: Iterable[Source]) -> Iterator[Session]:
+    return (one.session for one in sources)
 
 
 def with_progress(things: Iterable[_Thing], alive: Alive) -> Iterator[_Thing]:
@@ -141,9 +144,9 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
     return SessionDerivation(session, thread, made, place, stated, said)
 
 
-def derive_stored(database: Database, session: Session, projects: Projects | None = None) -> SessionDerivation:
+def derive_stored(database: Database, session: Session) -> SessionDerivation:
     """Derives what a session yields from its stored artifacts."""
-    return derive_session(session, nodes.sources(database, session, projects))
+    return derive_session(session, nodes.sources(database, session))
 
 
 def _derive_row(given: tuple[Session, Sequence[Sequence[Any]]]) -> SessionDerivation:

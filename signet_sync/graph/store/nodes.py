@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
@@ -23,7 +23,7 @@ from signet_sync.storage.database.table import placeholders
 from signet_sync.storage.database.tables import TABLES, distilled
 from signet_sync.storage.database.tables import of_ids as tables_of_ids
 from signet_sync.sync.store.bodies import KEPT, opened
-from signet_sync.sync.store.sessions import is_doubled
+from signet_sync.sync.store.sessions import doubled
 
 # The rows of a session: its nodes, the edges from them, its place in a thread.
 SessionRows = tuple[Sequence[GraphNode], Sequence[GraphEdge], ThreadSession | None]
@@ -36,6 +36,8 @@ _SOURCE = (
     f" captured_us, membership_us, noise, {KEPT}, {_SENTENCE}, repository_root, repository_origin, repository_path"
 )
 _PROJECT = ArtifactText._fields.index("project")
+# Sessions whose texts are read together.
+_AT_ONCE = 16
 _OF_SESSION = "agent_id = ? and session_token = ? and session_id = ?"
 
 
@@ -68,21 +70,29 @@ def source_of(row: Sequence[Any]) -> ArtifactText:
 
 def sources(database: Database, session: Session, projects: Projects | None = None) -> list[ArtifactText]:
     """Returns the content artifacts of a session, oldest first."""
-    return [source_of(row) for row in stored_artifacts(database, session, projects or Projects(database))]
+    found = stored_artifacts(database, [session], projects or Projects(database))
+    return [source_of(row) for _, rows in found for row in rows]
 
 
-def stored_artifacts(database: Database, session: Session, projects: Projects) -> list[tuple[Any, ...]]:
-    """Returns their stored rows, with compressed texts, which workers decompress; none if it is shown elsewhere."""
-    if is_doubled(database, session):
-        return []
-    rows = database.execute(
-        f"select {_SOURCE} from memory_artifacts where {_OF_SESSION} and {_CONTENT} order by captured_us, source_path",
-        session,
-    )
-    return [
-        (*row, projects.find(session[0], make_place(row[_PROJECT], root, origin), inside))
-        for *row, root, origin, inside in rows
-    ]
+def stored_artifacts(
+    database: Database, wanted: Iterable[Session], projects: Projects
+) -> Iterator[tuple[Session, list[tuple[Any, ...]]]]:
+    """Yields sessions with the stored rows of their content artifacts, oldest first; none if it is shown elsewhere.
+
+    Their texts are compressed, and workers decompress them. A few sessions are read by one statement: it costs several
+    times as much where other work comes between.
+    """
+    coming = iter(wanted)
+    while some := list(islice(coming, _AT_ONCE)):
+        found: dict[Session, list[tuple[Any, ...]]] = {session: [] for session in some}
+        for *row, root, origin, inside in of_sessions(
+            database, _SOURCE, f"(select * from memory_artifacts where {_CONTENT})", some
+        ):
+            project = projects.find(row[2], make_place(row[_PROJECT], root, origin), inside)
+            found[row[2], row[5], row[3]].append((*row, project))
+        hidden = doubled(database, some)
+        for session, rows in found.items():
+            yield session, [] if session in hidden else sorted(rows, key=itemgetter(9, 0))
 
 
 def sessions(database: Database) -> Iterator[Session]:

@@ -116,7 +116,8 @@ def one(database: Database, agent_id: str, name: str) -> SessionRef:
     if not found:
         raise _removed(database, agent_id, name) or unknown(agent_id, name)
     if len(found) > 1:
-        found = [ref for ref in found if not is_doubled(database, ref[:3])]
+        hidden = doubled(database, [ref[:3] for ref in found])
+        found = [ref for ref in found if ref[:3] not in hidden]
     if len(found) > 1:
         shown = ", ".join(f"{ref.session_id} ({ref.session_token})" for ref in found[:8])
         more = f" and {len(found) - 8} more" if len(found) > 8 else ""
@@ -130,21 +131,29 @@ def one(database: Database, agent_id: str, name: str) -> SessionRef:
 
 # What two programs capture of one session under two tokens, by agent and id: Signet names a session by its id, we by
 # its key. The one with more kinds of content is shown, of equal ones that which has the latest.
-_CAPTURED = (
-    "select session_token, max(harness), count(distinct source_kind), max(captured_us) from memory_artifacts"
-    " where agent_id = ? and session_id = ? and source_kind <> 'manifest' group by 1"
-)
+_CAPTURED = """
+    select agent_id, session_id, session_token, max(harness), count(distinct source_kind), max(captured_us)
+    from (select distinct value->>0 as agent_id, value->>2 as session_id from json_each(?))
+    cross join memory_artifacts indexed by memory_artifacts_id using (agent_id, session_id)
+    where source_kind <> 'manifest' group by 1, 2, 3"""
 
 
-def is_doubled(database: Database, session: tuple[str, str, str]) -> bool:
-    """Returns whether a session is shown under another token: one of the same harness and id."""
-    agent_id, token, session_id = session
-    found = {row[0]: row[1:] for row in database.execute(_CAPTURED, (agent_id, session_id))}
-    if len(found) < 2 or token not in found:
-        return False
-    harness, *own = found[token]
-    others = ((*rest, other) for other, (theirs, *rest) in found.items() if other != token and theirs == harness)
-    return harness is not None and any(one > (*own, token) for one in others)
+def doubled(database: Database, sessions: Iterable[tuple[str, str, str]]) -> set[tuple[str, str, str]]:
+    """Returns those sessions that are shown under another token: one of the same harness and id."""
+    wanted = list(sessions)
+    captured: dict[tuple[str, str], dict[str, tuple[str | None, int, int]]] = {}
+    for agent_id, session_id, token, *rest in database.execute(_CAPTURED, (json.dumps(wanted),)):
+        captured.setdefault((agent_id, session_id), {})[token] = tuple(rest)
+    found = set()
+    for agent_id, token, session_id in wanted:
+        tokens = captured.get((agent_id, session_id), {})
+        if len(tokens) < 2 or token not in tokens:
+            continue
+        harness, *own = tokens[token]
+        others = ((*rest, other) for other, (theirs, *rest) in tokens.items() if other != token and theirs == harness)
+        if harness is not None and any(one > (*own, token) for one in others):
+            found.add((agent_id, token, session_id))
+    return found
 
 
 def under_other_tokens(database: Database, sessions: Iterable[tuple[str, str, str]]) -> set[tuple[str, str, str]]:
