@@ -252,6 +252,9 @@ def test_what_the_start_gave_is_not_given_again_at_a_prompt_until_it_was_dropped
     start(vault, "claude-code")
     given = prompt(vault, "claude-code", QUESTION)
     assert "five tries. (a decision" not in given
+    again = "Does a dead broker of lantern still block the start of a worker?"
+    assert prompt(vault, "claude-code", again) == "", "the start said so in the thread's line and its statements"
+    assert "no longer blocks" in prompt(vault, "claude-code", again, "s-2")
     start(vault, "claude-code", "compact")
     assert prompt(vault, "claude-code", QUESTION) == given, "the compaction dropped it"
 
