@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from signet_sync.digest.sentences import split
@@ -24,7 +25,7 @@ from signet_sync.pages.sections import (
     scope_of,
 )
 from signet_sync.text.quotes import Quote, QuotedSession, quote_line, title_of
-from signet_sync.text.sentences import basename, page_cell
+from signet_sync.text.sentences import basename, content_words, page_cell
 
 _THREADS = 3  # of the project at hand; without one, of any
 # The quotes: tokens (as `size` counts them), and their share of a smaller budget.
@@ -126,9 +127,19 @@ def _holds_everywhere(view: FactView) -> bool:
     return view.aspect == "preference" and _OF_EVERY_PROJECT.search(view.text) is not None
 
 
-def _by_worth(session: QuotedSession) -> Collection[Quote]:
-    """Returns quotes in the order in which they get room: the person's, newest first, then the agent's reports."""
-    return [one for speaker in ("person", "agent") for one in session.quotes[::-1] if one.speaker == speaker]
+def _by_worth(session: QuotedSession) -> list[Quote]:
+    """Returns quotes in the order in which they get room: the last report, the person's, newest first, other reports.
+
+    Left out is a person's word without a subject, unless it answers a report.
+    """
+    quotes = [
+        one
+        for before, one in pairwise((None, *session.quotes))
+        if one is not None
+        and (one.speaker == "agent" or len(content_words(one.text)) > 1 or (before and before.speaker == "agent"))
+    ]
+    reports = [one for one in quotes[::-1] if one.speaker == "agent"]
+    return [*reports[:1], *(one for one in quotes[::-1] if one.speaker == "person"), *reports[1:]]
 
 
 def _quoted(
