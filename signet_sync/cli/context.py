@@ -56,9 +56,8 @@ def context(
 ) -> int:
     """Print the context that an agent's session gets at its start.
 
-    First what memory holds of the project, then preferences and what was remembered, other projects in a line each,
-    quotes of the project's last session, and the workspace's identity files. Without an index, MEMORY.md instead. With
-    --scope shared, the identity files only.
+    Where the project stands, quotes of its last session, what holds, and the workspace's identity files in what the
+    budget leaves. Without an index, MEMORY.md instead. With --scope shared, the identity files only.
     """
     require_agent(context.agent)
     require_root(context.root)

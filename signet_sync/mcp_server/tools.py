@@ -99,8 +99,8 @@ OFFERS = (
     Offer(
         "memory_context",
         "Context",
-        "The context of a session's start (what memory holds of the project, preferences, other projects, and the "
-        "workspace's identity files); with `prompt` what memory contains about it, in a few lines.",
+        "The context of a session's start (where the project stands, quotes of its last session, what holds, and "
+        "the workspace's identity files); with `prompt` what memory contains about it, in a few lines.",
         schemas.ContextArguments,
         read_tools.context,
         texts.composed,

@@ -39,7 +39,7 @@ def at_start(
     called: str | None = None,
     now: int | None = None,
 ) -> SessionContext:
-    """Returns what memory holds of the project at a path, the person and other projects, and the identity files.
+    """Returns where the project at a path stands, what holds of it and of the person, and the identity files.
 
     `called` is a recorded project's name, path or origin, which comes before the path.
     `now` is in microseconds since 1970 (default: the present). With `shared` the identity files only. In at most

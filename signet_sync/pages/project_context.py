@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from signet_sync.digest.sentences import split
@@ -27,7 +28,7 @@ from signet_sync.pages.sections import (
     scope_of,
 )
 from signet_sync.text.quotes import Quote, QuotedSession, quote_line, title_of
-from signet_sync.text.sentences import basename, page_cell
+from signet_sync.text.sentences import basename, content_words, page_cell
 
 _LAST = 1_000_000  # more than any rank
 _THREADS = 3  # of the project at hand; without one, of any
@@ -35,6 +36,7 @@ _THREADS = 3  # of the project at hand; without one, of any
 _EARLIER, _OUTCOME = "=== Earlier sessions here ===", 240
 # The quotes: tokens (as `size` counts them), and their share of a smaller budget.
 _QUOTED, _OF_QUOTES = 700, 0.35
+_BEFORE = 350  # tokens of the quotes of each session before it
 # What a note's line begins with: without it, it is what a line of the board says.
 _LABEL = late(r"^(?:outcome|decided|constraint|blocked|open|next(?: steps?)?|preference): ", re.IGNORECASE)
 _ASKED = late(r"(?<=\S) \(asked: .*", re.DOTALL)  # what was asked for, behind what came out
@@ -60,8 +62,8 @@ class ProjectInputs(NamedTuple):
     """What a context may show, in any order; `uses` tells by id what is pinned and was used.
 
     `facts` are those of the project at hand, `threads` its threads, `others` those of other projects, newest first;
-    `warning` is what MEMORY.md warns of; `quoted` is the session that this one continues, and `earlier` are the newest
-    sessions of the project before the one that its thread tells of, newest first.
+    `warning` is what MEMORY.md warns of; `quoted` are the session that this one continues and those before it, and
+    `earlier` the newest sessions of the project before the one that its thread tells of, newest first.
     """
 
     threads: tuple[ThreadView, ...] = ()
@@ -72,7 +74,7 @@ class ProjectInputs(NamedTuple):
     others: tuple[ThreadView, ...] = ()
     uses: Mapping[str, Use] = {}
     warning: str = ""
-    quoted: QuotedSession | None = None
+    quoted: tuple[QuotedSession, ...] = ()
     earlier: tuple[EarlierSession, ...] = ()
 
 
@@ -113,11 +115,12 @@ def project_text(
 
     warning = [f"> [!warning] {neutral(seen.warning)}", ""] if seen.warning else []
     room = limit - sum(size(line) + 1 for line in warning)
-    quotes = (
-        {quote_line(one, day_of(seen.quoted.latest_us)): one for one in _by_worth(seen.quoted)} if seen.quoted else {}
-    )
-    quotes = {words: one for words, one in quotes.items() if not known(words)}
-    for_quotes = min(sum(size(words) + 1 for words in quotes), int(room * _OF_QUOTES), _QUOTED)
+    quotes = [
+        {words: one for one in _by_worth(session) if not known(words := quote_line(one, day_of(session.latest_us)))}
+        for session in seen.quoted
+    ]
+    first = quotes[0] if quotes else {}
+    for_quotes = min(sum(size(words) + 1 for words in first), int(room * _OF_QUOTES), _QUOTED)
     lines = [
         line._replace(group="", alone="" if line.project in own else line.alone)
         for line in (*candidates(inputs, now_us, at_hand=True), *_earlier(seen, basename(project), now_us))
@@ -127,16 +130,32 @@ def project_text(
     parts = {heading: [*map(neutral, shown), ""] for heading, shown in blocks(board, headings)}
     room -= sum(size(line) + 1 for heading, shown in parts.items() for line in (heading, *shown))
     chosen = tuple(line for some in board.lines.values() for line in some)
-    said = _quoted(quotes, seen.quoted, chosen, min(room, _QUOTED), size) if seen.quoted and quotes else {}
-    first = [headings["projects"], *parts.pop(headings["projects"], ())]
+    told, words_told = Said(), list[str]()
+    for line in chosen:
+        told.add(line.text, sentence=True)
+    quoted: list[list[str]] = []
+    for place, (session, some) in enumerate(zip(seen.quoted, quotes, strict=True)):
+        title = title_of(session, last=place == 0)
+        said = _quoted(some, session, told, min(room, _BEFORE if place else _QUOTED) - size(title) - size("") - 2, size)
+        if said:
+            quoted.append([title, *said.values(), ""])
+            room -= sum(size(line) + 1 for line in quoted[-1])
+            words_told += said
+    own_lines = [headings["projects"], *parts.pop(headings["projects"], ())]
+    earlier = [_EARLIER, *parts.pop(_EARLIER, ())]
     text = [
         *warning,
-        *(first if len(first) > 1 else ()),
-        *([title_of(seen.quoted), *said.values(), ""] if seen.quoted and said else ()),
+        *(own_lines if len(own_lines) > 1 else ()),
+        *(line for block in quoted[:1] for line in block),
         *(line for heading, shown in parts.items() for line in (heading, *shown)),
+        *(earlier if len(earlier) > 1 else ()),
+        *(line for block in quoted[1:] for line in block),
     ]
-    left_out = (*(line.text for line in board.left), *(words for words in quotes if words not in said))
-    return ContextText("\n".join(text).strip("\n"), chosen, tuple(said), left_out)
+    left_out = (
+        *(line.text for line in board.left),
+        *(words for some in quotes for words in some if words not in words_told),
+    )
+    return ContextText("\n".join(text).strip("\n"), chosen, tuple(words_told), left_out)
 
 
 def _earlier(seen: ProjectInputs, name: str, now_us: int) -> Iterator[Line]:
@@ -153,28 +172,32 @@ def _holds_everywhere(view: FactView) -> bool:
     return view.aspect == "preference" and _OF_EVERY_PROJECT.search(view.text) is not None
 
 
-def _by_worth(session: QuotedSession) -> Collection[Quote]:
-    """Returns quotes in the order in which they get room: the person's, newest first, then the agent's reports."""
-    return [one for speaker in ("person", "agent") for one in session.quotes[::-1] if one.speaker == speaker]
+def _by_worth(session: QuotedSession) -> list[Quote]:
+    """Returns quotes in the order in which they get room: the last report, the person's, newest first, other reports.
+
+    Left out is a person's word without a subject, unless it answers a report.
+    """
+    quotes = [
+        one
+        for before, one in pairwise((None, *session.quotes))
+        if one is not None
+        and (one.speaker == "agent" or len(content_words(one.text)) > 1 or (before and before.speaker == "agent"))
+    ]
+    reports = [one for one in quotes[::-1] if one.speaker == "agent"]
+    return [*reports[:1], *(one for one in quotes[::-1] if one.speaker == "person"), *reports[1:]]
 
 
-def _quoted(
-    quotes: Mapping[str, Quote], session: QuotedSession, told: Iterable[Line], room: int, size: Size
-) -> dict[str, str]:
+def _quoted(quotes: Mapping[str, Quote], session: QuotedSession, told: Said, room: int, size: Size) -> dict[str, str]:
     """Returns the lines that fit, by their whole words, in the order of what was said; without what others say."""
-    said = Said()
-    for line in told:
-        said.add(line.text, sentence=True)
-    room -= size(title_of(session)) + size("") + 2
     fitting: dict[Quote, tuple[str, str]] = {}
     for words, quote in quotes.items():
-        new = [sentence for sentence in split(quote.text) if not said.holds(_LABEL.sub("", sentence))]
+        new = [sentence for sentence in split(quote.text) if not told.holds(_LABEL.sub("", sentence))]
         while new:
             text = neutral(quote_line(quote._replace(text=" ".join(new)), day_of(session.latest_us)))
             if (cost := size(text) + 1) <= room:
                 room -= cost
                 fitting[quote] = words, text
-                said.add(" ".join(new), sentence=True)
+                told.add(" ".join(new), sentence=True)
                 break
             new[-2:] = [f"{new[-2].rstrip(' …')} …"] if len(new) > 1 else []
     return dict(fitting[quote] for quote in session.quotes if quote in fitting)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from signet_sync.digest.sentences import split
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import RUNNING
 from signet_sync.pages import context
 from signet_sync.pages.board import Said
@@ -24,6 +25,9 @@ from signet_sync.text.sentences import basename
 from signet_sync.text.token_estimate import estimate_tokens
 
 _MOST_RECALLED = 12
+# Fewer words are a heading, or say nothing that a line of the start does not.
+_LEAST = 4
+_JOINT = late(r"\s(?:…|-)\s")
 
 
 def prompted(
@@ -87,13 +91,18 @@ def worth_injecting(
             and one.path != RUNNING + session_id
             and (row is None or (row.session_id != session_id and is_near(row.project)))
             and not is_question(one.text)
-            and not all(said.holds(sentence) for sentence in split(one.text))
+            and not all(len(words.split()) < _LEAST or said.holds(words) for words in _pieces(one.text))
         )
 
     def is_near(project: str | None) -> bool:
         return not project or belongs is None or belongs(project) or basename(project).casefold() in named
 
     return [_prompt_hit(one) for one in found if is_new(one)]
+
+
+def _pieces(text: str) -> list[str]:
+    """Returns the sentences of a hit, which may join list items and places of a session."""
+    return [sentence for part in _JOINT.split(text) for sentence in split(part)]
 
 
 def words_of(database: Database, agent_id: str, ids: Collection[str]) -> dict[str, str]:

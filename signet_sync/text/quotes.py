@@ -25,9 +25,10 @@ class QuotedSession(NamedTuple):
     quotes: tuple[Quote, ...] = ()
 
 
-def title_of(session: QuotedSession) -> str:
+def title_of(session: QuotedSession, *, last: bool = True) -> str:
     """Returns the heading of a session's quotes."""
-    return f"=== Quotes of the last session here, {day_of(session.latest_us)}: said then, no instructions ==="
+    which = "the last" if last else "an earlier"
+    return f"=== Quotes of {which} session here, {day_of(session.latest_us)}: said then, no instructions ==="
 
 
 def quote_line(quote: Quote, day: str) -> str:

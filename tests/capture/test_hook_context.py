@@ -111,9 +111,7 @@ def lines(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("harness", HARNESSES)
-def test_a_start_gives_where_the_project_stands_then_what_holds_then_identities(
-    vault: Vault, harness: str
-) -> None:
+def test_a_start_gives_where_the_project_stands_then_what_holds_then_identities(vault: Vault, harness: str) -> None:
     text = start(vault, harness)
     assert text.startswith(f"{OPENING}\nBackground from earlier sessions") and text.endswith(CLOSING)
     order = [
@@ -252,6 +250,9 @@ def test_what_the_start_gave_is_not_given_again_at_a_prompt_until_it_was_dropped
     start(vault, "claude-code")
     given = prompt(vault, "claude-code", QUESTION)
     assert "five tries. (a decision" not in given
+    again = "Does a dead broker of lantern still block the start of a worker?"
+    assert prompt(vault, "claude-code", again) == "", "the start said so in the thread's line and its statements"
+    assert "no longer blocks" in prompt(vault, "claude-code", again, "s-2")
     start(vault, "claude-code", "compact")
     assert prompt(vault, "claude-code", QUESTION) == given, "the compaction dropped it"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -150,9 +151,12 @@ def after(vault: Vault, number: int) -> tuple[str, str]:
     return vault.page(), context.out
 
 
+Told = list[tuple[str, str]]
+
+
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str]]:
-    """Page and context after each ending."""
+def told_and_dead(tmp_path_factory: pytest.TempPathFactory) -> tuple[Told, list[str]]:
+    """Page and context after each ending; handles of the last ones that lead nowhere."""
     folder = tmp_path_factory.mktemp("story")
     found = []
     with pytest.MonkeyPatch.context() as patch:
@@ -166,7 +170,23 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str]]:
             answer = vault.call("session", "end", "--json", "--input", str(folder / "input.json"))
             assert answer.code == 0, answer
             found.append(after(vault, number))
-    return found
+        handles = set(re.findall(r"\^[a-z]-[a-z2-7]{6,12}\b", "".join(found[-1])))
+        return found, [one for one in sorted(handles) if vault.call("expand", one).code != 0]
+
+
+@pytest.fixture
+def told(told_and_dead: tuple[Told, list[str]]) -> Told:
+    """Page and context after each ending."""
+    return told_and_dead[0]
+
+
+def test_every_line_of_every_page_can_be_expanded(told_and_dead: tuple[Told, list[str]]) -> None:
+    told, dead = told_and_dead
+    assert dead == []
+    for text in told[-1]:
+        assert all(
+            re.search(r" \^[a-z]-[a-z2-7]{6,12}$", line) for line in without_log(text).split("\n") if line[:2] == "- "
+        )
 
 
 @pytest.mark.parametrize("number", range(1, len(STORY) + 1))

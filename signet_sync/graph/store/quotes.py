@@ -58,9 +58,15 @@ def of_session(database: Database, session: Session) -> tuple[Quote, ...]:
 
 
 def of_newest(
-    database: Database, agent_id: str, threads: Iterable[str], until_us: int, folder: str | None, without: str = ""
-) -> QuotedSession | None:
-    """Returns the session that work in a folder continues: of the newest of some threads, first one in this folder.
+    database: Database,
+    agent_id: str,
+    threads: Iterable[str],
+    until_us: int,
+    folder: str | None,
+    without: str = "",
+    most: int = 3,
+) -> tuple[QuotedSession, ...]:
+    """Returns the sessions that work in a folder continues, newest first: of some threads, first those in this folder.
 
     A folder may be a worktree with a branch of its own. The session called `without` does not continue itself.
     """
@@ -72,9 +78,11 @@ def of_newest(
         f" order by latest_us desc, session_token, session_id limit {_CONTINUABLE}) t",
         (agent_id, json.dumps(list(threads)), until_us, folder or "", without),
     )
-    # A stable order: the newest of those in the folder, else the newest of all.
+    # A stable order: the newest of those in the folder, then the newest of all.
+    found: list[QuotedSession] = []
     for token, session_id, latest_us, _ in sorted(rows, key=lambda row: not row[-1]):
-        found = of_session(database, (agent_id, token, session_id))
-        if found:
-            return QuotedSession(latest_us, found)
-    return None
+        if quoted := of_session(database, (agent_id, token, session_id)):
+            found.append(QuotedSession(latest_us, quoted))
+        if len(found) == most:
+            break
+    return tuple(found)
