@@ -58,7 +58,7 @@ QUOTED = QuotedSession(
     st.sets(st.integers(0, 40), max_size=5),
 )  # fmt: skip
 def test_the_limit_holds_and_what_is_not_shown_is_known(count, limit, size, skipped):
-    seen = full(count)._replace(quoted=QUOTED)
+    seen = full(count)._replace(quoted=(QUOTED,))
     made = project_text(seen, "/x/lantern", NOW, limit, size, skip=lambda line: int(line.id[-4:]) in skipped)
     assert size(made.text) <= max(limit, 0)
     shown = [line.text for line in made.lines]
@@ -69,7 +69,7 @@ def test_the_limit_holds_and_what_is_not_shown_is_known(count, limit, size, skip
 
 
 def test_where_it_stands_comes_first_then_quotes_then_what_holds_of_this_project_and_the_person():
-    seen = full(20)._replace(quoted=QUOTED)
+    seen = full(20)._replace(quoted=(QUOTED,))
     text = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).text
     order = ["=== Project lantern ===", "- **lantern** (open,", "- next: Statement number 3", "=== Quotes of the last",
              "> person: “Light", "=== Decisions & Constraints ===", "Remember 1",
@@ -83,7 +83,7 @@ def test_the_last_report_gets_room_first_and_a_word_without_a_subject_only_after
     said = [("person", "please fix."), ("agent", "The lamp is lit."), ("person", "ok, do that."),
             ("agent", "The glass of the pier is clean."), ("person", "The harbour is wide " * 30)]  # fmt: skip
     quotes = tuple(Quote(turn, speaker, NOW - DAY, text) for turn, (speaker, text) in enumerate(said))
-    seen = ProjectInputs((thread(0, "/x/lantern"),), quoted=QuotedSession(NOW - DAY, quotes))
+    seen = ProjectInputs((thread(0, "/x/lantern"),), quoted=(QuotedSession(NOW - DAY, quotes),))
     whole = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).text
     assert "please fix" not in whole and "> person: “ok, do that.”" in whole and "harbour" in whole
     tight = project_text(seen, "/x/lantern", NOW, 130, estimate_tokens).text
@@ -101,7 +101,7 @@ def test_nothing_is_said_twice():
         ),
         (fact(4, "preference", "Use zstd for logs"),),
         (memory(5, "Use zstd for logs"),),
-        quoted=QuotedSession(NOW - DAY, (quote, quote)),
+        quoted=(QuotedSession(NOW - DAY, (quote, quote)),),
     )
     text = project_text(twice, "/x/lantern", NOW, 2_000, estimate_tokens).text
     assert text.casefold().count("use zstd") == 1 and text.count("rained in the harbour") == 1
