@@ -10,7 +10,7 @@ from unicodedata import normalize
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.recall.dates import DateWord, date_words
-from signet_sync.text.cjk import CJK, word_phrases
+from signet_sync.text.cjk import DENSE, word_phrases
 from signet_sync.text.tags import glossary_terms
 from signet_sync.text.word_forms import FUNCTION_WORDS, STOP_WORDS, family_of, folded, prefix_of
 
@@ -20,7 +20,7 @@ _MOST_PARTS, _LONGEST = 8, 64  # of one word (`src/index/retry.py` has four), ch
 _MOST_CONCEPTS = 3  # terms of the glossary in one word: `chatgpt` finds `gpt`
 
 _TOKEN = late(r"[^\W_]+")
-_RUN = late(f"[{CJK}]+|[^{CJK}]+")
+_RUN = late(f"[{DENSE}]+|[^{DENSE}]+")
 # Japanese words end where the script changes; hiragana between them is mostly grammar.
 _SCRIPT = late(
     "[\u3041-\u309f]+|[\u30a0-\u30ff\uff66-\uff9f]+|[\uac00-\ud7ff]+|[^\u3041-\u30ff\uff66-\uff9f\uac00-\ud7ff]+"
@@ -80,7 +80,7 @@ class Question(NamedTuple):
 
 
 class _Word(NamedTuple):
-    """A word as `typed`, and its forms as tokens; `dense` ones are CJK."""
+    """A word as `typed`, and its forms as tokens; `dense` ones are of scripts without spaces."""
 
     typed: str
     forms: tuple[tuple[str, ...], ...]
@@ -142,8 +142,9 @@ def _most_important(words: Sequence[_Word]) -> list[_Word]:
 def _words(text: str) -> Iterator[_Word]:
     for typed in dict.fromkeys(text.split()):
         for run in (typed[:1000],) if typed.isascii() else _RUN.findall(typed[:1000]):
-            if not run.isascii() and re.match(f"[{CJK}]", run):
-                yield from (_Word(piece, ((piece,),), dense=True) for piece in _SCRIPT.findall(run))
+            if not run.isascii() and re.match(f"[{DENSE}]", run):
+                letters = "".join(filter(str.isalnum, run))  # the index has no marks of vowels
+                yield from (_Word(piece, ((piece,),), dense=True) for piece in _SCRIPT.findall(letters))
             else:
                 forms = (tuple(_tokens(phrase)) for phrase in word_phrases(run))
                 if distinct := tuple(dict.fromkeys(form for form in forms if form)):

@@ -1,7 +1,7 @@
 """Prepares text for the full-text index: spaces between CJK characters; camelCase words of a query also split.
 
-FTS5's unicode61 keeps a run of Chinese, Japanese or Korean together as one word, so that nothing inside it can be
-found; with spaces between, a phrase finds every word. Only texts that need it pay.
+FTS5's unicode61 keeps a run of Chinese, Japanese, Korean or Thai together as one word, or ends it at a vowel's mark, so
+that nothing inside it can be found; with spaces between, a phrase finds every word. Only texts that need it pay.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ CJK = (
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U0001b000-\U0001b16f"
     "\U00020000-\U0003ffff"
 )
-_RUN = late(f"[{CJK}]+")
+# What is written without spaces between words: Thai, Lao, Burmese and Khmer too.
+DENSE = CJK + "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+_RUN = late(f"[{DENSE}]+")
 _HUMP = late(r"[a-z0-9](?=[A-Z])|[A-Z](?=[A-Z][a-z])")
 
 
 def spaced(text: str) -> str:
-    """Returns the text with every CJK character a word of its own; the same object if it has none."""
+    """Returns the text with every character of a dense script a word of its own; the same object if it has none."""
     if text.isascii() or _RUN.search(text) is None:
         return text
     return _RUN.sub(lambda match: " " + " ".join(match[0]) + " ", text)

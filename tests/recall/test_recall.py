@@ -489,6 +489,11 @@ BODIES = {
     "japanese": "昨日、データベースのバックアップを設計しました。サーバーの設定も直した。",
     "korean": "오늘 네트워크를 점검했고 데이터베이스에서 오류를 고쳤습니다.",
     "mixed": "部署到Kubernetes集群之后,latency降到40ms。",
+    "thai": "วันนี้เราสำรองฐานข้อมูลแล้ว และ rsync ใช้เวลา 3 นาที",
+    "emoji": "Shipped 🚀 with👍rollback and a 👩‍💻 at the desk.",
+    "hash": "Reverted in 9f3e1c2, see #884 and PR-17; 'quoted' and state-of-the-art as --dry-run NOT done.",
+    "sharp": "Die Größe der Maße in der GROSSEN STRASSE, laut İstanbul und ﬁnal.",
+    "arabic": "تم نسخ قاعدة البيانات احتياطيا; השרת הופעל מחדש",
     "controls": "first line\n\n\tsecond\u2028line\u200b with \u00a0 odd blanks and a lodestone\nthird",
 }
 
@@ -515,6 +520,9 @@ def database():
     ("データベース", "japanese"), ("ベース", "japanese"), ("サーバー", "japanese"), ("ー", "japanese"),
     ("バックアップ 設定", "japanese"), ("네트워크", "korean"), ("데이터베이스", "korean"), ("Kubernetes", "mixed"),
     ("Kubernetes集群", "mixed"), ("latency 40ms", "mixed"),
+    ("ฐานข้อมูล", "thai"), ("rsync", "thai"), ("rollback 🚀", "emoji"), ("👍rollback", "emoji"), ("9f3e1c2", "hash"),
+    ("#884", "hash"), ("pr-17", "hash"), ("'quoted\"", "hash"), ("state-of-the-art", "hash"), ("--dry-run", "hash"),
+    ("reverted NOT (", "hash"), ("Größe", "sharp"), ("maße", "sharp"), ("البيانات", "arabic"), ("השרת", "arabic"),
 ])  # fmt: skip
 def test_words_are_found_as_people_write_them(database, query, name):
     number = list(BODIES).index(name)
