@@ -111,14 +111,13 @@ def weigh(
     texts = rows.count(database, ranges)
     limit = most + 1 if most >= 0 else -1
     terms, weights = list(question.terms), []
-    of_project = "" if project is None else f" AND about : {rows.quoted(project)}"
     passages, printed = {}, {}
     for number, term in enumerate(question.terms):
-        found = rows.passages_with(database, term.expression + of_project, ranges, limit)
-        printing = frozenset(rows.printed_with(database, term.expression, ranges, COMMON))
+        found = rows.passages_with(database, term, ranges, limit, project)
+        printing = frozenset(rows.printed_with(database, term, ranges, COMMON))
         if not found and not printing and term.plain and (alike := rows.spelled_like(database, term.forms[0])):
             term = terms[number] = term._replace(forms=(*term.forms, *alike))
-            found = rows.passages_with(database, term.expression + of_project, ranges, limit)
+            found = rows.passages_with(database, term, ranges, limit, project)
         weights.append(term.worth * rarity(rows.minutes(found), texts))
         if len(found) <= most or most < 0:
             passages[number], printed[number] = found, printing
@@ -226,7 +225,7 @@ def _with_common(database: Database, weighed: WeighedTerms, matches: Sequence[Ma
     places = sorted(place for one in matches for place in one.places[:1])
     for number, term in enumerate(weighed.terms):
         if number not in weighed.passages:
-            for place in rows.among(database, term.expression, places):
+            for place in rows.among(database, term, places):
                 held.setdefault(place, set()).add(number)
     added = []
     for one in matches:

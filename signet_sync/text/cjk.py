@@ -17,6 +17,7 @@ CJK = (
 # What is written without spaces between words: Thai, Lao, Burmese and Khmer too.
 DENSE = CJK + "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _RUN = late(f"[{DENSE}]+")
+_MARKS = late("[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u17b4-\u17d3]+")
 _HUMP = late(r"[a-z0-9](?=[A-Z])|[A-Z](?=[A-Z][a-z])")
 
 
@@ -27,10 +28,9 @@ def spaced(text: str) -> str:
     return _RUN.sub(lambda match: " " + " ".join(match[0]) + " ", text)
 
 
-def indexed(text: str) -> str | None:
-    """Returns what is indexed in place of a text, or None if the text itself is."""
-    changed = spaced(text)
-    return changed if changed is not text else None
+def without_marks(run: str) -> str:
+    """Returns a run of a dense script without the marks of vowels and tones, which full text does not know."""
+    return _MARKS.sub("", run)
 
 
 def word_phrases(word: str) -> list[str]:

@@ -68,7 +68,8 @@ class Lines:
     def left(self) -> set[str]:
         """Words of former lines, wherever in the files of the database."""
         raw = b"".join(path.read_bytes() for path in Path(self.database.path).parent.iterdir())
-        return {found.decode() + "quill" for found in TAIL.findall(raw)} - {word for words in self.living.values() for word in words}
+        living = {word for words in self.living.values() for word in words}
+        return {found.decode() + "quill" for found in TAIL.findall(raw)} - living
 
     def scour(self) -> None:
         """What a scrub does of it."""

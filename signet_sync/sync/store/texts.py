@@ -17,7 +17,7 @@ from signet_sync.storage.database.batches import LISTED, listed, of_ids
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 from signet_sync.sync.store.bodies import text_of
-from signet_sync.text.cjk import spaced
+from signet_sync.text.index_words import MARK, row_of
 
 if TYPE_CHECKING:
     from signet_sync.sync.index_records import Row
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 WITHIN, _MINUTES = 8, 27  # bits: passages of a minute, which go on in the next ones; minutes since 1970
 _OWNED = WITHIN + _MINUTES
 _KINDS = 4  # of texts: what sessions said; statements; private ones
-_SAID = "insert into said(rowid, text, about) values(?, ?, ?)"
+_SAID = "insert into said(rowid, words) values(?, ?)"
 _PRINTED = "insert into printed(rowid, words) values(?, ?)"
-_UNSAID = "insert into said(said, rowid, text, about) values('delete', ?, ?, ?)"
+_UNSAID = "insert into said(said, rowid, words) values('delete', ?, ?)"
 _UNPRINTED = "insert into printed(printed, rowid, words) values('delete', ?, ?)"
 _LINE = "agent_id, tier, name, text, at_us, private, about"
 _TOGETHER = 600  # characters of passages that full text has in one row
@@ -114,7 +114,7 @@ def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
     from signet_sync.text.passages import passages  # slow import; who only asks needs none
 
     owners: dict[str, int] = {}
-    said: list[tuple[int, str, str]] = []
+    said: list[tuple[int, str]] = []
     placed: list[tuple[int, int, int, int, str, int]] = []
     printed: list[tuple[int, str]] = []
     for number, row in rows:
@@ -125,8 +125,8 @@ def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
             owners[row.agent_id] = _owner(database, row.agent_id)
         first = _free(database, _begin(owners[row.agent_id], 0, row.membership_us), max(len(found), 1))
         database.execute(
-            "insert into texts(first, last, agent_id, tier, name, artifact, at_us) values(?, ?, ?, 'session', ?, ?, ?)",
-            (first, first + max(len(found), 1) - 1, row.agent_id, row.source_path, number, row.membership_us),
+            "insert into texts(first, last, agent_id, tier, artifact, at_us) values(?, ?, ?, 'session', ?, ?)",
+            (first, first + max(len(found), 1) - 1, row.agent_id, number, row.membership_us),
         )
         places = [Place(*one, size) for one, size in zip(found, _sizes(found), strict=True)]
         placed += [(number, *one) for number, one in enumerate(places, first)]
@@ -155,29 +155,30 @@ def _add_words(
     of: _Stored,
     first: int,
     found: Sequence[Place],
-    said: list[tuple[int, str, str]],
+    said: list[tuple[int, str]],
     printed: list[tuple[int, str]],
 ) -> None:
     """Adds the rows of full text of an artifact: what is said as it is, of what tools printed each word once."""
-    about = spaced((of.project or "").replace("\\", "/").rstrip("/").rpartition("/")[2])
+    project = (of.project or "").replace("\\", "/").rstrip("/").rpartition("/")[2]
+    texts: dict[int, str] = {}
     words: dict[str, None] = {}
+    head = first
     for number, one in enumerate(found):
         text = of.sentence if one.start < 0 else of.content[one.start : one.end]
         if one.voice == "tool":
             words.update(dict.fromkeys(text.split()))
-        elif one.size:
-            said.append((first + number, spaced(text), about))
-        else:
-            head, before, _ = said[-1]
-            said[-1] = head, f"{before}\n{spaced(text)}", about
+            continue
+        head = first + number if one.size else head
+        texts[head] = f"{texts[head]}\n{text}" if head in texts else text
+    said += [(number, row_of(text, project)) for number, text in texts.items()]
     if words:
-        printed.append((first, spaced(" ".join(words))))
+        printed.append((first, row_of(" ".join(words))))
 
 
 def drop_artifacts(database: Database, numbers: Iterable[int]) -> None:
     """Takes artifacts out of full text, before their rows go. In the caller's transaction."""
     wanted = listed(numbers)
-    said: list[tuple[int, str, str]] = []
+    said: list[tuple[int, str]] = []
     printed: list[tuple[int, str]] = []
     for first, stored, found in _stored(database, f"where t.artifact {LISTED}", wanted):
         _add_words(stored, first, found, said, printed)
@@ -217,13 +218,13 @@ def put(database: Database, lines: Iterable[Line]) -> None:
 def add(database: Database, lines: Sequence[Line]) -> None:
     """Writes lines whose ids have none yet. In the caller's transaction."""
     owners: dict[str, int] = {}
-    said: list[tuple[int, str, str]] = []
+    said: list[tuple[int, str]] = []
     for line in lines:
         if line.agent_id not in owners:
             owners[line.agent_id] = _owner(database, line.agent_id)
         first = _free(database, _begin(owners[line.agent_id], 2 + line.private, line.at_us), 1)
         database.execute(f"insert into texts(first, last, {_LINE}) values({placeholders(9)})", (first, first, *line))
-        said.append((first, spaced(line.text), spaced(line.about)))
+        said.append((first, row_of(line.text, line.about)))
     database.executemany(_SAID, said)
 
 
@@ -237,7 +238,7 @@ def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
     if not ids:
         return
     rows = list(of_ids(database, "first, text, about", "texts", agent_id, "name", ids))
-    database.executemany(_UNSAID, [(first, spaced(text), spaced(about)) for first, text, about in rows])
+    database.executemany(_UNSAID, [(first, row_of(text, about)) for first, text, about in rows])
     database.execute(f"delete from texts where first {LISTED}", (listed(row[0] for row in rows),))
 
 
@@ -257,7 +258,10 @@ def in_step(database: Database) -> bool:
                           " + (select count(*) from texts where artifact is null)")  # fmt: skip
     printed = database.value("select count(distinct artifact) from texts t join passages p"
                              " on p.id between t.first and t.last and p.voice = 'tool'")  # fmt: skip
-    found = [database.value(f"select count(*) from {table}_docsize") for table in ("said", "printed")]
+    found = [
+        database.value(f"select count(*) from {table} where {table} match ?", (f'"{MARK}" *',))
+        for table in ("said", "printed")
+    ]
     artifacts = database.value("select count(*) from memory_artifacts where source_kind <> 'manifest'")
     texts = database.value("select count(*) from texts where artifact is not null")
     return bool(found == [said, printed] and artifacts == texts)
@@ -283,5 +287,5 @@ def clear(database: Database) -> None:
 def clear_lines(database: Database) -> None:
     """Forgets every line. In the caller's transaction."""
     rows = list(database.execute("select first, text, about from texts where artifact is null"))
-    database.executemany(_UNSAID, [(first, spaced(text), spaced(about)) for first, text, about in rows])
+    database.executemany(_UNSAID, [(first, row_of(text, about)) for first, text, about in rows])
     database.execute("delete from texts where artifact is null")
