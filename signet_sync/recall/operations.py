@@ -24,7 +24,7 @@ from signet_sync.text.word_forms import folded
 if TYPE_CHECKING:
     from signet_sync.embeddings.meaning import Meaning
 
-FLOOR = 0.05  # of the question's weight; what covers less answers nothing
+FLOOR = 0.02  # of the question's weight; what covers less answers nothing
 _KEPT = 0.05  # of the best hit's score
 _NEAREST = 10  # hits that are shown where none is surely an answer
 _COUNTED = 0.75  # of the best hit's score; memories that score less were not what was looked for
@@ -42,8 +42,8 @@ def recall(
     question = read(text)
     if not question.terms:
         return []
-    weighed, matches = search.search(database, question, within)
-    found = list(ranked_hits(database, within.agent_id, question, weighed, _enough(matches, limit)))
+    weighed, matches = search.search(database, question, within, min(2 * limit, search.MOST_FOUND))
+    found = list(ranked_hits(database, within.agent_id, question, weighed, _enough(matches)))
     found = without_repeats([*found, *_running(database, question, weighed, within)])
     if not any(hit.known for hit in found):
         limit = min(limit, _NEAREST)
@@ -55,10 +55,9 @@ def recall(
     return found
 
 
-def _enough(matches: Sequence[Match], limit: int) -> list[Match]:
+def _enough(matches: Sequence[Match]) -> list[Match]:
     best = max((one.score for one in matches), default=0.0)
-    good = [one for one in matches if one.covered >= FLOOR and one.score >= _KEPT * best]
-    return good[: 2 * limit]
+    return [one for one in matches if one.near >= FLOOR and one.score >= _KEPT * best]
 
 
 def without_repeats(found: Sequence[RankedHit]) -> list[RankedHit]:

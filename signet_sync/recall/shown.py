@@ -59,10 +59,14 @@ def ranked_hits(
     database: Database, agent_id: str, question: Question, weighed: WeighedTerms, matches: Sequence[Match]
 ) -> Iterator[RankedHit]:
     """Yields the hits of matches, in their order."""
+    statements = {
+        (tier, found.id): found
+        for tier in {one.text.tier for one in matches} - {"session"}
+        for found in hits.statements(database, agent_id, tier, [m.text.name for m in matches if m.text.tier == tier])
+    }
     for one in matches:
-        if one.text.tier != "session":
-            for statement in hits.statements(database, agent_id, one.text.tier, [one.text.name]):
-                yield _of_statement(question, weighed, one, statement)
+        if (statement := statements.get((one.text.tier, one.text.name))) is not None:
+            yield _of_statement(question, weighed, one, statement)
         elif one.text.artifact is not None:
             found = hits.artifact(database, one.text.artifact, one.places or (one.text.first,), one.text.last)
             if found is None:

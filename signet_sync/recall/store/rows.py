@@ -77,8 +77,13 @@ def firsts(database: Database, within: Sequence[tuple[int, int]]) -> list[int]:
     return [number for one in within for number in json.loads(database.value(sql, one))]
 
 
+def count_all(database: Database, agent_id: str) -> int:
+    """Returns the number of an agent's texts."""
+    return database.value("select texts from text_owners where agent_id = ?", (agent_id,)) or 0
+
+
 def count(database: Database, within: Sequence[tuple[int, int]]) -> int:
-    """Returns the number of texts in some ranges."""
+    """Returns the number of texts in some ranges, at the cost of reading them."""
     return sum(database.value("select count(*) from texts where first between ? and ?", one) for one in within)
 
 
@@ -91,7 +96,7 @@ def passages_with(
 
 
 def printed_with(database: Database, term: Term, within: Sequence[tuple[int, int]], most: int = -1) -> list[int]:
-    """Returns the first passages of the texts whose tools printed a term, in order."""
+    """Returns the passages behind which tools printed a term, in order."""
     return _found(database, "printed", _expression(database, term), within, most)
 
 
@@ -154,7 +159,7 @@ def texts_by(database: Database, column: str, number: int) -> list[FoundText]:
 
 def passage_at(database: Database, text: FoundText, place: int) -> tuple[int, ...]:
     """Returns the row of full text of an artifact that has a place of its body; () without one."""
-    found = "select id from passages where id between ? and ? and size > 0 and start <= ? order by id desc limit 1"
+    found = "select id from passages where id between ? and ? and size > 0 and start <= ? and voice <> 'tool' order by id desc limit 1"
     return tuple(number for (number,) in database.execute(found, (text.first, text.last, place)))
 
 

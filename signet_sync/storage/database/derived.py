@@ -57,8 +57,9 @@ DERIVED: tuple[Table, ...] = (
         local=("id", "updated_at", "source_mtime_ms"),
     ),
     derived(
-        "whose the numbers of `texts` are",
-        "create table text_owners(number integer primary key, agent_id text not null unique)",
+        "whose the numbers of `texts` are, and how many of them there are",
+        """create table text_owners(
+        number integer primary key, agent_id text not null unique, texts integer not null default 0)""",
     ),
     derived(
         "what `recall` finds: artifacts, and in `text` the words of memories, facts, entities. Its passages have the "
@@ -69,6 +70,10 @@ DERIVED: tuple[Table, ...] = (
         about text not null default '')""",
         "create unique index texts_name on texts(agent_id, name) where name is not null",
         "create unique index texts_artifact on texts(artifact) where artifact is not null",
+        "create trigger texts_more after insert on texts begin"
+        " update text_owners set texts = texts + 1 where agent_id = new.agent_id; end",
+        "create trigger texts_fewer after delete on texts begin"
+        " update text_owners set texts = texts - 1 where agent_id = old.agent_id; end",
         key=("agent_id", "name"),
         local=("first", "last", "artifact"),
         only="tier not in ('memory', 'session')",

@@ -7,6 +7,7 @@ leave them in the file. Therefore all that it holds is made from stored places o
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -128,7 +129,7 @@ def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
             "insert into texts(first, last, agent_id, tier, artifact, at_us) values(?, ?, ?, 'session', ?, ?)",
             (first, first + max(len(found), 1) - 1, row.agent_id, number, row.membership_us),
         )
-        places = [Place(*one, size) for one, size in zip(found, _sizes(found), strict=True)]
+        places = _placed(found)
         placed += [(number, *one) for number, one in enumerate(places, first)]
         stored = _Stored(number, row.content, row.memory_sentence or "", row.project)
         _add_words(stored, first, places, said, printed)
@@ -137,8 +138,8 @@ def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
     database.executemany(_PRINTED, printed)
 
 
-def _sizes(found: Sequence[Passage]) -> list[int]:
-    """Returns how many characters each passage begins a row of full text with; 0 for one that goes on in a row."""
+def _placed(found: Sequence[Passage]) -> list[Place]:
+    """Returns passages with the characters of the row of full text that each begins; 0 for one that goes on in a row."""
     sizes = [0] * len(found)
     head = -1
     for number, one in enumerate(found):
@@ -148,7 +149,24 @@ def _sizes(found: Sequence[Passage]) -> list[int]:
         if head < 0 or found[head].start < 0 or sizes[head] + size > _TOGETHER:
             head = number
         sizes[head] += size
-    return sizes
+    places = [Place(*one, size) for one, size in zip(found, sizes, strict=True)]
+    begun = {row: number for number, row in reversed([*enumerate(_rows(places))]) if places[number].voice == "tool"}
+    for number in begun.values():
+        places[number] = places[number]._replace(size=1)
+    return places
+
+
+def _rows(found: Sequence[Place]) -> Iterator[int]:
+    """Yields for each passage which one begins its row; what tools printed has the row of the turn before."""
+    turns: list[int] = []
+    rows: list[int] = []
+    for number, one in enumerate(found):
+        if one.voice == "tool":
+            yield rows[before - 1] if (before := bisect_right(turns, one.turn)) else 0
+            continue
+        turns.append(one.turn)
+        rows.append(number if one.size or not rows else rows[-1])
+        yield rows[-1]
 
 
 def _add_words(
@@ -158,21 +176,18 @@ def _add_words(
     said: list[tuple[int, str]],
     printed: list[tuple[int, str]],
 ) -> None:
-    """Adds the rows of full text of an artifact: what is said as it is, of what tools printed each word once."""
+    """Adds the rows of full text of an artifact: what is said as it is, of what tools then printed each word once."""
     project = (of.project or "").replace("\\", "/").rstrip("/").rpartition("/")[2]
     texts: dict[int, str] = {}
-    words: dict[str, None] = {}
-    head = first
-    for number, one in enumerate(found):
+    words: dict[int, dict[str, None]] = {}
+    for row, one in zip(_rows(found), found, strict=True):
         text = of.sentence if one.start < 0 else of.content[one.start : one.end]
         if one.voice == "tool":
-            words.update(dict.fromkeys(text.split()))
-            continue
-        head = first + number if one.size else head
-        texts[head] = f"{texts[head]}\n{text}" if head in texts else text
-    said += [(number, row_of(text, project)) for number, text in texts.items()]
-    if words:
-        printed.append((first, row_of(" ".join(words))))
+            words.setdefault(row, {}).update(dict.fromkeys(text.split()))
+        else:
+            texts[row] = f"{texts[row]}\n{text}" if row in texts else text
+    said += [(first + row, row_of(text, project)) for row, text in texts.items()]
+    printed += [(first + row, row_of(" ".join(some))) for row, some in words.items()]
 
 
 def drop_artifacts(database: Database, numbers: Iterable[int]) -> None:
@@ -254,10 +269,9 @@ def tune_for_bulk(database: Database, *, bulk: bool) -> None:
 
 def in_step(database: Database) -> bool:
     """Returns whether full text has exactly the rows that there are texts and passages."""
-    said = database.value("select (select count(*) from passages where size > 0)"
+    said = database.value("select (select count(*) from passages where size > 0 and voice <> 'tool')"
                           " + (select count(*) from texts where artifact is null)")  # fmt: skip
-    printed = database.value("select count(distinct artifact) from texts t join passages p"
-                             " on p.id between t.first and t.last and p.voice = 'tool'")  # fmt: skip
+    printed = database.value("select count(*) from passages where size > 0 and voice = 'tool'")
     found = [
         database.value(f"select count(*) from {table} where {table} match ?", (f'"{MARK}" *',))
         for table in ("said", "printed")
