@@ -10,7 +10,7 @@ from signet_sync.memories.store import recall_events
 from signet_sync.recall import search
 from signet_sync.recall.query import MOST_READ, Question, read
 from signet_sync.recall.search import Match, WeighedTerms, Within
-from signet_sync.recall.shown import KNOWN, RankedHit, as_question, is_question, ranked_hits, share_of
+from signet_sync.recall.shown import GAP, KNOWN, RankedHit, as_question, is_question, ranked_hits, share_of
 from signet_sync.recall.snippets import turn_text
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
@@ -65,10 +65,10 @@ def without_repeats(found: Sequence[RankedHit]) -> list[RankedHit]:
     kept: list[RankedHit] = []
     texts: set[str] = set()
     for hit in sorted(found, key=lambda hit: -hit.score):
-        folded_text = " ".join(folded(hit.text).split()).rstrip(".!?…")
-        if folded_text in texts:
+        told = _told(hit)
+        if told in texts:
             continue
-        texts.add(folded_text)
+        texts.add(told)
         place = len(kept)
         if hit.tier == "fact" and hit.path is not None:
             session = hit.path.rpartition("--")[0]
@@ -78,6 +78,13 @@ def without_repeats(found: Sequence[RankedHit]) -> list[RankedHit]:
             )
         kept.insert(place, hit if place == len(kept) else hit._replace(score=kept[place].score))
     return kept
+
+
+def _told(hit: RankedHit) -> str:
+    """Returns by what a hit is known again: of a session its longest turn, after which a fork goes on otherwise."""
+    turns = hit.text.split(GAP) if hit.tier == "session" else [hit.text]
+    longest = max((turn.removeprefix("User: ").removeprefix("Assistant: ") for turn in turns), key=len)
+    return " ".join(folded(longest).split()).rstrip(".!?…")
 
 
 def _running(database: Database, question: Question, weighed: WeighedTerms, within: Within) -> Iterator[RankedHit]:
@@ -107,7 +114,7 @@ def _of_turn(
     asks = speaker_of(turn.role) == "user" and is_question(turn.content)
     answer = live.answer_of(database, within.agent_id, turn) if asks else None
     if answer is not None:
-        text = f"{label}: {text} … {label_of(answer.role)}: {turn_text(answer.content, 0)}"
+        text = f"{label}: {text}{GAP}{label_of(answer.role)}: {turn_text(answer.content, 0)}"
     why = f"{share_of(question, held)}, in a running session: {label}, {day}"
     name, score = f"{turn.session_key}#{turn.turn}", round(_OF_RUNNING * covered, 3)
     known = covered >= KNOWN

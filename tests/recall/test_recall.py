@@ -275,6 +275,17 @@ def test_a_statement_stands_before_the_session_that_it_comes_from(vault):
     assert of_loop[0] == "fact" and of_loop.count("session") == 1
 
 
+def test_a_fork_and_what_it_goes_on_from_are_one_hit(vault):
+    for name, minute, goes_on in (("first", "01", "Moor it at the mast."), ("fork", "02", "Or rather at the quay.")):
+        body = talk("Why does the zeppelin leak at its seams when the sun has set?", goes_on)
+        at = f"2026-03-03T10:{minute}:00.000Z"
+        vault.put(made.transcript(session_id=name, captured_at=at, body=body))
+    vault.reindex()
+    (hit,) = hits(vault, "zeppelin leak seams")
+    assert "Why does the zeppelin leak" in hit["text"]
+    assert len(hits(vault, "moor mast quay")) == 2
+
+
 def test_below_a_floor_there_is_no_answer_and_what_is_near_is_called_so(vault):
     assert hits(vault, "the owner of the pantograph schema") == []
     near = vault.call("recall", "marmalade", "pantograph", "owner")

@@ -159,7 +159,10 @@ def texts_by(database: Database, column: str, number: int) -> list[FoundText]:
 
 def passage_at(database: Database, text: FoundText, place: int) -> tuple[int, ...]:
     """Returns the row of full text of an artifact that has a place of its body; () without one."""
-    found = "select id from passages where id between ? and ? and size > 0 and start <= ? and voice <> 'tool' order by id desc limit 1"
+    found = (
+        "select id from passages where id between ? and ? and size > 0 and start <= ? and voice <> 'tool'"
+        " order by id desc limit 1"
+    )
     return tuple(number for (number,) in database.execute(found, (text.first, text.last, place)))
 
 

@@ -139,7 +139,7 @@ def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
 
 
 def _placed(found: Sequence[Passage]) -> list[Place]:
-    """Returns passages with the characters of the row of full text that each begins; 0 for one that goes on in a row."""
+    """Returns passages with the characters of the row of full text that each begins; 0 for one that goes on."""
     sizes = [0] * len(found)
     head = -1
     for number, one in enumerate(found):
