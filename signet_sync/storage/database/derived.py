@@ -70,10 +70,6 @@ DERIVED: tuple[Table, ...] = (
         about text not null default '')""",
         "create unique index texts_name on texts(agent_id, name) where name is not null",
         "create unique index texts_artifact on texts(artifact) where artifact is not null",
-        "create trigger texts_more after insert on texts begin"
-        " update text_owners set texts = texts + 1 where agent_id = new.agent_id; end",
-        "create trigger texts_fewer after delete on texts begin"
-        " update text_owners set texts = texts - 1 where agent_id = old.agent_id; end",
         key=("agent_id", "name"),
         local=("first", "last", "artifact"),
         only="tier not in ('memory', 'session')",

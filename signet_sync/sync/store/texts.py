@@ -8,6 +8,7 @@ leave them in the file. Therefore all that it holds is made from stored places o
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -94,6 +95,12 @@ def _owner(database: Database, agent_id: str) -> int:
     return number
 
 
+def _count(database: Database, agents: Iterable[str], each: int) -> None:
+    """Counts an agent's texts, one more or less for each time that it is named: a question must not count them."""
+    changes = [(each * count, agent_id) for agent_id, count in Counter(agents).items()]
+    database.executemany("update text_owners set texts = texts + ? where agent_id = ?", changes)
+
+
 def _free(database: Database, begin: int, count: int) -> int:
     """Returns a number from which so many are free: behind the texts of that minute, or of as many as it takes."""
     width = 1 << WITHIN
@@ -133,6 +140,7 @@ def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
         placed += [(number, *one) for number, one in enumerate(places, first)]
         stored = _Stored(number, row.content, row.memory_sentence or "", row.project)
         _add_words(stored, first, places, said, printed)
+    _count(database, (row.agent_id for _, row in rows if row.source_kind != "manifest"), 1)
     database.executemany("insert into passages(id, start, end, turn, voice, size) values(?, ?, ?, ?, ?, ?)", placed)
     database.executemany(_SAID, said)
     database.executemany(_PRINTED, printed)
@@ -199,6 +207,8 @@ def drop_artifacts(database: Database, numbers: Iterable[int]) -> None:
         _add_words(stored, first, found, said, printed)
     database.executemany(_UNSAID, said)
     database.executemany(_UNPRINTED, printed)
+    agents = database.execute(f"select agent_id from texts where artifact {LISTED}", (wanted,))
+    _count(database, [agent_id for (agent_id,) in agents], -1)
     gone = f"select first, last from texts where artifact {LISTED}"
     database.execute(f"delete from passages where id in (select p.id from ({gone}) join passages p"
                      " on p.id between first and last)", (wanted,))  # fmt: skip
@@ -240,6 +250,7 @@ def add(database: Database, lines: Sequence[Line]) -> None:
         first = _free(database, _begin(owners[line.agent_id], 2 + line.private, line.at_us), 1)
         database.execute(f"insert into texts(first, last, {_LINE}) values({placeholders(9)})", (first, first, *line))
         said.append((first, row_of(line.text, line.about)))
+    _count(database, (line.agent_id for line in lines), 1)
     database.executemany(_SAID, said)
 
 
@@ -255,6 +266,7 @@ def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
     rows = list(of_ids(database, "first, text, about", "texts", agent_id, "name", ids))
     database.executemany(_UNSAID, [(first, row_of(text, about)) for first, text, about in rows])
     database.execute(f"delete from texts where first {LISTED}", (listed(row[0] for row in rows),))
+    _count(database, [agent_id] * len(rows), -1)
 
 
 # ── all of it ──
@@ -278,7 +290,8 @@ def in_step(database: Database) -> bool:
     ]
     artifacts = database.value("select count(*) from memory_artifacts where source_kind <> 'manifest'")
     texts = database.value("select count(*) from texts where artifact is not null")
-    return bool(found == [said, printed] and artifacts == texts)
+    counts = database.value("select (select count(*) from texts) = (select total(texts) from text_owners)")
+    return bool(found == [said, printed] and artifacts == texts and counts)
 
 
 def rebuild(database: Database, artifacts: Iterable[tuple[int, Row]]) -> None:
@@ -296,10 +309,12 @@ def clear(database: Database) -> None:
         database.execute(f"insert into {table}({table}) values('delete-all')")
     for table in ("passages", "texts"):
         database.execute(f"delete from {table}")
+    database.execute("update text_owners set texts = 0")
 
 
 def clear_lines(database: Database) -> None:
     """Forgets every line. In the caller's transaction."""
-    rows = list(database.execute("select first, text, about from texts where artifact is null"))
-    database.executemany(_UNSAID, [(first, row_of(text, about)) for first, text, about in rows])
+    rows = list(database.execute("select first, text, about, agent_id from texts where artifact is null"))
+    database.executemany(_UNSAID, [(first, row_of(text, about)) for first, text, about, _ in rows])
     database.execute("delete from texts where artifact is null")
+    _count(database, [agent_id for *_, agent_id in rows], -1)
