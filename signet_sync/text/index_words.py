@@ -15,8 +15,8 @@ _DENSE = late(f"[{DENSE}]+")
 
 
 def row_of(text: str, project: str = "") -> str:
-    """Returns the words of a row of full text: of its project, which each row has, and of its text."""
-    return f"{project_word(project)} {_words(text)}"
+    """Returns the words of a row of full text: of its project, which each row tells, and of its text."""
+    return f"{project_word(project)} {_words(project)} {_words(text)}"
 
 
 def project_word(project: str) -> str:
