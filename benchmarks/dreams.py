@@ -119,6 +119,10 @@ def rise(place: Workspace, ids: Sequence[str], sweeps: int, each: int) -> None:
 def ask(path: str, asked: Sequence[Question], rounds: int) -> Iterator[Asked]:
     """Puts every question, in every round."""
     with closing(Database(path, readonly=True)) as database, closing(Database(path)) as noting:
+        database.execute(
+            "create virtual table temp.plain using fts5(name unindexed, text, tokenize='porter unicode61')"
+        )
+        database.execute("insert into temp.plain select name, text from texts where artifact is null")
         for turn in range(rounds + 1):
             for question in asked:
                 taken: list[Times] = []
@@ -139,8 +143,7 @@ def straight(database: Database, text: str) -> list[tuple[str, ...]]:
     words = " OR ".join(f'"{word}"' for word in re.findall(r"\w+", text))
     return list(
         database.execute(
-            "select t.name, t.text from (select rowid from said where said match ?"
-            " order by rank limit 10) m join texts t on t.first = m.rowid",
+            "select name, text from temp.plain where plain match ? order by rank limit 10",
             (words,),
         )
     )

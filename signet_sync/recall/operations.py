@@ -10,7 +10,7 @@ from signet_sync.memories.store import recall_events
 from signet_sync.recall import search
 from signet_sync.recall.query import MOST_READ, Question, read
 from signet_sync.recall.search import Match, WeighedTerms, Within
-from signet_sync.recall.shown import KNOWN, RankedHit, as_question, is_question, ranked_hits, share_of
+from signet_sync.recall.shown import GAP, KNOWN, RankedHit, as_question, is_question, ranked_hits, share_of
 from signet_sync.recall.snippets import turn_text
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
@@ -24,7 +24,7 @@ from signet_sync.text.word_forms import folded
 if TYPE_CHECKING:
     from signet_sync.embeddings.meaning import Meaning
 
-FLOOR = 0.05  # of the question's weight; what covers less answers nothing
+FLOOR = 0.02  # of the question's weight; what covers less answers nothing
 _KEPT = 0.05  # of the best hit's score
 _NEAREST = 10  # hits that are shown where none is surely an answer
 _COUNTED = 0.75  # of the best hit's score; memories that score less were not what was looked for
@@ -42,8 +42,8 @@ def recall(
     question = read(text)
     if not question.terms:
         return []
-    weighed, matches = search.search(database, question, within)
-    found = list(ranked_hits(database, within.agent_id, question, weighed, _enough(matches, limit)))
+    weighed, matches = search.search(database, question, within, min(2 * limit, search.MOST_FOUND))
+    found = list(ranked_hits(database, within.agent_id, question, weighed, _enough(matches)))
     found = without_repeats([*found, *_running(database, question, weighed, within)])
     if not any(hit.known for hit in found):
         limit = min(limit, _NEAREST)
@@ -55,10 +55,9 @@ def recall(
     return found
 
 
-def _enough(matches: Sequence[Match], limit: int) -> list[Match]:
+def _enough(matches: Sequence[Match]) -> list[Match]:
     best = max((one.score for one in matches), default=0.0)
-    good = [one for one in matches if one.covered >= FLOOR and one.score >= _KEPT * best]
-    return good[: 2 * limit]
+    return [one for one in matches if one.near >= FLOOR and one.score >= _KEPT * best]
 
 
 def without_repeats(found: Sequence[RankedHit]) -> list[RankedHit]:
@@ -66,10 +65,10 @@ def without_repeats(found: Sequence[RankedHit]) -> list[RankedHit]:
     kept: list[RankedHit] = []
     texts: set[str] = set()
     for hit in sorted(found, key=lambda hit: -hit.score):
-        folded_text = " ".join(folded(hit.text).split()).rstrip(".!?…")
-        if folded_text in texts:
+        told = _told(hit)
+        if told in texts:
             continue
-        texts.add(folded_text)
+        texts.add(told)
         place = len(kept)
         if hit.tier == "fact" and hit.path is not None:
             session = hit.path.rpartition("--")[0]
@@ -79,6 +78,13 @@ def without_repeats(found: Sequence[RankedHit]) -> list[RankedHit]:
             )
         kept.insert(place, hit if place == len(kept) else hit._replace(score=kept[place].score))
     return kept
+
+
+def _told(hit: RankedHit) -> str:
+    """Returns by what a hit is known again: of a session its longest turn, after which a fork goes on otherwise."""
+    turns = hit.text.split(GAP) if hit.tier == "session" else [hit.text]
+    longest = max((turn.removeprefix("User: ").removeprefix("Assistant: ") for turn in turns), key=len)
+    return " ".join(folded(longest).split()).rstrip(".!?…")
 
 
 def _running(database: Database, question: Question, weighed: WeighedTerms, within: Within) -> Iterator[RankedHit]:
@@ -108,7 +114,7 @@ def _of_turn(
     asks = speaker_of(turn.role) == "user" and is_question(turn.content)
     answer = live.answer_of(database, within.agent_id, turn) if asks else None
     if answer is not None:
-        text = f"{label}: {text} … {label_of(answer.role)}: {turn_text(answer.content, 0)}"
+        text = f"{label}: {text}{GAP}{label_of(answer.role)}: {turn_text(answer.content, 0)}"
     why = f"{share_of(question, held)}, in a running session: {label}, {day}"
     name, score = f"{turn.session_key}#{turn.turn}", round(_OF_RUNNING * covered, 3)
     known = covered >= KNOWN

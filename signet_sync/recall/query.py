@@ -1,4 +1,4 @@
-"""Parses a question into terms, each an expression of FTS5 in the forms that a text may contain. Any text is one."""
+"""Parses a question into terms, each in the forms that a text may contain. Any text is one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from unicodedata import normalize
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.recall.dates import DateWord, date_words
-from signet_sync.text.cjk import CJK, word_phrases
+from signet_sync.text.cjk import DENSE, without_marks, word_phrases
 from signet_sync.text.tags import glossary_terms
 from signet_sync.text.word_forms import FUNCTION_WORDS, STOP_WORDS, family_of, folded, prefix_of
 
@@ -20,7 +20,7 @@ _MOST_PARTS, _LONGEST = 8, 64  # of one word (`src/index/retry.py` has four), ch
 _MOST_CONCEPTS = 3  # terms of the glossary in one word: `chatgpt` finds `gpt`
 
 _TOKEN = late(r"[^\W_]+")
-_RUN = late(f"[{CJK}]+|[^{CJK}]+")
+_RUN = late(f"[{DENSE}]+|[^{DENSE}]+")
 # Japanese words end where the script changes; hiragana between them is mostly grammar.
 _SCRIPT = late(
     "[\u3041-\u309f]+|[\u30a0-\u30ff\uff66-\uff9f]+|[\uac00-\ud7ff]+|[^\u3041-\u30ff\uff66-\uff9f\uac00-\ud7ff]+"
@@ -40,7 +40,7 @@ _SHORTENED = frozenset({"s", "t", "re", "ll", "ve", "d", "m"})  # of what's, don
 class Term(NamedTuple):
     """A word of a question, a part of one, or two characters of one in Chinese, Japanese or Korean.
 
-    `word` numbers the word it belongs to, `worth` is how much it counts. `forms` are phrases of folded tokens, any of
+    `word` numbers the word it belongs to, `worth` is how much it counts. `forms` are folded tokens, all of any of
     which a text may contain; the first is the word as typed. What begins with `prefix` counts too. `date` is the date
     that it names.
     """
@@ -50,12 +50,6 @@ class Term(NamedTuple):
     worth: float = 1.0
     prefix: str = ""
     date: DateWord | None = None
-
-    @property
-    def expression(self) -> str:
-        """Returns the FTS5 expression that finds it. Forms have no character that has a meaning there."""
-        begun = [f'"{self.prefix}" *'] if self.prefix else []
-        return "(" + " OR ".join([*(f'"{form}"' for form in self.forms), *begun]) + ")"
 
     @property
     def needle(self) -> str:
@@ -80,7 +74,7 @@ class Question(NamedTuple):
 
 
 class _Word(NamedTuple):
-    """A word as `typed`, and its forms as tokens; `dense` ones are CJK."""
+    """A word as `typed`, and its forms as tokens; `dense` ones are of scripts without spaces."""
 
     typed: str
     forms: tuple[tuple[str, ...], ...]
@@ -142,8 +136,9 @@ def _most_important(words: Sequence[_Word]) -> list[_Word]:
 def _words(text: str) -> Iterator[_Word]:
     for typed in dict.fromkeys(text.split()):
         for run in (typed[:1000],) if typed.isascii() else _RUN.findall(typed[:1000]):
-            if not run.isascii() and re.match(f"[{CJK}]", run):
-                yield from (_Word(piece, ((piece,),), dense=True) for piece in _SCRIPT.findall(run))
+            if not run.isascii() and re.match(f"[{DENSE}]", run):
+                pieces = _SCRIPT.findall(without_marks(run))
+                yield from (_Word(piece, ((piece,),), dense=True) for piece in pieces)
             else:
                 forms = (tuple(_tokens(phrase)) for phrase in word_phrases(run))
                 if distinct := tuple(dict.fromkeys(form for form in forms if form)):
@@ -157,7 +152,7 @@ def _tokens(phrase: str) -> list[str]:
 def _terms(number: int, word: _Word) -> list[Term]:
     if word.dense:
         pairs = _pairs(word.forms[0][0])
-        return [Term(number, (" ".join(pair),), 1 / len(pairs)) for pair in pairs]
+        return [Term(number, (pair,), 1 / len(pairs), pair if len(pair) == 1 else "") for pair in pairs]
     first, *more = word.forms[0]
     akin = [*_concepts(word.typed), *(() if more else family_of(first))]
     forms = tuple(dict.fromkeys((*map(" ".join, word.forms), *akin)))

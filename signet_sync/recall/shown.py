@@ -27,6 +27,7 @@ _OF_UNANSWERED = 0.5
 _LONGEST_QUESTION = 4_000  # characters; a longer text says something
 _SENTENCE = late(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
 _ASKS = late(r"[?？][\W_]*\Z|[吗呢か][。?？]?\Z")
+GAP = " … "  # between turns that are shown
 _SPEAKERS: dict[Voice, str] = {"person": "User", "agent": "Assistant"}
 _WHAT = {
     "next": "a next step", "question": "an open question", "person": "a note on people", "blocker": "a blocker",
@@ -59,10 +60,14 @@ def ranked_hits(
     database: Database, agent_id: str, question: Question, weighed: WeighedTerms, matches: Sequence[Match]
 ) -> Iterator[RankedHit]:
     """Yields the hits of matches, in their order."""
+    statements = {
+        (tier, found.id): found
+        for tier in {one.text.tier for one in matches} - {"session"}
+        for found in hits.statements(database, agent_id, tier, [m.text.name for m in matches if m.text.tier == tier])
+    }
     for one in matches:
-        if one.text.tier != "session":
-            for statement in hits.statements(database, agent_id, one.text.tier, [one.text.name]):
-                yield _of_statement(question, weighed, one, statement)
+        if (statement := statements.get((one.text.tier, one.text.name))) is not None:
+            yield _of_statement(question, weighed, one, statement)
         elif one.text.artifact is not None:
             found = hits.artifact(database, one.text.artifact, one.places or (one.text.first,), one.text.last)
             if found is None:
@@ -116,7 +121,7 @@ def _of_artifact(
 ) -> RankedHit:
     first = found.passages[places[0]] if places else Place(0, 0, -1, "text", 0)
     node = hits.node_at(database, agent_id, found.path, first.start)
-    text = " … ".join(_texts(found, places, weighed)) if places else found.sentence
+    text = GAP.join(_texts(found, places, weighed)) if places else found.sentence
     speaker = _SPEAKERS.get(first.voice, "") if found.kind == "transcript" else ""
     where = _WHAT[found.kind] + of_project(found.project)
     at_us = found.at_us if node is None else node.at_us

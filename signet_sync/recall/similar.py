@@ -27,7 +27,7 @@ def similar_hits(
     nothing = WeighedTerms((), (), {}, {}, 1.0)
     for place in meaning.nearest(database, within.agent_id, text) if left > 0 else ():
         matches = [
-            Match(one, 0.0, 0.0, 0.0, 0.0, frozenset(), _places(database, place, one))
+            Match(one, 0.0, 0.0, 0.0, 0.0, 0.0, frozenset(), _places(database, place, one))
             for one in _texts(database, place)
         ]
         for hit in ranked_hits(database, within.agent_id, read(text), nothing, _wanted(matches, within)):

@@ -1,7 +1,7 @@
 """Prepares text for the full-text index: spaces between CJK characters; camelCase words of a query also split.
 
-FTS5's unicode61 keeps a run of Chinese, Japanese or Korean together as one word, so that nothing inside it can be
-found; with spaces between, a phrase finds every word. Only texts that need it pay.
+FTS5's unicode61 keeps a run of Chinese, Japanese, Korean or Thai together as one word, or ends it at a vowel's mark, so
+that nothing inside it can be found; with spaces between, a phrase finds every word. Only texts that need it pay.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ CJK = (
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U0001b000-\U0001b16f"
     "\U00020000-\U0003ffff"
 )
-_RUN = late(f"[{CJK}]+")
+# What is written without spaces between words: Thai, Lao, Burmese and Khmer too.
+DENSE = CJK + "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+_RUN = late(f"[{DENSE}]+")
+_MARKS = late("[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u17b4-\u17d3]+")
 _HUMP = late(r"[a-z0-9](?=[A-Z])|[A-Z](?=[A-Z][a-z])")
 
 
 def spaced(text: str) -> str:
-    """Returns the text with every CJK character a word of its own; the same object if it has none."""
+    """Returns the text with every character of a dense script a word of its own; the same object if it has none."""
     if text.isascii() or _RUN.search(text) is None:
         return text
     return _RUN.sub(lambda match: " " + " ".join(match[0]) + " ", text)
 
 
-def indexed(text: str) -> str | None:
-    """Returns what is indexed in place of a text, or None if the text itself is."""
-    changed = spaced(text)
-    return changed if changed is not text else None
+def without_marks(run: str) -> str:
+    """Returns a run of a dense script without the marks of vowels and tones, which full text does not know."""
+    return _MARKS.sub("", run)
 
 
 def word_phrases(word: str) -> list[str]:

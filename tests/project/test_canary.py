@@ -34,7 +34,8 @@ DEAD = 4_194_305  # beyond the highest id that a process can have
 
 # One word for each place where text may come from. Full text writes only what a word does not share with the one before
 # it in order, so each begins unlike the others, and its first letters are left out of what is looked for.
-PLACES = ("transcript", "summary", "sentence", "compaction", "tail", "live", "spooled", "torn", "unfinished", "left")
+PLACES = ("transcript", "summary", "sentence", "compaction", "tail", "live", "spooled", "torn", "unfinished", "left",
+          "printed")  # fmt: skip
 CANARIES = {place: f"{chr(97 + number)}qz{place}canary" for number, place in enumerate(PLACES)}
 # Who the session was: its id may stand in the tombstone, and no more than its beginning in a log.
 PROJECT = "/home/ada/code/zqwprojectcanary"
@@ -112,7 +113,8 @@ class Scene:
             "session_id": ID,
             "session_key": ID,
             "project": PROJECT,
-            "transcript": f"## User\n\n{line('tail')} password = {SECRET}\n",
+            "transcript": f"## User\n\n{line('tail')} password = {SECRET}\n\n"
+            f"- `Read` · 2026-03-28T10:30:00.000Z · `queue.py`\n\n  {line('printed')}\n",
             "transcript_is": "tail",
             "summary": f"# Queue\n\n## Decisions\n\n- {line('summary')}\n",
             "memory_sentence": sentence("sentence"),

@@ -210,7 +210,7 @@ def allowed(step: str, command: str, sql: str) -> bool:
 
 
 def statistics(database: Database) -> list[tuple[Any, ...]]:
-    return sorted(database.execute("select tbl, idx, stat from sqlite_stat1"))
+    return list(database.execute("select tbl, idx, stat from sqlite_stat1 order by 1, 2, 3"))
 
 
 def test_nothing_goes_through_all_rows_of_an_agent(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from workbench import Vault
 from signet_sync.errors import UsageError
 from signet_sync.graph.store import neighbours
 from signet_sync.recall.expand import expand
-from signet_sync.recall.store import hits, references
+from signet_sync.recall.store import references
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import NODES
 from signet_sync.sync.store.bodies import text_at
@@ -235,18 +235,6 @@ def test_an_arc_leads_to_its_sessions_and_a_transcript(database: Database) -> No
         assert document["transcript"]["excerpt"] and document["parents"][0].startswith("e-")
     epoch = expand(database, "default", document["parents"][0])
     assert sorted(epoch["children"]) == sorted(arcs) and epoch["transcript"]["excerpt"]
-
-
-def test_a_thread_whose_sentence_names_it_is_named_once(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault")
-    vault.session(1, project="/home/ada/widget")
-    vault.reindex()
-    with vault.database(readonly=False) as database:
-        thread = database.value("select thread_id from memory_thread_heads")
-        for sample in ("widget: it turns at dusk.", "It turns at dusk."):
-            database.execute("update memory_thread_heads set sample = ?", (sample,))
-            (line,) = hits.statements(database, "default", "thread", [thread])
-            assert line.shown == "widget: " + sample.removeprefix("widget: ")
 
 
 def test_a_thread(database: Database) -> None:

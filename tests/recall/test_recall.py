@@ -47,9 +47,9 @@ def phrases(text):
     ("getUserName", ["getusername"]),
     ("Café", ["cafe"]),
     ("retry retry RETRY", ["retry"]),
-    ("备份", ["备 份"]),
-    ("灯塔项目", ["灯 塔", "塔 项", "项 目"]),
-    ("バックアップの確認", ["バ ッ", "ッ ク", "ク ア", "ア ッ", "ッ プ", "確 認"]),
+    ("备份", ["备份"]),
+    ("灯塔项目", ["灯塔", "塔项", "项目"]),
+    ("バックアップの確認", ["バッ", "ック", "クア", "アッ", "ップ", "確認"]),
     ('"quoted" AND NEAR(x, 2) * -', ["quoted", "near x", "2", "near", "x"]),
     ("! ? …", []), ("", []), ("\0\ud800", []),
 ])  # fmt: skip
@@ -275,6 +275,17 @@ def test_a_statement_stands_before_the_session_that_it_comes_from(vault):
     assert of_loop[0] == "fact" and of_loop.count("session") == 1
 
 
+def test_a_fork_and_what_it_goes_on_from_are_one_hit(vault):
+    for name, minute, goes_on in (("first", "01", "Moor it at the mast."), ("fork", "02", "Or rather at the quay.")):
+        body = talk("Why does the zeppelin leak at its seams when the sun has set?", goes_on)
+        at = f"2026-03-03T10:{minute}:00.000Z"
+        vault.put(made.transcript(session_id=name, captured_at=at, body=body))
+    vault.reindex()
+    (hit,) = hits(vault, "zeppelin leak seams")
+    assert "Why does the zeppelin leak" in hit["text"]
+    assert len(hits(vault, "moor mast quay")) == 2
+
+
 def test_below_a_floor_there_is_no_answer_and_what_is_near_is_called_so(vault):
     assert hits(vault, "the owner of the pantograph schema") == []
     near = vault.call("recall", "marmalade", "pantograph", "owner")
@@ -462,7 +473,7 @@ def test_where_every_word_is_common_the_newest_are_searched(vault, monkeypatch):
     monkeypatch.setattr("signet_sync.recall.search.COMMON", 0)
     with vault.database() as database:
         of_agent = ranges(database, "default", None, private=True, statements=False)
-        weighed = weigh(database, read("marmalade build"), of_agent, None, 0)
+        weighed = weigh(database, read("marmalade build"), of_agent, 9, None, 0)
         assert not weighed.passages
         assert [hit.speaker for hit in recall(database, "marmalade build", Within("default"))] == ["User"]
 
@@ -489,6 +500,11 @@ BODIES = {
     "japanese": "昨日、データベースのバックアップを設計しました。サーバーの設定も直した。",
     "korean": "오늘 네트워크를 점검했고 데이터베이스에서 오류를 고쳤습니다.",
     "mixed": "部署到Kubernetes集群之后,latency降到40ms。",
+    "thai": "วันนี้เราสำรองฐานข้อมูลแล้ว และ rsync ใช้เวลา 3 นาที",
+    "emoji": "Shipped 🚀 with👍rollback and a 👩‍💻 at the desk.",
+    "hash": "Reverted in 9f3e1c2, see #884 and PR-17; 'quoted' and state-of-the-art as --dry-run NOT done.",
+    "sharp": "Die Größe der Maße in der GROSSEN STRASSE, laut İstanbul und ﬁnal.",
+    "arabic": "تم نسخ قاعدة البيانات احتياطيا; השרת הופעל מחדש",
     "controls": "first line\n\n\tsecond\u2028line\u200b with \u00a0 odd blanks and a lodestone\nthird",
 }
 
@@ -515,6 +531,9 @@ def database():
     ("データベース", "japanese"), ("ベース", "japanese"), ("サーバー", "japanese"), ("ー", "japanese"),
     ("バックアップ 設定", "japanese"), ("네트워크", "korean"), ("데이터베이스", "korean"), ("Kubernetes", "mixed"),
     ("Kubernetes集群", "mixed"), ("latency 40ms", "mixed"),
+    ("ฐานข้อมูล", "thai"), ("rsync", "thai"), ("rollback 🚀", "emoji"), ("👍rollback", "emoji"), ("9f3e1c2", "hash"),
+    ("#884", "hash"), ("pr-17", "hash"), ("'quoted\"", "hash"), ("state-of-the-art", "hash"), ("--dry-run", "hash"),
+    ("reverted NOT (", "hash"), ("Größe", "sharp"), ("maße", "sharp"), ("البيانات", "arabic"), ("השרת", "arabic"),
 ])  # fmt: skip
 def test_words_are_found_as_people_write_them(database, query, name):
     number = list(BODIES).index(name)

@@ -292,10 +292,10 @@ def test_a_reset_empties_what_is_derived_and_leaves_what_is_native(filled):
     with database.transaction():
         database.reset_derived()
     assert rows_of(database, tables.native_tables()) == before
-    empty = rows_of(database, tables.derived_tables())
+    empty = rows_of(database, {*tables.derived_tables()} - {*tables.full_text()})
     assert not any(empty.values())
     for table in ("said", "printed"):
-        assert database.value(f"select count(*) from {table}_docsize") == 0
+        assert database.value(f"select count(*) from {table}_idx") == 0
         options = dict(database.execute(f"select k, v from {table}_config"))
         assert options["secure-delete"] == 1
     assert database.problems() == []

@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import artifacts_fixture as made
 import pytest
 from session_inputs import compact, end
 from workbench import NOW, Vault
 
 from signet_sync.storage.database import wipe
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store import texts
+from signet_sync.sync.store import artifacts, texts
 from signet_sync.sync.store.rules import set_version
 from signet_sync.sync.store.texts import Line
 
@@ -40,7 +41,7 @@ class Lines:
 
     def __init__(self, database: Database, seed: int) -> None:
         self.database, self.random = database, random.Random(seed)
-        self.living: dict[str, str] = {}
+        self.living: dict[str, tuple[str, ...]] = {}
         self.written = 0
 
     def word(self) -> str:
@@ -60,14 +61,15 @@ class Lines:
                     texts.drop(self.database, "a", [line_id])
                     self.living.pop(line_id, None)
                 else:
-                    self.living[line_id] = self.word()
-                    text = f"{self.living[line_id]} tower {'of the queue ' * self.random.randint(0, 120)}"
-                    texts.put(self.database, [Line("a", "fact", line_id, text)])
+                    word, project = self.living[line_id] = self.word(), self.word()
+                    text = f"{word} tower {'of the queue ' * self.random.randint(0, 120)}"
+                    texts.put(self.database, [Line("a", "fact", line_id, text, about=project)])
 
     def left(self) -> set[str]:
         """Words of former lines, wherever in the files of the database."""
         raw = b"".join(path.read_bytes() for path in Path(self.database.path).parent.iterdir())
-        return {found.decode() + "quill" for found in TAIL.findall(raw)} - set(self.living.values())
+        living = {word for words in self.living.values() for word in words}
+        return {found.decode() + "quill" for found in TAIL.findall(raw)} - living
 
     def scour(self) -> None:
         """What a scrub does of it."""
@@ -78,9 +80,31 @@ class Lines:
         assert self.database.checkpoint(truncate=True)
 
 
+class Sessions(Lines):
+    """The same of transcripts: words that were said, that a tool printed, and of the project."""
+
+    def change(self, most: int) -> None:
+        for number in {self.random.randint(0, 60) for _ in range(self.random.randint(1, most))}:
+            session_id = f"s-{number}"
+            path = made.path_for("transcript", session_id=session_id)
+            with self.database.transaction():
+                gone = artifacts.delete_rows(self.database, [path])
+                artifacts.store_ledger(self.database, gone, [])
+            self.living.pop(session_id, None)
+            if self.random.random() < 0.8:
+                said, printed, project = self.living[session_id] = self.word(), self.word(), self.word()
+                body = (
+                    f"## User · {NOW}\n\n{said} tower {'of the queue ' * self.random.randint(0, 120)}\n\n"
+                    f"- `Read` · {NOW} · `a`\n\n  {printed} of the file\n"
+                )
+                name, raw = made.transcript(session_id=session_id, body=body, project=f"/srv/{project}")
+                made.fill(self.database, made.judged({name: raw}))
+
+
+@pytest.mark.parametrize("what", [Lines, Sessions])
 @pytest.mark.parametrize("seed", [3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40))])
-def test_no_word_of_a_former_line_is_left_after_a_scrub(database: Database, seed: int) -> None:
-    life = Lines(database, seed)
+def test_no_word_of_a_former_text_is_left_after_a_scrub(database: Database, seed: int, what: type[Lines]) -> None:
+    life = what(database, seed)
     for most in (3, 30, 1):
         for _ in range(60):
             life.change(most)

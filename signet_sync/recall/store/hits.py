@@ -54,7 +54,7 @@ class NodeAt(NamedTuple):
 
 
 # By tier, the columns of a `Statement` by ids, in their order. A fact is about its project's path (null if it is the
-# agent's own), an entity about its title, a thread and a condensation about the thread's label.
+# agent's own), an entity about its title.
 _STATEMENTS = {
     "memory": """select m.id, m.type, null, m.content, null, m.created_at from json_each(?2) j
         cross join memories m on m.agent_id = ?1 and m.id = j.value""",
@@ -65,13 +65,6 @@ _STATEMENTS = {
         g.path, g.updated_us, g.text from json_each(?2) j
         cross join garden_files g on g.agent_id = ?1 and g.id = j.value and g.file = 'profile'
         order by j.key, g.path desc""",
-    "thread": """select h.thread_id, 'thread', h.label,
-        iif(substr(h.sample, 1, length(h.label) + 1) = h.label || ':', '', h.label || ': ') || h.sample,
-        h.source_ref, h.latest_us
-        from json_each(?2) j cross join memory_thread_heads h on h.agent_id = ?1 and h.thread_id = j.value""",
-    "node": """select n.id, n.kind, h.label, n.label, null, n.latest_us
-        from json_each(?2) j cross join session_summaries n on n.agent_id = ?1 and n.id = j.value
-        left join memory_thread_heads h on h.agent_id = n.agent_id and h.thread_id = n.thread_id""",
 }
 
 

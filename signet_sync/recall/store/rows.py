@@ -8,14 +8,20 @@ from typing import Literal, NamedTuple
 
 import apsw
 
+from signet_sync.recall.query import Term
 from signet_sync.storage.database.batches import LISTED, listed
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.texts import WITHIN, range_of
+from signet_sync.text.index_words import project_word
 
 _LAST_US = 253_402_300_799_999_999  # the end of the year 9999, beyond which no time can be written
 _SPELLED, _LONG, _MOST_ALIKE = 6, 9, 4
-_STEMMER = ("porter", ["unicode61", "remove_diacritics", "2"])
-_TEXT = "t.first, t.last, t.tier, t.name, t.artifact, t.at_us, t.private"
+_TOKENS = ("unicode61", ["remove_diacritics", "2"])
+_STEMS = ("porter", ["unicode61", "remove_diacritics", "2"])
+_TEXT = (
+    "t.first, t.last, t.tier, coalesce(t.name, (select source_path from memory_artifacts where id = t.artifact)),"
+    " t.artifact, t.at_us, t.private"
+)
 
 
 class Period(NamedTuple):
@@ -71,22 +77,50 @@ def firsts(database: Database, within: Sequence[tuple[int, int]]) -> list[int]:
     return [number for one in within for number in json.loads(database.value(sql, one))]
 
 
+def count_all(database: Database, agent_id: str) -> int:
+    """Returns the number of an agent's texts."""
+    return database.value("select texts from text_owners where agent_id = ?", (agent_id,)) or 0
+
+
 def count(database: Database, within: Sequence[tuple[int, int]]) -> int:
-    """Returns the number of texts in some ranges."""
+    """Returns the number of texts in some ranges, at the cost of reading them."""
     return sum(database.value("select count(*) from texts where first between ? and ?", one) for one in within)
 
 
-def passages_with(database: Database, expression: str, within: Sequence[tuple[int, int]], most: int = -1) -> list[int]:
-    """Returns the passages that an expression finds, in order, at most `most` of each range."""
-    return _found(database, "said", expression, within, most)
+def passages_with(
+    database: Database, term: Term, within: Sequence[tuple[int, int]], most: int = -1, project: str | None = None
+) -> list[int]:
+    """Returns the passages that have a term, in order, at most `most` of each range; of a project if it is given."""
+    of_project = "" if project is None else f' AND "{project_word(project)}"'
+    return _found(database, "said", _expression(database, term) + of_project, within, most)
 
 
-def printed_with(database: Database, expression: str, within: Sequence[tuple[int, int]], most: int = -1) -> list[int]:
-    """Returns the first passages of the texts whose tools printed what an expression finds, in order."""
-    return _found(database, "printed", expression, within, most)
+def printed_with(database: Database, term: Term, within: Sequence[tuple[int, int]], most: int = -1) -> list[int]:
+    """Returns the passages behind which tools printed a term, in order."""
+    return _found(database, "printed", _expression(database, term), within, most)
+
+
+def _expression(database: Database, term: Term) -> str:
+    """Returns the FTS5 expression that finds a term: words that all are in a row, in any of its forms."""
+    forms = [" AND ".join(f'"{word}"' for word in _words(database, form)) for form in term.forms]
+    begun = [f'"{word}" *' for word in _words(database, term.prefix)[-1:]]
+    return "(" + " OR ".join(f"({form})" for form in [*forms, *begun] if form) + ")"
+
+
+def _words(database: Database, form: str) -> list[str]:
+    """Returns the words of a form as FTS5 tells them: adjacent ones are refused, and it knows fewer letters."""
+    return form.split() if form.isascii() else _tokens(database, form, _TOKENS)
+
+
+def _tokens(database: Database, text: str, tokenizer: tuple[str, list[str]]) -> list[str]:
+    words = database.connection.fts5_tokenizer(*tokenizer)
+    found = words(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
+    return [*map(str, found)]
 
 
 def _found(database: Database, table: str, expression: str, within: Sequence[tuple[int, int]], most: int) -> list[int]:
+    if expression == "()":  # of letters that FTS5 does not know
+        return []
     found: list[int] = []
     for one in within:
         # As one text: thousands of rows of one number each cost twice as much.
@@ -100,10 +134,10 @@ def minutes(passages: Sequence[int]) -> int:
     return len({number >> WITHIN for number in passages})
 
 
-def among(database: Database, expression: str, passages: Sequence[int]) -> set[int]:
-    """Returns which of some passages an expression finds."""
+def among(database: Database, term: Term, passages: Sequence[int]) -> set[int]:
+    """Returns which of some passages have a term that others have."""
     sql = "select said.rowid from json_each(?) j cross join said on said.rowid = j.value where said match ?"
-    return {number for (number,) in database.execute(sql, (json.dumps(passages), expression))}
+    return {number for (number,) in database.execute(sql, (json.dumps(passages), _expression(database, term)))}
 
 
 def texts_of(database: Database, passages: Sequence[int]) -> Iterator[tuple[FoundText, int, int]]:
@@ -125,7 +159,10 @@ def texts_by(database: Database, column: str, number: int) -> list[FoundText]:
 
 def passage_at(database: Database, text: FoundText, place: int) -> tuple[int, ...]:
     """Returns the row of full text of an artifact that has a place of its body; () without one."""
-    found = "select id from passages where id between ? and ? and size > 0 and start <= ? order by id desc limit 1"
+    found = (
+        "select id from passages where id between ? and ? and size > 0 and start <= ? and voice <> 'tool'"
+        " order by id desc limit 1"
+    )
     return tuple(number for (number,) in database.execute(found, (text.first, text.last, place)))
 
 
@@ -135,11 +172,6 @@ def sessions_of(database: Database, artifacts: Sequence[int]) -> dict[int, tuple
         f"select id, session_id, harness from memory_artifacts where id {LISTED}", (listed(artifacts),)
     )
     return {number: (session_id, harness) for number, session_id, harness in rows}
-
-
-def quoted(name: str) -> str:
-    """Returns a name as a phrase of FTS5."""
-    return '"' + name.replace('"', '""').replace("\0", " ") + '"'
 
 
 def spelled_like(database: Database, word: str) -> tuple[str, ...]:
@@ -152,9 +184,7 @@ def spelled_like(database: Database, word: str) -> tuple[str, ...]:
     most = 2 if len(word) >= _LONG else 1
     if len(word) < _SPELLED:
         return ()
-    stems = database.connection.fts5_tokenizer(*_STEMMER)
-    found = stems(word.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
-    stem = next(map(str, found), "")  # SQLite does not know every letter
+    stem = next(iter(_tokens(database, word, _STEMS)), "")  # SQLite does not know every letter
     if len(stem) < 2:
         return ()
     database.execute("create virtual table if not exists temp.said_words using fts5vocab('main', 'said', 'row')")

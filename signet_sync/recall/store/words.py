@@ -40,9 +40,8 @@ def with_every_word(
     begins = firsts(database, within)
     found = set(begins)
     for term in terms:
-        said = passages_with(database, term.expression, within)
-        of_text = {begins[bisect_right(begins, place) - 1] for place in said if begins}
-        found &= of_text.union(printed_with(database, term.expression, within))
+        places = passages_with(database, term, within) + printed_with(database, term, within)
+        found &= {begins[bisect_right(begins, place) - 1] for place in places if begins}
     return sorted(found, reverse=True)
 
 

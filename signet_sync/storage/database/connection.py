@@ -24,7 +24,6 @@ from signet_sync.storage.database.tables import (
 )
 from signet_sync.storage.durable import private_folder, unlink
 from signet_sync.storage.locations import SNAPSHOT
-from signet_sync.text.cjk import spaced
 
 MINIMUM_SQLITE = (3, 51, 3)
 BUSY_MS = 5000
@@ -152,7 +151,7 @@ class Database:
             raise translate(error, path) from error
         try:
             protect(self.connection, wait_ms)
-            self._add_functions()
+            self._add_function()
             self._refuse_others()
             self._configure(memory, wait_ms)
             self._make_tables(create)
@@ -165,11 +164,9 @@ class Database:
         self._files = self._identities()
         self._settled = True
 
-    def _add_functions(self) -> None:
-        """Adds the SQL functions `unsealed` (the text in the bytes of a seal) and `spaced` (what is indexed of it)."""
-        functions: dict[str, Any] = {"unsealed": partial(unsealed, self.path), "spaced": spaced}
-        for name, function in functions.items():
-            self.connection.create_scalar_function(name, function, 1, deterministic=True)
+    def _add_function(self) -> None:
+        """Adds the SQL function `unsealed`: the text in the bytes of a seal."""
+        self.connection.create_scalar_function("unsealed", partial(unsealed, self.path), 1, deterministic=True)
 
     def _refuse_others(self) -> None:
         """Refuses a file that is not ours, before the first write (even WAL mode would be one)."""

@@ -18,6 +18,7 @@ def _options(table: str, **options: int | str) -> tuple[str, ...]:
     )
 
 
+_WORDS = """words, content='', detail=none, columnsize=0, tokenize="porter unicode61 remove_diacritics 2\""""
 # Columns and joins that give a row path and names for the numbers that it holds; a deleted file has no rows.
 _OF = "n.session_token, n.session_id"
 _JOINED = "join sessions n on n.session = {0}.session"
@@ -57,21 +58,22 @@ DERIVED: tuple[Table, ...] = (
         local=("id", "updated_at", "source_mtime_ms"),
     ),
     derived(
-        "whose the numbers of `texts` are",
-        "create table text_owners(number integer primary key, agent_id text not null unique)",
+        "whose the numbers of `texts` are, and how many of them there are",
+        """create table text_owners(
+        number integer primary key, agent_id text not null unique, texts integer not null default 0)""",
     ),
     derived(
         "what `recall` finds: artifacts, and in `text` the words of memories, facts, entities. Its passages have the "
         "numbers `first` to `last`, which tell agent, kind and time (`sync.store.texts`)",
         """create table texts(
         first integer primary key, last integer not null, agent_id text not null, tier text not null,
-        name text not null, artifact integer, text text, at_us integer not null, private integer not null default 0,
+        name text, artifact integer, text text, at_us integer not null, private integer not null default 0,
         about text not null default '')""",
-        "create unique index texts_name on texts(agent_id, name)",
+        "create unique index texts_name on texts(agent_id, name) where name is not null",
         "create unique index texts_artifact on texts(artifact) where artifact is not null",
         key=("agent_id", "name"),
         local=("first", "last", "artifact"),
-        only="tier <> 'memory'",
+        only="tier not in ('memory', 'session')",
     ),
     derived(
         "where in a body each passage is: characters, turn, who says it (`text.passages`); of how many characters is "
@@ -81,17 +83,14 @@ DERIVED: tuple[Table, ...] = (
         voice text not null, size integer not null)""",
     ),
     derived(
-        "full text of what is said, a row for some passages. Contentless: the text is in the row or in the seal; "
-        "`contentless_delete` would leak removed words. CJK characters are spaced, so that words inside running "
-        "text are found",
-        """create virtual table said using fts5(
-        text, about, content='', tokenize="porter unicode61 remove_diacritics 2")""",
+        "full text of what is said, a row for some passages: which words it has, not where (`text.index_words`). "
+        "Contentless: the text is in the row or in the seal; `contentless_delete` would leak removed words",
+        f"create virtual table said using fts5({_WORDS})",
         *_options("said", secure_delete=1),
     ),
     derived(
         "full text of what tools printed, each word of an artifact once",
-        """create virtual table printed using fts5(
-        words, content='', tokenize="porter unicode61 remove_diacritics 2")""",
+        f"create virtual table printed using fts5({_WORDS})",
         *_options("printed", secure_delete=1),
     ),
     derived(

@@ -7,6 +7,8 @@ leave them in the file. Therefore all that it holds is made from stored places o
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -17,7 +19,7 @@ from signet_sync.storage.database.batches import LISTED, listed, of_ids
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 from signet_sync.sync.store.bodies import text_of
-from signet_sync.text.cjk import spaced
+from signet_sync.text.index_words import MARK, row_of
 
 if TYPE_CHECKING:
     from signet_sync.sync.index_records import Row
@@ -26,9 +28,9 @@ if TYPE_CHECKING:
 WITHIN, _MINUTES = 8, 27  # bits: passages of a minute, which go on in the next ones; minutes since 1970
 _OWNED = WITHIN + _MINUTES
 _KINDS = 4  # of texts: what sessions said; statements; private ones
-_SAID = "insert into said(rowid, text, about) values(?, ?, ?)"
+_SAID = "insert into said(rowid, words) values(?, ?)"
 _PRINTED = "insert into printed(rowid, words) values(?, ?)"
-_UNSAID = "insert into said(said, rowid, text, about) values('delete', ?, ?, ?)"
+_UNSAID = "insert into said(said, rowid, words) values('delete', ?, ?)"
 _UNPRINTED = "insert into printed(printed, rowid, words) values('delete', ?, ?)"
 _LINE = "agent_id, tier, name, text, at_us, private, about"
 _TOGETHER = 600  # characters of passages that full text has in one row
@@ -93,6 +95,12 @@ def _owner(database: Database, agent_id: str) -> int:
     return number
 
 
+def _count(database: Database, agents: Iterable[str], each: int) -> None:
+    """Counts an agent's texts, one more or less for each time that it is named: a question must not count them."""
+    changes = [(each * count, agent_id) for agent_id, count in Counter(agents).items()]
+    database.executemany("update text_owners set texts = texts + ? where agent_id = ?", changes)
+
+
 def _free(database: Database, begin: int, count: int) -> int:
     """Returns a number from which so many are free: behind the texts of that minute, or of as many as it takes."""
     width = 1 << WITHIN
@@ -114,7 +122,7 @@ def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
     from signet_sync.text.passages import passages  # slow import; who only asks needs none
 
     owners: dict[str, int] = {}
-    said: list[tuple[int, str, str]] = []
+    said: list[tuple[int, str]] = []
     placed: list[tuple[int, int, int, int, str, int]] = []
     printed: list[tuple[int, str]] = []
     for number, row in rows:
@@ -125,20 +133,21 @@ def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
             owners[row.agent_id] = _owner(database, row.agent_id)
         first = _free(database, _begin(owners[row.agent_id], 0, row.membership_us), max(len(found), 1))
         database.execute(
-            "insert into texts(first, last, agent_id, tier, name, artifact, at_us) values(?, ?, ?, 'session', ?, ?, ?)",
-            (first, first + max(len(found), 1) - 1, row.agent_id, row.source_path, number, row.membership_us),
+            "insert into texts(first, last, agent_id, tier, artifact, at_us) values(?, ?, ?, 'session', ?, ?)",
+            (first, first + max(len(found), 1) - 1, row.agent_id, number, row.membership_us),
         )
-        places = [Place(*one, size) for one, size in zip(found, _sizes(found), strict=True)]
+        places = _placed(found)
         placed += [(number, *one) for number, one in enumerate(places, first)]
         stored = _Stored(number, row.content, row.memory_sentence or "", row.project)
         _add_words(stored, first, places, said, printed)
+    _count(database, (row.agent_id for _, row in rows if row.source_kind != "manifest"), 1)
     database.executemany("insert into passages(id, start, end, turn, voice, size) values(?, ?, ?, ?, ?, ?)", placed)
     database.executemany(_SAID, said)
     database.executemany(_PRINTED, printed)
 
 
-def _sizes(found: Sequence[Passage]) -> list[int]:
-    """Returns how many characters each passage begins a row of full text with; 0 for one that goes on in a row."""
+def _placed(found: Sequence[Passage]) -> list[Place]:
+    """Returns passages with the characters of the row of full text that each begins; 0 for one that goes on."""
     sizes = [0] * len(found)
     head = -1
     for number, one in enumerate(found):
@@ -148,41 +157,58 @@ def _sizes(found: Sequence[Passage]) -> list[int]:
         if head < 0 or found[head].start < 0 or sizes[head] + size > _TOGETHER:
             head = number
         sizes[head] += size
-    return sizes
+    places = [Place(*one, size) for one, size in zip(found, sizes, strict=True)]
+    begun = {row: number for number, row in reversed([*enumerate(_rows(places))]) if places[number].voice == "tool"}
+    for number in begun.values():
+        places[number] = places[number]._replace(size=1)
+    return places
+
+
+def _rows(found: Sequence[Place]) -> Iterator[int]:
+    """Yields for each passage which one begins its row; what tools printed has the row of the turn before."""
+    turns: list[int] = []
+    rows: list[int] = []
+    for number, one in enumerate(found):
+        if one.voice == "tool":
+            yield rows[before - 1] if (before := bisect_right(turns, one.turn)) else 0
+            continue
+        turns.append(one.turn)
+        rows.append(number if one.size or not rows else rows[-1])
+        yield rows[-1]
 
 
 def _add_words(
     of: _Stored,
     first: int,
     found: Sequence[Place],
-    said: list[tuple[int, str, str]],
+    said: list[tuple[int, str]],
     printed: list[tuple[int, str]],
 ) -> None:
-    """Adds the rows of full text of an artifact: what is said as it is, of what tools printed each word once."""
-    about = spaced((of.project or "").replace("\\", "/").rstrip("/").rpartition("/")[2])
-    words: dict[str, None] = {}
-    for number, one in enumerate(found):
+    """Adds the rows of full text of an artifact: what is said as it is, of what tools then printed each word once."""
+    project = (of.project or "").replace("\\", "/").rstrip("/").rpartition("/")[2]
+    texts: dict[int, str] = {}
+    words: dict[int, dict[str, None]] = {}
+    for row, one in zip(_rows(found), found, strict=True):
         text = of.sentence if one.start < 0 else of.content[one.start : one.end]
         if one.voice == "tool":
-            words.update(dict.fromkeys(text.split()))
-        elif one.size:
-            said.append((first + number, spaced(text), about))
+            words.setdefault(row, {}).update(dict.fromkeys(text.split()))
         else:
-            head, before, _ = said[-1]
-            said[-1] = head, f"{before}\n{spaced(text)}", about
-    if words:
-        printed.append((first, spaced(" ".join(words))))
+            texts[row] = f"{texts[row]}\n{text}" if row in texts else text
+    said += [(first + row, row_of(text, project)) for row, text in texts.items()]
+    printed += [(first + row, row_of(" ".join(some))) for row, some in words.items()]
 
 
 def drop_artifacts(database: Database, numbers: Iterable[int]) -> None:
     """Takes artifacts out of full text, before their rows go. In the caller's transaction."""
     wanted = listed(numbers)
-    said: list[tuple[int, str, str]] = []
+    said: list[tuple[int, str]] = []
     printed: list[tuple[int, str]] = []
     for first, stored, found in _stored(database, f"where t.artifact {LISTED}", wanted):
         _add_words(stored, first, found, said, printed)
     database.executemany(_UNSAID, said)
     database.executemany(_UNPRINTED, printed)
+    agents = database.execute(f"select agent_id from texts where artifact {LISTED}", (wanted,))
+    _count(database, [agent_id for (agent_id,) in agents], -1)
     gone = f"select first, last from texts where artifact {LISTED}"
     database.execute(f"delete from passages where id in (select p.id from ({gone}) join passages p"
                      " on p.id between first and last)", (wanted,))  # fmt: skip
@@ -217,13 +243,14 @@ def put(database: Database, lines: Iterable[Line]) -> None:
 def add(database: Database, lines: Sequence[Line]) -> None:
     """Writes lines whose ids have none yet. In the caller's transaction."""
     owners: dict[str, int] = {}
-    said: list[tuple[int, str, str]] = []
+    said: list[tuple[int, str]] = []
     for line in lines:
         if line.agent_id not in owners:
             owners[line.agent_id] = _owner(database, line.agent_id)
         first = _free(database, _begin(owners[line.agent_id], 2 + line.private, line.at_us), 1)
         database.execute(f"insert into texts(first, last, {_LINE}) values({placeholders(9)})", (first, first, *line))
-        said.append((first, spaced(line.text), spaced(line.about)))
+        said.append((first, row_of(line.text, line.about)))
+    _count(database, (line.agent_id for line in lines), 1)
     database.executemany(_SAID, said)
 
 
@@ -237,8 +264,9 @@ def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
     if not ids:
         return
     rows = list(of_ids(database, "first, text, about", "texts", agent_id, "name", ids))
-    database.executemany(_UNSAID, [(first, spaced(text), spaced(about)) for first, text, about in rows])
+    database.executemany(_UNSAID, [(first, row_of(text, about)) for first, text, about in rows])
     database.execute(f"delete from texts where first {LISTED}", (listed(row[0] for row in rows),))
+    _count(database, [agent_id] * len(rows), -1)
 
 
 # ── all of it ──
@@ -253,14 +281,17 @@ def tune_for_bulk(database: Database, *, bulk: bool) -> None:
 
 def in_step(database: Database) -> bool:
     """Returns whether full text has exactly the rows that there are texts and passages."""
-    said = database.value("select (select count(*) from passages where size > 0)"
+    said = database.value("select (select count(*) from passages where size > 0 and voice <> 'tool')"
                           " + (select count(*) from texts where artifact is null)")  # fmt: skip
-    printed = database.value("select count(distinct artifact) from texts t join passages p"
-                             " on p.id between t.first and t.last and p.voice = 'tool'")  # fmt: skip
-    found = [database.value(f"select count(*) from {table}_docsize") for table in ("said", "printed")]
+    printed = database.value("select count(*) from passages where size > 0 and voice = 'tool'")
+    found = [
+        database.value(f"select count(*) from {table} where {table} match ?", (f'"{MARK}" *',))
+        for table in ("said", "printed")
+    ]
     artifacts = database.value("select count(*) from memory_artifacts where source_kind <> 'manifest'")
     texts = database.value("select count(*) from texts where artifact is not null")
-    return bool(found == [said, printed] and artifacts == texts)
+    counts = database.value("select (select count(*) from texts) = (select total(texts) from text_owners)")
+    return bool(found == [said, printed] and artifacts == texts and counts)
 
 
 def rebuild(database: Database, artifacts: Iterable[tuple[int, Row]]) -> None:
@@ -278,10 +309,12 @@ def clear(database: Database) -> None:
         database.execute(f"insert into {table}({table}) values('delete-all')")
     for table in ("passages", "texts"):
         database.execute(f"delete from {table}")
+    database.execute("update text_owners set texts = 0")
 
 
 def clear_lines(database: Database) -> None:
     """Forgets every line. In the caller's transaction."""
-    rows = list(database.execute("select first, text, about from texts where artifact is null"))
-    database.executemany(_UNSAID, [(first, spaced(text), spaced(about)) for first, text, about in rows])
+    rows = list(database.execute("select first, text, about, agent_id from texts where artifact is null"))
+    database.executemany(_UNSAID, [(first, row_of(text, about)) for first, text, about, _ in rows])
     database.execute("delete from texts where artifact is null")
+    _count(database, [agent_id for *_, agent_id in rows], -1)
