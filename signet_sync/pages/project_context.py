@@ -32,6 +32,12 @@ _THREADS = 3  # of the project at hand; without one, of any
 _QUOTED, _OF_QUOTES = 700, 0.35
 # What a note's line begins with: without it, it is what a line of the board says.
 _LABEL = late(r"^(?:outcome|decided|constraint|blocked|open|next(?: steps?)?|preference): ", re.IGNORECASE)
+# A question, no request: what was answered since is in a later report.
+_ASKS = late(
+    r"(?:(?:and|but|so|also|ok(?:ay)?|wait),? )*"
+    r"(?:what|why|how|which|where|when|who|is|are|does|did|has|was|were|(?:do|have) (?:you|we|i|they))\b",
+    re.IGNORECASE,
+)
 # A preference of one project with one of these is one for every project.
 _OF_EVERY_PROJECT = late(
     r"\b(?:every|all|any|each) (?:my |your |our |the )?(?:other )?(?:repo(?:s|sitor\w+)?|projects?|code ?bases?)\b"
@@ -130,7 +136,7 @@ def _holds_everywhere(view: FactView) -> bool:
 def _by_worth(session: QuotedSession) -> list[Quote]:
     """Returns quotes in the order in which they get room: the last report, the person's, newest first, other reports.
 
-    Left out is a person's word without a subject, unless it answers a report.
+    Left out are a person's words without a subject, unless they answer a report, and questions before the last words.
     """
     quotes = [
         one
@@ -139,7 +145,9 @@ def _by_worth(session: QuotedSession) -> list[Quote]:
         and (one.speaker == "agent" or len(content_words(one.text)) > 1 or (before and before.speaker == "agent"))
     ]
     reports = [one for one in quotes[::-1] if one.speaker == "agent"]
-    return [*reports[:1], *(one for one in quotes[::-1] if one.speaker == "person"), *reports[1:]]
+    words = [one for one in quotes[::-1] if one.speaker == "person"]
+    words = [*words[:1], *(one for one in words[1:] if not all(map(_ASKS.match, split(one.text))))]
+    return [*reports[:1], *words, *reports[1:]]
 
 
 def _quoted(
