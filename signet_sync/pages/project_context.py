@@ -102,10 +102,7 @@ def project_text(
 
     warning = [f"> [!warning] {neutral(seen.warning)}", ""] if seen.warning else []
     room = limit - sum(size(line) + 1 for line in warning)
-    quotes = (
-        {quote_line(one, day_of(seen.quoted.latest_us)): one for one in _by_worth(seen.quoted)} if seen.quoted else {}
-    )
-    quotes = {words: one for words, one in quotes.items() if not known(words)}
+    quotes = {words: one for words, one in _by_worth(seen.quoted).items() if not known(words)}
     for_quotes = min(sum(size(words) + 1 for words in quotes), int(room * _OF_QUOTES), _QUOTED)
     lines = [
         line._replace(group="", alone="" if line.project in own else line.alone)
@@ -133,11 +130,14 @@ def _holds_everywhere(view: FactView) -> bool:
     return view.aspect == "preference" and _OF_EVERY_PROJECT.search(view.text) is not None
 
 
-def _by_worth(session: QuotedSession) -> list[Quote]:
-    """Returns quotes in the order in which they get room: the last report, the person's, newest first, other reports.
+def _by_worth(session: QuotedSession | None) -> dict[str, Quote]:
+    """Returns quotes by their lines, in the order in which they get room: the last report, the person's, other reports.
 
-    Left out are a person's words without a subject, unless they answer a report, and questions before the last words.
+    The newest first. Left out are a person's words without a subject, unless they answer a report, and questions before
+    the last words.
     """
+    if session is None:
+        return {}
     quotes = [
         one
         for before, one in pairwise((None, *session.quotes))
@@ -147,7 +147,8 @@ def _by_worth(session: QuotedSession) -> list[Quote]:
     reports = [one for one in quotes[::-1] if one.speaker == "agent"]
     words = [one for one in quotes[::-1] if one.speaker == "person"]
     words = [*words[:1], *(one for one in words[1:] if not all(map(_ASKS.match, split(one.text))))]
-    return [*reports[:1], *words, *reports[1:]]
+    day = day_of(session.latest_us)
+    return {quote_line(one, day): one for one in (*reports[:1], *words, *reports[1:])}
 
 
 def _quoted(
