@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, tzinfo
 from typing import Any, NamedTuple
 
@@ -74,10 +74,8 @@ def text_of(seen: PeriodInputs) -> str:
             status = f" ({one.kind})" if one.kind else ""
             told.append(f"- {_day(one.at_us, seen)}{status}: {text} {short_handle(one.id)}")
         lines += ["", f"## {page_cell(name)}: {counted(len(sessions), 'session')}", "", *_cut(told)]
-        for heading, facts in _facts([fact for fact in seen.facts if fact.project == project], seen):
-            lines += ["", f"{heading}:", "", *facts]
-    for heading, facts in _facts([fact for fact in seen.facts if fact.project not in by_project], seen):
-        lines += ["", f"## {heading} in other projects", "", *facts]
+        lines += _facts([fact for fact in seen.facts if fact.project == project], seen, "{}:")
+    lines += _facts([fact for fact in seen.facts if fact.project not in by_project], seen, "## {} in other projects")
     for heading, promoted in (("Remembered", False), ("Promoted", True)):
         told = []
         for memory in reversed([memory for memory in seen.memories if memory.is_promoted == promoted]):
@@ -119,15 +117,17 @@ def counts_of(seen: PeriodInputs) -> dict[str, int]:
     }
 
 
-def _facts(facts: Sequence[PeriodLine], seen: PeriodInputs) -> Iterator[tuple[str, list[str]]]:
-    """Yields the lines of one project's facts by heading, newest first; what others say already is left out."""
-    by_heading, said = {"Blocked": list[str](), "Decided": list[str]()}, Said()
-    for fact in sorted(facts, key=lambda one: (-one.at_us, one.id)):
-        heading = "Blocked" if fact.kind == "blocker" else "Decided"
-        if not said.holds(fact.text, heading):
-            said.add(fact.text, heading)
-            by_heading[heading].append(f"- {plain(fact.text)} ({_day(fact.at_us, seen)}) {short_handle(fact.id)}")
-    yield from ((heading, _cut(lines)) for heading, lines in by_heading.items() if lines)
+def _facts(facts: Sequence[PeriodLine], seen: PeriodInputs, title: str) -> list[str]:
+    """Returns the lines of facts below their headings, newest first; what others say already is left out."""
+    lines: list[str] = []
+    for heading, blocked in (("Blocked", True), ("Decided", False)):
+        said, told = Said(), list[str]()
+        for fact in sorted(facts, key=lambda one: (-one.at_us, one.id)):
+            if (fact.kind == "blocker") == blocked and not said.holds(fact.text):
+                said.add(fact.text)
+                told.append(f"- {plain(fact.text)} ({_day(fact.at_us, seen)}) {short_handle(fact.id)}")
+        lines += ["", title.format(heading), "", *_cut(told)] if told else []
+    return lines
 
 
 def _cut(lines: list[str]) -> list[str]:

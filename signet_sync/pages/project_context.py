@@ -40,6 +40,12 @@ _BEFORE = 350  # tokens of the quotes of each session before it
 # What a note's line begins with: without it, it is what a line of the board says.
 _LABEL = late(r"^(?:outcome|decided|constraint|blocked|open|next(?: steps?)?|preference): ", re.IGNORECASE)
 _ASKED = late(r"(?<=\S) \(asked: .*", re.DOTALL)  # what was asked for, behind what came out
+# A question, no request: what was answered since is in a later report.
+_ASKS = late(
+    r"(?:(?:and|but|so|also|ok(?:ay)?|wait),? )*"
+    r"(?:what|why|how|which|where|when|who|is|are|does|did|has|was|were|(?:do|have) (?:you|we|i|they))\b",
+    re.IGNORECASE,
+)
 # A preference of one project with one of these is one for every project.
 _OF_EVERY_PROJECT = late(
     r"\b(?:every|all|any|each) (?:my |your |our |the )?(?:other )?(?:repo(?:s|sitor\w+)?|projects?|code ?bases?)\b"
@@ -115,10 +121,7 @@ def project_text(
 
     warning = [f"> [!warning] {neutral(seen.warning)}", ""] if seen.warning else []
     room = limit - sum(size(line) + 1 for line in warning)
-    quotes = [
-        {words: one for one in _by_worth(session) if not known(words := quote_line(one, day_of(session.latest_us)))}
-        for session in seen.quoted
-    ]
+    quotes = [{words: one for words, one in _by_worth(session).items() if not known(words)} for session in seen.quoted]
     first = quotes[0] if quotes else {}
     for_quotes = min(sum(size(words) + 1 for words in first), int(room * _OF_QUOTES), _QUOTED)
     lines = [
@@ -172,10 +175,11 @@ def _holds_everywhere(view: FactView) -> bool:
     return view.aspect == "preference" and _OF_EVERY_PROJECT.search(view.text) is not None
 
 
-def _by_worth(session: QuotedSession) -> list[Quote]:
-    """Returns quotes in the order in which they get room: the last report, the person's, newest first, other reports.
+def _by_worth(session: QuotedSession) -> dict[str, Quote]:
+    """Returns quotes by their lines, in the order in which they get room: the last report, the person's, other reports.
 
-    Left out is a person's word without a subject, unless it answers a report.
+    The newest first. Left out are a person's words without a subject, unless they answer a report, and questions before
+    the last words.
     """
     quotes = [
         one
@@ -184,7 +188,10 @@ def _by_worth(session: QuotedSession) -> list[Quote]:
         and (one.speaker == "agent" or len(content_words(one.text)) > 1 or (before and before.speaker == "agent"))
     ]
     reports = [one for one in quotes[::-1] if one.speaker == "agent"]
-    return [*reports[:1], *(one for one in quotes[::-1] if one.speaker == "person"), *reports[1:]]
+    words = [one for one in quotes[::-1] if one.speaker == "person"]
+    words = [*words[:1], *(one for one in words[1:] if not all(map(_ASKS.match, split(one.text))))]
+    day = day_of(session.latest_us)
+    return {quote_line(one, day): one for one in (*reports[:1], *words, *reports[1:])}
 
 
 def _quoted(quotes: Mapping[str, Quote], session: QuotedSession, told: Said, room: int, size: Size) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 
 from signet_sync.digest.sentences import split
@@ -19,13 +20,13 @@ from signet_sync.recall.search import Within
 from signet_sync.recall.shown import RankedHit, is_question
 from signet_sync.recall.store.hits import statements
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store import artifacts
+from signet_sync.sync.store import sessions
 from signet_sync.text.prompt import is_about_earlier_work
 from signet_sync.text.sentences import basename
 from signet_sync.text.token_estimate import estimate_tokens
 
 _MOST_RECALLED = 12
-# Fewer words are a heading, or say nothing that a line of the start does not.
+# Words of a sentence; fewer beside one are a heading.
 _LEAST = 4
 _JOINT = late(r"\s(?:…|-)\s")
 
@@ -78,31 +79,34 @@ def worth_injecting(
     within = Within(agent_id, private=not shared, statements=shared)
     found = prompt_choice.worth_injecting(database, prompt, within, own, asks_about_earlier_work=asks)
     itself = project_inputs.of_session(database, agent_id, session_id, [one.id for one in found])
-    rows = artifacts.rows_by_path(database, [one.path for one in found if one.path is not None])
+    places = sessions.projects(database, [one.path for one in found if one.path is not None])
     said, named = Said(), prompt.casefold()
     for text in words_of(database, agent_id, given).values():
         said.add(text, sentence=True)
 
     def is_new(one: RankedHit) -> bool:
-        row = None if one.path is None else rows.get(one.path)
+        of_session, project = places.get(one.path or "", ("", None))
         return (
             one.id not in itself
             and one.id not in given
             and one.path != RUNNING + session_id
-            and (row is None or (row.session_id != session_id and is_near(row.project)))
+            and (not session_id or of_session != session_id)
+            and is_near(project)
             and not is_question(one.text)
-            and not all(len(words.split()) < _LEAST or said.holds(words) for words in _pieces(one.text))
+            and not all(map(said.holds, _pieces(one.text)))
         )
 
     def is_near(project: str | None) -> bool:
-        return not project or belongs is None or belongs(project) or basename(project).casefold() in named
+        name = re.escape(basename(project).casefold())
+        return not name or belongs is None or belongs(project) or bool(re.search(rf"(?<!\w){name}(?!\w)", named))
 
     return [_prompt_hit(one) for one in found if is_new(one)]
 
 
 def _pieces(text: str) -> list[str]:
-    """Returns the sentences of a hit, which may join list items and places of a session."""
-    return [sentence for part in _JOINT.split(text) for sentence in split(part)]
+    """Returns the sentences of a hit, which may join list items and places of a session, without headings."""
+    pieces = [sentence for part in _JOINT.split(text) for sentence in split(part)]
+    return [piece for piece in pieces if len(piece.split()) >= _LEAST] or pieces
 
 
 def words_of(database: Database, agent_id: str, ids: Collection[str]) -> dict[str, str]:

@@ -79,13 +79,16 @@ def test_where_it_stands_comes_first_then_quotes_then_what_holds_of_this_project
     assert "Remember 1" in text and "other" not in text and "Statement number 1000" not in text
 
 
-def test_the_last_report_gets_room_first_and_a_word_without_a_subject_only_after_one():
-    said = [("person", "please fix."), ("agent", "The lamp is lit."), ("person", "ok, do that."),
+def test_the_last_report_gets_room_first_and_questions_and_words_without_a_subject_none():
+    said = [("person", "please fix."), ("person", "How does the lamp burn? Why at night?"),
+            ("agent", "The lamp is lit."), ("person", "ok, do that."),
             ("agent", "The glass of the pier is clean."), ("person", "The harbour is wide " * 30)]  # fmt: skip
     quotes = tuple(Quote(turn, speaker, NOW - DAY, text) for turn, (speaker, text) in enumerate(said))
     seen = ProjectInputs((thread(0, "/x/lantern"),), quoted=(QuotedSession(NOW - DAY, quotes),))
     whole = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).text
-    assert "please fix" not in whole and "> person: “ok, do that.”" in whole and "harbour" in whole
+    assert (
+        "please fix" not in whole and "burn" not in whole and "> person: “ok, do that.”" in whole and "harbour" in whole
+    )
     tight = project_text(seen, "/x/lantern", NOW, 130, estimate_tokens).text
     assert "> agent: “The glass of the pier is clean.”" in tight and "harbour" not in tight
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.session_token import token_of
+from signet_sync.storage.database.batches import of_values
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.stored_names import session_name
 
@@ -193,6 +194,12 @@ def of_paths(database: Database, agent_id: str, paths: list[str]) -> dict[str, S
             (path, agent_id),
         )
     }
+
+
+def projects(database: Database, paths: Iterable[str]) -> dict[str, tuple[str, str | None]]:
+    """Returns by path of an artifact the id of its session and the project that this recorded."""
+    columns = "source_path, session_id, project"
+    return {path: (of, at) for path, of, at in of_values(database, columns, "memory_artifacts", "source_path", paths)}
 
 
 def verdicts(database: Database, paths: list[str]) -> dict[str, str]:
