@@ -115,11 +115,11 @@ def words_of(database: Database, agent_id: str, ids: Collection[str]) -> dict[st
     for letters, tier in _TIERS.items():
         some = sorted(one for one in ids if one[0] in letters)
         found |= {line.id: line.shown for line in statements(database, agent_id, tier, some)}
-    return found
+    return found | project_inputs.outcomes(database, agent_id, ids)
 
 
 # By the first letters of ids (`formats.handle`).
-_TIERS = {"m": "memory", "f": "fact", "t": "thread", "upr": "entity", "skcae": "node"}
+_TIERS = {"m": "memory", "f": "fact", "upr": "entity"}
 
 
 def _prompt_hit(hit: RankedHit) -> PromptHit:

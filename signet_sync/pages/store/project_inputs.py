@@ -140,6 +140,18 @@ def recorded_origin(database: Database, agent_id: str, root: str) -> str | None:
     return origins[0] if len(origins) == 1 else None
 
 
+def outcomes(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, str]:
+    """Returns what threads and nodes of the graph tell, by id."""
+    rows = database.execute(
+        "select h.thread_id, h.sample from json_each(?2) j cross join memory_thread_heads h"
+        " on h.agent_id = ?1 and h.thread_id = j.value"
+        " union all select n.id, n.label from json_each(?2) j cross join session_summaries n"
+        " on n.agent_id = ?1 and n.id = j.value",
+        (agent_id, json.dumps(list(ids))),
+    )
+    return dict(rows)
+
+
 def sessions_of(database: Database, paths: Iterable[str]) -> dict[str, str]:
     """Returns by path of an artifact, or of a running session's source, the id of its session."""
     wanted = set(paths)
