@@ -6,9 +6,11 @@ import re
 from collections.abc import Sequence
 from urllib.parse import unquote
 
-_LINK = re.compile(r"\[\[([^\[\]\n|#^]+)(?:[#^][^\[\]\n|]*)?(?:\|([^\[\]\n]*))?\]\]")
-_LINKS = re.compile(r"(?:\[\[[^\[\]\n]+\]\] *)+")
-_ARTIFACT_TARGET = re.compile(r"--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)(?:\.md)?$", re.ASCII)
+from signet_sync.formats.lazy_pattern import late
+
+_LINK = late(r"\[\[([^\[\]\n|#^]+)(?:[#^][^\[\]\n|]*)?(?:\|([^\[\]\n]*))?\]\]")
+_LINKS = late(r"(?:\[\[[^\[\]\n]+\]\] *)+")
+_ARTIFACT_TARGET = late(r"--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)(?:\.md)?$", re.ASCII)
 
 
 def wikilink(path: str, label: str | None = None) -> str:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 
 from signet_sync.formats import managed_block
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, head_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.storage import files
 from signet_sync.text.phrases import counted
 
-_MEMORY = re.compile(r"\^m-[a-z2-7]{4,12}$")
+_MEMORY = late(r"\^m-[a-z2-7]{4,12}$")
 _PINNED = "- 📌"
 _HOW = (
     "signet-sync backup create FILE there, then signet-sync backup restore FILE here"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import time
 import uuid
 from collections.abc import Iterator
@@ -68,7 +67,7 @@ def page_lease(workspace: Workspace, agent_id: str, now_us: int) -> Iterator[Pag
             workspace.database,
             agent_id,
             token=token,
-            owner=f"{socket.gethostname()}:{os.getpid()}:{process_birth(os.getpid())}",
+            owner=f"{os.uname().nodename}:{os.getpid()}:{process_birth(os.getpid())}",
             now_iso=iso(clock),
             expires_iso=iso(clock + int(LEASE_SECONDS * 1_000_000)),
             abandoned=_is_abandoned,
@@ -92,7 +91,7 @@ def _is_abandoned(owner: str, token: str) -> bool:
     """
     host, _, process = owner.partition(":")
     pid, _, birth = process.partition(":")
-    if host != socket.gethostname() or not pid.isdigit():
+    if host != os.uname().nodename or not pid.isdigit():
         return False
     if not process_alive(int(pid)) or process_birth(int(pid)) != birth:
         return True

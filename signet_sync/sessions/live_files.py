@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.sessions.store import live
 from signet_sync.sessions.store.live import LivePlace, LiveTurn
 from signet_sync.storage.database.connection import Database
@@ -31,7 +32,7 @@ from signet_sync.storage.durable import (
 )
 
 VERSION = 1
-_NAME = re.compile(r"[0-9a-f]{32}\.jsonl", re.ASCII)
+_NAME = late(r"[0-9a-f]{32}\.jsonl", re.ASCII)
 _ASIDE = ".damaged"
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 

@@ -21,6 +21,7 @@ from signet_sync.formats.artifact_record import FieldProblem, Record
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.filename import IMMUTABLE_KINDS, ArtifactName, artifact_name
 from signet_sync.formats.frontmatter import FileParts, FrontmatterProblem, open_source, parse
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT_ID, MEMORY, TOMBSTONES
 from signet_sync.formats.seal import unpack
 from signet_sync.formats.session_token import token_matches, token_of
@@ -561,7 +562,7 @@ def _format_notes(source: FileParts) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-_ARTIFACT_PATH = re.compile(
+_ARTIFACT_PATH = late(
     r"memory/\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)\.md",
     re.ASCII,
 )
@@ -606,7 +607,7 @@ def _link_notes(record: Record, body: str) -> tuple[Note, ...]:
 
 # The files of a session share their keys, project and sentence.
 _cached_line = lru_cache(maxsize=2048)(sanitize_line)
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_UUID = late(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
 
 def _line(text: str) -> str:
@@ -627,7 +628,7 @@ def _value(text: str) -> str:
     return _cached_value(text) if len(text) <= 400 else session_value(text)
 
 
-_REDACTED = re.compile(r"\[REDACTED:([a-z0-9-]+)\]")
+_REDACTED = late(r"\[REDACTED:([a-z0-9-]+)\]")
 
 
 def _redactions(before: str, after: str) -> set[str]:

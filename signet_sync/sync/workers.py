@@ -8,7 +8,6 @@ does itself. The libraries for processes load slowly, so only a pass that has mu
 from __future__ import annotations
 
 import os
-import pickle
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -161,6 +160,8 @@ class _Pool:
         """Queues values for a function; returns None if a process has died."""
         try:
             # Pickled here: what a process cannot import would end it.
+            import pickle
+
             return self._pool.submit(_answers, pickle.dumps((function, values), pickle.HIGHEST_PROTOCOL))
         except (RuntimeError, OSError):
             return None
@@ -219,6 +220,8 @@ def _begin() -> None:
 
 def _answers(packed: bytes) -> Reply:
     """Returns for each value where the function failed, and its answer; the caller repeats a failed call."""
+    import pickle
+
     found: Reply = []
     try:
         function, values = pickle.loads(packed)  # noqa: S301 - written by the pass

@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.searched_text import SearchedText, first_word, words_of
 from signet_sync.text.secrets.tables import SHAPES, listed, set_of
 from signet_sync.text.secrets.values import Proof
@@ -90,7 +91,7 @@ def _labels() -> tuple[dict[str, Proof], re.Pattern[str], frozenset[str]]:
     }
     others = [label for label in proofs if not SHAPES.latin.fullmatch(label)]
     spelled = {form for label in others for form in (label, label.capitalize(), label.upper())}
-    pattern = re.compile("|".join(map(re.escape, sorted(spelled, key=len, reverse=True))))
+    pattern = late("|".join(map(re.escape, sorted(spelled, key=len, reverse=True))))
     return proofs, pattern, frozenset("".join(spelled)) - frozenset(map(chr, range(256)))
 
 
