@@ -53,7 +53,7 @@ _FORGET = """Forget a memory to the last byte: rows, backups, kept copies of the
 done, or that what a session states is not true.
 
 \b
-ID is a handle as MEMORY.md shows it, with or without ^, or its beginning (six characters or more).
+ID is a handle as MEMORY.md shows it, with or without ^, or its beginning (six characters).
   ^m-…   a memory: it is deleted
   ^f-…   what a session states: no page shows it any more, nor does recall. The session's files
          stay; signet-sync remove removes a whole session

@@ -97,8 +97,8 @@ class NoteArguments(ToolArguments):
 class ForgetArguments(ToolArguments):
     """Arguments of `memory_forget`."""
 
-    id: Name = Field(description="The id of a memory (^m-…), or of what a session states (^f-…), or its beginning.")
-    done: bool = Field(False, description="Of what a session states: it is done, rather than not true.")
+    id: Name = Field(description="Its id or beginning.")
+    done: bool = False
 
 
 class CheckpointArguments(ToolArguments):

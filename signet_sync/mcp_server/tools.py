@@ -121,8 +121,7 @@ OFFERS = (
     Offer(
         "memory_forget",
         "Forget",
-        "Delete a memory for good: one remembered in error, or that a person wants deleted. Or say of a step, blocker "
-        "or decision of a session (^f-…) that it is done or not true; the session's files stay.",
+        "Delete a memory that is wrong or unwanted. Of a session's statement (^f-…): it is not true, or `done`.",
         schemas.ForgetArguments,
         write_tools.forget,
         texts.forgotten,

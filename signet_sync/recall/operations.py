@@ -57,7 +57,7 @@ def recall(
 
 def _enough(matches: Sequence[Match]) -> list[Match]:
     best = max((one.score for one in matches), default=0.0)
-    return [one for one in matches if one.near >= FLOOR and one.score >= _KEPT * best]
+    return [one for one in matches if one.covered and one.near >= FLOOR and one.score >= _KEPT * best]
 
 
 def without_repeats(found: Sequence[RankedHit]) -> list[RankedHit]:

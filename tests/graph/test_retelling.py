@@ -172,7 +172,7 @@ def test_what_somebody_wrote_stays(vault: Vault) -> None:
     vault.reindex()
     assert made.SENTENCE in vault.page() and "Decimal" not in vault.page().split("## Session Ledger")[1]
     assert opened(vault)["status"] == "blocked"
-    assert " Blocked: Waiting for finance to say how JPY rounds." in vault.page() or "(quiet since " in vault.page()
+    assert "- blocker: Waiting for finance to say how JPY rounds. (lantern" in vault.page()
 
 
 def test_without_a_transcript_the_form_stays(vault: Vault) -> None:

@@ -285,7 +285,8 @@ def test_what_is_no_memory_is_not_forgotten(vault: Vault) -> None:
     memory = remember(vault, TEXT)["id"]
     for name, code in (
         ("t-abcdefghijkl", "not-a-memory"),
-        ("^f-abcdefghijkl", "not-a-memory"),
+        ("^f-abcdefghijkl", "unknown-handle"),
+        ("s-abcdefghijkl", "not-a-memory"),
         ("m-", "unknown-memory"),
         ("nothing", "unknown-memory"),
         ("m-abcdefghijkl", "unknown-memory"),

@@ -152,7 +152,8 @@ def reads(vault: Vault, asked: Statements, memory: str) -> None:
     run(vault, asked, "recall", "--words", "queue")
     run(vault, asked, "recall", "--words", "queue", "--since", "2021-03-02")
     run(vault, asked, "context")
-    drawn = [*vault.rows("select id from session_summaries where agent_id = 'default'")]
+    drawn = vault.rows("select id from session_summaries where agent_id = 'default'")
+    drawn += vault.rows("select thread_id from memory_thread_heads where agent_id = 'default'")
     handles = [*HANDLE.findall(json.dumps(drawn) + vault.page()), memory]
     kinds = {handle[0]: handle for handle in handles}
     assert set(kinds) == set("skcaetfm")

@@ -54,9 +54,9 @@ def of_ids() -> tuple[str, ...]:
 
 
 def identified() -> tuple[Table, ...]:
-    """Lists the derived tables that have one row for each id that a page may show."""
+    """Lists the derived tables in which ids that a page may show are found at once."""
     found = (table for table in TABLES.values() if table.kind == "derived" and table.handle)
-    return tuple(table for table in found if f"unique(agent_id, {table.handle})" in table.ddl[0])
+    return tuple(table for table in found if any(f"(agent_id, {table.handle})" in one for one in table.ddl))
 
 
 def distilled() -> tuple[Table, ...]:
