@@ -46,20 +46,6 @@ def summary(
     return "\n\n".join(sections) + "\n"
 
 
-def listed_items(body: str, found: Outcome) -> dict[int, Item]:
-    """Returns the items of a session's summary by the lines of its body, from 1."""
-    kinds: dict[str, Kind] = dict(_SECTIONS)
-    placed: dict[int, Item] = {}
-    left: Iterator[Item] = iter(())
-    for number, line in enumerate(body.split("\n"), 1):
-        if line.startswith("## "):
-            kind = kinds.get(line.removeprefix("## "))
-            left = iter([item for item in found.items if item.kind == kind and _items([_told(item)])])
-        elif line.startswith("- ") and (item := next(left, None)) is not None:
-            placed[number] = item
-    return placed
-
-
 def _sections(found: Outcome, project: str | None) -> Iterator[tuple[str, list[str]]]:
     """Yields the sections in order with their lines; those that MEMORY.md also has use its names."""
     yield "Outcome", _first(_items(found.results), OUTCOME)

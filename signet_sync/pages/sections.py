@@ -56,9 +56,7 @@ _ENDS = (".", "!", "?", "…", "。", "！", "？")
 class ThreadView(NamedTuple):
     """A thread as page sections show it, by its newest session. Instants are microseconds since 1970 UTC.
 
-    `blocker` is the first that its newest sessions leave open. `planned_by` and `blocked_by` are the nodes of the
-    sessions that said the next action and this blocker, "" for the newest session, whose node is `newest`. `name` is
-    the project's, if not the last part of its identity (`distinct_names`).
+    `newest` is the node of that session, `name` the project's, if not the last part of its identity (`distinct_names`).
     """
 
     id: str
@@ -69,11 +67,7 @@ class ThreadView(NamedTuple):
     sessions: int
     latest_us: int
     sample: str
-    next_action: str | None
     path: str
-    blocker: str | None = None
-    planned_by: str = ""
-    blocked_by: str = ""
     newest: str = ""
     name: str = ""
 

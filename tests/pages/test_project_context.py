@@ -26,10 +26,10 @@ def fact(number, aspect="decision", text=None, project="/x/lantern", days=1):
     return FactView(f"f-abcdefgh{number:04d}", aspect, words, project, NOW - days * DAY, f"memory/{number}--summary.md")
 
 
-def thread(number, project, next_action=None):
+def thread(number, project):
     return ThreadView(
         f"t-abcdefgh{number:04d}", project, None, "codex", "open", 2, NOW - number * DAY, f"Did step {number}.",
-        next_action, f"memory/{number}--summary.md",
+        f"memory/{number}--summary.md",
     )  # fmt: skip
 
 

@@ -225,7 +225,7 @@ def test_what_has_risen_stands_once_under_its_sweep_best_first(database):
 def thread_of(**given_) -> sections.ThreadView:
     fields = {
         "id": "t-aaaaaaaaaaaa", "project": "/code/lantern/", "session_key": None, "harness": "codex", "status": "open",
-        "sessions": 4, "latest_us": rows.us("2026-03-28"), "sample": "The wick burns.", "next_action": None,
+        "sessions": 4, "latest_us": rows.us("2026-03-28"), "sample": "The wick burns.",
         "path": rows.path_of(1, "2026-03-28"),
     }  # fmt: skip
     return sections.ThreadView(**fields | given_)

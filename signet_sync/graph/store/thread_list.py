@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from signet_sync.graph.threads import Status
-from signet_sync.statements.store.threads import next_of
 from signet_sync.storage.database.connection import Database
 
 
@@ -44,7 +43,9 @@ def states(database: Database, agent_id: str, thread_ids: Iterable[str]) -> dict
         thread_id: ThreadState(*row)
         for thread_id in thread_ids
         for row in database.execute(
-            f"select thread_id, label, status, sessions, latest_us, {next_of('h')} from memory_thread_heads h"
+            "select thread_id, label, status, sessions, latest_us, (select text from statements s"
+            " where s.agent_id = h.agent_id and s.thread_id = h.thread_id and s.kind = 'next' and s.newest = 1"
+            " and s.status = 'open' order by s.at_us desc, s.line, s.id limit 1) from memory_thread_heads h"
             " where agent_id = ? and thread_id = ?",
             (agent_id, thread_id),
         )

@@ -24,7 +24,6 @@ from signet_sync.pages.sections import (
     ThreadView,
     section_of,
 )
-from signet_sync.pages.store.threads import THREAD
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import NODES, path_of
 from signet_sync.text.sentences import basename
@@ -36,7 +35,10 @@ USED = 200
 # Most children of a node that are counted.
 CHILDREN = 500
 
-_THREAD = f"select {THREAD} from memory_thread_heads h where agent_id = ? and latest_us <= ?"
+_THREAD = (
+    "select thread_id, project, session_key, harness, status, sessions, latest_us, sample, source_ref, node_id"
+    " from memory_thread_heads where agent_id = ? and latest_us <= ?"
+)
 # The second parameter is a JSON list of ids. What is pinned is shown though a newer list leaves it out.
 _SOME_FACTS = f"""
     select s.id, s.kind, s.text, nullif(s.project, ''), s.at_us, {path_of("s.artifact")}, '', s.speaker

@@ -17,7 +17,6 @@ from signet_sync.graph.store import quotes
 from signet_sync.memories.score import Use
 from signet_sync.pages.project_context import EarlierSession, ProjectInputs
 from signet_sync.pages.sections import EntityEntry, FactView, MemoryView, ThreadView
-from signet_sync.pages.store.threads import THREAD
 from signet_sync.pages.store.warnings import warnings
 from signet_sync.statements.store import rows
 from signet_sync.storage.database.connection import Database
@@ -36,7 +35,8 @@ OF_PROJECT = ("decision", "constraint", "blocker", "next", "question", "note")
 OF_PERSON = ("preference", "person")
 
 _THREADS = (
-    f"select {THREAD} from memory_thread_heads h where agent_id = ? and latest_us <= ?"
+    "select thread_id, project, session_key, harness, status, sessions, latest_us, sample, source_ref, node_id"
+    " from memory_thread_heads where agent_id = ? and latest_us <= ?"
     " order by latest_us desc, thread_id limit ?"
 )
 # The parameters are JSON lists of kinds and of threads; of each pair the newest statements are read.
