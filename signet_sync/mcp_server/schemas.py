@@ -98,7 +98,7 @@ class ForgetArguments(ToolArguments):
     """Arguments of `memory_forget`."""
 
     id: Name = Field(description="Its id or beginning.")
-    done: bool = False
+    done: bool = Field(False, description="Done")
 
 
 class CheckpointArguments(ToolArguments):

@@ -121,7 +121,7 @@ OFFERS = (
     Offer(
         "memory_forget",
         "Forget",
-        "Delete a wrong or unwanted memory. Of a session's statement (^f-…): it is not true, or `done`.",
+        "Delete a wrong or unwanted memory, or mark a session's statement (^f-…).",
         schemas.ForgetArguments,
         write_tools.forget,
         texts.forgotten,

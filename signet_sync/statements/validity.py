@@ -23,8 +23,9 @@ _DONE = 0.6  # of the words of a step, those that an outcome has
 _NUMBER = late(r"(?<![\w#./-])\d+(?:[.,]\d+)*(?![\w/-])")
 _WORD = late(r"\w+(?:[.:/@#+'’-]\w+)*")
 _HANDLE = late(r"(?<![\w-])\^?(f-[a-z2-7]{6,12})\b")
-# Where the sentence of a session says what it left open, or what it was asked for.
-_LEFT = late(r"[;.,(]\s*(?:blocked|open|next|asked):\s")
+# Where the sentence of a session says what it left open, and what it was asked for: a deed only where it is done.
+_LEFT = late(r"[;.,]\s*(?:blocked|open|next):\s.*?(?=\(asked:|$)")
+_ASKED = late(r"\(asked:.*")
 _REVERTS = late(r"\brevert(?:ed|s|ing)?\b:?\W+(?:commit\W+)?(.{12,200}?)(?:[;。]|$)", re.IGNORECASE)
 # What a newer statement says of an older one: the older one's subject follows.
 _NO_MORE = late(
@@ -168,7 +169,7 @@ def _taken_back(known: Sequence[Known]) -> _Ends:
 def _carried_out(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
     """Yields the steps, blockers and questions whose words stand in what a later session came to."""
     deeds = [one for one in outcomes if one.status in ("done", "open", None)]
-    words = [stems(_LEFT.split(one.sentence, 1)[0]) for one in deeds]
+    words = [stems(_came_to(one)) for one in deeds]
     steps = [one for one in known if one.kind in _ENDS]
     wanted = [stems(one.text) for one in steps]
     for place, shared in _sharing(words, wanted):
@@ -178,6 +179,11 @@ def _carried_out(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
             if deed.at_us > step.at_us and deed.session != step.session and count >= _DONE * len(own):
                 yield step.number, "done", None
                 break
+
+
+def _came_to(deed: Outcome) -> str:
+    told = _LEFT.sub(" ", deed.sentence)
+    return told if deed.status == "done" else _ASKED.sub("", told)
 
 
 def _reverted(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:

@@ -22,7 +22,7 @@ from signet_sync.errors import SignetSyncError
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.tables import TABLES, VERSION
+from signet_sync.storage.database.tables import TABLES, VERSION, full_text
 from signet_sync.sync.store.rules import set_version
 
 LATER = "2026-03-29T23:59:59.999Z"
@@ -101,7 +101,7 @@ def without_time(document):
 def rows(vault):
     """All that stands in the database, table by table."""
     with vault.database() as database:
-        return {name: list(database.execute(f"select * from {name}")) for name in TABLES if "_fts" not in name}
+        return {name: list(database.execute(f"select * from {name}")) for name in TABLES if name not in full_text()}
 
 
 def everything(vault):

@@ -99,7 +99,7 @@ def test_a_profile_is_found_by_its_words_and_notes_by_nobody(database):
     put(database, CRITIC, NOTES._replace(text="secretly", title="Hidden"))
     assert told(database) == [("default", "entity", CRITIC.id, f"Inner Critic\n{CRITIC.text}")]
     put(database, CRITIC._replace(text="It rests."))
-    assert words(database) == {"inner", "critic", "it", "rest"}
+    assert {word for word in words(database) if word.isascii()} == {"inner", "critic", "it", "rest"}
 
 
 def test_an_entity_is_one_though_its_folder_was_copied(database):

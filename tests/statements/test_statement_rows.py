@@ -22,7 +22,6 @@ from signet_sync.recall.stage import FoundStatements
 from signet_sync.statements.sections import items
 from signet_sync.statements.store import marks, rows
 from signet_sync.statements.store.rows import StatedItems
-from signet_sync.statements.store.threads import blocker_of, next_of
 from signet_sync.statements.validity import Mark
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
@@ -234,20 +233,6 @@ def test_a_step_is_done_while_a_later_session_came_to_it(database):
     assert recalled(database, "retry") == []
     came_to(database, 2, None)
     assert held(database)["Measure the retry loop"] == "open" and recalled(database, "retry")
-
-
-def test_a_thread_s_next_step_and_blocker_are_the_first_of_the_newest_that_hold(database):
-    body = "## Next\n- Measure the retry loop\n- Ship the release\n## Blockers\n- No broker answers the queue\n"
-    put(database, stated("## Next\n- Begin with the ledger\n", 1), stated(body, 2))
-    graph_rows.insert(
-        database, "memory_thread_heads", agent_id="default", thread_id=f"t-{PROJECT}",
-        **dict.fromkeys("thread_key label status node_id source_type source_ref sample refs".split(), ""),
-        **dict.fromkeys(("sessions", "earliest_us", "latest_us"), 0),
-    )  # fmt: skip
-    left = f"select {next_of('h')}, {blocker_of('h')} from memory_thread_heads h"
-    assert list(database.execute(left)) == [("Measure the retry loop", "No broker answers the queue")]
-    came_to(database, 3, "Measured the retry loop; a broker answers the queue")
-    assert list(database.execute(left)) == [("Ship the release", None)]
 
 
 def test_weeks_that_list_a_statement_or_listed_it_are_named(database):

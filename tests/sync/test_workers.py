@@ -22,6 +22,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.errors import Interrupted
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
+from signet_sync.storage.database.tables import full_text
 from signet_sync.sync import engine, indexing, quarantine, reading, validation, workers
 from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.workers import Workers
@@ -227,7 +228,7 @@ def everything(vault: Vault) -> dict[str, list[tuple[Any, ...]]]:
         return {
             name: sorted(database.execute(f'select * from "{name}"'), key=repr)
             for name in sorted(tables)
-            if not name.startswith("sqlite_") and "_fts_" not in name and name not in OF_THE_MACHINE
+            if not name.startswith("sqlite_") and name not in OF_THE_MACHINE and name not in full_text()
         }
 
 
