@@ -39,7 +39,7 @@ def memory(number, text=None):
 
 def full(count):
     return ProjectInputs(
-        (thread(0, "/x/lantern", "Statement number 3"),),
+        (thread(0, "/x/lantern"),),
         tuple(fact(n, ASPECTS[n % 6]) for n in range(count)),
         tuple(fact(1_000 + n, "preference", project=f"/x/{n}") for n in range(count)),
         tuple(memory(n) for n in range(count)),
