@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _Thing = TypeVar("_Thing")
 
-# Kinds of sources that the graph moves: a thread by its id, and a week.
-WEEK = "week"
+# Kinds of sources that the graph moves: a week of a thread, and a thread for what its sessions came to.
+WEEK, OUTCOME = "week", "outcome"
 # Changes whenever the same artifacts would give another graph.
 VERSION = f"8 digest {digest_mark.VERSION}"
 # Characters of the longest segment that may be small talk, and segments of a session that are looked at.
@@ -86,12 +86,13 @@ class Graph(Deriver):
         return found | {row[0]: _derive_row(row) for row in with_progress(stored, alive)}
 
     def update(self, database: Database, prepared: dict[Session, SessionDerivation], alive: Alive) -> Change:
-        """Stores what sessions yield; returns the weeks of threads that moved."""
+        """Stores what sessions yield; returns the weeks of threads that moved, and the threads for their outcomes."""
         moved = nodes.store_sessions(
             database, {session: (one.nodes.nodes, one.nodes.edges, one.place) for session, one in prepared.items()}
         )
         quotes.store(database, {session: one.said for session, one in prepared.items()})
-        return Change({Source(WEEK, place.agent_id, place.thread_id, place.week) for place in moved})
+        weeks = {Source(WEEK, place.agent_id, place.thread_id, place.week) for place in moved}
+        return Change(weeks | {Source(OUTCOME, place.agent_id, place.thread_id) for place in moved})
 
 
 def sessions(database: Database) -> Iterable[Source]:

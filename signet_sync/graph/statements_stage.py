@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from typing import Any
 
 from signet_sync.graph import nodes_stage
-from signet_sync.graph.nodes_stage import WEEK, SessionDerivation
+from signet_sync.graph.nodes_stage import OUTCOME, WEEK, SessionDerivation
+from signet_sync.graph.store import nodes
 from signet_sync.statements.store import rows
 from signet_sync.statements.store.rows import Key, Moved, StatedItems
 from signet_sync.storage.database.batches import Session
@@ -28,7 +28,7 @@ class Statements(Deriver):
 
     name = "statements"
     tables = ("statements",)
-    kinds = frozenset({SESSION, WEEK})
+    kinds = frozenset({SESSION, OUTCOME})
     after = (nodes_stage.Graph.name,)
 
     @property
@@ -37,9 +37,9 @@ class Statements(Deriver):
         return VERSION
 
     def sources(self, database: Database) -> Iterable[Source]:
-        """Yields every session, and every week of every thread."""
+        """Yields every session, and every thread for what its sessions came to."""
         yield from nodes_stage.sessions(database)
-        yield from nodes_stage.every_week(database)
+        yield from {Source(OUTCOME, agent_id, thread_id) for agent_id, thread_id, _ in nodes.weeks(database)}
 
     def prepare(
         self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
@@ -50,17 +50,26 @@ class Statements(Deriver):
         stated: list[StatedItems] = []
         for session in nodes_stage.with_progress(sessions, alive):
             stated += (derived.get(session) or nodes_stage.derive_stored(database, session)).stated
-        return sessions, stated, {(one.agent_id, one.id) for one in sources if one.kind == WEEK}
+        return sessions, stated, {(one.agent_id, one.id) for one in sources if one.kind == OUTCOME}
 
     def update(self, database: Database, prepared: _Prepared, alive: Alive) -> Change:
-        """Replaces what sessions stated before."""
+        """Replaces what sessions stated before; what still holds in their threads is settled once for all of them."""
         sessions, stated, threads = prepared
-        return settled(database, rows.replace(database, sessions, stated), threads)
+        moved = rows.replace(database, sessions, stated)
+        touched = moved.threads | rows.renew(database, moved.ids)
+        change = _followed(database, moved.ids | rows.settle(database, threads), moved)
+        change.sources |= {Source(OUTCOME, *thread) for thread in touched - threads}
+        return change
 
 
-def settled(database: Database, moved: Moved, threads: AbstractSet[Key] = frozenset()) -> Change:
-    """Settles what moved; returns what follows: lines of statements, and the weeks that list what still holds."""
-    changed = rows.settle(database, moved.ids, moved.threads | threads)
+def settled(database: Database, moved: Moved) -> Change:
+    """Settles what moved at once; returns what follows."""
+    touched = moved.threads | rows.renew(database, moved.ids)
+    return _followed(database, moved.ids | rows.settle(database, touched), moved)
+
+
+def _followed(database: Database, changed: set[Key], moved: Moved) -> Change:
+    """Returns what follows from changed statements: their lines, and the weeks that list what still holds."""
     change = Change({Source(STATEMENT, *key) for key in changed})
     change.sources |= {Source(WEEK, *week) for week in rows.weeks(database, changed, moved.sessions)}
     return change

@@ -204,7 +204,7 @@ def more(count: int, *, at_least: bool = False) -> str:
 _MANY = 100_000
 
 
-@lru_cache(maxsize=2_000)
+@lru_cache(maxsize=4_000)
 def _words(text: str) -> Words:
     """Returns the words of a statement in order, casefolded, without those that every statement has."""
     return tuple(word for word in _WORD.findall(text.casefold()) if word not in _FILLERS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from signet_sync.formats.filename import artifact_name
@@ -360,6 +361,8 @@ def section_of(kind: str) -> str:
     return SECTION_OF.get(kind, SECTION_OF["note"])
 
 
+# A page is rendered again with every change, and most of its texts stay the same.
+@lru_cache(maxsize=4_000)
 def plain(text: str, limit: int = TEXT_LENGTH) -> str:
     """Returns text fit for a list item: on one line, opening no block, containing no handle."""
     return inert(escape(_BLOCK.sub("", flatten(text, limit), 1)))

@@ -79,7 +79,7 @@ def follow(database: Database, sessions: Iterable[Session], artifacts: Iterable[
 
 
 def settle(database: Database, ids: set[rows.Key], threads: set[rows.Key]) -> None:
-    settled = rows.settle(database, ids, threads)
+    settled = ids | rows.settle(database, threads | rows.renew(database, ids))
     FoundStatements().update(database, [Source(STATEMENT, *key) for key in settled], lambda: None)
 
 

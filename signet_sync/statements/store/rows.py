@@ -30,7 +30,7 @@ TIER = "fact"  # what `recall` calls a statement of a session
 # The words for a kind in the text that `recall` searches.
 _IN_WORDS = {"question": "open question", "next": "next step"}
 # Statements of a kind and thread, and sessions of a thread, that are compared: the newest.
-COMPARED, OUTCOMES = 200, 200
+COMPARED, OUTCOMES = 60, 60
 
 Key = tuple[str, str]  # agent, id of a statement or of a thread
 
@@ -135,9 +135,9 @@ _OUTCOMES = f"""
 _MOVE = "update statements set newest = ?, status = 'open', replaced_by = null where statement = ?"
 
 
-def settle(database: Database, ids: set[Key], threads: set[Key]) -> set[Key]:
-    """Updates which row of some ids is the newest, and what still holds in their threads; returns the changed ids."""
-    changed, touched = set(ids), set(threads)
+def renew(database: Database, ids: set[Key]) -> set[Key]:
+    """Updates which row of some ids is the newest; returns their threads, which `settle` has to follow."""
+    touched: set[Key] = set()
     moves: list[tuple[int, int]] = []
     for agent_id, some in groupby(sorted(ids), key=lambda key: key[0]):
         rows = database.execute(_SAME, (agent_id, json.dumps([one for _, one in some])))
@@ -147,7 +147,13 @@ def settle(database: Database, ids: set[Key], threads: set[Key]) -> set[Key]:
             touched.update((agent_id, row[6]) for row in held)
             moves += [(int(row is newest), row[4]) for row in held if row[5] != (row is newest)]
     database.executemany(_MOVE, moves)
-    for agent_id, thread_id in sorted(touched):
+    return touched
+
+
+def settle(database: Database, threads: Iterable[Key]) -> set[Key]:
+    """Updates what still holds in some threads; returns the changed ids."""
+    changed: set[Key] = set()
+    for agent_id, thread_id in sorted(threads):
         changed |= _settle_thread(database, agent_id, thread_id)
     return changed
 
