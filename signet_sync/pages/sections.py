@@ -54,6 +54,10 @@ _OWN_FILE = late(r"^[A-Za-z2-7][a-z2-7]{15}--(?:summary|transcript|compaction)\.
 _ENDS = (".", "!", "?", "…", "。", "！", "？")
 
 
+# A page is rendered again with every change, and most of its texts stay the same.
+_kept = lru_cache(maxsize=4_000)
+
+
 class ThreadView(NamedTuple):
     """A thread as page sections show it, by its newest session. Instants are microseconds since 1970 UTC.
 
@@ -202,7 +206,7 @@ def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> li
         return is_pinned(view.id) or not (
             view.ended_us is not None
             or (view.aspect in ("next", "question") and forgotten)
-            or (view.aspect in ("decision", "next", "blocker", "note") and not content_words(view.text))
+            or (view.aspect in ("decision", "next", "blocker", "note") and not _has_subject(view.text))
         )
 
     def is_pinned(one: str) -> bool:
@@ -267,6 +271,7 @@ def clause(text: str, width: int) -> str:
     return shortened(text, width)
 
 
+@_kept
 def fact_line(view: FactView, today_us: int, *, grouped: bool = False) -> str:
     """Returns `… (agent) (waits for Ada, lantern, Mar 28)`, after `next: ` or another label of its aspect.
 
@@ -351,9 +356,15 @@ def inert(text: str) -> str:
     return _HANDLE.sub("^ ", text)
 
 
+@_kept
 def scope_of(project: str | None) -> str:
     """Returns by what the lines of a project are compared: statements and threads may differ in the final slash."""
     return (project or "").strip().rstrip("/")
+
+
+@_kept
+def _has_subject(text: str) -> bool:
+    return bool(content_words(text))
 
 
 def section_of(kind: str) -> str:
@@ -361,13 +372,13 @@ def section_of(kind: str) -> str:
     return SECTION_OF.get(kind, SECTION_OF["note"])
 
 
-# A page is rendered again with every change, and most of its texts stay the same.
-@lru_cache(maxsize=4_000)
+@_kept
 def plain(text: str, limit: int = TEXT_LENGTH) -> str:
     """Returns text fit for a list item: on one line, opening no block, containing no handle."""
     return inert(escape(_BLOCK.sub("", flatten(text, limit), 1)))
 
 
+@_kept
 def _cell(text: str, limit: int = NAME_LENGTH) -> str:
     return inert(page_cell(text, limit))
 

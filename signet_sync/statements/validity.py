@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from signet_sync.digest.sentences import COMMON, stems
@@ -33,6 +34,10 @@ _NO_MORE = late(
     r"|plut[oô]t que|ne plus|en lugar de|en vez de|ya no|em vez de|invece di|вместо|больше не)\b\s*([^,.;()—–]{3,80})",
     re.IGNORECASE,
 )
+
+
+# Of a change most statements were there before.
+_kept = lru_cache(maxsize=8_192)
 
 
 class Known(NamedTuple):
@@ -132,7 +137,7 @@ def _restated(known: Sequence[Known]) -> _Ends:
     for one in sorted(known, key=lambda one: (one.at_us, one.id)):
         by_kind.setdefault(one.kind, []).append(one)
     for some in by_kind.values():
-        words = [_words(one) for one in some]
+        words = [_words(one.text, numbers=one.kind in _ENDS) for one in some]
         for place, shared in _sharing(words):
             older, own = some[place], words[place]
             for later, count in sorted(shared.items()):
@@ -144,10 +149,10 @@ def _restated(known: Sequence[Known]) -> _Ends:
                     break
 
 
-def _words(one: Known) -> frozenset[str]:
+@_kept
+def _words(text: str, *, numbers: bool) -> frozenset[str]:
     """Returns the whole words of a statement; what holds may hold with another number, and a step is of its number."""
-    text = one.text.casefold()
-    text = text if one.kind in _ENDS else _NUMBER.sub(" ", text)
+    text = text.casefold() if numbers else _NUMBER.sub(" ", text.casefold())
     return frozenset(word for word in _WORD.findall(text) if word not in COMMON)
 
 
@@ -155,15 +160,20 @@ def _taken_back(known: Sequence[Known]) -> _Ends:
     """Yields what a later statement names after "instead of", "no longer" or the like."""
     by_time = sorted(known, key=lambda one: (one.at_us, one.id))
     for place, newer in enumerate(by_time):
-        for gone in _NO_MORE.finditer(newer.text):
-            subject = stems(gone[1])
+        for subject in _subjects(newer.text):
             for older in by_time[:place] if subject else ():
                 said = stems(older.text)
                 likely = older.kind == newer.kind and (newer.speaker == "person" or older.speaker != "person")
                 # The older one is about little else, and did not decide against the same itself.
                 about = len(subject & said) == len(subject) >= 0.3 * len(said)
-                if likely and about and older.at_us < newer.at_us and not _NO_MORE.search(older.text):
+                if likely and about and older.at_us < newer.at_us and not _subjects(older.text):
                     yield older.number, "replaced", newer.id
+
+
+@_kept
+def _subjects(text: str) -> tuple[frozenset[str], ...]:
+    """Returns the words of what a statement says is no longer so."""
+    return tuple(stems(gone[1]) for gone in _NO_MORE.finditer(text))
 
 
 def _carried_out(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
