@@ -7,9 +7,9 @@ a wrong end is worse than a stale line.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from math import ceil
 from typing import NamedTuple
 
 from signet_sync.digest.sentences import COMMON, stems
@@ -138,7 +138,7 @@ def _restated(known: Sequence[Known]) -> _Ends:
         by_kind.setdefault(one.kind, []).append(one)
     for some in by_kind.values():
         words = [_words(one.text, numbers=one.kind in _ENDS) for one in some]
-        for place, shared in _sharing(words):
+        for place, shared in _sharing(words, _SAME):
             older, own = some[place], words[place]
             for later, count in sorted(shared.items()):
                 newer = some[later]
@@ -162,11 +162,12 @@ def _taken_back(known: Sequence[Known]) -> _Ends:
     for place, newer in enumerate(by_time):
         for subject in _subjects(newer.text):
             for older in by_time[:place] if subject else ():
+                if older.kind != newer.kind or older.speaker == "person" != newer.speaker:
+                    continue
                 said = stems(older.text)
-                likely = older.kind == newer.kind and (newer.speaker == "person" or older.speaker != "person")
                 # The older one is about little else, and did not decide against the same itself.
-                about = len(subject & said) == len(subject) >= 0.3 * len(said)
-                if likely and about and older.at_us < newer.at_us and not _subjects(older.text):
+                about = subject <= said and len(subject) >= 0.3 * len(said)
+                if about and older.at_us < newer.at_us and not _subjects(older.text):
                     yield older.number, "replaced", newer.id
 
 
@@ -182,7 +183,7 @@ def _carried_out(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
     words = [stems(_came_to(one)) for one in deeds]
     steps = [one for one in known if one.kind in _ENDS]
     wanted = [stems(one.text) for one in steps]
-    for place, shared in _sharing(words, wanted):
+    for place, shared in _sharing(words, _DONE, wanted):
         step, own = steps[place], wanted[place]
         for at, count in shared.items():
             deed = deeds[at]
@@ -226,13 +227,19 @@ def _marked(known: Sequence[Known], marks: Iterable[Mark]) -> _Ends:
 
 
 def _sharing(
-    texts: Sequence[frozenset[str]], wanted: Sequence[frozenset[str]] | None = None
-) -> Iterator[tuple[int, Counter[int]]]:
-    """Yields the place of each wanted text with enough words, and how many of them each text has that has any."""
+    texts: Sequence[frozenset[str]], share: float, wanted: Sequence[frozenset[str]] | None = None
+) -> Iterator[tuple[int, dict[int, int]]]:
+    """Yields the place of each wanted text with enough words, and of each text with that share of them how many.
+
+    Such a text has one of the rarest of them: of all but so many as may be missing, and one more.
+    """
     having: dict[str, list[int]] = {}
     for place, words in enumerate(texts):
         for word in words:
             having.setdefault(word, []).append(place)
     for place, words in enumerate(texts if wanted is None else wanted):
         if len(words) >= _FEWEST:
-            yield place, Counter(at for word in words for at in having.get(word, ()))
+            least = ceil(share * len(words))
+            rare = sorted(words, key=lambda word: (len(having.get(word, ())), word))[: len(words) - least + 1]
+            near = {at for word in rare for at in having.get(word, ())}
+            yield place, {at: count for at in near if (count := len(words & texts[at])) >= least}
