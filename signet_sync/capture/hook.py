@@ -110,8 +110,8 @@ def main(arguments: list[str], payload: bytes | bytearray, context: InjectedCont
         try:
             root = locations.locate_workspace(workspace)
             code, out, said, _ = answer(arguments, payload, context, os.environ, root, locations.locate(root))
-        except OSError as error:
-            code, out, said, _ = _finished(arguments, None, f"failed: {error.strerror or type(error).__name__}")
+        except Exception as error:  # noqa: BLE001 - no error may fail a session
+            code, out, said, _ = _finished(arguments, None, f"unexpected {type(error).__name__}")
     _write(1, out)
     _write(2, said)
     return code

@@ -35,7 +35,7 @@ NAME_LENGTH = 60  # characters of a project's name
 
 # The label of a line whose kind its section does not show.
 _PREFIXES = {"next": "next: ", "question": "question: ", "preference": "preference: ", "blocker": "blocker: "}
-_MARKS = {"agent": " (agent)", "model": " (model)"}
+_MARKS = {"agent": " (agent)"}
 # What would start a heading, a quote, a fence, a list or a task inside the list item that shows the text, or look like
 # a pin of ours.
 _BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*|📌\ufe0f?[ \t]*)+")
@@ -80,7 +80,7 @@ class ThreadView(NamedTuple):
 class FactView(NamedTuple):
     """A statement, and the last artifact that states it.
 
-    `speaker` is `person`, `agent`, `model` or `file`, "" if unknown; `ended_us` is when it was done or replaced.
+    `speaker` is `person`, `agent` or `file`, "" if unknown.
     """
 
     id: str
@@ -91,7 +91,6 @@ class FactView(NamedTuple):
     path: str
     name: str = ""
     speaker: str = ""
-    ended_us: int | None = None
 
     @property
     def is_running(self) -> bool:
@@ -153,7 +152,7 @@ class SectionInputs(NamedTuple):
 def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> list[Line]:
     """Returns the lines of everything seen, ranked for the UTC day of `now_us`; threads in full if they are `at_hand`.
 
-    Left out is, unless it is pinned: what has ended or has no subject; steps and questions that their project did not
+    Left out is, unless it is pinned: what has no subject; steps and questions that their project did not
     mention for long; a thread that says nothing.
     """
     today = day_start(now_us)
@@ -204,8 +203,7 @@ def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> li
     def stays(view: FactView) -> bool:
         forgotten = newest[scope_of(view.project)] - view.latest_us > _FORGOTTEN_AFTER
         return is_pinned(view.id) or not (
-            view.ended_us is not None
-            or (view.aspect in ("next", "question") and forgotten)
+            (view.aspect in ("next", "question") and forgotten)
             or (view.aspect in ("decision", "next", "blocker", "note") and not _has_subject(view.text))
         )
 
@@ -286,7 +284,6 @@ def fact_line(view: FactView, today_us: int, *, grouped: bool = False) -> str:
     project = "" if grouped else _cell(view.name or basename(view.project))
     where = _listed(
         f"waits for {_cell(waits[1] or waits[2])}" if waits else "", project, day,
-        f"until {short_day(view.ended_us, today_us)}" if view.ended_us is not None else "",
         "in a running session" if view.is_running else "",
     )  # fmt: skip
     text, mark = plain(view.text), _MARKS.get(view.speaker, "") if section_of(view.aspect) == "decisions" else ""

@@ -25,7 +25,6 @@ _LIVE = late(
 )
 _OURS = late(rf"^{HEAD}", re.MULTILINE | re.ASCII)
 _REDACTED = late(r"\[REDACTED(?::[^\[\]\n]{0,80})?\]")
-_DIVIDER = "***\n\n"
 # For a turn with very many possible places, so many on either side of its own number are compared.
 _NEAR = 32
 # Two clocks that time the same turn differ by no more than this.

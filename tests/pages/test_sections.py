@@ -291,11 +291,11 @@ def test_the_line_of_a_memory():
     assert sections.memory_line(memory, TODAY) == "preference: A thing of two lines (remembered Mar 28)"
 
 
-def test_what_has_ended_is_forgotten_or_has_no_subject_leaves_the_pages_unless_it_is_pinned():
+def test_what_is_forgotten_or_has_no_subject_leaves_the_pages_unless_it_is_pinned():
     facts = [
         fact(0, "next", "Trim the wick", "2026-03-05"), fact(1, "next", "Buy oil", "2026-03-08"),
         fact(2, "question", "Which glass?", "2026-03-05"), fact(3, "blocker", "No oil in the tank", "2026-03-05"),
-        fact(4, "decision", "ok, do that."), fact(5, "decision", "Use whale oil", ended_us=NOW_US),
+        fact(4, "decision", "ok, do that."),
         fact(6, "next", "Sweep the tower", "2026-03-05", project="/code/other"),
     ]  # fmt: skip
     seen = SectionInputs([thread_of(latest_us=rows.us("2026-03-27"))], facts)
@@ -305,7 +305,7 @@ def test_what_has_ended_is_forgotten_or_has_no_subject_leaves_the_pages_unless_i
 
     assert shown(seen) == set("bdg")
     pins = {view.id: Use(pinned=True) for view in facts}
-    assert shown(seen._replace(uses=pins)) == set("abcdefg")
+    assert shown(seen._replace(uses=pins)) == set("abcdeg")
 
 
 def test_a_persons_decisions_come_before_an_agents():
