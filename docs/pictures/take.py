@@ -1,13 +1,15 @@
-"""Takes the pictures of the page anew: `python docs/pictures/take.py [NAME …]`.
+"""Takes the pictures anew: `python docs/pictures/take.py [NAME …]`; `start` is what a session is told, as text.
 
-Needs the extra `ui`, playwright and a Chromium. The sample workspace is made for it, in a home that goes again, so that
-nothing of the machine is in a picture.
+The others need the extra `ui`, playwright and a Chromium. The sample workspace is made for it, in a home that goes,
+so that nothing of the machine is in a picture.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +25,8 @@ PROJECT = HERE.parents[1]
 sys.path[:0] = [str(PROJECT), str(HERE)]
 
 from playwright.sync_api import Browser, sync_playwright  # noqa: E402 - after the paths
+from rich.console import Console  # noqa: E402 - after the paths
+from rich.text import Text  # noqa: E402 - after the paths
 from workspace import furnish  # noqa: E402 - after the paths
 
 WIDE, FLAT, NARROW = (1440, 1000), (1440, 860), (390, 844)
@@ -57,6 +61,11 @@ PICTURES = (
 
 def main(wanted: list[str]) -> None:
     """Makes the workspace, serves it, takes the pictures; all, or those that are wanted."""
+    if not wanted or "start" in wanted:
+        (HERE / "start.svg").write_text(_start(), encoding="utf-8")
+        wanted = [name for name in wanted if name != "start"]
+        if sys.argv[1:] and not wanted:
+            return
     with tempfile.TemporaryDirectory() as home, _ui(home) as address, sync_playwright() as playwright:
         program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
         root = ["--no-sandbox"] if os.geteuid() == 0 else []
@@ -88,6 +97,23 @@ def _ui(home: str) -> Iterator[str]:
         finally:
             server.terminate()
             agent.terminate()
+
+
+def _start() -> str:
+    """What a session of lantern in the demo is told at its start, to the end of its decisions."""
+    with tempfile.TemporaryDirectory() as home:
+        environ = {"HOME": home, "TZ": "UTC", "PYTHONPATH": str(PROJECT), "PATH": os.environ["PATH"]}
+        command = [sys.executable, "-m", "signet_sync", "--workspace", f"{home}/demo"]
+        subprocess.run([*command[:3], "demo", f"{home}/demo"], env=environ, check=True, stdout=subprocess.DEVNULL)
+        asked = [*command, "context", "--project", "/home/mira/code/lantern"]
+        told = subprocess.run(asked, env=environ, check=True, capture_output=True, text=True).stdout
+    console = Console(record=True, width=112, file=io.StringIO(), highlight=False)
+    console.print("$ cd ~/code/lantern && claude\n")
+    for line in told.split("=== People")[0].rstrip().split("\n"):
+        style = "bold cyan" if line.startswith("===") else "dim" if line.startswith(">") else ""
+        console.print(Text(line, style=style))
+    svg = console.export_svg(title="told to the next session of lantern", unique_id="start")
+    return re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)  # a picture fetches nothing
 
 
 def _take(browser: Browser, address: str, picture: Picture) -> bytes:

@@ -18,7 +18,7 @@ from signet_sync.settings.model import Settings, environment_name, spec
 
 # What other programs, and tests, set.
 OTHERS = {"SIGNET_PORT"}
-INDEX = ROOT / "README.md"
+INDEX = ROOT / "docs" / "index.md"
 
 
 def unknown(arguments: list[str], *, exact: bool) -> str | None:
@@ -89,7 +89,7 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     assert lost == []
 
 
-def test_every_page_is_in_the_index_of_the_readme() -> None:
+def test_every_page_is_in_the_index() -> None:
     told = {os.path.normpath(INDEX.parent / path) for path, _ in links(INDEX)}
     assert [name_of(page) for page in PAGES if page != INDEX and str(page) not in told] == []
 
