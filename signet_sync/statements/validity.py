@@ -7,9 +7,10 @@ a wrong end is worse than a stale line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import ceil
+from types import MappingProxyType
 from typing import NamedTuple
 
 from signet_sync.digest.sentences import COMMON, stems
@@ -64,24 +65,30 @@ class Outcome(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """What a person or agent did to a statement at an instant: `done`, `withdrawn`, or `open` again."""
+    """What a person or agent did to a session's statement at an instant: `done`, `withdrawn`, or `open` again."""
 
     id: str
     kind: str
     text: str
     status: Status
     at_us: int
+    session: int = 0
 
 
 Settled = tuple[Status, str | None]  # status, and the id of what replaces it
 
 
 def settled(
-    known: Sequence[Known], outcomes: Sequence[Outcome], marks: Iterable[Mark] = (), earlier: Sequence[Known] = ()
+    known: Sequence[Known],
+    outcomes: Sequence[Outcome],
+    marks: Iterable[Mark] = (),
+    earlier: Sequence[Known] = (),
+    own: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[int, Settled]:
     """Returns by number whether each statement of a project still holds; what a person said about it comes last.
 
-    Of `earlier` ones, which are too many to be compared, only ticks and marks end one.
+    Of `earlier` ones, which are too many to be compared, only ticks and marks end one. `own` has by id when a person
+    stated something last.
     """
     found: dict[int, Settled] = {one.number: ("done" if one.done else "open", None) for one in (*known, *earlier)}
     still = [one for one in known if not one.done]
@@ -92,7 +99,7 @@ def settled(
         *_taken_back(still),
         *_carried_out(still, outcomes),
     )
-    for number, status, by in (*ends, *_reverted(still, outcomes), *_marked((*known, *earlier), marks)):
+    for number, status, by in (*ends, *_reverted(still, outcomes), *_marked((*known, *earlier), marks, own)):
         found[number] = status, by
     return found
 
@@ -212,18 +219,34 @@ def _reverted(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
                     )
 
 
-def _marked(known: Sequence[Known], marks: Iterable[Mark]) -> _Ends:
-    """Yields what a person or agent said of a statement, found by its id, else by nearly the same words.
+def _marked(known: Sequence[Known], marks: Iterable[Mark], own: Mapping[str, int]) -> _Ends:
+    """Yields what a person or agent did last to a statement.
 
-    A step that is stated again after it was done is open again; what is not true stays so.
+    What is stated again after it was done is open again; after it was said not to be true, only if a person states it.
     """
+    last: dict[int, tuple[Known, Mark]] = {}
     for mark in sorted(marks, key=lambda one: (one.at_us, one.id)):
-        own = stems(mark.text)
-        for one in known:
-            said = stems(one.text) if one.kind == mark.kind and len(own) >= _FEWEST else frozenset()
-            alike = bool(said) and len(own & said) >= _SAME * len(own | said)
-            if (one.id == mark.id or alike) and (one.at_us <= mark.at_us or mark.status == "withdrawn"):
-                yield one.number, mark.status, None
+        last |= {one.number: (one, mark) for one in _meant(known, mark)}
+    for one, mark in last.values():
+        again_us = own.get(one.id, mark.at_us) if mark.status == "withdrawn" else one.at_us
+        if again_us <= mark.at_us:
+            yield one.number, mark.status, None
+
+
+def _meant(known: Sequence[Known], mark: Mark) -> list[Known]:
+    """Returns the statements that a mark is about: by id, or in nearly the same words.
+
+    If it finds none, a newer digest has told its session otherwise: then one that is all in the other.
+    """
+    words = stems(mark.text)
+    same = [(one, stems(one.text)) for one in known if one.kind == mark.kind and len(words) >= _FEWEST]
+    alike = [one for one, said in same if said and len(words & said) >= _SAME * len(words | said)]
+    found = alike + [one for one in known if one.id == mark.id]
+    return found or [
+        one
+        for one, said in same
+        if one.session == mark.session and len(words & said) >= max(_FEWEST, min(len(words), len(said)))
+    ]
 
 
 def _sharing(

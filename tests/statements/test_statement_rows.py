@@ -10,7 +10,7 @@ from typing import Any
 
 import graph_rows
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from statement_rows import orphans
 
@@ -270,14 +270,41 @@ def test_a_mark_finds_its_statement_after_a_newer_wording(database):
     assert set(held(database).values()) == {"open"}
 
 
-def test_a_step_stated_again_is_open_again_and_what_is_not_true_stays_so(database):
-    body = "## Next\n- Measure the retry loop\n## Decisions\n- The lamp is to burn oil\n"
-    put(database, stated(body, 1))
-    mark(database, "Measure the retry loop", "done", 2)
-    mark(database, "The lamp is to burn oil", "withdrawn", 2)
-    assert recalled(database, "oil OR retry") == []
-    put(database, stated(body, 3))
-    assert held(database) == {"Measure the retry loop": "open", "The lamp is to burn oil": "withdrawn"}
+def test_a_mark_finds_its_statement_when_a_newer_digest_cuts_it_elsewhere(database):
+    whole, cut = "Measure the retry loop of the queue, then note the figures", "Measure the retry loop of the queue"
+    came_to(database, 1, "Something else")
+    put(database, stated(f"## Next\n- {whole}\n", 1))
+    mark(database, whole, "done", 3)
+    put(database, stated(f"## Next\n- {cut}\n- Measure the broker\n", 1))
+    assert held(database) == {cut: "done", "Measure the broker": "open"}
+
+
+DEED = st.sampled_from(["person", "agent", "withdrawn", "done", "open"])  # who says it, or what is done to it
+
+
+@given(st.lists(DEED, min_size=3, max_size=8), st.sampled_from(["decision", "next"]))
+@example(["withdrawn", "agent"], "decision")
+@example(["person", "withdrawn", "person", "agent"], "next")
+def test_what_is_said_not_to_be_true_is_open_again_by_the_persons_own_words_only(deeds, kind):
+    text, status = "The lamp is to burn oil", "open"
+    database, whole = Database(":memory:"), Database(":memory:")
+    standing = []
+    for day, deed in enumerate(["agent", *deeds], 1):
+        if deed in ("person", "agent"):
+            item = Item(kind, text, 1, speaker=deed)  # type: ignore[arg-type]
+            standing.append(stated("", day)._replace(items=(item,)))
+            put(database, standing[-1])
+            status = status if deed == "agent" and status == "withdrawn" else "open"
+        else:
+            mark(database, text, deed, day)
+            status = deed
+    assert held(database) == {text: status}
+    for row in database.execute("select * from statement_marks"):
+        whole.execute("insert into statement_marks values(?, ?, ?, ?, ?, ?, ?, ?)", row)
+    put(whole, *standing)
+    assert dump(whole) == dump(database)
+    whole.close()
+    database.close()
 
 
 def test_a_mark_says_nothing_to_another_agent_or_project(database):

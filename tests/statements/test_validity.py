@@ -46,8 +46,9 @@ def end_of(one: Known, *others: Known | Outcome | Mark) -> Settled:
     known = [one, *(other for other in others if isinstance(other, Known))]
     outcomes = [other for other in others if isinstance(other, Outcome)]
     marks = [other for other in others if isinstance(other, Mark)]
-    found = settled(known, outcomes, marks)
-    assert settled(known[::-1], outcomes[::-1], marks[::-1]) == found
+    own = {other.id: other.at_us for other in known if other.speaker == "person"}
+    found = settled(known, outcomes, marks, own=own)
+    assert settled(known[::-1], outcomes[::-1], marks[::-1], own=own) == found
     return found[one.number]
 
 
@@ -149,6 +150,7 @@ HOLDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...]]] = {
     "a mark for other words": (STEP, (marked(STEP, "done", 2, text="Measure the page cache"),)),
     "a mark for the same words of another kind": (STORE, (marked(STEP, "withdrawn", 2, text=STORE.text),)),
     "done before it was said again": (STEP, (marked(STEP, "done", 0, by=HELD),)),
+    "said by the person after it was not true": (WISH, (marked(WISH, "withdrawn", 0, by=HELD),)),
     "open again": (STEP, (marked(STEP, "done", 2), marked(STEP, "open", 3))),
     "open again though it was replaced": (
         STORE, (said(INSTEAD), marked(STORE, "open", 3, by=HELD))

@@ -131,6 +131,10 @@ _OUTCOMES = f"""
     join sessions n using (agent_id, session_token, session_id)
     where t.agent_id = ? and t.thread_id = ? order by t.latest_us desc, t.session_token, t.session_id
     limit {OUTCOMES}"""
+# When a person stated last what a thread has the newest words of.
+_OWN = """
+    select s.id, max(o.at_us) from statements s join statements o using (agent_id, id)
+    where s.agent_id = ? and s.thread_id = ? and s.newest = 1 and o.speaker = 'person' group by s.id"""
 # Only the newest row of an id has a status.
 _MOVE = "update statements set newest = ?, status = 'open', replaced_by = null where statement = ?"
 
@@ -170,7 +174,9 @@ def _settle_thread(database: Database, agent_id: str, thread_id: str) -> set[Key
     if not held:
         return set()
     outcomes = [Outcome(*row) for row in database.execute(_OUTCOMES, (agent_id, thread_id))]
-    fresh = settled(known, outcomes, marks.of_thread(database, agent_id, thread_id), earlier)
+    marked = marks.of_thread(database, agent_id, thread_id)
+    own = dict(database.execute(_OWN, (agent_id, thread_id))) if marked else {}
+    fresh = settled(known, outcomes, marked, earlier, own)
     moved = {number for number in held if fresh[number] != held[number]}
     moves = sorted((number, *fresh[number]) for number in moved)
     database.executemany("update statements set status = ?2, replaced_by = ?3 where statement = ?1", moves)
