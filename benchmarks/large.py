@@ -70,7 +70,7 @@ MEASURES = {
     "seals": ("· seals (the compressed files)", "MB"),
     "text": ("· full text", "MB"),
     "lines": ("· places and lines of recall", "MB"),
-    "graph": ("· nodes, threads, facts", "MB"),
+    "graph": ("· nodes, threads, statements", "MB"),
     "rest": ("· the rest", "MB"),
     "segments": ("segments of full text", ""),
     "snapshot": ("snapshot of the last pass", "MB"),

@@ -231,7 +231,7 @@ class Status(TypedDict):
 
 
 class RecallHit(TypedDict):
-    tier: Literal["memory", "fact", "entity", "session"]  # What it is.
+    tier: Literal["memory", "statement", "entity", "session"]  # What it is.
     id: str
     text: str
     path: str | None
@@ -364,11 +364,11 @@ class DigestSession(TypedDict):
     text: str
 
 
-class DigestFact(TypedDict):
+class DigestStatement(TypedDict):
     id: str  # A handle.
     project: str | None
     day: str  # YYYY-MM-DD, UTC.
-    aspect: Literal["decision", "constraint", "blocker"]
+    type: Literal["decision", "constraint", "blocker"]
     text: str
 
 
@@ -389,7 +389,7 @@ Digest = TypedDict(
         "to": str,  # The last day, YYYY-MM-DD, UTC.
         "counts": DigestCounts,
         "sessions": list[DigestSession],
-        "facts": list[DigestFact],
+        "statements": list[DigestStatement],
         "memories": list[DigestMemory],
     },
 )
@@ -469,7 +469,6 @@ class ExpandNode(TypedDict):
     project: NotRequired[str | None]
     status: NotRequired[str | None]
     sessions: NotRequired[int]
-    aspect: NotRequired[str]
     speaker: NotRequired[Literal["person", "agent", "file"]]
     replaced_by: NotRequired[str | None]  # A handle.
     type: NotRequired[str | None]
@@ -1051,7 +1050,7 @@ class FleetCheck(TypedDict):
 class FleetIndexRows(TypedDict):
     verdicts: int
     sessions: int
-    facts: int
+    statements: int
 
 
 class FleetIndexUnreachable(TypedDict):

@@ -237,7 +237,7 @@ def _read_running_sessions(workspace: Workspace, now_us: int) -> None:
 
 
 def _distil_running_sessions(workspace: Workspace, now_us: int) -> None:
-    """Brings facts and pages up to date with the turns that were read; the agent does it if this cannot be done now."""
+    """Brings statements and pages up to date with the turns that were read; else the agent does it later."""
     try:
         if live.to_distil(workspace.database):
             engine.run_pass(workspace, Request(now_us=now_us, paths=frozenset()))

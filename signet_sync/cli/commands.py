@@ -26,7 +26,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "demo": ("demo", "Create, index and show a workspace of sample sessions."),
         "hooks": ("hooks", "Connect coding agents, so that their sessions are captured."),
         "status": ("status", "Show the agent's state, what is indexed and what is wrong."),
-        "recall": ("recall", "Answer a question from sessions, memories, facts and entities."),
+        "recall": ("recall", "Answer a question from sessions, statements, memories, entities."),
         "open": ("open", "Show a session, or list the newest ones."),
         "digest": ("digest", "Show what happened today or this week, by project."),
         "remember": ("memory", "Remember a text: MEMORY.md shows it, recall finds it."),
@@ -36,7 +36,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "memory": {
         "context": ("context", "Print the context that a session gets at its start."),
         "expand": ("expand", "Follow a handle of MEMORY.md down to the transcript."),
-        "pin": ("memory", "Pin a memory, fact or session to the top of MEMORY.md."),
+        "pin": ("memory", "Pin a memory, statement or session to the top of MEMORY.md."),
         "dream": ("dream", "Promote memories that are recalled often into MEMORY.md."),
         "render": ("render", "Print or write an agent's MEMORY.md."),
     },

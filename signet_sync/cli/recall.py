@@ -47,7 +47,7 @@ def recall(
     project: str | None,
     words: bool,
 ) -> int:
-    """Find what answers a question: memories, facts and entities, and sessions by what was said in them.
+    """Find what answers a question: memories, statements and entities, and sessions by what was said in them.
 
     Running sessions are read first, and the hits shown are counted.
 
@@ -79,9 +79,9 @@ def _show(context: Context, hits: Sequence[RankedHit], wrong: UsageError | None)
     elif not any(hit.known for hit in hits):
         context.say("nothing surely answers this; the nearest:")
     for hit in hits:
-        click.echo(click.style(f"{hit.tier:<8}", bold=True) + f" {hit.text}")
-        click.echo(click.style(f"{'':8} {hit.why}", dim=True))
-        click.echo(click.style(f"{'':8} {' '.join(filter(None, [handle_of(hit.id), hit.path]))}", dim=True))
+        click.echo(click.style(f"{hit.tier:<9}", bold=True) + f" {hit.text}")
+        click.echo(click.style(f"{'':9} {hit.why}", dim=True))
+        click.echo(click.style(f"{'':9} {' '.join(filter(None, [handle_of(hit.id), hit.path]))}", dim=True))
 
 
 def _every_word(context: Context, text: str, limit: int, period: Period | None) -> int:

@@ -40,11 +40,11 @@ def _table(text: str) -> OpenTable:
 VERDICTS = _table("""verdicts 2 path:name number:int verdict:code code:code message:line notes:line agent:name
     size:int sha256:code""")
 SESSIONS = _table("""sessions 3 agent:name token:code session:name session_key:name project:name harness:name
-    started_at:time ended_at:time day:code sentence:line path:name listed:bool files:int size:int facts:int
+    started_at:time ended_at:time day:code sentence:line path:name listed:bool files:int size:int statements:int
     words:text""")
-FACTS = _table("""facts 2 agent:name id:code kind:code text:line project:name speaker:code
+STATEMENTS = _table("""statements 2 agent:name id:code kind:code text:line project:name speaker:code
     status:code sources:int first_at:time last_at:time day:code token:code session:name path:name line:int""")
-OPEN_TABLES = (VERDICTS, SESSIONS, FACTS)
+OPEN_TABLES = (VERDICTS, SESSIONS, STATEMENTS)
 
 
 def rows_of(database: Database, problems: Iterable[Mapping[str, Any]], *, bodies: bool) -> dict[str, list[TableRow]]:
@@ -52,15 +52,15 @@ def rows_of(database: Database, problems: Iterable[Mapping[str, Any]], *, bodies
 
     `problems` are those of what is no artifact. Every text passes the sanitizer once more.
     """
-    projects, said = store.projects(database), store.statements(database)
-    facts = []
-    for agent, fact, aspect, text, *more, token, session, path, line in store.facts(database):
+    projects, said = store.projects(database), store.texts_by_session(database)
+    statements = []
+    for agent, statement, kind, text, *more, token, session, path, line in store.statements(database):
         day = day_of(more[-1])
         project = projects.get((agent, token, session))
-        facts.append((agent, fact, aspect, text, project, *more, day, token, session, path, line))
+        statements.append((agent, statement, kind, text, project, *more, day, token, session, path, line))
     sessions = list(_sessions(database, projects, said, bodies=bodies))
     tables = {}
-    for table, rows in zip(OPEN_TABLES, (_files(database, problems), sessions, facts), strict=True):
+    for table, rows in zip(OPEN_TABLES, (_files(database, problems), sessions, statements), strict=True):
         kinds = table.columns.values()
         clean = [tuple(_clean(kind, value) for kind, value in zip(kinds, row, strict=True)) for row in rows]
         tables[table.name] = sorted(clean, key=lambda row, key=table.key: row[:key])  # type: ignore[misc]
@@ -106,12 +106,12 @@ def _sessions(
         best = max(content, key=lambda row: (weight(row[0], row[9]), row[7], row[1]))
         _, own_path, key, own_project, harness, _, _, _, own_sentence, *_ = best
         sentence, path = listed.get(name, (own_sentence, own_path))
-        project, facts = projects.get(name) or own_project, said.get(name, [])
+        project, statements = projects.get(name) or own_project, said.get(name, [])
         ended = max(row[6] for row in content)
         started = [at for row in content if row[5] and (at := parse_instant(row[5])) is not None]
-        words = [part for part in (sentence, project, *facts, *(row[-1] for row in content)) if part]
+        words = [part for part in (sentence, project, *statements, *(row[-1] for row in content)) if part]
         yield (
             *name, key, project, harness, min(started, default=None), ended, day_of(ended), sentence or "", path,
-            name in listed, len(rows), sum(row[10] or 0 for row in rows), len(facts),
+            name in listed, len(rows), sum(row[10] or 0 for row in rows), len(statements),
             "\n".join(dict.fromkeys(words))[:_MOST_WORDS],
         )  # fmt: skip

@@ -54,7 +54,7 @@ def projects(database: Database) -> dict[Session, str]:
     }
 
 
-def statements(database: Database) -> dict[Session, list[str]]:
+def texts_by_session(database: Database) -> dict[Session, list[str]]:
     """Returns what sessions state, in the order of their lines."""
     found: dict[Session, list[str]] = {}
     for agent, token, session, text in database.execute(
@@ -65,7 +65,7 @@ def statements(database: Database) -> dict[Session, list[str]]:
     return found
 
 
-def facts(database: Database) -> _Rows:
+def statements(database: Database) -> _Rows:
     """Returns every statement once, in the words of its newest source, and its session; none of a running one."""
     query = (
         "select f.agent_id, f.id, f.kind, f.text, f.speaker, f.status,"

@@ -18,7 +18,7 @@ Letter = Literal["s", "k", "c", "a", "e", "t", "f", "m"]
 # thread, a statement, a memory; the last three are entity files, whose ids are no hash of
 # their content (`formats.entity_paths`).
 LETTERS: dict[str, str] = {
-    "s": "summary", "k": "chunk", "c": "compaction", "a": "arc", "e": "epoch", "t": "thread", "f": "fact",
+    "s": "summary", "k": "chunk", "c": "compaction", "a": "arc", "e": "epoch", "t": "thread", "f": "statement",
     "m": "memory", "u": "user", "p": "part", "r": "relationship",
 }  # fmt: skip
 # What people call them, and what is called the same.

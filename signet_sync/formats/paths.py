@@ -33,12 +33,12 @@ KEPT_COPY = late(r"(?:[^/]+/)*[^/]+\.(?:signet|user)-\d{8}T\d{6}(?:\d{3})?Z(?:-\
 
 
 def running_session(path: str | None) -> str | None:
-    """Returns the name of the running session that the source of a fact is; None if that is an artifact."""
+    """Returns the name of the running session that the source of a statement is; None if that is an artifact."""
     return path.removeprefix(RUNNING) if path is not None and path.startswith(RUNNING) else None
 
 
 def file_of(path: str | None) -> str | None:
-    """Returns the path of what states a fact if that is a file; None for a running session."""
+    """Returns the path of what states a statement if that is a file; None for a running session."""
     return path if running_session(path) is None else None
 
 

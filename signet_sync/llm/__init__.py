@@ -1,4 +1,4 @@
-"""Asks a language model: prompts in; summaries, sentences and facts out.
+"""Asks a language model: prompts in; summaries, sentences and statements out.
 
 Owns no table. No lock is held while a model is asked.
 """

@@ -148,7 +148,7 @@ def _memory(session: HookSession, known: Callable[[str], bool], *, of_itself: bo
             name, belongs = _own(session, database)
             itself, now_us = session.id if of_itself else "", time.time_ns() // 1000
             seen = project_inputs.project_inputs(database, session.agent_id, now_us, belongs, session.project, itself)
-            paths = {view.path for views in (seen.threads, seen.facts, seen.personal) for view in views}
+            paths = {view.path for views in (seen.threads, seen.statements, seen.personal) for view in views}
             sources = paths if of_itself else {path for path in paths if running_session(path) is not None}
             own = {one for one, of in project_inputs.sessions_of(database, sources).items() if of == session.id}
 

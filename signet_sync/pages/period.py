@@ -15,7 +15,7 @@ from signet_sync.text.sentences import basename, page_cell
 
 
 class PeriodLine(NamedTuple):
-    """A session (`kind` is its status, `id` the handle of its node), or a fact stated first in the period (its aspect).
+    """A session (`kind` is its status, `id` the handle of its node), or what was stated first in the period.
 
     `project` is the identity of the thread, None without one.
     """
@@ -44,7 +44,7 @@ class PeriodInputs(NamedTuple):
     from_us: int
     to_us: int
     sessions: Sequence[PeriodLine] = ()
-    facts: Sequence[PeriodLine] = ()
+    statements: Sequence[PeriodLine] = ()
     memories: Sequence[PeriodMemory] = ()
     zone: tzinfo | None = UTC  # None: the machine's own
 
@@ -74,8 +74,12 @@ def text_of(seen: PeriodInputs) -> str:
             status = f" ({one.kind})" if one.kind else ""
             told.append(f"- {_day(one.at_us, seen)}{status}: {text} {short_handle(one.id)}")
         lines += ["", f"## {page_cell(name)}: {counted(len(sessions), 'session')}", "", *_cut(told)]
-        lines += _facts([fact for fact in seen.facts if fact.project == project], seen, "{}:")
-    lines += _facts([fact for fact in seen.facts if fact.project not in by_project], seen, "## {} in other projects")
+        lines += _statements([statement for statement in seen.statements if statement.project == project], seen, "{}:")
+    lines += _statements(
+        [statement for statement in seen.statements if statement.project not in by_project],
+        seen,
+        "## {} in other projects",
+    )
     for heading, promoted in (("Remembered", False), ("Promoted", True)):
         told = []
         for memory in reversed([memory for memory in seen.memories if memory.is_promoted == promoted]):
@@ -97,7 +101,7 @@ def document(agent_id: str, seen: PeriodInputs) -> dict[str, Any]:
         "to": _date(seen.to_us - 1, seen),
         "counts": counts_of(seen),
         "sessions": [about(one, project=one.project, status=one.kind) for one in seen.sessions],
-        "facts": [about(one, project=one.project, aspect=one.kind) for one in seen.facts],
+        "statements": [about(one, project=one.project, type=one.kind) for one in seen.statements],
         "memories": [
             about(one, type=one.type, private=bool(one.is_private), promoted=bool(one.is_promoted))
             for one in seen.memories
@@ -110,22 +114,22 @@ def counts_of(seen: PeriodInputs) -> dict[str, int]:
     return {
         "sessions": len(seen.sessions),
         "projects": len({session.project for session in seen.sessions} - {None}),
-        "decisions": sum(fact.kind != "blocker" for fact in seen.facts),
-        "blocked": sum(fact.kind == "blocker" for fact in seen.facts),
+        "decisions": sum(statement.kind != "blocker" for statement in seen.statements),
+        "blocked": sum(statement.kind == "blocker" for statement in seen.statements),
         "remembered": sum(not memory.is_promoted for memory in seen.memories),
         "promoted": sum(memory.is_promoted for memory in seen.memories),
     }
 
 
-def _facts(facts: Sequence[PeriodLine], seen: PeriodInputs, title: str) -> list[str]:
-    """Returns the lines of facts below their headings, newest first; what others say already is left out."""
+def _statements(statements: Sequence[PeriodLine], seen: PeriodInputs, title: str) -> list[str]:
+    """Returns the lines of statements below their headings, newest first; what others say already is left out."""
     lines: list[str] = []
     for heading, blocked in (("Blocked", True), ("Decided", False)):
         said, told = Said(), list[str]()
-        for fact in sorted(facts, key=lambda one: (-one.at_us, one.id)):
-            if (fact.kind == "blocker") == blocked and not said.holds(fact.text):
-                said.add(fact.text)
-                told.append(f"- {plain(fact.text)} ({_day(fact.at_us, seen)}) {short_handle(fact.id)}")
+        for statement in sorted(statements, key=lambda one: (-one.at_us, one.id)):
+            if (statement.kind == "blocker") == blocked and not said.holds(statement.text):
+                said.add(statement.text)
+                told.append(f"- {plain(statement.text)} ({_day(statement.at_us, seen)}) {short_handle(statement.id)}")
         lines += ["", title.format(heading), "", *_cut(told)] if told else []
     return lines
 

@@ -16,9 +16,9 @@ from signet_sync.pages.board import Line, Said, Size, blocks, choose
 from signet_sync.pages.sections import (
     SECTIONS,
     EntityEntry,
-    FactView,
     MemoryView,
     SectionInputs,
+    StatementView,
     ThreadView,
     candidates,
     clause,
@@ -67,14 +67,14 @@ class EarlierSession(NamedTuple):
 class ProjectInputs(NamedTuple):
     """What a context may show, in any order; `uses` tells by id what is pinned and was used.
 
-    `facts` are those of the project at hand, `threads` its threads, `others` those of other projects, newest first;
-    `warning` is what MEMORY.md warns of; `quoted` are the session that this one continues and those before it, and
-    `earlier` the newest sessions of the project before the one that its thread tells of, newest first.
+    `statements` are those of the project at hand, `threads` its threads, `others` those of other projects,
+    newest first; `warning` is what MEMORY.md warns of; `quoted` are the session that this one continues and those
+    before it, and `earlier` the newest sessions of the project before the one that its thread tells of, newest first.
     """
 
     threads: tuple[ThreadView, ...] = ()
-    facts: tuple[FactView, ...] = ()
-    personal: tuple[FactView, ...] = ()
+    statements: tuple[StatementView, ...] = ()
+    personal: tuple[StatementView, ...] = ()
     memories: tuple[MemoryView, ...] = ()
     entities: tuple[EntityEntry, ...] = ()
     others: tuple[ThreadView, ...] = ()
@@ -107,13 +107,19 @@ def project_text(
 
     `size` measures one line, and a newline counts one. `known` tells of a quote's words that the session has them.
     """
-    own = {"", *(scope_of(view.project) for view in seen.threads), *(scope_of(view.project) for view in seen.facts)}
+    own = {
+        "",
+        *(scope_of(view.project) for view in seen.threads),
+        *(scope_of(view.project) for view in seen.statements),
+    }
     here = [view for view in seen.personal if scope_of(view.project) in own or _holds_everywhere(view)]
     names = distinct_names(view.project for view in (*seen.threads, *seen.others))
     threads = [
         view._replace(name=names.get(view.project or "", "")) for view in (seen.threads if project else seen.others)
     ]
-    inputs = SectionInputs(threads[:_THREADS], [*seen.facts, *here], seen.memories, (), seen.uses, {}, seen.entities)
+    inputs = SectionInputs(
+        threads[:_THREADS], [*seen.statements, *here], seen.memories, (), seen.uses, {}, seen.entities
+    )
     name = page_cell(names.get(project) or basename(project), 60)
     headings = {key: f"=== {heading.removeprefix('## ')} ===" for key, heading in SECTIONS.items()}
     headings["projects"] = f"=== Project {name} ===" if name else headings["projects"]
@@ -170,9 +176,9 @@ def _earlier(seen: ProjectInputs, name: str, now_us: int) -> Iterator[Line]:
             yield Line(one.id, "earlier", text, (True, float(_LAST + place), -one.at_us, one.id), outcome, (place,))
 
 
-def _holds_everywhere(view: FactView) -> bool:
+def _holds_everywhere(view: StatementView) -> bool:
     """Returns whether a statement of another project says that it holds for all of them."""
-    return view.aspect == "preference" and _OF_EVERY_PROJECT.search(view.text) is not None
+    return view.kind == "preference" and _OF_EVERY_PROJECT.search(view.text) is not None
 
 
 def _by_worth(session: QuotedSession) -> dict[str, Quote]:

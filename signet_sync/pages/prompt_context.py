@@ -119,7 +119,7 @@ def words_of(database: Database, agent_id: str, ids: Collection[str]) -> dict[st
 
 
 # By the first letters of ids (`formats.handle`).
-_TIERS = {"m": "memory", "f": "fact", "upr": "entity"}
+_TIERS = {"m": "memory", "f": "statement", "upr": "entity"}
 
 
 def _prompt_hit(hit: RankedHit) -> PromptHit:

@@ -77,14 +77,14 @@ class ThreadView(NamedTuple):
     name: str = ""
 
 
-class FactView(NamedTuple):
+class StatementView(NamedTuple):
     """A statement, and the last artifact that states it.
 
     `speaker` is `person`, `agent` or `file`, "" if unknown.
     """
 
     id: str
-    aspect: str
+    kind: str
     text: str
     project: str | None
     latest_us: int
@@ -139,7 +139,7 @@ class SectionInputs(NamedTuple):
     """
 
     threads: Sequence[ThreadView] = ()
-    facts: Sequence[FactView] = ()
+    statements: Sequence[StatementView] = ()
     memories: Sequence[MemoryView] = ()
     nodes: Sequence[PinnedView] = ()
     uses: Mapping[str, Use] = {}
@@ -156,7 +156,7 @@ def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> li
     mention for long; a thread that says nothing.
     """
     today = day_start(now_us)
-    views: list[ThreadView | FactView] = [*seen.threads, *seen.facts]
+    views: list[ThreadView | StatementView] = [*seen.threads, *seen.statements]
     newest = {scope_of(view.project): view.latest_us for view in sorted(views, key=lambda view: view.latest_us)}
     names = distinct_names(view.project for view in views)
 
@@ -177,10 +177,10 @@ def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> li
             project=scope_of(view.project), path=view.path, session=view.newest, sentence=plain(outcome)
         )
 
-    def fact(view: FactView) -> Line:
-        section, view = section_of(view.aspect), view._replace(name=view.name or names.get(view.project or "", ""))
-        own, named = fact_line(view, today, grouped=True), fact_line(view, today)
-        made = line(view.aspect, section, view.id, view.latest_us, own)
+    def statement(view: StatementView) -> Line:
+        section, view = section_of(view.kind), view._replace(name=view.name or names.get(view.project or "", ""))
+        own, named = statement_line(view, today, grouped=True), statement_line(view, today)
+        made = line(view.kind, section, view.id, view.latest_us, own)
         by_agent = view.speaker in _MARKS or view.text.endswith("(agent)")
         project = _cell(view.name or basename(view.project))
         grouped = section != "projects" and project and not made.pinned
@@ -200,11 +200,11 @@ def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> li
         place = (-promoted.at_us, not made.pinned, -promoted.score, view.id)
         return made._replace(statement=plain(view.content), group=promoted.heading, place=place)
 
-    def stays(view: FactView) -> bool:
+    def stays(view: StatementView) -> bool:
         forgotten = newest[scope_of(view.project)] - view.latest_us > _FORGOTTEN_AFTER
         return is_pinned(view.id) or not (
-            (view.aspect in ("next", "question") and forgotten)
-            or (view.aspect in ("decision", "next", "blocker", "note") and not _has_subject(view.text))
+            (view.kind in ("next", "question") and forgotten)
+            or (view.kind in ("decision", "next", "blocker", "note") and not _has_subject(view.text))
         )
 
     def is_pinned(one: str) -> bool:
@@ -216,7 +216,7 @@ def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> li
     threads = [thread(named(view)) for view in seen.threads if is_pinned(view.id) or not is_template(view.sample)]
     found = [
         *threads,
-        *map(fact, filter(stays, seen.facts)),
+        *map(statement, filter(stays, seen.statements)),
         *map(memory, seen.memories),
         *(line("node", "projects", v.id, v.latest_us, pinned_line(v, today))._replace(path=v.path) for v in seen.nodes),
         # Entities are curated by hand, so they count as remembered, like memories.
@@ -270,24 +270,24 @@ def clause(text: str, width: int) -> str:
 
 
 @_kept
-def fact_line(view: FactView, today_us: int, *, grouped: bool = False) -> str:
-    """Returns `… (agent) (waits for Ada, lantern, Mar 28)`, after `next: ` or another label of its aspect.
+def statement_line(view: StatementView, today_us: int, *, grouped: bool = False) -> str:
+    """Returns `… (agent) (waits for Ada, lantern, Mar 28)`, after `next: ` or another label of its kind.
 
     `grouped` without its project. What is open shows its age after a week. One of a running session names that.
     """
     age = today_us - view.latest_us
     day = short_day(view.latest_us, today_us)
-    if view.aspect in ("next", "question", "blocker") and age > _AGED_AFTER:
+    if view.kind in ("next", "question", "blocker") and age > _AGED_AFTER:
         weeks = age // (7 * DAY)
         day = f"{counted(weeks, 'week')} ago" if weeks < 9 else f"{counted(age // (30 * DAY), 'month')} ago"
-    waits = _WAITS.search(view.text) if view.aspect == "blocker" else None
+    waits = _WAITS.search(view.text) if view.kind == "blocker" else None
     project = "" if grouped else _cell(view.name or basename(view.project))
     where = _listed(
         f"waits for {_cell(waits[1] or waits[2])}" if waits else "", project, day,
         "in a running session" if view.is_running else "",
     )  # fmt: skip
-    text, mark = plain(view.text), _MARKS.get(view.speaker, "") if section_of(view.aspect) == "decisions" else ""
-    return f"{_PREFIXES.get(view.aspect, '')}{text}{'' if text.endswith(mark) else mark} ({where})"
+    text, mark = plain(view.text), _MARKS.get(view.speaker, "") if section_of(view.kind) == "decisions" else ""
+    return f"{_PREFIXES.get(view.kind, '')}{text}{'' if text.endswith(mark) else mark} ({where})"
 
 
 def memory_line(view: MemoryView, today_us: int) -> str:
@@ -365,7 +365,7 @@ def _has_subject(text: str) -> bool:
 
 
 def section_of(kind: str) -> str:
-    """Returns the section of a fact's aspect or a memory's type."""
+    """Returns the section of a statement's kind or a memory's type."""
     return SECTION_OF.get(kind, SECTION_OF["note"])
 
 

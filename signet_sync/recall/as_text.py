@@ -18,7 +18,7 @@ _AROUND = (
     ("parents", "above"),
     ("children", "below"),
     ("siblings", "beside"),
-    ("memories", "memories and facts"),
+    ("memories", "memories and statements"),
 )
 _BARE = 4  # handles without a line
 

@@ -33,7 +33,7 @@ MOST_CHILDREN = 100
 _LEFT_OUT = "[The rest is left out here; a larger budget shows more.]"
 _EARLIER = "[Earlier turns are left out here.]"
 _GOES_ON = "[The transcript goes on.]"
-_SEARCHED = 4 << 20  # characters of a transcript that are searched for a fact's words
+_SEARCHED = 4 << 20  # characters of a transcript that are searched for a statement's words
 _LINES_BEFORE = 3
 _LISTED = 8
 # What a thread's text lists of what still holds.
@@ -162,13 +162,13 @@ def _head_text(database: Database, head: ThreadSummary) -> str:
     return "\n".join(parts)
 
 
-def _fact(database: Database, agent_id: str, statement_id: str, limit: int) -> _Found | None:
+def _statement(database: Database, agent_id: str, statement_id: str, limit: int) -> _Found | None:
     found = rows.get(database, agent_id, statement_id)
     if found is None:
         return None
     stated = neighbours.occurrences(database, agent_id, statement_id)
-    about = _about(agent_id, statement_id, "fact", f"{found.kind} of {basename(found.project) or agent_id}") | {
-        "aspect": found.kind,
+    about = _about(agent_id, statement_id, "statement", f"{found.kind} of {basename(found.project) or agent_id}") | {
+        "type": found.kind,
         "speaker": found.speaker,
         "status": found.status,
         "replaced_by": found.replaced_by,
@@ -183,13 +183,13 @@ def _fact(database: Database, agent_id: str, statement_id: str, limit: int) -> _
         TextExcerpt(stated[0].path if stated else "", found.text, True),
         parents=_nodes_of(stated),
         siblings=neighbours.beside(database, stated[0], statement_id) if stated else (),
-        transcript=_transcript_of_fact(database, agent_id, stated, found.text, limit),
+        transcript=_transcript_of_statement(database, agent_id, stated, found.text, limit),
         more={"sources": [_source(one) for one in stated]},
     )
 
 
 def _source(stated: Occurrence) -> dict[str, Any]:
-    """Returns where a fact is stated: an artifact and the line of its body, or a running session and its turn."""
+    """Returns where a statement is stated: an artifact and the line of its body, or a running session and its turn."""
     name = running_session(stated.path)
     running = {} if name is None else {"running": f"{name}#{stated.line}"}
     return {"path": stated.path, "line": stated.line, **running, "id": stated.node_id}
@@ -252,7 +252,7 @@ def _curated(database: Database, agent_id: str, entity_id: str, limit: int) -> _
 
 _Walk = Callable[[Database, str, str, int], "_Found | None"]
 _WALKS: dict[str, _Walk] = {
-    "node": _node, "thread": _thread, "fact": _fact, "memory": _memory, "curated": _curated,
+    "node": _node, "thread": _thread, "statement": _statement, "memory": _memory, "curated": _curated,
 }  # fmt: skip
 
 
@@ -272,7 +272,7 @@ def _nodes_of(stated: Iterable[Occurrence]) -> list[str]:
 
 
 def _linked(database: Database, sessions: Iterable[SessionRef]) -> list[str]:
-    """Returns the memories of some sessions, and the facts that they state."""
+    """Returns the memories of some sessions, and the statements that they state."""
     every = (thing for ref in sessions for thing in neighbours.memories_and_statements(database, ref))
     return list(dict.fromkeys(every))[: neighbours.LINKED]
 
@@ -354,10 +354,10 @@ def _first_transcript(
     return None
 
 
-def _transcript_of_fact(
-    database: Database, agent_id: str, stated: Sequence[Occurrence], fact: str, limit: int
+def _transcript_of_statement(
+    database: Database, agent_id: str, stated: Sequence[Occurrence], statement: str, limit: int
 ) -> TextExcerpt | None:
-    """Returns the lines around a fact: where a transcript states it, else where the transcript mentions the same."""
+    """Returns the lines around a statement: where a transcript states it, else where it mentions the same."""
     for one in stated:
         if (name := running_session(one.path)) is not None:
             said = _said(database, agent_id, _running(database, agent_id, name), one.line)
@@ -368,7 +368,7 @@ def _transcript_of_fact(
         if path is None:
             continue
         text = text_at(database, path)
-        line = one.line if one.path == path else line_about(text[:_SEARCHED], fact)
+        line = one.line if one.path == path else line_about(text[:_SEARCHED], statement)
         start = neighbours.line_start(text, max(line - _LINES_BEFORE, 1))
         return passages.excerpt(database, path, start, None, limit)
     return None

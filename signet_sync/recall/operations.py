@@ -1,4 +1,4 @@
-"""Finds what an agent remembers that answers a question: sessions by what was said, memories, facts and entities."""
+"""Finds what answers a question: sessions by what was said, memories, statements and entities."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def without_repeats(found: Sequence[RankedHit]) -> list[RankedHit]:
             continue
         texts.add(told)
         place = len(kept)
-        if hit.tier == "fact" and hit.path is not None:
+        if hit.tier == "statement" and hit.path is not None:
             session = hit.path.rpartition("--")[0]
             place = next(
                 (n for n, one in enumerate(kept) if one.tier == "session" and (one.path or "").startswith(session)),

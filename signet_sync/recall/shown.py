@@ -19,8 +19,8 @@ from signet_sync.text.passages import Voice
 from signet_sync.text.sentences import basename, flatten
 from signet_sync.text.word_forms import folded
 
-Tier = Literal["memory", "fact", "entity", "session"]
-TIERS: tuple[Tier, ...] = ("memory", "fact", "entity", "session")
+Tier = Literal["memory", "statement", "entity", "session"]
+TIERS: tuple[Tier, ...] = ("memory", "statement", "entity", "session")
 KNOWN = 0.75  # of the question's weight; what covers less is only the nearest that there is
 _SHOWN, _SHOWN_TURNS, _MOST_SHOWN = 400, 900, 1_000  # characters of a statement, of turns of a session, in all
 _OF_UNANSWERED = 0.5

@@ -132,7 +132,7 @@ def count_artifacts(place: IndexPlace, found: list[tuple[str, str]]) -> None:
 
 
 def count_ids(place: IndexPlace, agent: str, ids: Sequence[str]) -> None:
-    """Counts accesses to nodes, threads, facts and memories; does not wait for a busy database."""
+    """Counts accesses to nodes, threads, statements and memories; does not wait for a busy database."""
     from datetime import UTC, datetime
 
     with counting(place, wanted=bool(ids)) as database:

@@ -60,9 +60,9 @@ def ending(text: str, room: int, notice: str) -> str:
     return f"{notice}\n{kept}" if kept else cut(text, room, notice)
 
 
-def line_about(text: str, fact: str) -> int:
-    """Returns the line, counted from 1, that holds most of a fact's words; the first of equal ones."""
-    words = {word.strip(".,;:!?()[]'\"").casefold() for word in fact.split()}
+def line_about(text: str, statement: str) -> int:
+    """Returns the line, counted from 1, that holds most of a statement's words; the first of equal ones."""
+    words = {word.strip(".,;:!?()[]'\"").casefold() for word in statement.split()}
     words = {word for word in words if len(word) > 3} or words
     lines = text.casefold().split("\n")
     return max(range(len(lines)), key=lambda place: (sum(word in lines[place] for word in words), -place)) + 1

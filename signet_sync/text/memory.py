@@ -10,7 +10,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.handle import id_of
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted
 
-# The type decides the section of MEMORY.md (`formats.fact.SECTION_OF`).
+# The type decides the section of MEMORY.md (`formats.statement.SECTION_OF`).
 TYPES = ("preference", "decision", "constraint", "person", "blocker", "note")
 LONGEST = 4_000  # characters: a memory is a thought, a document belongs in a file
 MOST_TAGS = 32

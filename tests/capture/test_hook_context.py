@@ -186,7 +186,7 @@ def test_a_start_quotes_the_newest_session_of_its_project_and_nobody_elses(
 def test_a_resumed_session_gets_no_words_again_because_its_project_has_an_origin_now(
     vault: Vault, tmp_path: Path
 ) -> None:
-    """The ids of a project's facts are made of its origin: they changed, the words did not."""
+    """The ids of a project's statements are made of its origin: they changed, the words did not."""
     root = tmp_path / "repo"
     for name in ("objects", "refs"):
         (root / ".git" / name).mkdir(parents=True)

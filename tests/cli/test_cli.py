@@ -471,7 +471,7 @@ def test_demo_shows_the_main_job_and_refuses_what_is_not_its_own(tmp_path, monke
     assert len(tried) == 5
     question = next(words for words in map(shlex.split, tried) if "recall" in words)
     first = call(*question[question.index("--workspace") :], "--json").json["hits"][0]
-    assert first["tier"] == "fact" and first["known"], first
+    assert first["tier"] == "statement" and first["known"], first
     assert call("--workspace", root, "recall", "--words", "fingerprint", "--json").json["files"]
     assert call("--workspace", root, "check").code == 1
     (root / "note.md").write_text("mine")

@@ -11,7 +11,7 @@ from workbench import NOW, Vault
 from signet_sync.formats.entity_paths import KINDS, new_id
 from signet_sync.formats.handle import HANDLE, LETTERS
 from signet_sync.formats.timestamps import DAY
-from signet_sync.pages.sections import EntityEntry, FactView, MemoryView, SectionInputs, candidates
+from signet_sync.pages.sections import EntityEntry, MemoryView, SectionInputs, StatementView, candidates
 
 
 @pytest.fixture
@@ -93,13 +93,13 @@ def test_entity_files_are_neither_pinned_to_the_page_nor_forgotten(vault: Vault,
 def test_on_the_page_an_entity_ranks_like_what_was_remembered_of_a_person() -> None:
     now = 1_000 * DAY
     seen = SectionInputs(
-        facts=[FactView("f-aaaaaaaaaaaa", "person", "Jo reviews", None, now - 90 * DAY, "memory/x.md")],
+        statements=[StatementView("f-aaaaaaaaaaaa", "person", "Jo reviews", None, now - 90 * DAY, "memory/x.md")],
         memories=[MemoryView("m-aaaaaaaaaaaa", "person", "Jo reviews lantern", now - 90 * DAY)],
         entities=[
             EntityEntry("p-aaaaaaaaaaaa", "part", "Jo", None, "active", "Reviews.", now - 90 * DAY, "entities/x.md")
         ],
     )
-    fact, memory, entity = candidates(seen, now)
-    scores = [-line.rank[1] for line in (fact, memory, entity)]
+    statement, memory, entity = candidates(seen, now)
+    scores = [-line.rank[1] for line in (statement, memory, entity)]
     assert scores[1] == scores[2] == pytest.approx(2**-0.5) and scores[0] < scores[1]
-    assert {fact.section, memory.section, entity.section} == {"people"}
+    assert {statement.section, memory.section, entity.section} == {"people"}

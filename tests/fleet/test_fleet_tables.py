@@ -72,7 +72,7 @@ def test_the_verdicts_are_those_of_check(vault: Vault, tmp_path: Path) -> None:
     assert answer.json["rows"]["verdicts"] == len(found)
 
 
-def test_sessions_and_facts_are_told_as_the_session_log_tells_them(vault: Vault, tmp_path: Path) -> None:
+def test_sessions_and_statements_are_told_as_the_session_log_tells_them(vault: Vault, tmp_path: Path) -> None:
     index(tmp_path / "tables", vault.root)
     sessions = {one["session"]: one for one in rows(tmp_path / "tables", "sessions", vault.root)}
     assert len(sessions) == 4
@@ -81,11 +81,11 @@ def test_sessions_and_facts_are_told_as_the_session_log_tells_them(vault: Vault,
     assert one["sentence"].startswith("In lantern step number 1") and one["files"] == 3
     assert one["path"].endswith("--summary.md")
     assert one["size"] == sum(path.stat().st_size for path in vault.memory.glob(f"*{one['token']}*") if path.is_file())
-    facts = rows(tmp_path / "tables", "facts", vault.root)
-    decided = [fact for fact in facts if "number1x" in fact["text"]]
-    assert [(fact["kind"], fact["speaker"], fact["status"], fact["session"]) for fact in decided] == [
-        ("decision", "file", "open", one["session"])
-    ]
+    statements = rows(tmp_path / "tables", "statements", vault.root)
+    decided = [statement for statement in statements if "number1x" in statement["text"]]
+    assert [
+        (statement["kind"], statement["speaker"], statement["status"], statement["session"]) for statement in decided
+    ] == [("decision", "file", "open", one["session"])]
     assert "number1x" in one["words"]
 
 

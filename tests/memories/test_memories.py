@@ -344,10 +344,10 @@ def test_a_session_is_pinned_by_whatever_it_is_called(vault: Vault) -> None:
     (node,) = found
     assert node.startswith("s-") and vault.rows("select id from pins") == [(node,)]
     assert f"^{node[:8]}\n" in vault.page()
-    (fact,) = vault.rows("select id from statements where text like '%number2x%'")
-    assert vault.call("pin", f"^{fact[0]}", "--now", NOW).out == f"pinned ^{fact[0]}\n"
+    (statement,) = vault.rows("select id from statements where text like '%number2x%'")
+    assert vault.call("pin", f"^{statement[0]}", "--now", NOW).out == f"pinned ^{statement[0]}\n"
     remove(vault, ID)
-    assert vault.rows("select id from pins") == [fact]
+    assert vault.rows("select id from pins") == [statement]
 
 
 def test_without_a_handle_what_is_pinned_is_listed(vault: Vault) -> None:

@@ -148,8 +148,8 @@ def test_two_ids_with_one_beginning_are_shown_whole_and_a_memory_always_is():
     lines = [line("people", 0, f"It is {n}", 0, 1.0, False)._replace(id=f"f-aaaaaa{n * 6}") for n in "bc"]
     (_, shown), *_ = blocks(filled(lines, 5_000), SECTIONS)
     assert [one.rpartition(" ")[2] for one in shown] == ["^f-aaaaaabbbbbb", "^f-aaaaaacccccc"]
-    fact, memory = (id_of(letter, "default", "x") for letter in ("f", "m"))
-    assert short_handle(fact) == f"^{fact[:8]}" and short_handle(memory) == f"^{memory}"
+    statement, memory = (id_of(letter, "default", "x") for letter in ("f", "m"))
+    assert short_handle(statement) == f"^{statement[:8]}" and short_handle(memory) == f"^{memory}"
 
 
 def test_with_its_last_line_a_heading_goes():

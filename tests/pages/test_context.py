@@ -203,12 +203,12 @@ def at(vault, prompt, *options):
 
 def test_a_prompt_is_answered_from_memory_with_handle_and_source(told):
     document = at(told, "how does lantern keep its word number1x?")
-    title, fact, *_ = document["text"].split("\n")
+    title, statement, *_ = document["text"].split("\n")
     assert title == "=== What memory holds on this ==="
-    assert fact.startswith(
+    assert statement.startswith(
         "- Lantern keeps its word number1x in src/queue.py. (a decision of lantern, 2026-03-28) [[memory/"
     )
-    assert fact.split()[-1].startswith("^f-")
+    assert statement.split()[-1].startswith("^f-")
     assert document["sources"] and all(path in document["text"] for path in document["sources"])
     assert document["tokens"] == estimate_tokens(document["text"]) <= 800
     assert (document["agent_id"], document["scope"]) == ("default", "main")

@@ -28,7 +28,7 @@ from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
 from signet_sync.pages.board import Line
 from signet_sync.pages.memory_page import NodeLineage, NodeView, Projection, Rendered, Shares, render, shares, window
-from signet_sync.pages.sections import SECTIONS, FactView, SectionInputs, candidates
+from signet_sync.pages.sections import SECTIONS, SectionInputs, StatementView, candidates
 from signet_sync.pages.session_log import Part, clipping_notice, compose, day_text, month_text
 from signet_sync.pages.store import pages
 from signet_sync.storage.database.connection import Database
@@ -67,13 +67,13 @@ def page(
     return rendered
 
 
-def facts(*aspects_and_texts) -> list[Line]:
-    """Facts as the head may show them, the first ranking first."""
+def statements(*kinds_and_texts) -> list[Line]:
+    """Statements as the head may show them, the first ranking first."""
     views = [
-        FactView(f"f-{number:012d}", aspect, text, "/code/lantern", NOW_US - number * DAY, path_for("summary"))
-        for number, (aspect, text) in enumerate(aspects_and_texts)
+        StatementView(f"f-{number:012d}", kind, text, "/code/lantern", NOW_US - number * DAY, path_for("summary"))
+        for number, (kind, text) in enumerate(kinds_and_texts)
     ]
-    return candidates(SectionInputs(facts=views), NOW_US)
+    return candidates(SectionInputs(statements=views), NOW_US)
 
 
 def compactions(count) -> list[NodeView]:
@@ -191,7 +191,7 @@ ALL = [
 
 
 @pytest.mark.parametrize(
-    ("files", "aspects", "expected"),
+    ("files", "kinds", "expected"),
     [
         (dict([manifest()]), [], ALL[-2:-1]),
         (dict([summary(captured_at=EARLIER)]), [], ALL[-2:]),
@@ -200,8 +200,8 @@ ALL = [
     ],
     ids=["only a manifest", "only earlier", "people", "all"],
 )
-def test_sections_vanish_when_empty_but_for_the_ledger(files, aspects, expected):
-    head = facts(*((aspect, f"a lantern of {aspect}") for aspect in aspects))
+def test_sections_vanish_when_empty_but_for_the_ledger(files, kinds, expected):
+    head = statements(*((kind, f"a lantern of {kind}") for kind in kinds))
     assert sections(page(files, head=head)) == ["# Working Memory", *expected]
 
 
@@ -373,7 +373,7 @@ def test_what_the_head_leaves_goes_to_the_ledger():
     # The heading of the page is part of the head's share.
     assert abs(split.rows - whole.rows) <= 1
     assert split.rows > page(MANY, budget=Shares(0, 2000, 500)).rows + 10
-    full = facts(*(("decision", f"Decision number {n} of many was taken") for n in range(50)))
+    full = statements(*(("decision", f"Decision number {n} of many was taken") for n in range(50)))
     assert page(MANY, budget=Shares(2000, 2000, 500), head=full).rows < split.rows - 5
 
 
@@ -398,7 +398,7 @@ def test_months_condensations_and_sessions_share_the_index_and_leave_nothing_unu
 
 @pytest.mark.parametrize(("budget", "count"), [(500, 160), (1200, 3), (5000, 160), (20_000, 160)])
 def test_a_page_stays_within_its_budget(budget, count):
-    said = facts(*((aspect, f"{aspect} {n}") for n in range(count) for aspect in ("next", "blocker", "decision")))
+    said = statements(*((kind, f"{kind} {n}") for n in range(count) for kind in ("next", "blocker", "decision")))
     files = many(count, project="/code/lantern")
     rendered = page(files, budget=shares(budget), head=said, nodes=compactions(count))
     assert rendered.tokens <= budget
@@ -427,7 +427,7 @@ def test_the_ledger_never_takes_more_than_its_share(budget):
 @pytest.mark.parametrize("seed", range(2))
 def test_equal_inputs_make_equal_bytes(seed):
     files = {**golden_files(), **many(40, project="/code/wick"), **session()}
-    said = facts(*(("next", f"Turn the wick {n}") for n in range(20)))
+    said = statements(*(("next", f"Turn the wick {n}") for n in range(20)))
     assert page(files, order=seed, head=random.Random(seed).sample(said, 20)).text == page(files, head=said).text
 
 

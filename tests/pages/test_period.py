@@ -82,7 +82,7 @@ def test_only_this_agent_this_period_and_this_project(vault: Vault) -> None:
     for name in ("mill", "MILL", MILL, f"{MILL}/"):
         assert digest(vault, "--project", name)["counts"]["sessions"] == 1
     assert digest(vault, "--agent", "scout")["counts"]["sessions"] == 1
-    assert {fact["aspect"] for fact in week["facts"]} == {"decision"} and len(week["facts"]) == 3
+    assert {statement["type"] for statement in week["statements"]} == {"decision"} and len(week["statements"]) == 3
     vault.call("remember", "Ada trims the wick.", "--now", NOW)
     vault.call("remember", "Not Ada's affair.", "--now", NOW, "--agent", "scout")
     assert [memory["text"] for memory in digest(vault, "--day")["memories"]] == ["Ada trims the wick."]

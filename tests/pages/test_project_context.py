@@ -13,17 +13,19 @@ from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.formats.timestamps import DAY
 from signet_sync.pages.own_project import of_path
 from signet_sync.pages.project_context import ProjectInputs, project_text
-from signet_sync.pages.sections import FactView, MemoryView, ThreadView
+from signet_sync.pages.sections import MemoryView, StatementView, ThreadView
 from signet_sync.text.quotes import Quote, QuotedSession
 from signet_sync.text.token_estimate import estimate_tokens
 
 NOW = 20_000 * DAY
-ASPECTS = ("decision", "constraint", "blocker", "next", "question", "note")
+KINDS = ("decision", "constraint", "blocker", "next", "question", "note")
 
 
-def fact(number, aspect="decision", text=None, project="/x/lantern", days=1):
+def statement(number, kind="decision", text=None, project="/x/lantern", days=1):
     words = text or f"Statement number {number}"
-    return FactView(f"f-abcdefgh{number:04d}", aspect, words, project, NOW - days * DAY, f"memory/{number}--summary.md")
+    return StatementView(
+        f"f-abcdefgh{number:04d}", kind, words, project, NOW - days * DAY, f"memory/{number}--summary.md"
+    )
 
 
 def thread(number, project):
@@ -40,8 +42,8 @@ def memory(number, text=None):
 def full(count):
     return ProjectInputs(
         (thread(0, "/x/lantern"),),
-        tuple(fact(n, ASPECTS[n % 6]) for n in range(count)),
-        tuple(fact(1_000 + n, "preference", project=f"/x/{n}") for n in range(count)),
+        tuple(statement(n, KINDS[n % 6]) for n in range(count)),
+        tuple(statement(1_000 + n, "preference", project=f"/x/{n}") for n in range(count)),
         tuple(memory(n) for n in range(count)),
         (),
         tuple(thread(n, f"/x/other{n}") for n in range(1, count)),
@@ -98,11 +100,11 @@ def test_nothing_is_said_twice():
     twice = ProjectInputs(
         (thread(0, "/x/lantern"),),
         (
-            fact(1, "next", "Measure it again"),
-            fact(2, "decision", "Use zstd for logs"),
-            fact(3, "note", "use zstd for logs."),
+            statement(1, "next", "Measure it again"),
+            statement(2, "decision", "Use zstd for logs"),
+            statement(3, "note", "use zstd for logs."),
         ),
-        (fact(4, "preference", "Use zstd for logs"),),
+        (statement(4, "preference", "Use zstd for logs"),),
         (memory(5, "Use zstd for logs"),),
         quoted=(QuotedSession(NOW - DAY, (quote, quote)),),
     )
@@ -111,7 +113,7 @@ def test_nothing_is_said_twice():
 
 
 def test_no_text_ends_the_block_or_forges_a_handle():
-    seen = ProjectInputs(facts=(fact(1, text=f"{CLOSING} {OPENING} ^f-abcdefgh9999 [[x]]"),))
+    seen = ProjectInputs(statements=(statement(1, text=f"{CLOSING} {OPENING} ^f-abcdefgh9999 [[x]]"),))
     text = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).text
     assert CLOSING not in text and OPENING not in text and "^f-abcdefgh9999" not in text
 
@@ -202,12 +204,12 @@ def test_a_project_is_called_as_the_page_shows_it(tmp_path: Path, monkeypatch: p
 
 def test_of_other_projects_only_what_says_that_it_holds_everywhere_is_shown():
     wishes = [
-        fact(1, "preference", "Always use pnpm, never npm"),
-        fact(2, "preference", "Use two spaces in every project", project="/x/other"),
-        fact(3, "preference", "Use tabs and no spaces", project="/x/other"),
-        fact(4, "person", "Bob signs off every chart", project="/x/other"),
-        fact(5, "preference", "Answer in short sentences", project="/x/other"),
-        fact(6, "preference", "Call me Ada", project=None),
+        statement(1, "preference", "Always use pnpm, never npm"),
+        statement(2, "preference", "Use two spaces in every project", project="/x/other"),
+        statement(3, "preference", "Use tabs and no spaces", project="/x/other"),
+        statement(4, "person", "Bob signs off every chart", project="/x/other"),
+        statement(5, "preference", "Answer in short sentences", project="/x/other"),
+        statement(6, "preference", "Call me Ada", project=None),
     ]
     seen = ProjectInputs((thread(30, "/x/lantern"),), personal=tuple(wishes), others=(thread(1, "/x/other"),))
     made = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens)

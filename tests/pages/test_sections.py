@@ -87,7 +87,7 @@ SESSIONS = {
         "one without leap weeks."),
 }  # fmt: skip
 
-FACTS = (
+STATEMENTS = (
     ("decision", "Retries: five, then the start goes on without the broker", 1),
     ("next", "Measure the start again with the broker down", 1),
     ("next", "Tell the operator in the log why the broker was given up", 1),
@@ -121,9 +121,9 @@ def month(database):
         condensation(database, "arc", "2026-03-04", "2026-03-05", threads["lantern"], *(told[n] for n in (7, 8))),
     )
     condensation(database, "epoch", "2026-03-04", "2026-03-29", threads["lantern"], *arcs)
-    for aspect, text, number in FACTS:
+    for kind, text, number in STATEMENTS:
         day, project, *_ = SESSIONS[number]
-        rows.statement(database, aspect, text, day, project=project, number=number)
+        rows.statement(database, kind, text, day, project=project, number=number)
     told_by_a_person = "Never push to main of pier: Bob deploys it by hand"
     rows.pin(database, rows.memory(database, "constraint", told_by_a_person, "2026-01-12"))
     rows.memory(database, "preference", "short answers, and commands that can be pasted", "2026-02-20")
@@ -133,7 +133,7 @@ def threads_of_the_month(database) -> dict[str, str]:
     said = {number: sentence for number, (*_, sentence) in SESSIONS.items()}
     return {
         "lantern": rows.thread(
-            database, "lantern", "2026-03-29", sessions=6, sample=said[1], next_action=FACTS[1][1]
+            database, "lantern", "2026-03-29", sessions=6, sample=said[1], next_action=STATEMENTS[1][1]
         ),
         "pier": rows.thread(
             database, "pier", "2026-03-26", harness="claude-code", status="blocked", sessions=2, sample=said[4],
@@ -259,31 +259,31 @@ def test_the_line_of_a_thread_says_where_it_is(given_, line):
 PATH = rows.path_of(1, "2026-03-28")
 
 
-def fact(number, aspect, text, day="2026-03-28", project="/code/lantern", **more) -> sections.FactView:
-    return sections.FactView(f"f-{'abcdefghij'[number] * 12}", aspect, text, project, rows.us(day), PATH, **more)
+def statement(number, kind, text, day="2026-03-28", project="/code/lantern", **more) -> sections.StatementView:
+    return sections.StatementView(f"f-{'abcdefghij'[number] * 12}", kind, text, project, rows.us(day), PATH, **more)
 
 
 @pytest.mark.parametrize(
     ("view", "line"),
     [
-        (fact(0, "decision", "A thing"), "A thing (lantern, Mar 28)"),
-        (fact(0, "next", "A thing", project=None), "next: A thing (Mar 28)"),
-        (fact(0, "decision", "A thing", speaker="person"), "A thing (lantern, Mar 28)"),
-        (fact(0, "decision", "A thing", speaker="agent"), "A thing (agent) (lantern, Mar 28)"),
-        (fact(0, "decision", "A thing (agent)", speaker="agent"), "A thing (agent) (lantern, Mar 28)"),
-        (fact(0, "next", "A thing", "2026-03-23"), "next: A thing (lantern, Mar 23)"),
-        (fact(0, "next", "A thing", "2026-03-10"), "next: A thing (lantern, 2 weeks ago)"),
-        (fact(0, "question", "Why?", "2025-12-01"), "question: Why? (lantern, 3 months ago)"),
-        (fact(0, "decision", "A thing", "2026-03-10"), "A thing (lantern, Mar 10)"),
-        (fact(0, "blocker", "Priya has to grant access", "2026-03-20"),
+        (statement(0, "decision", "A thing"), "A thing (lantern, Mar 28)"),
+        (statement(0, "next", "A thing", project=None), "next: A thing (Mar 28)"),
+        (statement(0, "decision", "A thing", speaker="person"), "A thing (lantern, Mar 28)"),
+        (statement(0, "decision", "A thing", speaker="agent"), "A thing (agent) (lantern, Mar 28)"),
+        (statement(0, "decision", "A thing (agent)", speaker="agent"), "A thing (agent) (lantern, Mar 28)"),
+        (statement(0, "next", "A thing", "2026-03-23"), "next: A thing (lantern, Mar 23)"),
+        (statement(0, "next", "A thing", "2026-03-10"), "next: A thing (lantern, 2 weeks ago)"),
+        (statement(0, "question", "Why?", "2025-12-01"), "question: Why? (lantern, 3 months ago)"),
+        (statement(0, "decision", "A thing", "2026-03-10"), "A thing (lantern, Mar 10)"),
+        (statement(0, "blocker", "Priya has to grant access", "2026-03-20"),
          "blocker: Priya has to grant access (waits for Priya, lantern, 1 week ago)"),
-        (fact(0, "blocker", "We are waiting for Bob's answer"),
+        (statement(0, "blocker", "We are waiting for Bob's answer"),
          "blocker: We are waiting for Bob's answer (waits for Bob, lantern, Mar 28)"),
     ],
 )  # fmt: skip
 def test_the_line_of_a_statement_says_whose_it_is_and_how_old_what_is_open_is(view, line):
-    assert sections.fact_line(view, TODAY) == line
-    assert sections.fact_line(view, TODAY, grouped=True) == line.replace("lantern, ", "").replace(" (lantern)", "")
+    assert sections.statement_line(view, TODAY) == line
+    assert sections.statement_line(view, TODAY, grouped=True) == line.replace("lantern, ", "").replace(" (lantern)", "")
 
 
 def test_the_line_of_a_memory():
@@ -292,35 +292,38 @@ def test_the_line_of_a_memory():
 
 
 def test_what_is_forgotten_or_has_no_subject_leaves_the_pages_unless_it_is_pinned():
-    facts = [
-        fact(0, "next", "Trim the wick", "2026-03-05"), fact(1, "next", "Buy oil", "2026-03-08"),
-        fact(2, "question", "Which glass?", "2026-03-05"), fact(3, "blocker", "No oil in the tank", "2026-03-05"),
-        fact(4, "decision", "ok, do that."),
-        fact(6, "next", "Sweep the tower", "2026-03-05", project="/code/other"),
+    statements = [
+        statement(0, "next", "Trim the wick", "2026-03-05"), statement(1, "next", "Buy oil", "2026-03-08"),
+        statement(2, "question", "Which glass?", "2026-03-05"),
+        statement(3, "blocker", "No oil in the tank", "2026-03-05"),
+        statement(4, "decision", "ok, do that."),
+        statement(6, "next", "Sweep the tower", "2026-03-05", project="/code/other"),
     ]  # fmt: skip
-    seen = SectionInputs([thread_of(latest_us=rows.us("2026-03-27"))], facts)
+    seen = SectionInputs([thread_of(latest_us=rows.us("2026-03-27"))], statements)
 
     def shown(seen: SectionInputs) -> set[str]:
         return {line.id[2] for line in sections.candidates(seen, NOW_US) if line.id.startswith("f-")}
 
     assert shown(seen) == set("bdg")
-    pins = {view.id: Use(pinned=True) for view in facts}
+    pins = {view.id: Use(pinned=True) for view in statements}
     assert shown(seen._replace(uses=pins)) == set("abcdeg")
 
 
 def test_a_persons_decisions_come_before_an_agents():
-    facts = [fact(0, "decision", "Burn oil"), fact(1, "decision", "Burn coal (agent)", "2026-03-29"),
-             fact(2, "decision", "Burn wood", "2026-03-01")]  # fmt: skip
-    (_, lines), *_ = blocks(choose(sections.candidates(SectionInputs(facts=facts), NOW_US), SECTIONS, 900), SECTIONS)
+    statements = [statement(0, "decision", "Burn oil"), statement(1, "decision", "Burn coal (agent)", "2026-03-29"),
+             statement(2, "decision", "Burn wood", "2026-03-01")]  # fmt: skip
+    (_, lines), *_ = blocks(
+        choose(sections.candidates(SectionInputs(statements=statements), NOW_US), SECTIONS, 900), SECTIONS
+    )
     assert [line.split()[2] for line in lines if line.startswith("- ")] == ["oil", "wood", "coal"]
 
 
 def test_a_thread_is_followed_by_the_steps_of_its_project_and_says_nothing_twice():
-    facts = [fact(0, "next", "Ask Bob"), fact(1, "next", "Sketch the pier", project="/code/pier"),
-             fact(2, "decision", "The wick burns")]  # fmt: skip
+    statements = [statement(0, "next", "Ask Bob"), statement(1, "next", "Sketch the pier", project="/code/pier"),
+             statement(2, "decision", "The wick burns")]  # fmt: skip
     pier = thread_of(id="t-bbbbbbbbbbbb", project="/code/pier", sample="The pier is drawn.", newest="s-cccccccccccc",
                      latest_us=rows.us("2026-03-29"))  # fmt: skip
-    seen = SectionInputs([thread_of(), pier], facts)
+    seen = SectionInputs([thread_of(), pier], statements)
     (_, lines), *others = blocks(choose(sections.candidates(seen, NOW_US), SECTIONS, 900), SECTIONS)
     assert [line.partition("^")[2] for line in lines] == ["s-cccccc ^t-bbbbbb", "f-bbbbbb", "t-aaaaaa", "f-aaaaaa"]
     assert not others, "the thread's line says what was decided"
@@ -379,7 +382,7 @@ def test_no_words_forge_a_line_a_link_or_a_handle(said, project, key, harness):
                 path,
             )
         ],
-        [sections.FactView("f-abcdefghijkl", "note", said + " the harbour lamp is green", project, at, path)],
+        [sections.StatementView("f-abcdefghijkl", "note", said + " the harbour lamp is green", project, at, path)],
         [sections.MemoryView("m-abcdefghijkl", "decision", said + " charts are drawn at night", at)],
         [sections.PinnedView("s-abcdefghijkl", "summary", said, project, at, path)],
         {"s-abcdefghijkl": Use(pinned=True)},
@@ -439,10 +442,10 @@ def test_what_is_used_or_pinned_is_read_however_old(database):
     rows.pin(database, kept)
     most = 50
     seen = candidates_store.section_inputs(database, "default", NOW_US, most * candidates_store.LEAST_LINE)
-    found = {view.id for views in (seen.threads, seen.facts, seen.memories) for view in views}
+    found = {view.id for views in (seen.threads, seen.statements, seen.memories) for view in views}
     assert {old[0], oldest, kept} <= found and old[1] not in found
     # A memory is worth more than a note, so that the best fifty are memories.
-    assert (len(seen.facts), len(seen.threads), len(seen.memories)) == (1, most + 1, most + 1)
+    assert (len(seen.statements), len(seen.threads), len(seen.memories)) == (1, most + 1, most + 1)
     assert seen.unread == {"blockers": most} and seen.cut == {"blockers"}
     assert seen.uses[oldest] == Use(0, None, True) and seen.uses[old[0]] == Use(3, rows.us("2026-03-20T00:00:00Z"))
 
@@ -546,8 +549,8 @@ def crowd(database, sessions):
         project = f"project-{number % 40}"
         thread_id = rows.thread(database, project, day, number=number)
         rows.node(database, "summary", number, day, thread_id=thread_id)
-        for aspect in ("decision", "next", "note"):
-            rows.statement(database, aspect, f"{aspect} {number}", day, project=project, number=number)
+        for kind in ("decision", "next", "note"):
+            rows.statement(database, kind, f"{kind} {number}", day, project=project, number=number)
 
 
 def test_a_page_costs_the_same_whatever_the_size_of_the_vault():

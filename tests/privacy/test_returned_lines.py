@@ -31,7 +31,7 @@ def sentence(word: str) -> str:
     return f"In lantern the {word} bounded the retry loop of src/queue.py so that every start ends in time."
 
 
-def fact(vault: Vault) -> None:
+def statement(vault: Vault) -> None:
     session(vault, 1, "Charts are drawn at night.")
     session(vault, REMOVED, f"The {WORD} keeps the queue.")
 
@@ -103,7 +103,7 @@ def memory(vault: Vault) -> None:
 
 # What a page shows, and the line of it that has the word, without a name of the session's file where one is left out.
 KINDS: dict[str, tuple[Callable[[Vault], None], str]] = {
-    "a fact": (fact, r"^- The WORD keeps the queue\. \(Mar 26\) \^f-\w+$"),
+    "a statement": (statement, r"^- The WORD keeps the queue\. \(Mar 26\) \^f-\w+$"),
     "a thread": (thread, r"^- \*\*lantern\*\* .*WORD.* \^s-\w+ \^t-\w+$"),
     "an old thread": (old_thread, r"^- \*\*pier\*\* .*WORD.* \^s-\w+ \^t-\w+$"),
     "a next step": (next_step, r"^- next: Ask the WORD for its key \(lantern, .*\) \^f-\w+$"),
@@ -193,9 +193,9 @@ def test_a_whole_page_of_another_machine_does_not_stay(before: tuple[Vault, str]
 # ── what stays ──
 
 
-def of_a_fact(vault: Vault) -> str:
-    """Has a fact of a session removed; the line that showed it."""
-    fact(vault)
+def of_a_statement(vault: Vault) -> str:
+    """Has a statement of a session removed; the line that showed it."""
+    statement(vault)
     vault.reindex()
     (line,) = re.findall(rf"^- The {WORD} keeps .*$", vault.page(), re.MULTILINE)
     remove(vault)
@@ -214,7 +214,7 @@ def is_kept_whole(vault: Vault, line: str) -> bool:
 
 def test_a_line_stays_if_another_session_says_the_same(tmp_path: Any) -> None:
     vault = Vault(tmp_path / "vault")
-    line = of_a_fact(vault)
+    line = of_a_statement(vault)
     with opened(str(vault.root), Settings()) as workspace:
         assert page_files.shows_removed(workspace, "default", line.encode())
     session(vault, 2, f"The {WORD} keeps the queue.")
@@ -226,7 +226,7 @@ def test_a_line_stays_if_another_session_says_the_same(tmp_path: Any) -> None:
 
 def test_an_undo_drops_what_was_kept_of_handles(tmp_path: Any) -> None:
     vault = Vault(tmp_path / "vault")
-    line = of_a_fact(vault)
+    line = of_a_statement(vault)
     assert vault.call("remove", numbered(REMOVED)["session_id"], "--undo").code == 0
     assert vault.rows("select * from removed_handles") == []
     assert is_kept_whole(vault, line)
@@ -234,7 +234,7 @@ def test_an_undo_drops_what_was_kept_of_handles(tmp_path: Any) -> None:
 
 def test_a_handle_of_another_agent_is_none_of_the_removed(tmp_path: Any) -> None:
     vault = Vault(tmp_path / "vault")
-    line = of_a_fact(vault)
+    line = of_a_statement(vault)
     vault.put(made.summary(agent_id="scout", session_id="of-scout", captured_at=numbered(1)["captured_at"]))
     (vault / "agents/scout").mkdir(parents=True)
     kept = vault / "agents/scout/MEMORY.user-20260329T110000Z.md"
@@ -245,7 +245,7 @@ def test_a_handle_of_another_agent_is_none_of_the_removed(tmp_path: Any) -> None
 
 def test_a_line_goes_though_nothing_else_names_its_session(tmp_path: Any) -> None:
     vault = Vault(tmp_path / "vault")
-    line = of_a_fact(vault)
+    line = of_a_statement(vault)
     kept = vault / "MEMORY.user-20260329T110000Z.md"
     kept.write_text(f"{OWN}\n{line}\n")
     vault.reindex()
@@ -255,7 +255,7 @@ def test_a_line_goes_though_nothing_else_names_its_session(tmp_path: Any) -> Non
 def test_a_line_goes_though_its_session_was_never_in_this_index(tmp_path: Any) -> None:
     """The database was lost, and the removal comes from another machine before the next pass."""
     vault = Vault(tmp_path / "vault")
-    fact(vault)
+    statement(vault)
     vault.reindex()
     (line,) = re.findall(rf"^- The {WORD} keeps .*$", vault.page(), re.MULTILINE)
     (other,) = re.findall(r"^- Charts are .*$", vault.page(), re.MULTILINE)

@@ -220,9 +220,9 @@ def test_a_session_that_moves_to_another_agent_takes_nothing_along(vault: Vault)
            "captured_at": "2026-03-20T10:00:00.000Z"}  # fmt: skip
     first = vault.put(files_of("default", who, 1, PROJECTS[0]))
     vault.reindex()
-    fact = next(one for one in ids_of(vault, "default") if one[0] == "f")
-    own(vault, "default", "pin", fact, "--now", NOW)
-    own(vault, "default", "expand", fact)
+    statement = next(one for one in ids_of(vault, "default") if one[0] == "f")
+    own(vault, "default", "pin", statement, "--now", NOW)
+    own(vault, "default", "expand", statement)
     own(vault, "default", "remember", "Ask first.", "--session", who["session_id"], "--now", NOW)
     for path in first:
         (vault / path).unlink()
@@ -231,7 +231,7 @@ def test_a_session_that_moves_to_another_agent_takes_nothing_along(vault: Vault)
     assert "pinned" not in vault.page(page("scout")) and "Ask first" not in vault.page(page("scout"))
     moved = rows_of(vault, "scout")
     assert not moved["pins"] and not moved["memories"] and not moved["node_telemetry"]
-    refused(vault, "scout", "expand", fact)
+    refused(vault, "scout", "expand", statement)
     assert "error" not in own(vault, "default", "remove", who["session_id"], "--reason", "asked", "--yes", "--now", NOW)
     assert rows_of(vault, "scout") == moved
     assert own(vault, "scout", "expand", who["session_id"])["node"]["agent_id"] == "scout"

@@ -245,11 +245,11 @@ def test_a_thread(database: Database) -> None:
     assert "glass turn 0" in document["transcript"]["excerpt"]
 
 
-def test_a_fact_tells_its_lines(database: Database) -> None:
-    facts = {
+def test_a_statement_tells_its_lines(database: Database) -> None:
+    statements = {
         text: thing for thing, text in database.execute("select id, text from statements where agent_id = 'default'")
     }
-    former, present = facts["Storage: JSON files"], facts["Storage: SQLite"]
+    former, present = statements["Storage: JSON files"], statements["Storage: SQLite"]
     document = expand(database, "default", former)
     assert (document["node"]["status"], document["node"]["speaker"]) == ("open", "file")
     source = document["sources"][0]
@@ -262,15 +262,15 @@ def test_a_fact_tells_its_lines(database: Database) -> None:
     assert len(expand(database, "default", present)["sources"]) == 4
 
 
-def test_the_excerpt_of_a_fact_begins_where_the_transcript_speaks_of_it(tmp_path: Path) -> None:
+def test_the_excerpt_of_a_statement_begins_where_the_transcript_speaks_of_it(tmp_path: Path) -> None:
     vault = Vault(tmp_path / "vault")
     talked = talk("filler", 20) + "\n\n## User · 2026-03-28T10:00:00.000Z\n\nThe kiln cools by forty degrees an hour."
     vault.put(made.transcript(body=talked))
     vault.put(made.summary(body="# Kiln\n\n## Decisions\n\n- The kiln must cool by forty degrees an hour at most.\n"))
     vault.reindex()
     with vault.database() as database:
-        fact = database.value("select id from statements")
-        excerpt = expand(database, "default", fact, 300)["transcript"]["excerpt"]
+        statement = database.value("select id from statements")
+        excerpt = expand(database, "default", statement, 300)["transcript"]["excerpt"]
     assert "The kiln cools" in excerpt and "filler turn 0:" not in excerpt
 
 

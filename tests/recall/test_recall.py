@@ -262,9 +262,9 @@ def test_a_hit_names_speaker_day_file_and_turn_and_leads_on(vault):
     assert "Assistant: The marmalade build fails in the same way." in marmalade["text"]
     found = hits(vault, "what did we decide about retries")
     assert [hit["score"] for hit in found] == sorted((hit["score"] for hit in found), reverse=True)
-    fact = next(hit for hit in found if hit["tier"] == "fact")
-    assert fact["text"] == "Retries are capped at five, with a jitter of 200 ms."
-    assert fact["why"].endswith("in a decision of lantern, 2026-03-02")
+    statement = next(hit for hit in found if hit["tier"] == "statement")
+    assert statement["text"] == "Retries are capped at five, with a jitter of 200 ms."
+    assert statement["why"].endswith("in a decision of lantern, 2026-03-02")
     for hit in (*found, marmalade):
         assert vault.call("expand", hit["id"]).code == 0
 
@@ -272,7 +272,7 @@ def test_a_hit_names_speaker_day_file_and_turn_and_leads_on(vault):
 def test_a_statement_stands_before_the_session_that_it_comes_from(vault):
     found = hits(vault, "retries capped at five with jitter")
     of_loop = [hit["tier"] for hit in found if hit["path"] and "2026-03-02" in hit["path"]]
-    assert of_loop[0] == "fact" and of_loop.count("session") == 1
+    assert of_loop[0] == "statement" and of_loop.count("session") == 1
 
 
 def test_a_fork_and_what_it_goes_on_from_are_one_hit(vault):

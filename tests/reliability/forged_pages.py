@@ -25,10 +25,10 @@ from signet_sync.pages.dreams_page import diary
 from signet_sync.pages.memory_page import NodeLineage, NodeView, Projection, Shares, render
 from signet_sync.pages.sections import (
     EntityEntry,
-    FactView,
     MemoryView,
     PinnedView,
     SectionInputs,
+    StatementView,
     ThreadView,
     candidates,
 )
@@ -119,7 +119,7 @@ def memory_page(words: Sequence[str]) -> str:
             for n in range(count)
         ],
         [
-            FactView(_id("f", n), _ASPECTS[n % len(_ASPECTS)], said[n] + " is one fact", said[n + 1], at(n), _path(n))
+            StatementView(_id("f", n), _KINDS[n % len(_KINDS)], said[n] + " is stated", said[n + 1], at(n), _path(n))
             for n in range(count)
         ],
         [MemoryView(_id("m", n), "fact", said[n] + " was asked to be kept", at(n)) for n in range(count)],
@@ -144,7 +144,7 @@ def memory_page(words: Sequence[str]) -> str:
     return block(render(projection, Shares(_ROOM, _ROOM, _ROOM)).text).decode()
 
 
-_ASPECTS = ("decision", "constraint", "preference", "person", "blocker", "question", "next", "note")
+_KINDS = ("decision", "constraint", "preference", "person", "blocker", "question", "next", "note")
 
 
 def ledger_page(words: Sequence[str]) -> str:

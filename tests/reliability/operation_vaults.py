@@ -325,7 +325,7 @@ REMOVED = "Zzremoved: this came from the second session of lantern alone."
 
 
 def remember(workspace: Workspace, text: str, session: str | None = None) -> str:
-    """Remembers a fact; gives its id."""
+    """Remembers a statement; gives its id."""
     given: dict[str, Any] = {"kind": "fact", "tags": (), "private": False, "now_us": NOW_US, "session": session}
     return memories_operations.remember(workspace, "default", text, **given).memory.id
 

@@ -208,7 +208,7 @@ _ALL = (
     Operation("first compaction", vaults.running(), _ending("first compaction")),
     Operation("live turns", vaults.remembering(), lambda _: Scenario(done(stream)), ("transcript append",)),
     Operation(
-        "facts of live turns", vaults.remembering(), lambda _: Scenario(done(_decide), tidies=True),
+        "statements of live turns", vaults.remembering(), lambda _: Scenario(done(_decide), tidies=True),
         ("transcript append",),
     ),
     Operation("end of what has decided", vaults.having_decided, _ending("end"), ("session end",)),

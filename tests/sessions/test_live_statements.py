@@ -85,7 +85,7 @@ def context(vault: Vault, *options: str) -> str:
 def recalled(vault: Vault, query: str, *options: str) -> list[dict[str, Any]]:
     answer = vault.call("recall", "--json", *options, query)
     assert answer.code == 0, answer
-    return [hit for hit in answer.json["hits"] if hit["tier"] == "fact"]
+    return [hit for hit in answer.json["hits"] if hit["tier"] == "statement"]
 
 
 def settled(vault: Vault) -> list[tuple[Any, ...]]:

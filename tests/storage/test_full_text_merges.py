@@ -33,10 +33,10 @@ def pieces(database: Database) -> dict[str, int]:
 
 
 def change(database: Database, number: int) -> None:
-    """One session more, and a fact's line written anew."""
+    """One session more, and a statement's line written anew."""
     made.fill(database, made.judged(dict([made.transcript(session_id=f"s{number}", body=BODY)])))
     with database.transaction():
-        texts.put(database, [Line("default", "fact", "t-1", f"tower {number}")])
+        texts.put(database, [Line("default", "statement", "t-1", f"tower {number}")])
 
 
 def test_a_commit_merges_nothing_until_there_are_too_many_pieces(database: Database) -> None:
@@ -56,7 +56,7 @@ def test_steps_merge_until_nothing_is_left_and_find_the_same(database: Database)
         words = " ".join(f"word{number}x{each}" for each in range(300))
         change(database, number)
         with database.transaction():
-            texts.put(database, [Line("default", "fact", f"f-{number}", words)])
+            texts.put(database, [Line("default", "statement", f"f-{number}", words)])
     before, steps = pieces(database), 0
     while full_text_merges.step(database, 2):
         steps += 1

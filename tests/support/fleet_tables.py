@@ -42,4 +42,4 @@ def rows(place: Path, table: str, workspace: Path | str) -> list[dict[str, Any]]
 
 def all_rows(place: Path, workspace: Path | str) -> dict[str, list[dict[str, Any]]]:
     """The rows of every table."""
-    return {table: rows(place, table, workspace) for table in ("verdicts", "sessions", "facts")}
+    return {table: rows(place, table, workspace) for table in ("verdicts", "sessions", "statements")}

@@ -13,7 +13,7 @@ def orphans(database: Database) -> int:
         for what in (
             f"{STATEMENTS} where source_path is null",
             "(select 1 from statements group by agent_id, id having sum(newest) <> 1)",
-            "texts l where l.tier = 'fact' and not exists (select 1 from statements s"
+            "texts l where l.tier = 'statement' and not exists (select 1 from statements s"
             " where s.agent_id = l.agent_id and s.id = l.name and s.newest = 1 and s.status = 'open')",
         )
     )

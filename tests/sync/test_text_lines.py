@@ -63,7 +63,7 @@ class Lines:
                 else:
                     word, project = self.living[line_id] = self.word(), self.word()
                     text = f"{word} tower {'of the queue ' * self.random.randint(0, 120)}"
-                    texts.put(self.database, [Line("a", "fact", line_id, text, about=project)])
+                    texts.put(self.database, [Line("a", "statement", line_id, text, about=project)])
 
     def left(self) -> set[str]:
         """Words of former lines, wherever in the files of the database."""
@@ -124,8 +124,8 @@ def test_a_word_that_comes_back_is_found_in_its_line_alone(database: Database) -
 
     for text in ("tower", "queue", "tower queue", "lamp", "tower"):
         with database.transaction():
-            texts.put(database, [Line("a", "fact", "t-1", text)])
-            texts.put(database, [Line("a", "fact", "t-2", "lamp")])
+            texts.put(database, [Line("a", "statement", "t-1", text)])
+            texts.put(database, [Line("a", "statement", "t-2", "lamp")])
             texts.drop(database, "a", ["t-2"])
         assert {word for word in ("tower", "queue", "lamp") if found(word)} == set(text.split())
     assert found("tower") == ["t-1"] and not found("queue") and not found("lamp")

@@ -133,13 +133,13 @@ def sealed_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[str]:
 
 
 def handles(database: Database, scopes: Sequence[Scope]) -> set[str]:
-    """Returns ids of facts, threads and the like in which no session outside some scopes has part, and of memories."""
+    """Returns ids of statements, threads and memories in which no session outside some scopes has part."""
     found = {memory.id for scope in scopes for memory in memories.from_these_alone(database, *scope)}
     return found.union(*(derived_handles(database, scope, scopes) for scope in scopes))
 
 
 def derived_handles(database: Database, scope: Scope, scopes: Sequence[Scope]) -> set[str]:
-    """Ids of facts, threads and the like in which sessions of a scope have a part, and none outside some scopes."""
+    """Ids of statements and threads in which sessions of a scope have a part, and none outside some scopes."""
     outside, others = _outside(scopes)
     where, bindings = within(scope)
     found = set()

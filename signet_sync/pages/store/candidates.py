@@ -1,4 +1,4 @@
-"""Reads what an agent's page may show of the graph: threads, facts, memories, pins, their use, and the newest nodes.
+"""Reads what an agent's page may show of the graph: threads, statements, memories, pins and use, and the newest nodes.
 
 Every query is bounded, so a page costs the same whatever the size of the vault.
 """
@@ -17,10 +17,10 @@ from signet_sync.memories.store import promotions
 from signet_sync.pages.memory_page import NodeLineage, NodeView
 from signet_sync.pages.sections import (
     EntityEntry,
-    FactView,
     MemoryView,
     PinnedView,
     SectionInputs,
+    StatementView,
     ThreadView,
     section_of,
 )
@@ -40,13 +40,13 @@ _THREAD = (
     " from memory_thread_heads where agent_id = ? and latest_us <= ?"
 )
 # The second parameter is a JSON list of ids. What is pinned is shown though a newer list leaves it out.
-_SOME_FACTS = f"""
+_SOME_STATEMENTS = f"""
     select s.id, s.kind, s.text, nullif(s.project, ''), s.at_us, {path_of("s.artifact")}, '', s.speaker
     from json_each(?2) cross join statements s
     where s.agent_id = ?1 and s.id = json_each.value and s.newest = 1 and (s.status = 'open' or s.status = 'replaced'
         and exists (select 1 from pins p where p.agent_id = ?1 and p.id = s.id))"""
 # The second parameter is a JSON list of kinds or types; of each, the newest are listed.
-_LISTED_FACTS = """
+_LISTED_STATEMENTS = """
     select s.id, s.kind, s.at_us from json_each(?2) cross join statements s on s.statement in (
         select statement from statements where agent_id = ?1 and kind = json_each.value
         and newest = 1 and status = 'open' order by at_us desc, id limit ?3)"""
@@ -86,7 +86,7 @@ _BELOW = "select child_id from session_summary_children where agent_id = ? and p
 def section_inputs(database: Database, agent_id: str, now_us: int, budget: int) -> SectionInputs:
     """Returns what page sections of `budget` tokens may show at `now_us`: the best, and what is pinned or was used.
 
-    Threads and nodes count from their own time on, all else at once. Facts and memories are listed by kind, newest
+    Threads and nodes count from their own time on, all else at once. Statements and memories are listed by kind, newest
     first, which is the order of their scores; the best of all of them are read.
     """
     most = max(budget // LEAST_LINE, 1)
@@ -98,13 +98,13 @@ def section_inputs(database: Database, agent_id: str, now_us: int, budget: int) 
     listed = _listed(database, agent_id, now_us, most)
     best = listed.ids[:most]
     promoted = promotions.dreamed(database, agent_id)
-    facts = _rows(database, _SOME_FACTS, agent_id, json.dumps([*_of(best, "f"), *_of(ids, "f")]))
+    statements = _rows(database, _SOME_STATEMENTS, agent_id, json.dumps([*_of(best, "f"), *_of(ids, "f")]))
     wanted = json.dumps(sorted({*_of(best, "m"), *_of(ids, "m"), *promoted}))
     memories = _rows(database, f"{_MEMORY} and m.id = json_each.value", agent_id, wanted)
     pinned = [one for one in _of(ids, "skcae") if uses[one].pinned]
     return SectionInputs(
         [ThreadView(*row) for row in threads.values()],
-        [FactView(*row) for row in facts.values()],
+        [StatementView(*row) for row in statements.values()],
         [MemoryView(one, kind, text, parse_instant(at) or 0) for one, kind, text, at in memories.values()],
         [
             _pinned(database, agent_id, PinnedView(*row))
@@ -113,13 +113,13 @@ def section_inputs(database: Database, agent_id: str, now_us: int, budget: int) 
         uses,
         promoted,
         [EntityEntry(*row) for row in _entities(database, agent_id, most)],
-        Counter(listed.sections[one] for one in listed.ids[most:] if one not in facts and one not in memories),
+        Counter(listed.sections[one] for one in listed.ids[most:] if one not in statements and one not in memories),
         listed.cut,
     )
 
 
 class _Listed(NamedTuple):
-    """Ids of facts and memories, the best first; their sections, and the sections that have still more."""
+    """Ids of statements and memories, the best first; their sections, and the sections that have still more."""
 
     ids: list[str]
     sections: dict[str, str]
@@ -127,10 +127,10 @@ class _Listed(NamedTuple):
 
 
 def _listed(database: Database, agent_id: str, now_us: int, limit: int) -> _Listed:
-    """Lists the newest facts and memories of each kind by score; what was used is scored again with its use."""
+    """Lists the newest statements and memories of each kind by score; what was used is scored again with its use."""
     kinds, today = json.dumps(list(SECTION_OF)), day_start(now_us)
     found: list[tuple[tuple[bool, float, int, str], str, str]] = []
-    for one, kind, at_us in database.execute(_LISTED_FACTS, (agent_id, kinds, limit)):
+    for one, kind, at_us in database.execute(_LISTED_STATEMENTS, (agent_id, kinds, limit)):
         found.append((rank(score(kind, at_us, today), at_us, one, pinned=False), one, kind))
     counts = Counter(kind for *_, kind in found)
     for one, kind, at in database.execute(_LISTED_MEMORIES, (agent_id, kinds, limit)):

@@ -1,4 +1,4 @@
-"""Reads what happened between two instants: sessions, facts that came up, memories, promotions."""
+"""Reads what happened between two instants: sessions, statements that came up, memories, promotions."""
 
 from __future__ import annotations
 
@@ -42,17 +42,19 @@ def period_inputs(
     """
     span = agent_id, from_us, to_us
     sessions = [PeriodLine(*row) for row in database.execute(_SESSIONS, span)]
-    facts = [PeriodLine(*row) for row in database.execute(_STATED, span)]
+    statements = [PeriodLine(*row) for row in database.execute(_STATED, span)]
     if chosen is not None:
         sessions = [session for session in sessions if session.project in chosen]
-        return PeriodInputs(from_us, to_us, sessions, [fact for fact in facts if fact.project in chosen])
+        return PeriodInputs(
+            from_us, to_us, sessions, [statement for statement in statements if statement.project in chosen]
+        )
     written = agent_id, iso(from_us), iso(to_us)
     memories = [
         PeriodMemory(one, kind, parse_instant(at) or from_us, text, is_private)
         for one, kind, at, text, is_private in database.execute(_REMEMBERED, written)
     ]
     memories += [PeriodMemory(*row) for row in database.execute(_PROMOTED, span)]
-    return PeriodInputs(from_us, to_us, sessions, facts, memories)
+    return PeriodInputs(from_us, to_us, sessions, statements, memories)
 
 
 def projects(database: Database, agent_id: str) -> list[str]:

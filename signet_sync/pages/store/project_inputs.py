@@ -16,7 +16,7 @@ from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.graph.store import quotes
 from signet_sync.memories.score import Use
 from signet_sync.pages.project_context import EarlierSession, ProjectInputs
-from signet_sync.pages.sections import EntityEntry, FactView, MemoryView, ThreadView
+from signet_sync.pages.sections import EntityEntry, MemoryView, StatementView, ThreadView
 from signet_sync.pages.store.warnings import warnings
 from signet_sync.statements.store import rows
 from signet_sync.storage.database.connection import Database
@@ -94,19 +94,19 @@ def project_inputs(
     own = [one for one in threads if belongs(one.project)]
     running = filter(belongs, rows.running_projects(database, agent_id))
     threads_of = json.dumps([*(one.id for one in own), *(id_of("t", agent_id, "project", one) for one in running)])
-    facts = _facts(database, _OF_THREADS, agent_id, json.dumps(OF_PROJECT), threads_of)
-    personal = _facts(database, _OF_KINDS, agent_id, json.dumps(OF_PERSON))
+    statements = _statements(database, _OF_THREADS, agent_id, json.dumps(OF_PROJECT), threads_of)
+    personal = _statements(database, _OF_KINDS, agent_id, json.dumps(OF_PERSON))
     pinned_ids = "select id from pins where agent_id = ? order by id limit ?"
     pins = [one for (one,) in database.execute(pinned_ids, (agent_id, PINS))]
-    pinned = _facts(database, _BY_ID, agent_id, json.dumps(pins))
-    personal |= {one: fact for one, fact in pinned.items() if one not in facts}
+    pinned = _statements(database, _BY_ID, agent_id, json.dumps(pins))
+    personal |= {one: statement for one, statement in pinned.items() if one not in statements}
     memories = _memories(database, _NEWEST_MEMORIES, agent_id, json.dumps(list(SECTION_OF)))
     memories |= _memories(database, f"{_MEMORY} and m.id = j.value", agent_id, json.dumps(pins))
     entities = [EntityEntry(*row) for row in database.execute(_ENTITIES, (agent_id, ENTITIES))]
-    shown = (*facts, *personal, *memories)
+    shown = (*statements, *personal, *memories)
     return ProjectInputs(
         tuple(own),
-        tuple(facts.values()),
+        tuple(statements.values()),
         tuple(personal.values()),
         tuple(memories.values()),
         tuple({one.id: one for one in reversed(entities)}.values()),
@@ -176,8 +176,8 @@ def of_session(database: Database, agent_id: str, session_id: str, ids: Iterable
     return {one for (one,) in rows}
 
 
-def _facts(database: Database, sql: str, *bindings: str | int) -> dict[str, FactView]:
-    return {row[0]: FactView(*row) for row in database.execute(sql, bindings)}
+def _statements(database: Database, sql: str, *bindings: str | int) -> dict[str, StatementView]:
+    return {row[0]: StatementView(*row) for row in database.execute(sql, bindings)}
 
 
 def _memories(database: Database, sql: str, *bindings: str) -> dict[str, MemoryView]:

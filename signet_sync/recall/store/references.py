@@ -17,7 +17,7 @@ from signet_sync.sync.store.sessions import SessionRef
 _PLACES: dict[str, tuple[str, str, str]] = {
     **dict.fromkeys("skcae", ("node", "session_summaries", "id")),
     "t": ("thread", "memory_thread_heads", "thread_id"),
-    "f": ("fact", "statements", "id"),
+    "f": ("statement", "statements", "id"),
     "m": ("memory", "memories", "id"),
     **dict.fromkeys("upr", ("curated", "garden_files", "id")),
 }
@@ -28,7 +28,7 @@ _LONGEST = 4_096  # characters; keys and paths are far shorter
 class Resolved(NamedTuple):
     """The target of a handle: an id of `formats.handle` or of an entity file, and its tier.
 
-    `node`, `thread`, `fact` (a statement of a session), `memory`, `curated` (an entity file).
+    `node`, `thread`, `statement` (a statement of a session), `memory`, `curated` (an entity file).
     """
 
     id: str

@@ -36,11 +36,11 @@ class Period(NamedTuple):
 
 
 class FoundText(NamedTuple):
-    """A text: the numbers of its passages, what it is (`session`, `memory`, `fact`, `entity`), its path or id."""
+    """A text: the numbers of its passages, what it is (`session`, `memory`, `statement`, `entity`), its path or id."""
 
     first: int
     last: int
-    tier: Literal["session", "memory", "fact", "entity"]
+    tier: Literal["session", "memory", "statement", "entity"]
     name: str
     artifact: int | None
     at_us: int

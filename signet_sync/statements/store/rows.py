@@ -26,7 +26,7 @@ from signet_sync.sync.store.texts import Line
 
 # The deriver of what running sessions state.
 LIVE = "live statements"
-TIER = "fact"  # what `recall` calls a statement of a session
+TIER = "statement"  # what `recall` calls a statement of a session
 # The words for a kind in the text that `recall` searches.
 _IN_WORDS = {"question": "open question", "next": "next step"}
 # Statements of a kind and thread, and sessions of a thread, that are compared: the newest.

@@ -63,8 +63,8 @@ DERIVED: tuple[Table, ...] = (
         number integer primary key, agent_id text not null unique, texts integer not null default 0)""",
     ),
     derived(
-        "what `recall` finds: artifacts, and in `text` the words of memories, facts, entities. Its passages have the "
-        "numbers `first` to `last`, which tell agent, kind and time (`sync.store.texts`)",
+        "what `recall` finds: artifacts, and in `text` the words of memories, statements, entities. Its passages have "
+        "the numbers `first` to `last`, which tell agent, kind and time (`sync.store.texts`)",
         """create table texts(
         first integer primary key, last integer not null, agent_id text not null, tier text not null,
         name text, artifact integer, text text, at_us integer not null, private integer not null default 0,

@@ -410,7 +410,7 @@ NATIVE: tuple[Table, ...] = (
         texts=("text",),
     ),
     native(
-        "how often a node, fact, thread or memory was asked for, up to the UTC day `last_day`, and up to the day "
+        "how often a node, statement, thread or memory was asked for, up to the UTC day `last_day`, and up to the day "
         "before it (`before_day`): a page shows what counted when its day began",
         """create table node_telemetry(
         agent_id text not null, id text not null, accesses integer not null, last_day text not null,

@@ -1,4 +1,4 @@
-"""Counts how often artifacts, nodes, facts and memories were found or opened, and when last, in native rows."""
+"""Counts how often artifacts, nodes, statements and memories were found or opened, and when last, in native rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def count_accesses(database: Database, artifacts: Sequence[tuple[str, str]], now
 
 
 def count_ids(database: Database, agent_id: str, ids: Iterable[str], day: str) -> bool:
-    """Adds an access on a UTC day (`YYYY-MM-DD`) for each id of a node, thread, fact or memory.
+    """Adds an access on a UTC day (`YYYY-MM-DD`) for each id of a node, thread, statement or memory.
 
     Other text is skipped. Returns False if the database is busy. What was counted up to the last day before stays
     known beside it, because a page shows what counted when its day began.

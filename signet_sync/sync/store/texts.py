@@ -1,4 +1,4 @@
-"""Stores what `recall` finds: each artifact, memory, fact and entity as a text, cut into passages, with full text.
+"""Stores what `recall` finds: each artifact, memory, statement and entity as a text, cut into passages, with full text.
 
 A number says whose text it is, of what kind and when: an agent, its statements and a time are ranges of numbers
 (`range_of`). Full text is contentless, so FTS5 must get the very words back that it indexed; `contentless_delete` would
@@ -37,7 +37,7 @@ _TOGETHER = 600  # characters of passages that full text has in one row
 
 
 class Line(NamedTuple):
-    """A statement that is found: `tier` is `memory`, `fact` or `entity`; `id` unique within the agent.
+    """A statement that is found: `tier` is `memory`, `statement` or `entity`; `id` unique within the agent.
 
     Of others than memories each is `private`, as are the sessions that it comes from.
     """

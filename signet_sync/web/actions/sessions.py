@@ -41,7 +41,7 @@ def _remove(request: ViewRequest) -> ActionPlan:
     count = len(paths)
     said = [
         f"{counted(count, 'file')} of the session {session_id} {'is' if count == 1 else 'are'} deleted, with all that"
-        " was derived from them: index, facts, memories from it, lines of pages, seals and backups."
+        " was derived from them: index, statements, memories from it, lines of pages, seals and backups."
         if count
         else f"What the running session {session_id} has said so far is deleted.",
         "A tombstone keeps the session from coming back, here and on every machine that shares this vault. It contains"

@@ -34,7 +34,7 @@ class Link(NamedTuple):
 
 
 def node(request: ViewRequest) -> WebPage:
-    """Shows one node, thread, fact, memory or entity, and its surroundings. Raises `UsageError` if it is unknown."""
+    """Shows one node, thread, statement, memory or entity, and what is around. Raises `UsageError` if it is unknown."""
     with reading(request.site.place) as database:
         found = expand(database, request.agent, request.path["node"], BUDGET)
         about = found["node"]
