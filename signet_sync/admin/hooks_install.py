@@ -79,9 +79,7 @@ def install(
                 made |= _note(state_dir.locate(_fed_root(before)), name, None)
             _note(establish(root), name, now, made)
         after = harness.condition(program, environ)
-        left = [f"{problem.message}: {problem.hint}" for problem in after.problems if problem.code == "server-extra"]
-        plan = replace(outcome.plan, by_hand=(*outcome.plan.by_hand, *left))
-        outcomes.append(replace(outcome, plan=plan, events=after.events, server=after.server))
+        outcomes.append(replace(outcome, events=after.events, server=after.server))
     return outcomes
 
 

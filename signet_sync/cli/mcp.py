@@ -8,8 +8,9 @@ import click
 
 from signet_sync.cli.main import Context, agent_option, pass_context
 from signet_sync.cli.parsing import Command
-from signet_sync.errors import ConfigError, extra_hint
 from signet_sync.formats.ids import require_agent
+from signet_sync.mcp_server import memory as served
+from signet_sync.mcp_server import server
 
 
 @click.command(cls=Command)
@@ -39,13 +40,6 @@ def mcp(context: Context, scope: str, read_only: bool, tools: str) -> int:
     """
     require_agent(context.agent)
     context.require_database_file()
-    try:
-        import mcp_types  # noqa: F401
-    except ImportError:
-        raise ConfigError("the server needs the extra `mcp`, which is not installed", hint=extra_hint("mcp")) from None
-    from signet_sync.mcp_server import memory as served  # of the extra
-    from signet_sync.mcp_server import server, stdio
-
     context.log_to_person()
     place, shared = context.place(anyway=True), scope == "shared"
     memory = served.ServedMemory(place, context.agent, shared=shared, read_only=read_only, all_tools=tools == "all")
@@ -53,4 +47,4 @@ def mcp(context: Context, scope: str, read_only: bool, tools: str) -> int:
         context.say(
             f"serving the memory of agent {context.agent} to a coding agent on stdin and stdout; Ctrl-C ends it"
         )
-    return stdio.serve(server.made(memory))
+    return server.serve(memory)

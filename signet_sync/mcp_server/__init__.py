@@ -1,1 +1,1 @@
-"""Serves an agent's memory as tools and resources of the Model Context Protocol (extra `mcp`)."""
+"""Serves an agent's memory as tools of the Model Context Protocol."""

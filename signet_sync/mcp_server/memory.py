@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from signet_sync.sync.read_only import IndexPlace
+if TYPE_CHECKING:
+    from signet_sync.sync.read_only import IndexPlace
 
 
 @dataclass(frozen=True, slots=True)

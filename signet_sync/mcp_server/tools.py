@@ -5,16 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
-from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel
 
-from signet_sync.mcp_server import read_tools, schemas, texts, write_tools
-from signet_sync.mcp_server.dispatch import Document, Failure, attempted, error_text, text_of
+from signet_sync.mcp_server import schemas
 from signet_sync.mcp_server.memory import ServedMemory
 
+Document = dict[str, Any]
 Act = Callable[[ServedMemory, Any], Document]
+
+
+def _late(module: str, name: str) -> Callable[..., Any]:
+    """Returns a function of one of our modules, which is imported at the first call: a client lists the tools first."""
+
+    def act(*given: Any) -> Any:
+        return getattr(import_module(f"signet_sync.mcp_server.{module}"), name)(*given)
+
+    return act
+
+
+_OUTLINE = _late("texts", "outline")
 
 
 @dataclass(frozen=True)
@@ -30,7 +42,7 @@ class Offer:
     description: str
     takes: type[schemas.ToolArguments]
     act: Act
-    render: Callable[[Document], str] = texts.outline
+    render: Callable[[Document], str] = _OUTLINE
     shared: str = ""
     core: bool = False
     writes: bool = False
@@ -38,20 +50,18 @@ class Offer:
     again: bool = True  # calling it again with the same arguments changes nothing further
 
     @cached_property
-    def tool(self) -> Tool:
+    def tool(self) -> Document:
         """Returns the tool as it is listed."""
-        return Tool(
-            name=self.name,
-            title=self.title,
-            description=self.description,
-            input_schema=_schema(self.takes),
-            annotations=ToolAnnotations(
-                read_only_hint=not self.writes,
-                destructive_hint=self.destroys if self.writes else None,
-                idempotent_hint=self.again if self.writes else None,
-                open_world_hint=False,
-            ),
-        )
+        hints = {"readOnlyHint": not self.writes, "openWorldHint": False}
+        if self.writes:
+            hints |= {"destructiveHint": self.destroys, "idempotentHint": self.again}
+        return {
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "inputSchema": _schema(self.takes),
+            "annotations": hints,
+        }
 
 
 def _schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -81,8 +91,8 @@ OFFERS = (
         "Ask what was decided or said in past and running sessions, before you assume that it was not. "
         "Follow a hit's id with memory_expand.",
         schemas.RecallArguments,
-        read_tools.recall,
-        texts.recalled,
+        _late("read_tools", "recall"),
+        _late("texts", "recalled"),
         core=True,
         shared="Ask what this agent remembers and may share: decisions, preferences and notes that answer a question.",
     ),
@@ -92,8 +102,8 @@ OFFERS = (
         "Follow an id, path or session to its source: the full text, what is around it, and the passage of the "
         "transcript. Use it when a hit or a line of MEMORY.md says too little.",
         schemas.ExpandArguments,
-        read_tools.expand,
-        texts.expanded,
+        _late("read_tools", "expand"),
+        _late("texts", "expanded"),
         core=True,
     ),
     Offer(
@@ -102,8 +112,8 @@ OFFERS = (
         "The context of a session's start (where the project stands, quotes of its last session, what holds, and "
         "the workspace's identity files); with `prompt` what memory contains about it, in a few lines.",
         schemas.ContextArguments,
-        read_tools.context,
-        texts.composed,
+        _late("read_tools", "context"),
+        _late("texts", "composed"),
         shared="The workspace's identity files; with `prompt` what this agent remembers about it and may share, then "
         "the identity files.",
     ),
@@ -113,8 +123,8 @@ OFFERS = (
         "Remember one thought for later sessions, as soon as it is certain: MEMORY.md shows it and memory_recall "
         "finds it. Secrets are redacted, equal texts kept once.",
         schemas.RememberArguments,
-        write_tools.remember,
-        texts.remembered,
+        _late("write_tools", "remember"),
+        _late("texts", "remembered"),
         core=True,
         writes=True,
     ),
@@ -123,8 +133,8 @@ OFFERS = (
         "Forget",
         "Delete a wrong or unwanted memory, or mark a session's statement (^f-…).",
         schemas.ForgetArguments,
-        write_tools.forget,
-        texts.forgotten,
+        _late("write_tools", "forget"),
+        _late("texts", "forgotten"),
         core=True,
         writes=True,
         destroys=True,
@@ -136,7 +146,7 @@ OFFERS = (
         "Commit the workspace to its git history as it is now, before a risky change or after an instruction that "
         "matters. Makes no commit if nothing changed or the history is off (`skipped`, `reason`).",
         schemas.CheckpointArguments,
-        write_tools.checkpoint,
+        _late("write_tools", "checkpoint"),
         writes=True,
     ),
     Offer(
@@ -145,8 +155,8 @@ OFFERS = (
         "Hand your work over to the next session at the end of a turn that edited, decided or stopped, if its report "
         "does not end with these lines anyway.",
         schemas.NoteArguments,
-        read_tools.note,
-        texts.noted,
+        _late("read_tools", "note"),
+        _late("texts", "noted"),
     ),
     Offer(
         "memory_history",
@@ -154,7 +164,7 @@ OFFERS = (
         "The newest commits of the workspace's history, and with `include_diff` what was added to this agent's files "
         "since the oldest of them and still exists. What was removed is never shown.",
         schemas.HistoryArguments,
-        read_tools.history,
+        _late("read_tools", "history"),
     ),
     Offer(
         "memory_stats",
@@ -162,7 +172,7 @@ OFFERS = (
         "Count what this agent remembers: memories, promotions, sessions, files, and what was recalled in the last "
         "seven days.",
         schemas.NoArguments,
-        read_tools.stats,
+        _late("read_tools", "stats"),
     ),
     Offer(
         "session_open",
@@ -170,8 +180,8 @@ OFFERS = (
         "One session: what was done in it, how it ended, and the paths of its summaries and transcripts; "
         "memory_expand reads a path.",
         schemas.SessionArguments,
-        read_tools.session,
-        texts.opened,
+        _late("read_tools", "session"),
+        _late("texts", "opened"),
         core=True,
     ),
     Offer(
@@ -180,7 +190,7 @@ OFFERS = (
         "Curated files about the user, parts of a subject and relationships: without an id a list of all, with an id "
         "its sections, list items with their keys, what is pinned or locked, and open proposals.",
         schemas.EntityArguments,
-        read_tools.entity,
+        _late("read_tools", "entity"),
     ),
     Offer(
         "entity_edit",
@@ -188,7 +198,7 @@ OFFERS = (
         "Change one section of an entity: set its text, append a paragraph or an item, prune an item with a reason. "
         "Every change is recorded as an event; sections that a person pinned or locked are refused.",
         schemas.EditArguments,
-        write_tools.edit,
+        _late("write_tools", "edit"),
         writes=True,
         again=False,
     ),
@@ -207,9 +217,11 @@ def offered(memory: ServedMemory) -> dict[str, Offer]:
     return {one.name: one for one in chosen if not (one.writes and memory.read_only)}
 
 
-def call(memory: ServedMemory, offer: Offer, arguments: dict[str, Any]) -> CallToolResult:
+def call(memory: ServedMemory, offer: Offer, arguments: Document) -> Document:
     """Calls a tool; an error is an answer, too."""
+    from signet_sync.mcp_server.dispatch import Failure, attempted, error_text, text_of
+
     done = attempted(lambda: offer.act(memory, offer.takes.model_validate(arguments)), memory.place)
     failed = isinstance(done, Failure)
     text = error_text(done.document) if isinstance(done, Failure) else text_of(done, offer.render)
-    return CallToolResult(content=[TextContent(text=text)], is_error=failed)
+    return {"content": [{"type": "text", "text": text}], "isError": failed}

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import anyio
 import hostile_queries
 import pytest
 from anyio.from_thread import start_blocking_portal
@@ -24,9 +23,7 @@ from hypothesis import strategies as st
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
-from mcp.shared.message import SessionMessage
-from mcp_types import CallToolResult
-from pydantic import TypeAdapter, ValidationError
+from mcp_types import CallToolResult, Tool
 from transcript_builder import SESSION, TranscriptBuilder, fired, store
 from workbench import ROOT, Vault, call, contents
 
@@ -35,9 +32,9 @@ from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.history import agent_view
 from signet_sync.history.agent_view import ANOTHER_AGENT
-from signet_sync.mcp_server import dispatch, server, tools
+from signet_sync.mcp_server import dispatch, tools
 from signet_sync.mcp_server.memory import ServedMemory
-from signet_sync.mcp_server.stdio import _Messages
+from signet_sync.mcp_server.server import Server
 from signet_sync.mcp_server.write_tools import _events
 from signet_sync.pages import readable
 
@@ -105,14 +102,15 @@ def machine(built: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 @contextmanager
-def talking(machine: Machine, *arguments: str) -> Iterator[Talk]:
+def talking(machine: Machine, *arguments: str, mode: str = "auto") -> Iterator[Talk]:
     """A server process of its own, and the SDK's client at the other end of its stdin and stdout."""
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "signet_sync", "--workspace", str(machine.vault.root), "mcp", *arguments],
         env={**os.environ, **machine.environ, "PYTHONPATH": str(ROOT)},
     )
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(Client(stdio_client(server))) as client:
+    made = Client(stdio_client(server), mode=mode)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(made) as client:
         yield Talk(client, portal)
 
 
@@ -142,8 +140,8 @@ def talk(built: Machine) -> Iterator[Talk]:
 
 
 def asked(memory: ServedMemory, name: str, **arguments: Any) -> CallToolResult:
-    """A tool called in this process."""
-    return tools.call(memory, tools.offered(memory)[name], arguments)
+    """A tool called in this process; the SDK judges the answer's form."""
+    return CallToolResult.model_validate(tools.call(memory, tools.offered(memory)[name], arguments))
 
 
 def document(memory: ServedMemory, name: str, **arguments: Any) -> dict[str, Any]:
@@ -223,14 +221,14 @@ def test_the_core_is_small_and_the_rest_is_there_on_request(machine: Machine) ->
 
 def test_no_text_of_the_core_names_a_tool_that_is_not_in_it(machine: Machine) -> None:
     memory = machine.memory(all_tools=False)
-    texts = [server.made(memory).instructions, *(one.tool.model_dump_json() for one in tools.offered(memory).values())]
+    texts = [Server(memory).instructions, *(json.dumps(one.tool) for one in tools.offered(memory).values())]
     texts += [asked(memory, "session_open", session="nobody").content[0].text]
     texts += [asked(memory, "memory_expand", handle="nobody").content[0].text]
     assert not any(name in text for text in texts for name in NAMES - CORE)
 
 
 def test_the_hints_say_what_a_tool_does(machine: Machine) -> None:
-    hints = {name: one.tool.annotations for name, one in tools.offered(machine.memory()).items()}
+    hints = {name: Tool.model_validate(one.tool).annotations for name, one in tools.offered(machine.memory()).items()}
     assert {name for name, hint in hints.items() if not hint.read_only_hint} == WRITING
     assert {name for name, hint in hints.items() if hint.destructive_hint} == {"memory_forget"}
     assert not any(hint.open_world_hint for hint in hints.values())
@@ -238,7 +236,7 @@ def test_the_hints_say_what_a_tool_does(machine: Machine) -> None:
 
 def test_no_tool_takes_an_agent_or_a_scope_and_every_argument_is_explained(machine: Machine) -> None:
     for offer in tools.offered(machine.memory()).values():
-        schema = offer.tool.input_schema
+        schema = offer.tool["inputSchema"]
         assert schema["additionalProperties"] is False
         assert not {"agent", "agent_id", "scope", "workspace"} & set(schema.get("properties", {}))
         assert all(field["description"] for field in schema.get("properties", {}).values()), offer.name
@@ -329,30 +327,57 @@ def test_what_should_not_happen_is_logged_and_answered_plainly(
         raise ZeroDivisionError("the words of /a/private/place")
 
     broken = replace(tools.offered(machine.memory())["memory_stats"], act=act)
-    found = tools.call(machine.memory(), broken, {})
+    found = CallToolResult.model_validate(tools.call(machine.memory(), broken, {}))
     assert code_of(found) == "unexpected"
     assert "private" not in found.content[0].text
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_line_that_is_no_message_is_answered_and_the_next_one_is_read() -> None:
-    async def read(*lines: str) -> tuple[Any, list[Any]]:
-        to_us, incoming = anyio.create_memory_object_stream[Any](10)
-        outgoing, from_us = anyio.create_memory_object_stream[Any](10)
-        async with to_us, outgoing, from_us, _Messages(incoming, outgoing) as messages:
-            for line in lines:
-                try:
-                    await to_us.send(TypeAdapter(dict[str, Any]).validate_json(line))
-                except ValidationError as error:
-                    await to_us.send(error)
-            found = await messages.receive()
-            return found, [from_us.receive_nowait().message for _ in lines[1:]]
+PARSE, INVALID, UNKNOWN, PARAMS, VERSION = -32700, -32600, -32601, -32602, -32022
+LINES: list[tuple[str, int | str | None, int | None]] = [  # a line, the id of its answer, its error; None: no answer
+    ("nonsense", None, PARSE),
+    ("[" * 100_000, None, PARSE),
+    ('{"id": "\\ud800", ', None, PARSE),
+    ("[]", None, INVALID),
+    ('{"id": 8}', 8, INVALID),
+    ('{"id": true, "method": "ping"}', None, INVALID),
+    ('{"id": 8, "result": {}}', None, None),
+    ('{"method": "notifications/initialized"}', None, None),
+    ('{"id": 9, "method": "resources/list"}', 9, UNKNOWN),
+    ('{"id": 9, "method": "ping", "params": []}', 9, PARAMS),
+    ('{"id": "x", "method": "tools/call", "params": {"arguments": {}}}', "x", PARAMS),
+    ('{"id": 9, "method": "tools/call", "params": {"name": "session_open", "arguments": [1]}}', 9, PARAMS),
+    ('{"id": 9, "method": "ping", "params": {"_meta": {"io.modelcontextprotocol/protocolVersion": "1"}}}', 9, VERSION),
+]  # fmt: skip
 
-    half = '{"id": 7, "method": "tools/call", "params": {"arguments": {"query": "\\ud800"}}}'
-    found, answers = anyio.run(read, half, "[" * 100_000, "nonsense", '{"id": "\\ud800", ', '{"id": 8}')
-    assert found == {"id": 8}
-    assert [answer.id for answer in answers] == [7, None, None, None]
-    assert all(json.loads(SessionMessage(answer).message.model_dump_json()) for answer in answers)
+
+def test_a_line_that_is_no_request_is_answered_and_the_next_one_is_read(machine: Machine) -> None:
+    params = '{"name": "memory_recall", "arguments": {"query": "\\ud800"}}'
+    half = f'{{"id": "\\ud800", "method": "tools/call", "params": {params}}}'
+    with served(machine) as process:
+        lines = [*(line for line, _, _ in LINES), half, '{"id": 1, "method": "ping"}']
+        out, err = process.communicate("\n".join(lines).encode() + b"\n", 60)
+    assert (process.returncode, err) == (0, b"")
+    answers = [json.loads(line) for line in out.splitlines()]
+    found = sorted((repr(one["id"]), one["error"]["code"]) for one in answers if "error" in one)
+    assert found == sorted((repr(number), code) for _, number, code in LINES if code is not None)
+    ended = {one["id"]: one["result"] for one in answers if "result" in one}
+    assert set(ended) == {"\ud800", 1} and ended["\ud800"]["isError"]
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_each_age_of_the_protocol_is_spoken(machine: Machine, mode: str) -> None:
+    with talking(machine, mode=mode) as begun:
+        assert ("2025" if mode == "legacy" else "2026") in begun.client.protocol_version
+        assert begun.client.server_info.name == "signet-sync" and "memory_recall" in begun.client.instructions
+        assert {one.name for one in begun.portal.call(begun.client.list_tools).tools} == CORE
+        assert "Nothing answers this." in begun.tell("memory_recall", query="qqqq")
+
+
+def test_a_client_that_lists_the_tools_waits_for_nothing_heavy() -> None:
+    modules = "import sys, signet_sync.cli.mcp, signet_sync.mcp_server.tools as t; [one.tool for one in t.OFFERS]; "
+    loaded = subprocess.run([sys.executable, "-c", f"{modules}print(*sys.modules)"], capture_output=True, text=True)
+    assert not {"mcp", "apsw", "loguru", "signet_sync.recall.search", "anyio"} & set(loaded.stdout.split()), loaded
 
 
 # ── text that is data ──
@@ -530,9 +555,9 @@ def test_in_shared_scope_nothing_private_is_told_and_nothing_is_written(machine:
     assert not any(
         "expand" in one.description or "session" in one.description for one in tools.offered(memory).values()
     )
-    assert "memory_remember" not in server.made(memory).instructions
-    assert "memory_remember" not in server.made(machine.memory(read_only=True)).instructions
-    assert "memory_remember" in server.made(machine.memory()).instructions
+    assert "memory_remember" not in Server(memory).instructions
+    assert "memory_remember" not in Server(machine.memory(read_only=True)).instructions
+    assert "memory_remember" in Server(machine.memory()).instructions
 
 
 @pytest.mark.parametrize("given", [{"shared": True}, {"read_only": True}])
@@ -613,14 +638,10 @@ def test_a_removed_session_is_in_no_answer_of_a_server_that_runs(talk: Talk, mac
 # ── the command ──
 
 
-def test_the_command_says_what_is_missing_or_wrong(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_says_what_is_wrong(machine: Machine) -> None:
     vault = machine.vault
     assert vault.call("mcp", "--agent", "Not An Agent").code == 2
     assert vault.call("--db", ":memory:", "mcp").code == 2
-    monkeypatch.setitem(sys.modules, "mcp_types", None)
-    answer = vault.call("mcp")
-    assert (answer.code, answer.out) == (2, "")
-    assert "pip install 'signet-sync[mcp]'" in answer.err
 
 
 def served(machine: Machine, *arguments: str, **environ: str) -> subprocess.Popen[bytes]:
@@ -686,7 +707,7 @@ def test_no_arguments_whatever_get_anything_but_an_answer(machine: Machine, data
         name: data.draw(st.one_of(ANYTHING, st.text(min_size=1, max_size=40))) for name in offer.takes.model_fields
     }
     given = {name: value for name, value in fields.items() if data.draw(st.booleans())}
-    found = tools.call(memory, offer, given)
+    found = CallToolResult.model_validate(tools.call(memory, offer, given))
     found.content[0].text.encode()
     if found.is_error:
         assert code_of(found) != "unexpected", (offer.name, given)

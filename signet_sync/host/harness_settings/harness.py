@@ -9,10 +9,9 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from signet_sync.errors import ConfigError, SignetSyncError, extra_hint, reason
+from signet_sync.errors import ConfigError, SignetSyncError, reason
 from signet_sync.host.harness_settings import files
 from signet_sync.host.harness_settings.condition import Condition, Edit, HarnessProblem, Server, SettingsPlan
 from signet_sync.host.harness_settings.program import OURS, Program, is_our_server, server_words, workspace_of
@@ -134,11 +133,7 @@ class Harness:
             calls = server_words(found(listed, (*self.servers.way(listed), NAME)))
             if is_our_server(calls):
                 server = Server(place, tuple(calls))
-                stale = program.problems("server", calls, self.name, environ)
-                wrong += stale
-                if not stale and calls[0] == program.words[0] and find_spec("mcp") is None:
-                    message = "the MCP server cannot start: the extra `mcp` is missing"
-                    wrong.append(HarnessProblem("server-extra", message, extra_hint("mcp")))
+                wrong += program.problems("server", calls, self.name, environ)
         missing = tuple(event for event in self.events if event not in events)
         if events and missing:
             message = f"not installed for: {', '.join(missing)}"

@@ -52,7 +52,7 @@ def broken(target: Installation) -> list[str]:
 
 def _finding(target: Installation, condition: Condition, one: HarnessProblem) -> Finding:
     remedy = target.command(f"hooks install {condition.harness}") if one.code in _AGAIN else one.hint
-    kind = problem if one.code in ("hooks-gone", "server-gone", "server-extra") else warning
+    kind = problem if one.code in ("hooks-gone", "server-gone") else warning
     return kind("hooks", f"{condition.harness}: {one.message}", remedy, fix=_is_dead(condition, one))
 
 
