@@ -123,9 +123,11 @@ def replace(
 _SAME = f"""
     select s.agent_id, s.id, s.at_us, {path_of("s.artifact")}, s.statement, s.newest, s.thread_id from json_each(?2) k
     cross join statements s on s.agent_id = ?1 and s.id = k.value order by s.agent_id, s.id"""
-_KNOWN = """
-    select statement, id, kind, text, speaker, at_us, session, artifact, done, status, replaced_by
-    from statements where agent_id = ? and thread_id = ? and kind = ? and newest = 1 order by at_us desc, id"""
+_SETTLED = "statement, id, kind, text, speaker, at_us, session, artifact, done, status, replaced_by from statements"
+_KNOWN = f"select {_SETTLED} where agent_id = ? and thread_id = ? and kind = ? and newest = 1 order by at_us desc, id"
+# What does not hold for another reason than its own tick.
+_ENDED = f"""
+    select {_SETTLED} where agent_id = ? and thread_id = ? and newest = 1 and status <> iif(done, 'done', 'open')"""
 _OUTCOMES = f"""
     select n.session, t.latest_us, t.sentence, t.status from thread_sessions t
     join sessions n using (agent_id, session_token, session_id)
@@ -163,18 +165,21 @@ def settle(database: Database, threads: Iterable[Key]) -> set[Key]:
 
 
 def _settle_thread(database: Database, agent_id: str, thread_id: str) -> set[Key]:
-    known: list[Known] = []
-    earlier: list[Known] = []
-    held: dict[int, tuple[Status, str | None]] = {}
-    for kind in get_args(Kind):
-        for place, row in enumerate(database.execute(_KNOWN, (agent_id, thread_id, kind))):
-            *said, done, status, by = row
-            (known if place < COMPARED else earlier).append(Known._make((*said, bool(done))))
-            held[row[0]] = status, by
-    if not held:
-        return set()
-    outcomes = [Outcome(*row) for row in database.execute(_OUTCOMES, (agent_id, thread_id))]
     marked = marks.of_thread(database, agent_id, thread_id)
+    held: dict[int, tuple[Status, str | None]] = {}
+
+    def some(sql: str, *bindings: str | int) -> list[Known]:
+        found = []
+        for *said, done, status, by in database.execute(sql, (agent_id, thread_id, *bindings)):
+            if said[0] not in held:
+                held[said[0]] = status, by
+                found.append(Known._make((*said, bool(done))))
+        return found
+
+    known = [one for kind in get_args(Kind) for one in some(f"{_KNOWN} limit {COMPARED}", kind)]
+    # Of the others only a mark ends one; what was ended among the newest is open again.
+    earlier = [one for kind in sorted({mark.kind for mark in marked}) for one in some(_KNOWN, kind)] + some(_ENDED)
+    outcomes = [Outcome(*row) for row in database.execute(_OUTCOMES, (agent_id, thread_id))] if held else []
     own = dict(database.execute(_OWN, (agent_id, thread_id))) if marked else {}
     fresh = settled(known, outcomes, marked, earlier, own)
     moved = {number for number in held if fresh[number] != held[number]}
@@ -226,6 +231,10 @@ def running_projects(database: Database, agent_id: str) -> list[str]:
 _LINES = """
     select s.agent_id, s.id, s.text, s.kind, s.project, s.at_us from json_each(?2) k
     cross join statements s on s.agent_id = ?1 and s.id = k.value and s.newest = 1 and s.status = 'open'"""
+_STILL = """
+    select s.kind, s.text from json_each(?3) k cross join statements s on s.session = k.value
+    where s.agent_id = ?1 and s.thread_id = ?2 and s.newest = 1 and s.status = 'open'
+    order by s.at_us desc, s.line, s.id"""
 _STATEMENT = f"""
     select s.id, s.kind, s.text, s.speaker, s.project, s.thread_id, s.status, (select min(at_us) from statements o
         where o.agent_id = s.agent_id and o.id = s.id), s.at_us, {path_of("s.artifact")}, replaced_by,
@@ -260,15 +269,10 @@ def get(database: Database, agent_id: str, statement_id: str) -> Statement | Non
 
 def of_sessions_still(
     database: Database, agent_id: str, thread_id: str, sessions: Sequence[Session]
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[tuple[Any, ...]]:
     """Yields kind and words of what some sessions of a thread stated and still holds, newest first."""
-    numbers = set(batches.numbers(database, sessions).values())
-    rows = database.execute(
-        "select session, kind, text from statements where agent_id = ? and thread_id = ? and newest = 1"
-        " and status = 'open' order by at_us desc, line, id",
-        (agent_id, thread_id),
-    )
-    return ((kind, text) for session, kind, text in rows if session in numbers)
+    numbers = batches.numbers(database, sessions).values()
+    return database.execute(_STILL, (agent_id, thread_id, json.dumps(list(numbers))))
 
 
 def of_thread(database: Database, agent_id: str, thread_id: str, limit: int = 40) -> list[tuple[str, str]]:

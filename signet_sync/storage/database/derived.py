@@ -246,6 +246,8 @@ DERIVED: tuple[Table, ...] = (
         "create index statements_id on statements(agent_id, id)",
         "create index statements_session on statements(session)",
         "create index statements_thread on statements(agent_id, thread_id, kind, at_us) where newest = 1",
+        "create index statements_ended on statements(agent_id, thread_id) where newest = 1"
+        " and status <> iif(done, 'done', 'open')",
         "create index statements_open on statements(agent_id, kind, at_us) where newest = 1 and status = 'open'",
         "create index statements_running on statements(agent_id, project) where artifact < 0",
         session=NUMBER,
