@@ -38,12 +38,14 @@ _EDGE = " \t:：.*_#-–—"
 class Passage(NamedTuple):
     """A paragraph, list item or heading as plain text on one line.
 
-    `label` is the heading, bold line or lead-in above it, or the known label before its own colon.
+    `label` is the heading, bold line or lead-in above it, or the known label before its own colon. `head` are the bold
+    words that an item opens with.
     """
 
     text: str
     form: Literal["paragraph", "item", "heading"]
     label: str = ""
+    head: str = ""
 
 
 @lru_cache(maxsize=32)
@@ -108,7 +110,7 @@ class _Reader:
                 said = _BOX.sub("", said)
                 own, rest = _own_label(said, strong)
                 own, rest = (own, rest) if label_of(own) else ("", said)
-                self._say(rest, "item", own)
+                self._say(rest, "item", own, strong.strip(_EDGE))
             else:
                 self._paragraph(said, strong, leads=leads)
         self._words, self._item = [], False
@@ -128,9 +130,9 @@ class _Reader:
         self._label, self._lead_in = "" if self._lead_in else self._label, False
         self._say(rest if own else said, "paragraph", own)
 
-    def _say(self, text: str, form: Literal["paragraph", "item", "heading"], label: str = "") -> None:
+    def _say(self, text: str, form: Literal["paragraph", "item", "heading"], label: str = "", head: str = "") -> None:
         if any(map(str.isalnum, text)):
-            self.found.append(Passage(text.strip(), form, label or self._label or self._heading))
+            self.found.append(Passage(text.strip(), form, label or self._label or self._heading, head))
 
 
 def _own_label(text: str, strong: str) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from signet_sync.digest.blocks import Passage, passages
 from signet_sync.digest.labels import label_of
@@ -11,13 +12,13 @@ from signet_sync.digest.printed import Printed
 from signet_sync.digest.sentences import is_question, split, stems
 from signet_sync.formats.lazy_pattern import late
 
-_READ = 8  # passages of a report
+_READ = 12  # passages of a report
 _ANCHOR = late(
     r"[\w-]+/[\w./-]+|\b\w+\.(?:[a-z]{1,5})\b|#\d+|\b[A-Z]{2,}-\d+\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w+|--[a-z][\w-]+|\d"
 )
 _OPENS = late(
     r"^\W*(?:so yes|yes|no|yep|right|correct|done|fixed|you['’]?re (?:absolutely )?right|in short|short (?:version|answer)|good (?:question|point|catch)"
-    r"|tl;?dr|perfect|great|fertig|erledigt|ja|oui|fait|c'est fait|parfait|sí|listo|hecho|pronto|feito|готово|tamam|完了(?:しました)?|完成|搞定|완료)\s*[,.!—–:：。！-]+\s*(?=\w{2})",
+    r"|tl;?dr|perfect|great|fertig|erledigt|ja|oui|fait|c'est fait|parfait|sí|listo|hecho|pronto|feito|готово|tamam|完了(?:しました)?|完成|搞定|완료)\s*[,.!—–:：。！-]+\s*(?=\w)",
     re.I,
 )
 # What only introduces, offers, or says that checks went well.
@@ -47,7 +48,8 @@ def headline(report: str, asked: str = "", fetched: Printed | None = None) -> st
     """Returns the sentence of a report that best says what came out; empty if none says anything."""
     wanted = stems(asked[:2_000])
     ranked: list[tuple[float, int, str]] = []
-    for place, passage in enumerate(passages(without_note(report), _READ)):
+    found = passages(without_note(report), _READ)
+    for place, passage in enumerate(found):
         if passage.form == "heading":
             continue
         for number, sentence in enumerate(split(passage.text)[:6]):
@@ -60,6 +62,8 @@ def headline(report: str, asked: str = "", fetched: Printed | None = None) -> st
     best = next((one for one in sorted(ranked, key=lambda one: -one[0]) if not _repeats(one[2], fetched)), None)
     if best is None:
         return ""
+    if listed := _heads(found, best[1] // 10):
+        return listed
     text = best[2].rstrip(" .。;:：")
     # What a report opens with often says what was done, and the next sentence says it in full.
     first = ranked[0][2].rstrip(" .。;:：")
@@ -71,6 +75,26 @@ def headline(report: str, asked: str = "", fetched: Printed | None = None) -> st
     return re.sub(r"^\d+[.)]\s+", "", text)
 
 
+def _heads(found: Sequence[Passage], best: int) -> str:
+    """Returns the bold words that the items of a list open with, behind what leads to it, if the best is one of them.
+
+    Each item alone tells of a part; the bold words name them all.
+    """
+    first = last = best + (found[best].form != "item")
+    while first and found[first - 1].form == "item":
+        first -= 1
+    while last < len(found) and found[last].form == "item":
+        last += 1
+    heads = [passage.head for passage in found[first:last] if passage.head]
+    if not heads:
+        return ""
+    lead = found[first - 1].text if first and found[first - 1].text.endswith((":", "：")) else found[first].label
+    lead = _OPENS.sub("", lead).rstrip(" :：")
+    if len(heads) > 1 and _DID.search(lead):
+        return f"{lead}: {', '.join(heads)}"
+    return ", ".join(heads) if len(heads) > 2 or sum(_DID.search(head) is not None for head in heads) > 1 else ""
+
+
 def _repeats(said: str, fetched: Printed | None) -> bool:
     return fetched is not None and fetched.holds(said)
 
@@ -80,8 +104,11 @@ def _worth(said: str, passage: Passage, before: int, wanted: frozenset[str]) -> 
     label = label_of(passage.label)
     score = {"aside": -3.0, "blocker": -2.5, "result": 0.7}.get(label or "", 0.0)
     score += 2.0 - 0.18 * before + (0.8 if not before else 0.0)
-    score -= 1.1 * (passage.form == "item")
-    own, anchored = stems(said), _ANCHOR.search(said) is not None
-    score += 0.9 * (_DID.search(said) is not None) + 0.4 * anchored + 0.4 * min(2, len(own & wanted))
+    own, anchored, did = stems(said), _ANCHOR.search(said) is not None, _DID.search(said) is not None
+    # An item that tells of no deed is a part of something that only its list says, and so is what leads to a list.
+    score -= (
+        1.1 * (passage.form == "item") + 0.9 * (passage.form == "item" and not did) + 0.9 * said.endswith((":", "："))
+    )
+    score += 0.9 * did + 0.4 * anchored + 0.4 * min(2, len(own & wanted))
     score -= 1.6 * (_ADVICE.match(said) is not None) + 1.2 * (len(own) < 4)
     return score - 1.2 * (len(said) < 50 and not anchored and len(own & wanted) < 2)

@@ -25,7 +25,9 @@ SENTENCE_LENGTH, SENTENCE_LENGTH_CJK = 260, 150  # characters that a sentence ma
 
 _END = late(r"[\s.!?…:;,，、。！？]+$")
 _INNER = late(r"[.!?](['\")\]]{0,3})\s+(?=[A-Z\"'(\[])")
+_JOINS = late(r"\s*(?:[;,.；。，、]|[–—(])")
 _FRAME, _LEAST = 8, 10  # words of a sentence besides its passages; of a passage
+_SHORT = 3  # words of a passage such as `committed and pushed`
 _OVER = 40  # characters that the rest may exceed the room by
 _ASKED = 14  # words of the request beside the results
 
@@ -51,10 +53,9 @@ def headline(outcome: Outcome, contexts: Sequence[SentenceSubject]) -> str | Non
 
 def results_text(outcome: Outcome) -> str:
     """Returns the results without the project and the words that a gate requires; empty if there are none."""
-    request = _clean(clipped(outcome.request, _ASKED))
+    request = _shortened(outcome.request, _ASKED)[0]
     told = overlap(request, " ".join(outcome.results)) >= 0.5
-    share = _share(list(map(words, outcome.results)), MAX_WORDS - _FRAME - (0 if told else words(request)))
-    parts = [part for text in outcome.results if (part := _clean(clipped(text, share)))]
+    parts = _fitting(outcome.results, 0 if told else words(request))
     if outcome.status == "aborted":
         return _stopped(request, parts, _clean(_cut(outcome.parting, 120)))
     if not parts:
@@ -64,17 +65,31 @@ def results_text(outcome: Outcome) -> str:
     text = _with_what_is_left(outcome, parts)
     # What was asked says what it is about, where the results do not.
     if len(stems(request)) > 2 and not told and words(text) + words(request) <= MAX_WORDS - 3:
-        text += f" (asked: {_END.sub('', request)})"
+        text += f" (asked: {request})"
     return text
 
 
-def _share(lengths: Sequence[int], room: int) -> int:
-    """Returns how many words each of several passages may have, if short ones leave their room to the others."""
-    share = room
-    for place, length in enumerate(sorted(lengths)):
-        share = max(_LEAST, room // (len(lengths) - place))
-        room -= min(length, share)
-    return share
+def _fitting(results: Sequence[str], reserved: int) -> list[str]:
+    """Returns the passages for which there is room, each whole or to a joint; the first one in any case.
+
+    All but the first two and the shortest leave room for so many `reserved` words of the request.
+    """
+    parts: list[str] = []
+    room = MAX_WORDS - _FRAME
+    for place, text in enumerate(results):
+        left = room - sum(map(words, parts)) - (reserved if place > 1 and words(text) > _SHORT else 0)
+        part, whole = _shortened(text, max(_LEAST, left))
+        if part and (not parts or (whole and words(part) <= left)):
+            parts.append(part)
+    return parts
+
+
+def _shortened(text: str, most: int) -> tuple[str, bool]:
+    """Returns a passage of about `most` words, and whether it ends where the passage or a part of it does."""
+    text = " ".join(text.split())
+    cut = clipped(text, most)
+    whole = cut == text or _JOINS.match(text, len(cut)) is not None
+    return _clean(cut) + ("" if whole else "…"), whole
 
 
 def _stopped(request: str, parts: Sequence[str], parting: str) -> str:

@@ -49,6 +49,7 @@ _WAITS = late(
 )
 # Where a sentence may end before its end: between its clauses; a comma may stand in a list.
 _CLAUSE_END = late(r"[;:.!?。；！？](?=\s)|[。；](?=.)|\s[–—]\s|\s(?=because |since |so that |weil |porque )")
+_ASKED = late(r"(?<=\S) \(asked: .*")
 _COMMA = late(r",(?=\s)|[，、](?=.)")
 _OWN_FILE = late(r"^[A-Za-z2-7][a-z2-7]{15}--(?:summary|transcript|compaction)\.md: ")
 _ENDS = (".", "!", "?", "…", "。", "！", "？")
@@ -260,7 +261,11 @@ def outcome_of(sentence: str, name: str) -> str:
 
 
 def clause(text: str, width: int) -> str:
-    """Shortens a flattened text to at most `width` characters: to its first clauses if they are half of that."""
+    """Shortens a flattened text to at most `width` characters: to its first clauses if they are half of that.
+
+    What was asked for goes first; it stands behind what came out.
+    """
+    text = text if len(text) <= width else _ASKED.sub("", text)
     if len(text) <= width:
         return text
     for end in (_CLAUSE_END, _COMMA):
