@@ -156,7 +156,7 @@ Told = list[tuple[str, str]]
 
 @pytest.fixture(scope="module")
 def told_and_dead(tmp_path_factory: pytest.TempPathFactory) -> tuple[Told, list[str]]:
-    """Page and context after each ending; handles of the last ones that lead nowhere."""
+    """Page and context after each ending, and after a rebuild; handles on any of them that lead nowhere then."""
     folder = tmp_path_factory.mktemp("story")
     found = []
     with pytest.MonkeyPatch.context() as patch:
@@ -170,23 +170,29 @@ def told_and_dead(tmp_path_factory: pytest.TempPathFactory) -> tuple[Told, list[
             answer = vault.call("session", "end", "--json", "--input", str(folder / "input.json"))
             assert answer.code == 0, answer
             found.append(after(vault, number))
-        handles = set(re.findall(r"\^[a-z]-[a-z2-7]{6,12}\b", "".join(found[-1])))
+        vault.reindex("--full", now=f"{STORY[-1][1]}:45:00.000Z")
+        found.append(after(vault, len(STORY)))
+        handles = set(re.findall(r"\^[a-z]-[a-z2-7]{6,12}\b", "".join(map("".join, found))))
         return found, [one for one in sorted(handles) if vault.call("expand", one).code != 0]
 
 
 @pytest.fixture
 def told(told_and_dead: tuple[Told, list[str]]) -> Told:
     """Page and context after each ending."""
-    return told_and_dead[0]
+    return told_and_dead[0][:-1]
 
 
-def test_every_line_of_every_page_can_be_expanded(told_and_dead: tuple[Told, list[str]]) -> None:
+def test_every_line_of_every_page_and_context_can_be_expanded(told_and_dead: tuple[Told, list[str]]) -> None:
     told, dead = told_and_dead
     assert dead == []
-    for text in told[-1]:
-        assert all(
-            re.search(r" \^[a-z]-[a-z2-7]{6,12}$", line) for line in without_log(text).split("\n") if line[:2] == "- "
-        )
+    for text in (text for both in told for text in both):
+        lines = [line for line in without_log(text).split("\n") if line.startswith("- ")]
+        assert lines and all(re.search(r" \^[a-z]-[a-z2-7]{6,12}$", line) for line in lines)
+
+
+def test_a_rebuild_changes_neither_page_nor_context(told_and_dead: tuple[Told, list[str]]) -> None:
+    *_, last, rebuilt = told_and_dead[0]
+    assert last == rebuilt
 
 
 @pytest.mark.parametrize("number", range(1, len(STORY) + 1))

@@ -1,4 +1,4 @@
-"""Every line of every MEMORY.md leads to the words it comes from, by its handle or (in the ledger) by its links.
+"""Every line of every MEMORY.md and context leads to its words, by its handle or (in the ledger) by its links.
 
 No line dangles: what it names is there, and the walk ends in the text of a transcript where the session has one, else
 in that of its summary or compaction.
@@ -10,13 +10,15 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from time import time_ns
 
 import pytest
 from sample_graph import AGENTS, SUMMARY_ONLY, fill
-from workbench import Vault
+from workbench import Vault, call
 
 from benchmarks import corpus
 from signet_sync.formats.paths import head_page
+from signet_sync.formats.timestamps import iso
 from signet_sync.formats.wikilinks import targets
 from signet_sync.recall.expand import expand
 from signet_sync.storage.database.connection import Database
@@ -71,6 +73,8 @@ def walk(database: Database, agent: str, handle: str) -> str:
         seen.add(node["id"])
         if node["kind"] == "memory" and not document["parents"]:
             return "memory/"  # a person's own word, which stands nowhere else
+        if node["id"][0] in "upr":
+            return str(node["path"])  # of an entity
         if node["kind"] in ("summary", "compaction"):
             assert not has_transcript(database, agent, node["session_token"], node["session_id"])
             assert_words_of(database, node["path"], node["text"])
@@ -91,7 +95,7 @@ def follow(vault: Vault, database: Database, agent: str, line: str) -> None:
         assert (vault / link).is_file(), link
     if handle:
         ended = walk(database, agent, handle[1])
-        assert ended.startswith("memory/"), line
+        assert ended == "memory/" or (vault / ended).is_file(), line
     for link in links:
         if link.startswith("memory/"):
             walk(database, agent, f"[[{link}]]")
@@ -126,9 +130,37 @@ def follow_all(vault: Vault) -> int:
     return count
 
 
+def contexts_of(vault: Vault, database: Database, now: str) -> list[str]:
+    """The context of each project of the demo's agent; every line of them is followed."""
+    projects = [
+        row[0]
+        for row in database.execute(
+            "select distinct project from thread_sessions t join memory_artifacts"
+            " using (agent_id, session_token, session_id) where project is not null order by 1"
+        )
+    ]
+    told = [vault.call("context", "--project", project, "--now", now).out for project in projects]
+    for line in (line for text in told for line in text.split("\n") if line.startswith("- ")):
+        assert HANDLE.search(line), line
+        follow(vault, database, "default", line)
+    return told
+
+
 @pytest.fixture
 def vault(tmp_path: Path) -> Iterator[Vault]:
     yield Vault(tmp_path / "vault")
+
+
+def test_every_line_of_the_demo_and_its_contexts_even_after_a_rebuild(tmp_path: Path) -> None:
+    assert call("demo", tmp_path / "demo", "--yes").code == 0
+    vault, now = Vault(tmp_path / "demo"), iso(time_ns() // 1_000)
+    told = []
+    for words in ((), ("--full",)):
+        vault.reindex(*words, now=now)
+        with vault.database() as database:
+            told.append([vault.page(), *contexts_of(vault, database, now)])
+    assert follow_all(vault) > 20 and len(told[0]) == 4
+    assert told[0] == told[1]
 
 
 @pytest.mark.slow
