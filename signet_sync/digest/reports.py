@@ -44,6 +44,10 @@ _DID = late(
 )
 
 
+_FILE = late(r"\w\.\w{1,5}\W*$|/")
+_MADE = late(r"\b(?:creat|writ|wrote)", re.I)
+
+
 def headline(report: str, asked: str = "", fetched: Printed | None = None) -> str:
     """Returns the sentence of a report that best says what came out; empty if none says anything."""
     wanted = stems(asked[:2_000])
@@ -62,7 +66,7 @@ def headline(report: str, asked: str = "", fetched: Printed | None = None) -> st
     best = next((one for one in sorted(ranked, key=lambda one: -one[0]) if not _repeats(one[2], fetched)), None)
     if best is None:
         return ""
-    if listed := _heads(found, best[1] // 10):
+    if listed := _listed(found, best[1] // 10):
         return listed
     text = best[2].rstrip(" .。;:：")
     # What a report opens with often says what was done, and the next sentence says it in full.
@@ -75,24 +79,28 @@ def headline(report: str, asked: str = "", fetched: Printed | None = None) -> st
     return re.sub(r"^\d+[.)]\s+", "", text)
 
 
-def _heads(found: Sequence[Passage], best: int) -> str:
-    """Returns the bold words that the items of a list open with, behind what leads to it, if the best is one of them.
+def _listed(found: Sequence[Passage], best: int) -> str:
+    """Returns the list that a passage is of or leads to, told by the bold words of its items.
 
-    Each item alone tells of a part; the bold words name them all.
+    Each item alone tells of a part; the bold words name them all. What leads to a list says nothing without it.
     """
-    first = last = best + (found[best].form != "item")
+    leads = found[best].form != "item"
+    first = last = best + leads
     while first and found[first - 1].form == "item":
         first -= 1
     while last < len(found) and found[last].form == "item":
         last += 1
-    heads = [passage.head for passage in found[first:last] if passage.head]
-    if not heads:
+    if first == last or (leads and not found[best].text.endswith((":", "："))):
         return ""
     lead = found[first - 1].text if first and found[first - 1].text.endswith((":", "：")) else found[first].label
     lead = _OPENS.sub("", lead).rstrip(" :：")
-    if len(heads) > 1 and _DID.search(lead):
+    heads = [passage.head for passage in found[first:last] if passage.head]
+    files = all(_FILE.search(head) for head in heads)
+    if len(heads) > 1 and (_MADE.search(lead) if files else _DID.search(lead)):
         return f"{lead}: {', '.join(heads)}"
-    return ", ".join(heads) if len(heads) > 2 or sum(_DID.search(head) is not None for head in heads) > 1 else ""
+    if not files and (len(heads) > 2 or sum(_DID.search(head) is not None for head in heads) > 1):
+        return ", ".join(heads)
+    return f"{lead}: {'; '.join(passage.text for passage in found[first:last])}" if leads else ""
 
 
 def _repeats(said: str, fetched: Printed | None) -> bool:

@@ -54,6 +54,15 @@ def test_passages(text: str, expected: list[tuple[str, str]]) -> None:
      "Added a guard to src/lamp.py that closes the lamp when the wick breaks"),
     ("## Next steps\n\n- Fix the door of the tower before winter", ""),
     ("Done!", ""), ("All 37 tests of the lamp pass now.", ""), ("", ""),
+    # A list is told by its bold words, and what leads to one takes it along.
+    ("Done. I've added:\n\n1. **A bell** - for fog\n2. **A second lamp** - in the gallery",
+     "I've added: A bell, A second lamp"),
+    ("I've created two files:\n\n1. **`tower.md`** (root) - short\n2. **`docs/tower.md`** - long",
+     "I've created two files: tower.md, docs/tower.md"),
+    ("Changed:\n\n- **lamp.py**: Added a wick for the winter\n- **oil.py**: Fixed the pump of the cellar",
+     "lamp.py: Added a wick"),
+    ("The fix replaces the wick of the second lamp in lamp.py, line 3, so that:\n- oil is always there\n- the pump may rest",
+     "The fix replaces the wick of the second lamp in lamp.py, line 3, so that: oil is always there; the pump may rest"),
 ])  # fmt: skip
 def test_the_headline_of_a_report(report: str, expected: str) -> None:
     said = headline(report)
