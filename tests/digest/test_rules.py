@@ -61,8 +61,8 @@ def test_passages(text: str, expected: list[tuple[str, str]]) -> None:
      "I've created two files: tower.md, docs/tower.md"),
     ("Changed:\n\n- **lamp.py**: Added a wick for the winter\n- **oil.py**: Fixed the pump of the cellar",
      "lamp.py: Added a wick"),
-    ("The fix replaces the wick of the second lamp in lamp.py, line 3, so that:\n- oil is always there\n- the pump may rest",
-     "The fix replaces the wick of the second lamp in lamp.py, line 3, so that: oil is always there; the pump may rest"),
+    ("The fix replaces the wick of each lamp (lamp.py:31-40), so that:\n- oil is always there\n- the pump may rest",
+     "The fix replaces the wick of each lamp (lamp.py:31-40), so that: oil is always there; the pump may rest"),
 ])  # fmt: skip
 def test_the_headline_of_a_report(report: str, expected: str) -> None:
     said = headline(report)
