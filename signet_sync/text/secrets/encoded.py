@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from signet_sync.formats.invisible import JOINERS, SELECTORS, UNSEEN
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.secrets.searched_text import SEQUENCES, WIDE, SearchedText, SecretSpan
+from signet_sync.text.secrets.searched_text import SEQUENCES, SearchedText, SecretSpan
 from signet_sync.text.secrets.tables import SHAPES
 from signet_sync.text.secrets.values import decoded
 
@@ -112,17 +112,9 @@ def _percent_decoded(text: str) -> str:
 _LED_TO = {"\\": late(r"\\(?:[\"n]|u[0-9a-f]{4}|x1b|0?33\[|e\[)"), "^[": late(r"\^\[[\[\]]")}
 _NOT_SEEN = rf"[{UNSEEN}{JOINERS}{SELECTORS}]|(?<=[!-~])\xa0(?=[!-~])|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 _HIDDEN = late(f"{SEQUENCES}|{_NOT_SEEN}")
-_UNUSUAL = late(rf"[{UNSEEN}{JOINERS}{SELECTORS}{WIDE}]")
 _UNESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _BETWEEN = "\n\n\n"
 WIDTHS = frozenset((80, 100, 120))
-
-
-def may_hide(text: str) -> bool:
-    """Returns whether a short text is written in a way that hides a secret's name or run."""
-    return (not text.isascii() and _UNUSUAL.search(text) is not None) or (
-        len(text) > 80 and SHAPES.wrapped_line.search(text) is not None
-    )
 
 
 def find_escaped(searched: SearchedText, spans: Callable[[str], Iterator[SecretSpan]]) -> Iterator[SecretSpan]:

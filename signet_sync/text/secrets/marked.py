@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan, longest_word
+from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
 from signet_sync.text.secrets.tables import SHAPES, lines, set_of
 from signet_sync.text.secrets.values import (
     Proof,
@@ -29,6 +29,7 @@ from signet_sync.text.secrets.values import (
     is_token,
     is_vocabulary,
 )
+from signet_sync.text.secrets.vocabulary import ByEnds
 
 
 class SecretRule(NamedTuple):
@@ -43,7 +44,6 @@ class Lead(NamedTuple):
     """A line of `marks.txt`: how far before a literal, where its condition holds, which rules are tried."""
 
     literal: str
-    word: bytes  # its longest word
     condition: re.Pattern[str] | None
     back: str
     kind: str
@@ -72,8 +72,14 @@ def leads() -> list[Lead]:
             for written in literals.split("¦"):
                 literal, ahead, rest = written.replace("_", " ").replace("\\t", "\t").partition("(?=")
                 condition = late(re.escape(literal) + ahead + rest) if ahead else None
-                found.append(Lead(literal, longest_word(literal), condition, back, marks[0], rules))
+                found.append(Lead(literal, condition, back, marks[0], rules))
     return found
+
+
+@cache
+def leads_by_ends() -> ByEnds[Lead]:
+    """Returns what leads to rules, by the words of its literals."""
+    return ByEnds((lead.literal, lead) for lead in leads())
 
 
 # ── what confirms a match: the value, and the match for what is around it ──
@@ -196,6 +202,8 @@ def _long(value: str, match: re.Match[str]) -> bool:
 
 # ── where rules are tried ──
 
+_OPTION = late(r" -[-a-z]")
+
 
 def find_blocks(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields blocks of private keys, which may contain what looks like other secrets."""
@@ -215,9 +223,11 @@ def find_blocks(searched: SearchedText) -> Iterator[SecretSpan]:
 
 def find(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields all other secrets that marks lead to."""
-    words, has_marks = searched.all_words, "[REDACTED:" in searched.text
-    for lead in leads():
-        if lead.word not in words:
+    has_marks = "[REDACTED:" in searched.text
+    # What three conditions begin with is looked for once.
+    has_option = _OPTION.search(searched.low) is not None
+    for lead in leads_by_ends().may_be_in(searched.ends):
+        if lead.literal not in searched.low or (lead.literal == " -" and not has_option):
             continue
         done, last = 0, -1
         for place in searched.places(lead.literal, lead.condition):

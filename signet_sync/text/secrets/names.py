@@ -9,9 +9,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.secrets.searched_text import SearchedText, first_word, words_of
+from signet_sync.text.secrets.searched_text import SearchedText
 from signet_sync.text.secrets.tables import SHAPES, listed, set_of
 from signet_sync.text.secrets.values import Proof
+from signet_sync.text.secrets.vocabulary import ByEnds
 
 
 class Name(NamedTuple):
@@ -22,16 +23,20 @@ class Name(NamedTuple):
     proof: Proof
 
 
-# The literals of which a text with names of each pattern holds one. A group of the pattern tells the stem of the name;
-# each begins with a rare letter, because `re` skips from one to the next: what precedes it is examined then.
-_STEMS = {
-    "names_pass": ("pass",),
-    "names_pw": ("pw",),
-    "names_key": ("key", "token", "kennwort"),
-    "names_secret": ("secret", "cred"),
-    "names_contrasena": ("contrase",),
-    "names_auth": ("auth",),
-}
+# The patterns of names by the literals of which a text with such a name holds one. A group of the pattern tells the stem
+# of the name; each begins with a rare letter, because `re` skips from one to the next: what precedes it is examined then.
+_STEMS = ByEnds(
+    (literal, f"names_{name}")
+    for name, literals in {
+        "pass": ("pass",),
+        "pw": ("pw",),
+        "key": ("key", "token", "kennwort"),
+        "secret": ("secret", "cred"),
+        "contrasena": ("contrase",),
+        "auth": ("auth",),
+    }.items()
+    for literal in literals
+)
 # How far before its match a stem begins.
 _BACK = {"token": 2, "secret": 2}
 _WORD = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -65,8 +70,8 @@ def _words(searched: SearchedText) -> Words:
             for place in uses
             if _is_used(searched.low, place) and not searched.is_crowded("use", max(0, place - 200))
         )
-    for pattern_name, literals in _STEMS.items():
-        for match in searched.matches(getattr(SHAPES, pattern_name), literals):
+    for pattern_name in dict.fromkeys(_STEMS.may_be_in(searched.ends)):
+        for match in getattr(SHAPES, pattern_name).finditer(searched.low):
             at = match.start()
             # The output of a test runner.
             if searched.text.startswith("PASS:", at) and searched.low[at - 1 : at] not in _BEFORE_PASS:
@@ -96,29 +101,16 @@ def _labels() -> tuple[dict[str, Proof], re.Pattern[str], frozenset[str]]:
 
 
 @cache
-def _latin() -> dict[bytes, tuple[str, ...]]:
-    """Returns the labels that a text in Latin-1 may hold, by their first word."""
-    found: dict[bytes, tuple[str, ...]] = {}
-    for label in filter(SHAPES.latin.fullmatch, _labels()[0]):
-        found[first_word(label)] = (*found.get(first_word(label), ()), label)
-    return found
-
-
-def has_label(text: str, low: str) -> bool:
-    """Returns whether a label of another language than English or German is in a text."""
-    return not words_of(low).isdisjoint(_latin()) or (not text.isascii() and _labels()[1].search(text) is not None)
+def _latin() -> ByEnds[str]:
+    """Returns the labels that a text in Latin-1 may hold."""
+    return ByEnds((label, label) for label in filter(SHAPES.latin.fullmatch, _labels()[0]))
 
 
 def _in_other_languages(searched: SearchedText) -> Iterator[Name]:
     proofs, others, letters = _labels()
     text, low = searched.text, searched.low
     foreign = () if letters.isdisjoint(searched.beyond) else others.finditer(text)
-    spelled = (
-        (place, label)
-        for word in _latin().keys() & searched.every_word
-        for label in _latin()[word]
-        for place in searched.places(label)
-    )
+    spelled = ((place, label) for label in _latin().may_be_in(searched.ends) for place in searched.places(label))
     for place, label in chain(((found.start(), found[0]) for found in foreign), spelled):
         if searched.is_in_crowd(place):
             continue

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from signet_sync.formats.invisible import beyond_ascii, may_hold_unseen
 from signet_sync.text.secrets.tables import SHAPES
+from signet_sync.text.secrets.vocabulary import Vocabulary, count_of_ends, ends_of, words_of
 
 # Characters of a token become one byte, all others another: runs are then found by one literal.
 _RUNS = bytes(97 if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "_-") else 32 for c in range(256))
 _ENCODED_RUNS = bytes(97 if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "+/") else 32 for c in range(256))
-SHORT = 2000
 _LONG = 20_000
 _CONTROLS = bytes((*range(9), *range(11, 32), *range(127, 160)))
-
-
-def has_run(raw: bytes) -> bool:
-    """Returns whether a run is as long as a token's, or as encoded text."""
-    if len(raw) < 16:
-        return False
-    if b"aaaaaaaaaaaaaaaa" in raw.translate(_RUNS):
-        return True
-    return len(raw) > 39 and b"a" * 40 in raw.translate(_ENCODED_RUNS)
 
 
 # What a terminal obeys (ECMA-48): strings up to their end (titles, links), sequences, escapes. A C1 character opens one
@@ -66,27 +56,6 @@ class SecretSpan(NamedTuple):
     rule: str
 
 
-# Everything but the letters of Latin-1 is a gap between words.
-_LETTERS = bytes(code if chr(code).isalpha() else ord(" ") for code in range(256))
-
-
-@cache
-def longest_word(literal: str) -> bytes:
-    """Returns the longest word of a literal, as `words_of` has it; b"" without one."""
-    return max(literal.encode("latin-1").translate(_LETTERS).split(), key=len, default=b"")
-
-
-@cache
-def first_word(literal: str) -> bytes:
-    """Returns the first word of a literal, as `words_of` has it."""
-    return literal.encode("latin-1").translate(_LETTERS).split()[0]
-
-
-def words_of(low: str) -> frozenset[bytes]:
-    """Returns the words of a text in lower case: whether one is there is told faster than by a search for each."""
-    return frozenset(low.encode("latin-1", "replace").translate(_LETTERS).split())
-
-
 _FEW = 24  # literals that are found faster than a pattern
 # So many candidates of a kind are judged one after the other, and one in so many characters thereafter: several times
 # what any file has that is no dump of secrets and was not made to keep a machine busy. Of any other one as much as its
@@ -94,11 +63,6 @@ _FEW = 24  # literals that are found faster than a pattern
 _JUDGED, _APART, _REACH = 500, 100, 160
 # After a crowd so many are missing: where they stand hardly less near, the next round would find another.
 _RESTS = 10.0
-
-
-@cache
-def _longest_pieces(literals: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(max(literal.split(), key=len, default=literal) for literal in literals)
 
 
 class SearchedText:
@@ -113,40 +77,39 @@ class SearchedText:
         self.text = text = plain_characters(text, self.beyond)
         self.bytes = text.encode("latin-1", "replace")
         self.low = self.bytes.lower().decode("latin-1")
+        # `a` for each character of a token, or of base64, a space for each other.
+        self._run_map = self.bytes.translate(_RUNS)
+        self.encoded_map = self.bytes.translate(_ENCODED_RUNS)
+        self.line_widths = list(map(len, self.bytes.split(b"\n")))
         self.is_long = len(text) >= _LONG
         self.words: Any = None
+        self._ends: frozenset[bytes] = frozenset()
+        self._known = -1
         self._left: dict[str, tuple[float, int]] = {}
         self.crowd_list: list[tuple[int, int]] = []
         self._rest = (0, 0, "")
         self.refused = 0
 
-    @cached_property
-    def pieces(self) -> str:
-        """The different pieces between blanks: a long text has most of them many times."""
+    @property
+    def ends(self) -> frozenset[bytes]:
+        """The `ends_of` literals in the words of the text."""
+        if self._known < count_of_ends():
+            vocabulary = Vocabulary.current()
+            self._known, self._ends = vocabulary.known, vocabulary.ends_in(self._words_of())
+        return self._ends
+
+    def _words_of(self) -> frozenset[bytes]:
         if not self.is_long:
-            return self.low
-        return b"\n".join(frozenset(self.low.encode("latin-1").split())).decode("latin-1")
-
-    @cached_property
-    def every_word(self) -> frozenset[bytes]:
-        """The words of the text."""
-        return words_of(self.pieces)
-
-    @cached_property
-    def all_words(self) -> bytes:
-        """The words of the text as one: what is in none of them is in the text nowhere, and is told in half the time."""
-        return b"\n".join(self.every_word)
-
-    @cached_property
-    def line_widths(self) -> list[int]:
-        """Returns the lengths of the lines."""
-        return list(map(len, self.bytes.split(b"\n")))
+            return words_of(self.low)
+        # A long text has most of its pieces many times.
+        return words_of(b"\n".join(frozenset(self.low.encode("latin-1").split())).decode("latin-1"))
 
     def holds(self, *literals: str) -> bool:
         """Returns whether one of the literals (lower case) is in the text."""
-        if self.is_long and not any(map(self.pieces.__contains__, _longest_pieces(literals))):
-            return False
-        return any(map(self.low.__contains__, literals))
+        for literal in literals:
+            if literal[0] in self.low and ends_of(literal) <= self.ends and literal in self.low:
+                return True
+        return False
 
     @property
     def may_hide(self) -> bool:
@@ -204,7 +167,7 @@ class SearchedText:
             yield from (match.start() for match in self.matches(condition, (literal,)))
             return
         find = self.low.find
-        at = find(literal) if not self.is_long or self.holds(literal) else -1
+        at = find(literal)
         while at >= 0:
             yield at
             at = find(literal, at + 1)
@@ -238,15 +201,6 @@ class SearchedText:
     def has_run(self, least: int) -> bool:
         """Returns whether there is such a run."""
         return b"a" * least in self._run_map
-
-    @cached_property
-    def encoded_map(self) -> bytes:
-        """Returns `a` for each character of base64, a space for each other."""
-        return self.bytes.translate(_ENCODED_RUNS)
-
-    @cached_property
-    def _run_map(self) -> bytes:
-        return self.bytes.translate(_RUNS)
 
 
 def _runs(folded: bytes, least: int) -> Iterator[tuple[int, int]]:
