@@ -25,11 +25,13 @@ from signet_sync.formats.timestamps import iso
 from signet_sync.host import service as services
 from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.llm.installed import installed_models
+from signet_sync.pages.operations import at_start
 from signet_sync.pages.signet_daemon import daemon_pid
 from signet_sync.settings.user_settings import set_value
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.text.phrases import counted
 
+_TOLD = 16  # lines of what a session is told
 PLANNED, DONE, PRESENT, ABSENT, SKIPPED, FAILED = "planned", "done", "present", "absent", "skipped", "failed"
 
 
@@ -125,6 +127,7 @@ def setup(
         ],
         "signet": signet,
         "models": [model.name for model in installed_models(os.environ)],
+        "told": [] if dry_run else _told(context, steps),
         "next": _next(context, steps),
     }
     if context.as_json or not context.quiet:
@@ -310,6 +313,18 @@ def _show_step(step: Step) -> None:
     click.secho(display(f"{step.name:<11}{word}{text}"), fg="red" if step.state == FAILED else None)
 
 
+def _told(context: Context, steps: list[Step]) -> list[str]:
+    """Returns the lines that a session started in this folder is told of its project; empty if nothing is known."""
+    if any(step.state == FAILED for step in steps if step.name in ("workspace", "index")):
+        return []
+    try:
+        told = at_start(context.place(), context.agent, project=os.getcwd(), now=context.now_us).text
+    except (SignetSyncError, OSError):  # what counts here is the set-up
+        return []
+    lines = told.partition("\n=== MEMORY.md")[0].splitlines()
+    return lines[:_TOLD] if lines and lines[0].startswith("=== Project") else []
+
+
 def _next(context: Context, steps: list[Step]) -> list[str]:
     """Returns what to do next, three lines at most."""
     states = {step.name: step.state for step in steps}
@@ -333,5 +348,11 @@ def _show_rest(context: Context, document: dict[str, Any], steps: list[Step]) ->
         return
     if failed := [step.name for step in steps if step.state == FAILED]:
         click.secho(f"not done: {', '.join(failed)}; afterwards run {context.command_line('setup')} again", fg="red")
+    if document["told"]:
+        click.secho(
+            f"what a session in this folder is told ({context.command_line('context')} shows all of it):", bold=True
+        )
+        for line in document["told"]:
+            click.echo(display(f"  {line}"))
     for number, line in enumerate(document["next"]):
         click.echo(f"  {line}" if number else f"{click.style('next:', bold=True)}\n  {line}")

@@ -26,9 +26,9 @@ def machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def past(home: Path, number: int = 1) -> TranscriptBuilder:
+def past(home: Path, number: int = 1, **where: str) -> TranscriptBuilder:
     """A session of long ago."""
-    talk = TranscriptBuilder(store(home), f"{number:08d}-0000-4000-8000-000000000000")
+    talk = TranscriptBuilder(store(home), f"{number:08d}-0000-4000-8000-000000000000", **where)
     talk.user("Bound the retry loop of src/queue.py, which never ends.", 0)
     talk.assistant("Done: the loop of src/queue.py ends after five tries. Next: measure how long the queue waits.", 60)
     talk.idle()
@@ -57,9 +57,14 @@ def service_manager(home: Path, script: str) -> None:
     program.chmod(0o755)
 
 
-def test_everything_once_and_nothing_twice(machine: Path) -> None:
-    past(machine)
+def test_everything_once_and_nothing_twice(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = machine / "code/lantern"
+    project.mkdir(parents=True)
+    monkeypatch.chdir(project)
+    past(machine, project=str(project))
     first = done("--yes")
+    # What a session in this folder is told ends it.
+    assert first["told"][0].startswith("=== Project") and any("five tries" in line for line in first["told"])
     assert states(first) == {
         "workspace": "done", "hooks": "done", "import": "done", "index": "done", "service": "absent",
     }  # fmt: skip
