@@ -17,7 +17,8 @@ _SHORT_FORMS = late(
     re.IGNORECASE,
 )
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
-_WORDS = late(rf"[{_CJK}]{{2}}|[^\W_{_CJK}][\w.+#-]*[\w+#]|\d+", re.UNICODE)
+_LATIN_WORDS = late(r"[^\W_][\w.+#-]*[\w+#]|\d+")
+_WORDS = late(rf"[{_CJK}]{{2}}|[^\W_{_CJK}][\w.+#-]*[\w+#]|\d+")
 IS_CJK = late(f"[{_CJK}]")
 _STEMMED = 1_000  # characters of a text that are compared
 _COMMON_WORDS = (
@@ -70,7 +71,7 @@ def stems(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _stems(text: str) -> frozenset[str]:
-    words = set(_WORDS.findall(text.casefold())) - COMMON
+    words = set((_LATIN_WORDS if text.isascii() else _WORDS).findall(text.casefold())) - COMMON
     found = {word[:5] for word in words if len(word) > 2 or not word.isalpha()}
     if not text.isascii() and IS_CJK.search(text) is not None:
         found.update(word for word in words if IS_CJK.match(word))

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from signet_sync.formats.artifact import Content, Manifest, Tombstone
 
 
-# A text that is not blank and holds neither quote nor backslash: it does not begin with white space of any kind.
-_BLANK = "\\x00-\\x20\\x7f-\\xa0\\u1680\\u2000-\\u200b\\u2028-\\u202f\\u205f\\u3000\\ufeff"
-_TEXT = rf'"([^{_BLANK}"\\][^\x00-\x1f"\\]*)"'
+# A text that is not blank and holds neither quote nor backslash: it begins with a letter or with a sign of ASCII.
+_FIRST = r"[!#-\[\]-~\w]"
+_TEXT = rf'"({_FIRST}[^\x00-\x1f"\\]*)"'
 # A sentence with a quotation is common: it may hold escaped quotes, but no other escape.
-_SENTENCE = rf'"((?:[^{_BLANK}"\\]|\\")[^\x00-\x1f"\\]*(?:\\"[^\x00-\x1f"\\]*)*)"'
+_SENTENCE = rf'"((?:{_FIRST}|\\")[^\x00-\x1f"\\]*(?:\\"[^\x00-\x1f"\\]*)*)"'
 _ITEM = _TEXT.replace("(", "").replace(")", "")
 _NULLABLE = rf"(?:null|{_TEXT})"
-_TIME = r'"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"'
+_TIME = r'"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z)"'
 _NULLABLE_TIME = rf"(?:null|{_TIME})"
 _IDENTITY = (
     rf"agent_id: {_TEXT}\nsession_id: {_TEXT}\nsession_key: {_NULLABLE}\nproject: {_NULLABLE}\nharness: {_NULLABLE}\n"
@@ -54,14 +54,14 @@ _FORMS = {
     rf"(?:\nsanitizer_rules: {_NULLABLE})?",
     "manifest": rf'kind: "manifest"\n{_IDENTITY}summary_path: {_NULLABLE}\ntranscript_path: {_NULLABLE}\n'
     rf"compaction_path: {_NULLABLE}\nmemory_md_refs:((?:\n  - {_ITEM})*)\nupdated_at: {_TIME}\n"
-    rf'revision: (\d{{1,15}})\ncontent_sha256: "[0-9a-f]{{64}}"\nhash_scope: {_TEXT}{_REPOSITORY}',
+    rf'revision: ([0-9]{{1,15}})\ncontent_sha256: "[0-9a-f]{{64}}"\nhash_scope: {_TEXT}{_REPOSITORY}',
 }
 
 
 @cache
 def _written(kind: str) -> re.Pattern[str]:
     """Returns the pattern of a kind's written form; each takes longer to compile than most modules to import."""
-    return re.compile(_FORMS[kind], re.ASCII)
+    return re.compile(_FORMS[kind])
 
 
 def read_record(kind: str, head: str) -> Record:
