@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
 
 import apsw
 from loguru import logger
@@ -305,7 +304,7 @@ class Scheduler:
             self.heartbeat.set_state("reconciling")
         self.supervisor.check(deeper=True)
         reread = frozenset(self._rolling())
-        request, self.rebuild = replace(self._request(None, confirmed, reread), rebuild=self.rebuild), False
+        request, self.rebuild = self._request(None, confirmed, reread)._replace(rebuild=self.rebuild), False
         outcome = self._run(request)
         self._due.pop("sweep", None)
         self._swept = time.monotonic()

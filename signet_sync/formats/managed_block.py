@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from hashlib import sha256
+from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
 
@@ -17,8 +17,7 @@ _SIGNET = late(rb"(?:\xef\xbb\xbf)?\s*<!-- generated ")
 _OPENED = late(rb"^" + re.escape(BEGIN), re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(NamedTuple):
     """The next bytes of a page; `keep` are bytes that it displaces, with the suffix of the copy to be kept first."""
 
     data: bytes

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from signet_sync.formats.statement import Item
 from signet_sync.graph import threads
@@ -38,8 +37,7 @@ SLIGHT, SEGMENTS = 400, 12
 _STRIDE = 25
 
 
-@dataclass(frozen=True, slots=True)
-class SessionDerivation:
+class SessionDerivation(NamedTuple):
     """What one session yields: nodes, its place in a thread, what its artifacts state, and what it said."""
 
     session: Session

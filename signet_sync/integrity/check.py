@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from signet_sync.digest.segments import derive_digest
@@ -86,7 +86,7 @@ def check(
         workspace = _workspace(root, vault, settings, held)
         run = Pass(workspace, Request(now_us, progress=progress))
         snapshot, _, removals, plan, judging = look(run, from_scratch=True)
-        judging = replace(judging, keeps=False)
+        judging = judging._replace(keeps=False)
         checked.judgements = [*plan.judged, *removals.judged]
         past = RevisionBaseline(root, since, snapshot, judging) if since is not None else None
         if past is not None:
@@ -265,7 +265,7 @@ def _light(judgement: Judgement) -> Judgement:
     """Returns a judgement without its text: a check of a large vault keeps verdicts, not bodies."""
     if judgement.row is None:
         return judgement
-    return replace(judgement, row=judgement.row._replace(content=""), seal=None, raw=None, sealed=None)
+    return judgement._replace(row=judgement.row._replace(content=""), seal=None, raw=None, sealed=None)
 
 
 def _vanished(database: Database, present: Any, judging: JudgeContext) -> list[Judgement]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from signet_sync.formats.filename import IMMUTABLE_KINDS, artifact_name
 from signet_sync.formats.seal import pack
 from signet_sync.formats.snapshot import Found, Signature, Snapshot
@@ -27,7 +25,7 @@ class RevisionBaseline:
         sealed = [path for path in self.changed if self._is_immutable(path)]
         self._files = revision.files(sorted(sealed))
         self._now = judging
-        self.bench = replace(judging, seal_of=self._seal)
+        self.bench = judging._replace(seal_of=self._seal)
 
     @staticmethod
     def _is_immutable(path: str) -> bool:
@@ -43,6 +41,6 @@ class RevisionBaseline:
         raw = self._files.get(path)
         if raw is None:
             return None
-        unsealed = replace(self._now, tombstones=Tombstones(), seal_of=lambda _: None)
+        unsealed = self._now._replace(tombstones=Tombstones(), seal_of=lambda _: None)
         seal = planner.judge(path, Found(raw, Signature(len(raw), 0, 0, 0)), unsealed).seal
         return seal._replace(packed=pack(raw)) if seal is not None else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from signet_sync.entities import store as entities_store
@@ -80,7 +79,7 @@ def reindexed(
         "problems": sorted(problems, key=lambda p: p["path"]),
         "notes": sorted(notes, key=lambda n: (n["path"], n["code"])),
         "agents": {
-            agent_id: {"memory_md" if name == "path" else name: value for name, value in asdict(page).items()}
+            agent_id: {"memory_md" if name == "path" else name: value for name, value in page._asdict().items()}
             for agent_id, page in outcome.pages.items()
             if agent is None or agent_id == agent
         },

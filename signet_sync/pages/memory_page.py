@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple
 
 from signet_sync.formats.artifact_record import LEDGER_HEADING
@@ -68,8 +69,7 @@ class NodeLineage(NamedTuple):
     sessions: Iterable[NodeView]
 
 
-@dataclass(frozen=True, slots=True)
-class Projection:
+class Projection(NamedTuple):
     """All inputs of a page.
 
     `rows` yields the session log's lines, newest first, `lineage` the newest nodes; each as many as requested.
@@ -85,12 +85,11 @@ class Projection:
     months: Sequence[MonthView]
     lineage: Callable[[int], NodeLineage]
     today_us: int
-    unread: Mapping[str, int] = field(default_factory=dict)
+    unread: Mapping[str, int] = MappingProxyType({})
     cut: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
+class Rendered(NamedTuple):
     """The text of a page, the sessions (token, id) in its session log, and the figures of the report."""
 
     text: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from signet_sync import __version__
 from signet_sync.formats import managed_block
@@ -55,8 +54,7 @@ def update(run: Pass, agent_id: str, halted: str) -> None:
         ours = None if halted else page_files.block_of_ours(workspace.root, path)
         if ours is not None and page_files.shows_removed(workspace, agent_id, ours):
             unknown = Composed("", at_us, 0, 0, 0, 0)
-            page = replace(
-                page,
+            page = page._replace(
                 changed=_write(
                     workspace, agent_id, rendered.text, next_us, unknown, lambda: False, must_exist=True, yields=False
                 ),
@@ -81,7 +79,7 @@ def update(run: Pass, agent_id: str, halted: str) -> None:
         return
     known, yields = Composed(stamp, at_us, *figures), page_files.yields_to_others(run)
     changed = _write(workspace, agent_id, rendered.text, next_us, known, follow, must_exist=bool(halted), yields=yields)
-    outcome.pages[agent_id] = replace(page, changed=changed)
+    outcome.pages[agent_id] = page._replace(changed=changed)
 
 
 def is_current(workspace: Workspace, agent_id: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 
 from signet_sync.errors import SignetSyncError, WorkspaceError
 from signet_sync.formats import managed_block
@@ -104,7 +103,7 @@ def write(
         existing = found.raw if isinstance(found, Found) else None
         merged = managed_block.merge(existing, text)
         if existing is not None and merged.keep == ("signet", existing):
-            merged = replace(merged, keep=("signet", signet_texts.without_removed(workspace, path, existing)))
+            merged = merged._replace(keep=("signet", signet_texts.without_removed(workspace, path, existing)))
         if merged.data == existing:
             return (found.signature if isinstance(found, Found) else None), False
         if merged.keep is not None:

@@ -10,7 +10,6 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.errors import HarnessError, SignetSyncError, reason
@@ -117,7 +116,7 @@ def take_in(run: Pass) -> None:
         cliff = None if run.request.accept_removals or not news else cliff_of(workspace, news)
         if news:
             # Any file may be of one of these sessions.
-            run.request = replace(run.request, paths=None)
+            run.request = run.request._replace(paths=None)
         if cliff is not None:
             run.cliff = cliff
         else:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import apsw
 
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, place_of
@@ -34,7 +32,7 @@ def run_pass_mending(workspace: Workspace, request: Request) -> Outcome:
         if request.rebuild:
             raise
         workspace.events.append(f"rows were not as they were written ({place_of(error)}); all are made anew")
-        return run_pass_mending(workspace, replace(request, rebuild=True))
+        return run_pass_mending(workspace, request._replace(rebuild=True))
     with state_dir.workspace_lock(workspace.state):
         workspace.exchange_damaged(damage)
     return run_pass(workspace, request)

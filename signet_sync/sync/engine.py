@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 
 from signet_sync.errors import SignetSyncError
@@ -49,7 +48,7 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
     if request.paths is not None and deriving.is_stale(workspace.database, pipeline):
         # No full pass has run since the database was created or an upgrade emptied its tables: pages made from a few
         # paths would hide everything else.
-        run.request = replace(request, paths=None)
+        run.request = request._replace(paths=None)
     with _few_collections(), ExitStack() as recovered:
         for recovery in pipeline.recoveries:
             recovered.enter_context(recovery.recover(run))

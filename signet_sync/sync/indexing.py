@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -73,9 +72,9 @@ def look(run: Pass, *, from_scratch: bool = False) -> Looked:
     plan.cliff = plan.cliff or run.cliff
     if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= CliffRule().minimum):
         # A few given paths cannot show whether the whole folder is gone: look at all of it before dropping rows.
-        run.request = replace(request, paths=None)
+        run.request = request._replace(paths=None)
         return look(run)
-    run.request = replace(request, reread=reread)
+    run.request = request._replace(reread=reread)
     run.outcome.scanned, run.outcome.unchanged, run.outcome.cliff = plan.scanned, plan.unchanged, plan.cliff
     if snapshot.ground == "refused" and plan.cliff is None:
         raise WorkspaceError(snapshot.ground_message, path=MEMORY, hint="signet-sync doctor says how to put it right")
@@ -101,7 +100,7 @@ def index(run: Pass) -> None:
     if request.accept_removals and snapshot.everything:
         present = snapshot.files.keys() | snapshot.odd.keys()
         gone = [path for path in violations.sealed_paths(database) if path not in present]
-        judging = replace(judging, accepted_gone=judging.accepted_gone | frozenset(gone))
+        judging = judging._replace(accepted_gone=judging.accepted_gone | frozenset(gone))
     if removals.tombstones and not workspace.touch_nothing:
         enforce(workspace, plan, judging, run.outcome)
     plan.judged += removals.judged
@@ -116,7 +115,7 @@ def record(run: Pass, paths: Iterable[str]) -> None:
     if not wanted:
         return
     database = run.database
-    inner = replace(run.request, rebuild=False, settle_seconds=0.0, reread=frozenset(), progress=None)
+    inner = run.request._replace(rebuild=False, settle_seconds=0.0, reread=frozenset(), progress=None)
     known = artifacts.known_files(database, wanted)
     judging = _judge_context(run, Tombstones(tombstones_store.mirrored(database)))
     quarantine = Quarantine(run.workspace.state.path, records_crashes=inner.records_crashes)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
@@ -73,8 +73,7 @@ HINTS: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(NamedTuple):
     """The verdict of one path and everything that follows from it.
 
     `row` replaces the path's row; None deletes it. `seal` is written if it is not None. `unlink` asks a writing pass to
@@ -99,8 +98,7 @@ class Judgement:
     sealed: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Cliff:
+class Cliff(NamedTuple):
     """Why a pass halts instead of deleting rows, and what a person can do."""
 
     would_remove: int
@@ -121,8 +119,7 @@ class Plan:
     cliff: Cliff | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CliffRule:
+class CliffRule(NamedTuple):
     """The limits above which missing files halt a pass."""
 
     fraction: float = 0.5
@@ -259,8 +256,7 @@ def _ignored_message(code: str) -> str:
     }.get(code, "not the name of an artifact")
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeContext:
+class JudgeContext(NamedTuple):
     """What `judge` needs besides the file: the rules, the tombstones, and how to get a path's seal.
 
     `accepted_gone` are paths of sealed files whose absence a person has accepted, `redacted` those of files that were
@@ -530,7 +526,7 @@ def _with_sealed_row(judgement: Judgement, seal: Seal | None, judging: JudgeCont
     sealed = sealed_judgement(seal, judging) if seal is not None else None
     if sealed is None:
         return judgement
-    return replace(judgement, row=sealed.row, links=sealed.links)
+    return judgement._replace(row=sealed.row, links=sealed.links)
 
 
 def _is_redacted(seal: Seal, raw: bytes) -> bool:
@@ -544,7 +540,7 @@ def _came_back(judgement: Judgement, seal: Seal, raw: bytes) -> Judgement:
     sealed = unpack(seal.packed)
     if sealed is None or not redacts(raw, sealed):
         return judgement
-    return replace(judgement, message="an older, unredacted version came back", sealed=sealed)
+    return judgement._replace(message="an older, unredacted version came back", sealed=sealed)
 
 
 def _changes(seal: Seal, digest: str, actual: str) -> str:

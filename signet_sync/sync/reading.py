@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from typing import Any
 
 from signet_sync.errors import WorkspaceError, reason
@@ -64,7 +63,7 @@ def read_and_write(
                 unsettled.add(path)
                 continue
             if judgement.unlink and not workspace.touch_nothing and unlink(workspace, judgement, outcome):
-                judgement = replace(judgement, row=None)
+                judgement = judgement._replace(row=None)
             if judgement.redacted:
                 workspace.events.append(f"{path}: it was redacted elsewhere; the old bytes are deleted here too")
             outcome.read += 1

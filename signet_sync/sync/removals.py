@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.formats.filename import carried_token, tombstone_name
@@ -196,5 +195,5 @@ def enforce(workspace: Workspace, plan: Plan, judging: JudgeContext, outcome: Ou
         elif unlink(workspace, judgement, outcome):
             plan.gone.append(path)
         else:
-            plan.judged.append(replace(judgement, message="its session was removed, but the file cannot be deleted"))
+            plan.judged.append(judgement._replace(message="its session was removed, but the file cannot be deleted"))
     plan.read = kept

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from signet_sync.errors import Interrupted
 from signet_sync.formats.snapshot import Snapshot
@@ -15,8 +16,7 @@ from signet_sync.sync.workers import Workers
 from signet_sync.sync.workspace import Workspace
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """Describes what a pass is asked to do. `paths` None: everything. `now_us`: microseconds since 1970 UTC.
 
     With `settle_seconds` (the daemon), a file that is younger and looks broken, or a name that is gone and not yet
@@ -56,8 +56,7 @@ class Request:
             self.progress(of, of)
 
 
-@dataclass(frozen=True, slots=True)
-class PageOutcome:
+class PageOutcome(NamedTuple):
     """Describes one agent's MEMORY.md after a pass."""
 
     path: str
@@ -123,4 +122,4 @@ class Pass:
     def look_at(self, paths: Iterable[str]) -> None:
         """Adds paths to those that the pass was asked to look at."""
         if self.request.paths is not None:
-            self.request = replace(self.request, paths=self.request.paths.union(paths))
+            self.request = self.request._replace(paths=self.request.paths.union(paths))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.seal import pack
@@ -32,10 +31,10 @@ def judge_and_pack(path: str, found: Found | Trouble, judging: JudgeContext) -> 
     """Judges a file; a new seal holds its bytes in the stored form."""
     judgement = planner.judge(path, found, judging)
     if not judging.keeps:
-        return replace(judgement, raw=None)
+        return judgement._replace(raw=None)
     if judgement.seal is None or judgement.raw is None:
         return judgement
-    return replace(judgement, seal=judgement.seal._replace(packed=pack(judgement.raw)), raw=None)
+    return judgement._replace(seal=judgement.seal._replace(packed=pack(judgement.raw)), raw=None)
 
 
 class FileJudge:
@@ -43,7 +42,7 @@ class FileJudge:
 
     def __init__(self, root: str, judging: JudgeContext) -> None:
         self._root = root
-        self._judge_context = replace(judging, seal_of=_no_seal)
+        self._judge_context = judging._replace(seal_of=_no_seal)
         self._vault: Vault | None = None
 
     def __call__(self, asked: tuple[str, Seal | None]) -> Judgement | None:
@@ -55,7 +54,7 @@ class FileJudge:
         found = read(self._vault, path, self._judge_context.max_file_bytes)
         if is_unsettled(found):
             return None
-        judging = self._judge_context if seal is None else replace(self._judge_context, seal_of=lambda _: seal)
+        judging = self._judge_context if seal is None else self._judge_context._replace(seal_of=lambda _: seal)
         judgement = judge_and_pack(path, found, judging)
         return None if judgement.sealed is not None else judgement
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.filename import is_copy_mark, tombstone_name
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 _COPY = re.compile(rf"{TOMBSTONES}/({AGENT}--[a-z2-7]{{16}})([\W_].*)\.md", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(NamedTuple):
     """Tombstones that cover what they and their copies covered, and the copies that are gone now."""
 
     tombstones: Mapping[tuple[str, str], Tombstone]
