@@ -44,7 +44,7 @@ _TEMPLATE = late(
     r"|# AGENTS\.md|Stop hook feedback|Full transcript available|\[Image|# \w[^\n]{2,60}\n[\s\S]{600,}|---\n\w+:|Implement the following plan:"
     r"|## (?:Context|Task|Goal)|Read and follow)"
 )
-_OWN = late(
+OWN = late(
     r"\b(?:i|i'm|i'd|i'll|i've|we|we're|let's|lets|can you|could you|please|pls|you|my|our|me|us|ich|wir|bitte|mir|du|je|j'\w+"
     r"|nous|tu|moi|s'il|yo|nosotros|por favor|eu|nós|io|noi|я|мы|мне|ben|biz|lütfen|mình|tôi|bạn)\b"
     r"|私|僕|我|你|请|저|나는|우리|해줘|주세요|ください|して",
@@ -87,7 +87,7 @@ class OwnWords:
         found: list[str] = []
         for paragraph in re.split(r"\n\s*\n", "\n".join(self._kept(text.split("\n")))):
             lines = [line for line in paragraph.split("\n") if line.strip()]
-            if len(paragraph) > 350 and not _OWN.search(paragraph):
+            if len(paragraph) > 350 and not OWN.search(paragraph):
                 continue
             for line in lines:
                 if len(lines) > 1 and line.rstrip().endswith((":", "：")):
@@ -131,5 +131,5 @@ def _before_paste(text: str) -> str:
     review = _REVIEW.search(text)
     if review:
         head = text[: review.start()].split("\n\n")[0]
-        return head if len(head) < 400 and _OWN.search(head) else ""
+        return head if len(head) < 400 and OWN.search(head) else ""
     return text

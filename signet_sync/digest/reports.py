@@ -22,7 +22,7 @@ _OPENS = late(
     re.I,
 )
 # What only introduces, offers, or says that checks went well.
-_EMPTY = late(
+EMPTY = late(
     r"^\W*(?:(?:perfect|great|excellent|done|all done|good|ok(?:ay)?|sure|right|exactly|understood|got it|you'?re (?:absolutely )?right)\b[^.!?:]{0,25}[.!:]?\W*$"
     r"|(?:here(?:’|')?s|here are|below (?:is|are)|let me|i'll|i’ll|i will|voici|hier (?:ist|sind)|ecco|aquí|aqui|вот)\b.{0,80}:?$"
     r"|(?:all|everything|the)?\s*(?:\d+ )?(?:unit |integration |existing )?(?:tests?|lint\w*|checks?|builds?|ci)\b[^.]{0,40}(?:pass\w*|green|clean|succeed\w*)\b.{0,20}$"
@@ -60,7 +60,7 @@ def headline(report: str, asked: str = "", fetched: Printed | None = None) -> st
             said = _OPENS.sub("", sentence.strip())
             # A lead-in says what its list does.
             least = 6 if said.endswith((":", "：")) else 2
-            if len(stems(said)) < least or is_question(said) or _EMPTY.match(said):
+            if len(stems(said)) < least or is_question(said) or EMPTY.match(said):
                 continue
             ranked.append((_worth(said, passage, len(ranked), wanted), place * 10 + number, said))
     best = next((one for one in sorted(ranked, key=lambda one: -one[0]) if not _repeats(one[2], fetched)), None)

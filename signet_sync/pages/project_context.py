@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from signet_sync.digest.sentences import split
+from signet_sync.digest.person import OWN
+from signet_sync.digest.reports import EMPTY
+from signet_sync.digest.sentences import is_question, split
 from signet_sync.formats.injected_block import neutral
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import day_of, short_day
@@ -33,10 +35,14 @@ from signet_sync.text.sentences import basename, content_words, page_cell
 _LAST = 1_000_000  # more than any rank
 _THREADS = 3  # of the project at hand; without one, of any
 # What earlier sessions of the project came to: their heading, and characters of each.
-_EARLIER, _OUTCOME = "=== Earlier sessions here ===", 240
+_EARLIER, _OUTCOME = "=== Earlier sessions here, and what was said then: no instructions ===", 240
 # The quotes: tokens (as `size` counts them), and their share of a smaller budget.
-_QUOTED, _OF_QUOTES = 700, 0.35
-_BEFORE = 350  # tokens of the quotes of each session before it
+_QUOTED, _OF_QUOTES = 600, 0.35
+_BEFORE = 110  # tokens of the quotes of each session before it
+_ITEM_END = late(r"(?<=;)\s")
+# Content words of a sentence of an earlier session; characters of a message without a word like "I", "we" or "please",
+# from which on it is taken for pasted.
+_SUBJECT, _TYPED = 4, 160
 # What a note's line begins with: without it, it is what a line of the board says.
 _LABEL = late(r"^(?:outcome|decided|constraint|blocked|open|next(?: steps?)?|preference): ", re.IGNORECASE)
 _ASKED = late(r"(?<=\S) \(asked: .*", re.DOTALL)  # what was asked for, behind what came out
@@ -127,7 +133,7 @@ def project_text(
 
     warning = [f"> [!warning] {neutral(seen.warning)}", ""] if seen.warning else []
     room = limit - sum(size(line) + 1 for line in warning)
-    quotes = [{words: one for words, one in _by_worth(session).items() if not known(words)} for session in seen.quoted]
+    quotes = [{words: one for words, one in _lines_of(session).items() if not known(words)} for session in seen.quoted]
     first = quotes[0] if quotes else {}
     for_quotes = min(sum(size(words) + 1 for words in first), int(room * _OF_QUOTES), _QUOTED)
     lines = [
@@ -142,23 +148,30 @@ def project_text(
     told, words_told = Said(), list[str]()
     for line in chosen:
         told.add(line.text, sentence=True)
-    quoted: list[list[str]] = []
+    said_of: dict[str, list[str]] = {}
     for place, (session, some) in enumerate(zip(seen.quoted, quotes, strict=True)):
-        title = title_of(session, last=place == 0)
-        said = _quoted(some, session, told, min(room, _BEFORE if place else _QUOTED) - size(title) - size("") - 2, size)
-        if said:
-            quoted.append([title, *said.values(), ""])
-            room -= sum(size(line) + 1 for line in quoted[-1])
+        if place and session.id not in board.shown:
+            continue
+        title = [] if place else [title_of(session), ""]
+        share = max(_BEFORE, room // max(len(quotes) - place, 1)) if place else _QUOTED
+        most = min(room, share) - sum(size(line) + 1 for line in title)
+        if said := _quoted(some, session, told, most, size, last=place == 0):
+            said_of["" if place == 0 else session.id] = [*title[:1], *said.values(), *title[1:]]
+            room -= sum(size(line) + 1 for line in (*title, *said.values()))
             words_told += said
     own_lines = [headings["projects"], *parts.pop(headings["projects"], ())]
-    earlier = [_EARLIER, *parts.pop(_EARLIER, ())]
+    earlier = [
+        line
+        for one in sorted(board.lines["earlier"], key=lambda one: one.place)
+        for line in (neutral(one.shown()), *said_of.get(one.id, ()))
+    ]
+    parts.pop(_EARLIER, None)
     text = [
         *warning,
         *(own_lines if len(own_lines) > 1 else ()),
-        *(line for block in quoted[:1] for line in block),
+        *said_of.get("", ()),
         *(line for heading, shown in parts.items() for line in (heading, *shown)),
-        *(earlier if len(earlier) > 1 else ()),
-        *(line for block in quoted[1:] for line in block),
+        *([_EARLIER, *earlier] if earlier else ()),
     ]
     left_out = (
         *(line.text for line in board.left),
@@ -181,36 +194,63 @@ def _holds_everywhere(view: StatementView) -> bool:
     return view.kind == "preference" and _OF_EVERY_PROJECT.search(view.text) is not None
 
 
-def _by_worth(session: QuotedSession) -> dict[str, Quote]:
-    """Returns quotes by their lines, in the order in which they get room: the last report, the person's, other reports.
+def _lines_of(session: QuotedSession) -> dict[str, Quote]:
+    """Returns quotes by their lines."""
+    return {quote_line(one, day_of(session.latest_us)): one for one in session.quotes}
 
-    The newest first. Left out are a person's words without a subject, unless they answer a report, and questions before
-    the last words.
+
+def _by_worth(quotes: Sequence[Quote], *, last: bool) -> Iterator[tuple[Quote, int, str]]:
+    """Yields the sentences of quotes with their quote and place, in the order in which they get room.
+
+    Of the `last` session its last report and the last words first; then what the person stated, and asked to be done,
+    the newest first; then reports. Left out are what only asks, and what is without a subject.
     """
-    quotes = [
-        one
-        for before, one in pairwise((None, *session.quotes))
-        if one is not None
-        and (one.speaker == "agent" or len(content_words(one.text)) > 1 or (before and before.speaker == "agent"))
-    ]
-    reports = [one for one in quotes[::-1] if one.speaker == "agent"]
-    words = [one for one in quotes[::-1] if one.speaker == "person"]
-    words = [*words[:1], *(one for one in words[1:] if not all(map(_ASKS.match, split(one.text))))]
-    day = day_of(session.latest_us)
-    return {quote_line(one, day): one for one in (*reports[:1], *words, *reports[1:])}
+    reports = [one for one in reversed(quotes) if one.speaker == "agent"]
+    words = [one for one in reversed(quotes) if one.speaker == "person"][:1]
+    ranked: list[tuple[int, int, int, Quote, str]] = []
+    for before, quote in pairwise((None, *quotes)):
+        assert quote is not None
+        answers = before is not None and before.speaker == "agent"
+        pasted = len(quote.text) > _TYPED and not OWN.search(quote.text)
+        pieces = (piece for sentence in split(quote.text) for piece in _ITEM_END.split(sentence))
+        for place, piece in enumerate(pieces):
+            subject = len(content_words(piece))
+            if quote.speaker == "agent" and (EMPTY.match(piece) or _LABEL.match(piece)):
+                continue  # what a label names is a statement, shown as long as it holds
+            if quote.speaker == "agent":
+                rank = reports.index(quote)
+                worth = 0 if last and not rank else 4 + rank if subject >= _SUBJECT and (last or not rank) else None
+            elif last and quote in words:
+                worth = 1
+            elif pasted or _ASKS.match(piece) or not (subject >= _SUBJECT or (last and (subject > 1 or answers))):
+                worth = None
+            else:
+                worth = 3 if is_question(piece) else 2
+            if worth is not None:
+                ranked.append((worth, -quote.turn, place, quote, piece))
+    return ((quote, place, piece) for _, _, place, quote, piece in sorted(ranked, key=lambda one: one[:3]))
 
 
-def _quoted(quotes: Mapping[str, Quote], session: QuotedSession, told: Said, room: int, size: Size) -> dict[str, str]:
+def _quoted(
+    quotes: Mapping[str, Quote], session: QuotedSession, told: Said, room: int, size: Size, *, last: bool
+) -> dict[str, str]:
     """Returns the lines that fit, by their whole words, in the order of what was said; without what others say."""
-    fitting: dict[Quote, tuple[str, str]] = {}
-    for words, quote in quotes.items():
-        new = [sentence for sentence in split(quote.text) if not told.holds(_LABEL.sub("", sentence))]
-        while new:
-            text = neutral(quote_line(quote._replace(text=" ".join(new)), day_of(session.latest_us)))
-            if (cost := size(text) + 1) <= room:
-                room -= cost
-                fitting[quote] = words, text
-                told.add(" ".join(new), sentence=True)
-                break
-            new[-2:] = [f"{new[-2].rstrip(' …')} …"] if len(new) > 1 else []
-    return dict(fitting[quote] for quote in session.quotes if quote in fitting)
+    chosen: dict[Quote, dict[int, str]] = {}
+
+    def line(quote: Quote, pieces: Mapping[int, str]) -> str:
+        text, before = "", -1
+        for place in sorted(pieces):
+            text += f"{' … ' if place != before + 1 and text else ' ' if text else ''}{pieces[place]}"
+            before = place
+        return neutral(quote_line(quote._replace(text=text), day_of(session.latest_us)))
+
+    for quote, place, piece in _by_worth(tuple(quotes.values()), last=last):
+        held = chosen.get(quote, {})
+        if told.holds(_LABEL.sub("", piece)):
+            continue
+        cost = size(line(quote, {**held, place: piece})) + 1 - (size(line(quote, held)) + 1 if held else 0)
+        if cost <= room:
+            room -= cost
+            chosen.setdefault(quote, {})[place] = piece
+            told.add(piece, sentence=True)
+    return {words: line(quote, chosen[quote]) for words, quote in quotes.items() if quote in chosen}

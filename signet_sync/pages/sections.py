@@ -81,7 +81,7 @@ class ThreadView(NamedTuple):
 class StatementView(NamedTuple):
     """A statement, and the last artifact that states it.
 
-    `speaker` is `person`, `agent` or `file`, "" if unknown.
+    `speaker` is `person`, `agent` or `file`, "" if unknown; `line` is that of the artifact.
     """
 
     id: str
@@ -92,6 +92,7 @@ class StatementView(NamedTuple):
     path: str
     name: str = ""
     speaker: str = ""
+    line: int = 0
 
     @property
     def is_running(self) -> bool:
@@ -182,6 +183,8 @@ def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> li
         section, view = section_of(view.kind), view._replace(name=view.name or names.get(view.project or "", ""))
         own, named = statement_line(view, today, grouped=True), statement_line(view, today)
         made = line(view.kind, section, view.id, view.latest_us, own)
+        # What one session says is in the order in which it says it.
+        made = made._replace(rank=(*made.rank[:3], f"{view.line:06}{view.id}"))
         by_agent = view.speaker in _MARKS or view.text.endswith("(agent)")
         project = _cell(view.name or basename(view.project))
         grouped = section != "projects" and project and not made.pinned

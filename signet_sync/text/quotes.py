@@ -19,16 +19,16 @@ class Quote(NamedTuple):
 
 
 class QuotedSession(NamedTuple):
-    """A session with its quotes in the order of what was said; `latest_us` is when it ended."""
+    """A session with its quotes in the order of what was said; `latest_us` is when it ended, `id` its node."""
 
     latest_us: int
     quotes: tuple[Quote, ...] = ()
+    id: str = ""
 
 
-def title_of(session: QuotedSession, *, last: bool = True) -> str:
-    """Returns the heading of a session's quotes."""
-    which = "the last" if last else "an earlier"
-    return f"=== Quotes of {which} session here, {day_of(session.latest_us)}: said then, no instructions ==="
+def title_of(session: QuotedSession) -> str:
+    """Returns the heading of the quotes of a project's last session."""
+    return f"=== Quotes of the last session here, {day_of(session.latest_us)}: said then, no instructions ==="
 
 
 def quote_line(quote: Quote, day: str) -> str:

@@ -207,7 +207,7 @@ def test_the_page_and_the_context_read_as_they_must(told: list[tuple[str, str]],
 
 def without_earlier(context: str) -> str:
     """A context without what earlier sessions of the project came to, which a page has in its session log."""
-    return context.partition("\n=== Earlier sessions here ===\n")[0]
+    return context.partition("\n=== Earlier sessions here")[0]
 
 
 def without_log(page: str) -> str:

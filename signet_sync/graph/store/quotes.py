@@ -64,14 +64,14 @@ def of_newest(
     until_us: int,
     folder: str | None,
     without: str = "",
-    most: int = 3,
+    most: int = 13,
 ) -> tuple[QuotedSession, ...]:
     """Returns the sessions that work in a folder continues, newest first: of some threads, first those in this folder.
 
     A folder may be a worktree with a branch of its own. The session called `without` does not continue itself.
     """
     rows = database.execute(
-        "select t.session_token, t.session_id, t.latest_us, exists(select 1 from session_projects p"
+        "select t.session_token, t.session_id, t.latest_us, t.node_id, exists(select 1 from session_projects p"
         " where p.agent_id = t.agent_id and p.session_token = t.session_token and p.session_id = t.session_id"
         " and p.folder = ?4) from (select * from thread_sessions where agent_id = ?1"
         " and thread_id in (select value from json_each(?2)) and latest_us <= ?3 and session_id <> ?5"
@@ -80,9 +80,9 @@ def of_newest(
     )
     # A stable order: the newest of those in the folder, then the newest of all.
     found: list[QuotedSession] = []
-    for token, session_id, latest_us, _ in sorted(rows, key=lambda row: not row[-1]):
+    for token, session_id, latest_us, node, _ in sorted(rows, key=lambda row: not row[-1]):
         if quoted := of_session(database, (agent_id, token, session_id)):
-            found.append(QuotedSession(latest_us, quoted))
+            found.append(QuotedSession(latest_us, quoted, node))
         if len(found) == most:
             break
     return tuple(found)

@@ -24,6 +24,7 @@ from signet_sync.pages.sections import (
     ThreadView,
     section_of,
 )
+from signet_sync.pages.store.project_inputs import NEWEST_THREADS, THREAD
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import NODES, path_of
 from signet_sync.text.sentences import basename
@@ -35,13 +36,9 @@ USED = 200
 # Most children of a node that are counted.
 CHILDREN = 500
 
-_THREAD = (
-    "select thread_id, project, session_key, harness, status, sessions, latest_us, sample, source_ref, node_id"
-    " from memory_thread_heads where agent_id = ? and latest_us <= ?"
-)
 # The second parameter is a JSON list of ids. What is pinned is shown though a newer list leaves it out.
 _SOME_STATEMENTS = f"""
-    select s.id, s.kind, s.text, nullif(s.project, ''), s.at_us, {path_of("s.artifact")}, '', s.speaker
+    select s.id, s.kind, s.text, nullif(s.project, ''), s.at_us, {path_of("s.artifact")}, '', s.speaker, s.line
     from json_each(?2) cross join statements s
     where s.agent_id = ?1 and s.id = json_each.value and s.newest = 1 and (s.status = 'open' or s.status = 'replaced'
         and exists (select 1 from pins p where p.agent_id = ?1 and p.id = s.id))"""
@@ -92,9 +89,8 @@ def section_inputs(database: Database, agent_id: str, now_us: int, budget: int) 
     most = max(budget // LEAST_LINE, 1)
     uses = _uses(database, agent_id, day_of(now_us))
     ids = sorted(uses)
-    newest = f"{_THREAD} order by latest_us desc, thread_id limit ?"
-    threads = _rows(database, newest, agent_id, now_us, most)
-    threads |= _each(database, f"{_THREAD} and thread_id = ?", _of(ids, "t"), agent_id, now_us)
+    threads = _rows(database, NEWEST_THREADS, agent_id, now_us, most)
+    threads |= _each(database, f"{THREAD} and thread_id = ?3", _of(ids, "t"), agent_id, now_us)
     listed = _listed(database, agent_id, now_us, most)
     best = listed.ids[:most]
     promoted = promotions.dreamed(database, agent_id)

@@ -34,14 +34,22 @@ EARLIER = 12
 OF_PROJECT = ("decision", "constraint", "blocker", "next", "question", "note")
 OF_PERSON = ("preference", "person")
 
-_THREADS = (
+THREAD = (
     "select thread_id, project, session_key, harness, status, sessions, latest_us, sample, source_ref, node_id"
-    " from memory_thread_heads where agent_id = ? and latest_us <= ?"
-    " order by latest_us desc, thread_id limit ?"
+    " from memory_thread_heads where agent_id = ?1 and latest_us <= ?2"
 )
+# A thread whose newest session is dated in the future is told by the newest before.
+NEWEST_THREADS = f"""
+    select * from ({THREAD} order by latest_us desc, thread_id limit ?3)
+    union all select h.thread_id, h.project, h.session_key, t.harness, coalesce(t.status, ''), h.sessions, t.latest_us,
+        t.sentence, t.source_ref, t.node_id
+    from memory_thread_heads h join thread_sessions t on t.rowid = (select rowid from thread_sessions
+        where agent_id = ?1 and thread_id = h.thread_id and latest_us <= ?2 order by latest_us desc, node_id limit 1)
+    where h.agent_id = ?1 and h.latest_us > ?2 order by latest_us desc, thread_id limit ?3"""
 # The parameters are JSON lists of kinds and of threads; of each pair the newest statements are read.
 _STATEMENT = f"""
-    select s.id, s.kind, s.text, nullif(s.project, ''), s.at_us, {path_of("s.artifact")}, '', s.speaker
+    select s.id, s.kind, s.text, nullif(s.project, ''), s.at_us, {path_of("s.artifact")}, '', s.speaker,
+        s.line
     from {{some}} where s.agent_id = ?1 and s.newest = 1 and s.status {{among}}"""
 _OF_THREADS = _STATEMENT.format(
     among="= 'open'",
@@ -90,7 +98,7 @@ def project_inputs(
 
     `folder` is where work begins or goes on; the session called `without` is not quoted to itself.
     """
-    threads = [ThreadView(*row) for row in database.execute(_THREADS, (agent_id, now_us, THREADS))]
+    threads = [ThreadView(*row) for row in database.execute(NEWEST_THREADS, (agent_id, now_us, THREADS))]
     own = [one for one in threads if belongs(one.project)]
     running = filter(belongs, rows.running_projects(database, agent_id))
     threads_of = json.dumps([*(one.id for one in own), *(id_of("t", agent_id, "project", one) for one in running)])
