@@ -63,7 +63,12 @@ class Record:
                 found = [one for one in found if one[2] != before.number]
                 report = proposals
             proposals = report if said else ""
-            found += [(*one, turn.number) for one in said or () if not self.printed.holds(one[1], place)]
+            topic = " ".join(self.own.get(before.number, ())[-1:])  # letters without a question answer a request
+            found += [
+                (asked or topic, option, turn.number)
+                for asked, option in said or ()
+                if (asked or topic) and not self.printed.holds(option, place)
+            ]
         return sorted([*self.deeds.picks, *found], key=lambda one: one[2])
 
     @cached_property

@@ -86,7 +86,7 @@ def told_pick(asked: str, said: str) -> str:
     """Returns what was picked with what was asked; empty if the answer asks something itself, or is a long one."""
     if len(said) >= _PICK or any(map(is_question, split(said))):
         return ""
-    return f"{asked[: _LONGEST - len(said)]} — {said}" if asked else said
+    return f"{asked[: _LONGEST - len(said)]} — {said}"
 
 
 def _of_note(record: Record) -> Iterator[Item]:

@@ -137,8 +137,9 @@ READ = call("Read", "file_path: oil.md", "Take whale oil for every lamp that sta
     (ASKED, "Option 2.", ["Which oil? — Whale oil"]),
     (ASKED, "go with 2", ["Which oil? — Whale oil"]),
     (ASKED, "1 and 2", ["Which oil? — Rape oil for the lamp", "Which oil? — Whale oil"]),
-    (LETTERS, "b", ["Whale oil"]),
-    (LETTERS, "let's go with option B", ["Whale oil"]),
+    # Letters without a question answer what the person asked for.
+    (LETTERS, "b", ["Please repair the lamp on the north pier. — Whale oil"]),
+    (LETTERS, "let's go with option B", ["Please repair the lamp on the north pier. — Whale oil"]),
     (BY_QUESTION, "1) B 2) A", ["Oil — whale", "Wick — flat"]),
     (ASKED.replace("Which oil?", "```\n1. x\n```") + "\n\nWhich one?", "2", ["Which one? — Whale oil"]),
     # What orders the next step, asks, counts, or answers nothing that stands there.
