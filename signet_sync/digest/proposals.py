@@ -47,7 +47,7 @@ class _List(NamedTuple):
 
 
 def answered(message: str, report: str) -> list[tuple[str, str]] | None:
-    """Returns what a message picks of a report's proposals: question (empty beside letters) and option; None if it picks none.
+    """Returns what a message picks of proposals: question (letters may have none) and option; None if it picks none.
 
     An empty list is an answer whose proposals do not stand there.
     """
