@@ -28,9 +28,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.labelled import Record, holds, is_junk, records, sessions_of, share
-from signet_sync.capture.capture import READERS
-from signet_sync.capture.harnesses import claude_code, opencode
+from signet_sync.capture.harnesses import registry
+from signet_sync.capture.harnesses.claude_code import transcript as claude_code
 from signet_sync.capture.harnesses.markdown import render
+from signet_sync.capture.harnesses.opencode import transcript as opencode
 from signet_sync.capture.harnesses.records import Conversation
 from signet_sync.capture.hook import BUDGET
 from signet_sync.digest.outcome import outcome
@@ -102,7 +103,11 @@ def conversation_of(path: Path) -> Conversation:
         ]
         return opencode.read(export["info"], rows)
     lines = path.read_bytes().splitlines(keepends=True)
-    read = [reader(iter(lines), file_name=path.name) for reader in READERS.values()]
+    read: list[Conversation] = [
+        reader(iter(lines), file_name=path.name)
+        for reader in map(registry.reader, registry.names())
+        if reader is not opencode.read
+    ]
     return max(read, key=lambda one: len(one.entries))
 
 

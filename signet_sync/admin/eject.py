@@ -16,13 +16,13 @@ import apsw
 from signet_sync.admin import hooks_install
 from signet_sync.app.workspace import opened
 from signet_sync.capture import intake, spool
+from signet_sync.capture.harnesses import registry
 from signet_sync.capture.worker import due
 from signet_sync.errors import AnotherAgent, DatabaseError, Halted, WorkspaceError
 from signet_sync.formats import managed_block
 from signet_sync.formats.paths import DEFAULT_AGENT, OWN, TEMPORARY, WORKSPACE_ID, head_page, page_agent
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.host import service
-from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.host.service_manager import ServiceChange, ServiceState
 from signet_sync.pages import signet_daemon
 from signet_sync.pages.memory_page import HINT
@@ -156,7 +156,7 @@ def _services(root: str) -> list[ServiceState]:
 
 def _plugged(root: str) -> list[str]:
     """Returns harnesses whose hooks feed this workspace, or whose agents have its memory as tools."""
-    found = hooks_install.conditions(root, HARNESSES)
+    found = hooks_install.conditions(root, registry.names())
     return [each.harness for each in found if hooks_install.is_fed(each, root) or hooks_install.is_served(each, root)]
 
 

@@ -13,11 +13,11 @@ import apsw
 from signet_sync.admin import signet
 from signet_sync.app.workspace import establish
 from signet_sync.capture import store as capture_store
+from signet_sync.capture.harnesses import registry
 from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.host.harness_settings import files
 from signet_sync.host.harness_settings.condition import Condition, HarnessProblem, Server, SettingsPlan
 from signet_sync.host.harness_settings.program import Program
-from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.pages.signet_daemon import daemon_pid
 from signet_sync.settings.model import DEFAULT_WORKSPACE
 from signet_sync.storage import state_dir
@@ -48,7 +48,7 @@ def chosen(name: str, environ: Mapping[str, str] = os.environ) -> list[str]:
     """Returns the harnesses that a name means: itself, or with `auto` every one whose folder exists."""
     if name != AUTO:
         return [name]
-    return [each for each, harness in HARNESSES.items() if os.path.isdir(harness.folder(environ))]
+    return [each for each in registry.names() if os.path.isdir(registry.settings(each).folder(environ))]
 
 
 def install(
@@ -70,7 +70,7 @@ def install(
     program = program_for(root)
     outcomes = []
     for name in names:
-        harness = HARNESSES[name]
+        harness = registry.settings(name)
         before = harness.condition(program, environ)
         outcome = _carried_out(name, before, partial(harness.install, program, environ, flags), dry_run)
         if outcome.error is None and not dry_run:
@@ -90,7 +90,7 @@ def uninstall(
     program = program_for(root)
     outcomes = []
     for name in names:
-        harness = HARNESSES[name]
+        harness = registry.settings(name)
         before = harness.condition(program, environ)
         outcome = _carried_out(name, before, partial(harness.uninstall, environ), dry_run)
         outcomes.append(outcome)
@@ -127,7 +127,7 @@ def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.
     program = program_for(root)
     found = []
     for name in names:
-        condition = HARNESSES[name].condition(program, environ)
+        condition = registry.settings(name).condition(program, environ)
         with suppress(SignetSyncError, OSError):  # settings that cannot be read are among the problems
             condition = replace(condition, signet=signet.found(name, environ).events)
         if condition.signet and is_fed(condition, root) and (pid := daemon_pid(root)) is not None:

@@ -9,13 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from signet_sync.capture.harnesses import registry
 from signet_sync.errors import SignetSyncError, sentence_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.host.harness_settings import files
 from signet_sync.host.harness_settings import harness as harnesses
 from signet_sync.host.harness_settings.condition import Edit
 from signet_sync.host.harness_settings.program import is_our_server, server_words
-from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.pages.signet_daemon import daemon_pid
 
 # What Signet's connectors write: `signet hook session-end -H claude-code`, by whatever path; not our own command.
@@ -47,11 +47,11 @@ def found(harness: str, environ: Mapping[str, str]) -> SignetEntries:
     """Returns what of Signet is in a harness's settings, where all else stays. Raises `ConfigError`, `OSError`."""
     texts = {}
     events, names = [], []
-    if HARNESSES[harness].hooks:
-        path = HARNESSES[harness].path(environ)
+    if registry.settings(harness).hooks:
+        path = registry.settings(harness).path(environ)
         texts[path] = files.opened(path, files.read(path))
         events = [place.event for place in harnesses.strip(texts[path], _HOOK)]
-    if (listed := HARNESSES[harness].servers) is not None:
+    if (listed := registry.settings(harness).servers) is not None:
         path = listed.path(environ)
         raw = files.read(path) or b""
         if path not in texts and (b"signet" in raw.lower() or b":3850" in raw):
@@ -94,7 +94,7 @@ class TakenOut:
 def there(environ: Mapping[str, str] = os.environ) -> list[str]:
     """Returns a line for each harness that has hooks or servers of Signet."""
     lines = []
-    for harness in HARNESSES:
+    for harness in registry.names():
         with suppress(SignetSyncError, OSError):
             if words := found(harness, environ).words:
                 lines.append(f"{harness}: Signet's {words}")
@@ -104,7 +104,7 @@ def there(environ: Mapping[str, str] = os.environ) -> list[str]:
 def take_out(root: str, environ: Mapping[str, str] = os.environ) -> TakenOut:
     """Takes them out, harness by harness; everything else in the files stays, and a copy of each beside it."""
     result = TakenOut()
-    for harness in HARNESSES:
+    for harness in registry.names():
         try:
             entries = found(harness, environ)
             for edit in entries.edits:
@@ -115,7 +115,7 @@ def take_out(root: str, environ: Mapping[str, str] = os.environ) -> TakenOut:
             continue
         if entries.words:
             result.done.append(f"{harness}: taken out are Signet's {entries.words}")
-    for place in (os.path.join(HARNESSES[name].folder(environ), below) for name, below in _PLUGINS):
+    for place in (os.path.join(registry.settings(name).folder(environ), below) for name, below in _PLUGINS):
         names = sorted(os.listdir(place)) if os.path.isdir(place) else []
         ours = [os.path.join(place, name) for name in names if _PLUGIN.search(name)]
         result.by_hand += [f"delete Signet's plug-in: {path}" for path in ours]

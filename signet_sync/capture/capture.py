@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from signet_sync.capture import injections
 from signet_sync.capture import store as capture_store
-from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
+from signet_sync.capture.harnesses import registry
 from signet_sync.capture.harnesses.compactions import compaction_text
 from signet_sync.capture.harnesses.markdown import behind, render, since
 from signet_sync.capture.harnesses.records import NO_TIME, Conversation, EntryKind, TranscriptEntry, is_dated, redated
-from signet_sync.capture.harnesses.texts import file_stem, prompt_of
-from signet_sync.capture.hook import CUT, STARTS_AT_PROMPTS
+from signet_sync.capture.harnesses.texts import file_stem
+from signet_sync.capture.hook import CUT
 from signet_sync.capture.spool import Job
 from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.stores import transcripts
@@ -43,15 +43,8 @@ from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.stored_names import session_name, session_value
 from signet_sync.text.turn_words import words_of
 
-READERS: Mapping[str, Callable[..., Conversation]] = {
-    module.NAME: module.read for module in (claude_code, codex, gemini, openclaw)
-}
 # Larger notes are too long for a person to open, and each new segment is read back in full.
 SEGMENT_BYTES = 8 * 1024 * 1024
-# How harnesses rewrite a submitted prompt in the transcript, for those that do.
-PROMPTS: Mapping[str, Callable[[str], str]] = {
-    claude_code.NAME: claude_code.prompt_of, codex.NAME: codex.prompt_of,
-}  # fmt: skip
 # The transcript's record of a prompt may carry a time slightly before that of the hook.
 PROMPT_LEAD_US = 2 * SECOND
 _NAMED_TIME = late(r"(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)(?:-(\d\d))?(?!\d)", re.ASCII)
@@ -103,10 +96,10 @@ def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
     Records dated after `now_us` count as undated. A session without dates is of its header's time, else of that in its
     file's name, else of the file's own. Raises `HarnessError`.
     """
-    if source.harness == opencode.NAME:
-        found = opencode.read(*transcripts.opencode_session(source.path, source.session_id))
+    if source.harness == "opencode":
+        found = registry.reader(source.harness)(*transcripts.opencode_session(source.path, source.session_id))
     else:
-        found = READERS[source.harness](transcripts.lines(source.path), file_name=os.path.basename(source.path))
+        found = registry.reader(source.harness)(transcripts.lines(source.path), file_name=os.path.basename(source.path))
     last = max((entry.recorded_at for entry in found.entries), default=NO_TIME)
     latest = max(last, 0) if now_us is None else now_us + FUTURE_US
     if last > latest or last == NO_TIME:
@@ -175,7 +168,7 @@ def capture(
         done.remark = _why_empty(conversation, prompt)
     if not done.remark:
         _write(workspace, conversation, done, now_us, propose, end=end, handed=handed, prompt=prompt)
-        if done.compactions and source.harness in STARTS_AT_PROMPTS:  # no event reports a compaction there
+        if done.compactions and registry.facts(source.harness).starts_at_prompts:  # no event reports a compaction there
             with suppress(OSError):
                 injections.mark_compacted(workspace.state, done.agent_id, conversation.session_id)
     if end or done.wrote:
@@ -234,7 +227,7 @@ def _last_words(conversation: Conversation, rows: Sequence[Row], job: Job | None
     at_us = parse_instant(job.at) or 0
     kind: EntryKind
     if job.prompt is not None:
-        kind, text = "user", PROMPTS.get(job.harness, prompt_of)(job.prompt)
+        kind, text = "user", registry.prompt_of(job.harness)(job.prompt)
         written = _shows_activity_after(conversation, at_us)
     else:
         kind, text = "assistant", job.answer or ""

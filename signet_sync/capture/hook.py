@@ -5,9 +5,8 @@ error may fail the session: the exit code is 0 and the reason is in `logs/hook.l
 the payload), unless `--strict` asks for exit code 2 and a line on stderr.
 
 A session start and a prompt print the context that the caller composes, between the markers that the parsers remove
-again, and nothing of sessions if others read this one (`formats.scope`). Claude Code, Codex and Gemini CLI get JSON
-(`hookSpecificOutput.additionalContext`), the others (through our plugin) plain text. Gemini CLI accepts only JSON and
-gets `{}` if there is nothing to print.
+again, and nothing of sessions if others read this one (`formats.scope`), in the form that the harness accepts
+(`capture.harnesses.facts`).
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from contextlib import suppress
 from functools import cache
 
 from signet_sync.capture import notes, spool
+from signet_sync.capture.harnesses import registry
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.ids import (
     GUARDS,
@@ -44,9 +44,8 @@ TYPE_CHECKING = False  # same as in `typing`, without importing it
 if TYPE_CHECKING:
     from typing import Any
 
+    from signet_sync.capture.harnesses.facts import HarnessFacts
     from signet_sync.capture.hook_session import HookSession, Injection
-
-HARNESSES = ("claude-code", "codex", "gemini", "opencode", "openclaw")
 
 # The harnesses' events and ours; all others are ignored. Our hook in OpenClaw uses Claude Code's names.
 EVENTS = {
@@ -64,12 +63,7 @@ EVENTS = {
     "dispose": "end",
 }
 PROMPTS = ("UserPromptSubmit", "BeforeAgent")
-BEFORE_COMPACTION = "PreCompact"  # what we print is added to the request for the summary; in Claude Code alone
-_OBJECTS = ("claude-code", "codex", "gemini")  # their context is put into a JSON object
-# At a resume, Gemini CLI drops each message that begins with a hook's context; without a terminal that is the first
-# prompt, with the user's words. Behind the words of a prompt it stays, so what a start gives waits for the next one.
-STARTS_AT_PROMPTS = ("gemini",)
-_IN_STORES = ("opencode", "openclaw")  # their sessions are in databases: a transcript's path may be missing
+BEFORE_COMPACTION = "PreCompact"
 
 BUDGET = 2_000  # tokens of the context at a session's start: the default of `context.budget_tokens`
 _VARIABLES = (
@@ -148,8 +142,9 @@ def _finished(arguments: list[str], call: _HookEvent | None, trouble: str) -> Ho
     words, _, strict = _parsed(arguments)
     harness = words[0] if words else ""
     out = "".join(f"{text}\n" for text in call.printed) if call is not None else ""
-    if harness == "gemini" and not (call is not None and call.answered):
-        out += "{}\n"
+    known = _facts(harness)
+    if known is not None and known.silence and not (call is not None and call.answered):
+        out += f"{known.silence}\n"
     record = call.record if call is not None else lambda: None
     if not trouble:
         return 0, out, "", record
@@ -157,7 +152,7 @@ def _finished(arguments: list[str], call: _HookEvent | None, trouble: str) -> Ho
         from signet_sync.text.sanitizer import redact  # errors quote settings and paths
 
         trouble = redact(trouble)[0]
-        _log(call.folder, f"{harness if harness in HARNESSES else 'hook'}: {trouble}")
+        _log(call.folder, f"{harness if known is not None else 'hook'}: {trouble}")
     return 2 if strict else 0, out, f"signet-sync hook: {trouble}\n" if strict else "", record
 
 
@@ -174,6 +169,12 @@ def _parsed(arguments: list[str]) -> tuple[list[str], str | None, bool]:
         elif not word.startswith("-"):
             words.append(word)
     return words[1:], workspace, "--strict" in arguments
+
+
+def _facts(harness: str) -> HarnessFacts | None:
+    with suppress(SignetSyncError):
+        return registry.facts(harness)
+    return None
 
 
 def _guarded(environ: Mapping[str, str]) -> bool:
@@ -204,16 +205,15 @@ class _HookEvent:
 
     def run(self, data: bytes | bytearray) -> None:
         """Handles the event, and keeps what is to be printed. Raises `_RefusedEvent`, `SignetSyncError`, `OSError`."""
-        if self.harness not in HARNESSES:
-            raise _RefusedEvent("no such harness; one of: " + ", ".join(HARNESSES))
-        payload = _payload(data)
+        self.facts = registry.facts(self.harness)
+        payload = self.facts.payload(_payload(data), self.environ)
         name = payload.get("hook_event_name")
         if not isinstance(name, str):
             raise _RefusedEvent("hook_event_name is missing")
         event = EVENTS.get(name)
         if payload.get("agent_id"):  # inside a sub-agent, which is no session of its own
             return
-        if event is None and (name != BEFORE_COMPACTION or self.harness != "claude-code"):
+        if event is None and (name != BEFORE_COMPACTION or not self.facts.asks_in_compaction):
             return
         cwd = payload.get("cwd")
         project = cwd if isinstance(cwd, str) and is_project(cwd) else None
@@ -238,10 +238,13 @@ class _HookEvent:
                 self._hand_over(job)
 
     def _is_attended(self, payload: Mapping[str, object]) -> bool:
+        """Returns whether a person sits before a session that no one else reads; False if in doubt."""
         return (
             os.path.isdir(self.root)
-            and not is_shared(self.harness, payload)
-            and notes.is_attended(self.harness, payload, self.environ)
+            and not is_shared(payload, carries_chats=self.facts.carries_chats)
+            and self.environ.get("CI", "").lower() in ("", "0", "false")
+            and not payload.get("agent_id")
+            and self.facts.is_attended(payload, self.environ)
         )
 
     def _continue(self, agent: str, payload: Mapping[str, object]) -> None:
@@ -270,7 +273,7 @@ class _HookEvent:
         words = None
         if name in PROMPTS:
             words = _searched(payload.get("prompt")) if settings.get("context_prompts", True) else ""
-            if not words and self.harness not in STARTS_AT_PROMPTS:
+            if not words and not self.facts.starts_at_prompts:
                 return
         found = self._context(
             agent, project, payload, words, settings.get("context_budget_tokens", BUDGET), how != "off"
@@ -279,11 +282,8 @@ class _HookEvent:
         text = found.text if self.later else found.record()
         if not text:
             return
-        if self.harness in _OBJECTS:
-            # No other keys: Codex treats an unknown key as an error.
-            text = json.dumps({"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}})
         self.answered = True
-        self.printed.append(text)
+        self.printed.append(self.facts.printed(name, text))
 
     def _context(
         self,
@@ -313,7 +313,7 @@ class _HookEvent:
                 self.harness,
                 known or "",
                 project,
-                is_shared(self.harness, payload),
+                is_shared(payload, carries_chats=self.facts.carries_chats),
                 hands_over,
             )
             try:
@@ -333,9 +333,9 @@ class _HookEvent:
         if not is_session_id(session_id):
             raise _RefusedEvent("session_id is missing or blank")
         path = payload.get("transcript_path")
-        if path is None and self.harness == "codex":
-            return None  # an ephemeral session, which is not to be kept
-        if path is None and self.harness not in _IN_STORES:
+        if path is None and self.facts.pathless == "not to be kept":
+            return None
+        if path is None and self.facts.pathless == "an error":
             raise _RefusedEvent("transcript_path is missing")
         if path is not None:
             # A session in which nothing was said (`claude mcp list`, an early SIGTERM) ends without a file.

@@ -12,7 +12,7 @@ from loguru import logger
 from signet_sync.capture import capture, live_transcript, spool
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.capture import CaptureResult, ReportedCompaction
-from signet_sync.capture.harnesses import opencode
+from signet_sync.capture.harnesses import registry
 from signet_sync.capture.harnesses.records import Conversation
 from signet_sync.capture.live_transcript import rest_of, source_of
 from signet_sync.capture.spool import Job
@@ -204,7 +204,7 @@ def _superseded(jobs: Sequence[Job]) -> list[Job]:
 
 def _record_shape(job: Job) -> str:
     """Returns the shape of a job's transcript; empty for a database, which does not show which session changed."""
-    return "" if job.harness == opencode.NAME else shape_of(job)
+    return "" if job.harness == "opencode" else shape_of(job)
 
 
 def _source_or_rest(workspace: Workspace, job: Job) -> tuple[TranscriptSource | None, Conversation | None]:
@@ -270,7 +270,7 @@ def read_running(workspace: Workspace, job: Job, shape: str, now_us: int) -> Non
 def length(job: Job) -> int:
     """Returns how many bytes are read for a job; 0 for a database, most of which belongs to other sessions."""
     try:
-        return 0 if job.harness == opencode.NAME else os.stat(job.transcript_path or "").st_size
+        return 0 if job.harness == "opencode" else os.stat(job.transcript_path or "").st_size
     except (OSError, ValueError):
         return 0
 
@@ -383,6 +383,6 @@ def connected_harnesses(workspace: Workspace) -> dict[str, int]:
     found = {}
     for harness, entry in (state_dir.read_json(workspace.state.harnesses) or {}).items():
         since = entry.get("since") if isinstance(entry, dict) else None
-        if harness in transcripts.HARNESSES and isinstance(since, str):
+        if harness in registry.names() and isinstance(since, str):
             found[harness] = parse_instant(since) or 0
     return found

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from signet_sync.capture import capture
-from signet_sync.capture.harnesses import opencode
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry
 from signet_sync.capture.spool import Job
@@ -37,7 +36,7 @@ def source_of(job: Job) -> TranscriptSource | None:
     if os.path.islink(path) or not os.path.isfile(path):
         raise gone
     for source in transcripts.sources(job.harness, where=path):
-        if job.harness != opencode.NAME or session_name(source.session_id) == job.session_id:
+        if job.harness != "opencode" or session_name(source.session_id) == job.session_id:
             return source
     raise gone
 

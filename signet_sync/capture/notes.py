@@ -21,27 +21,11 @@ REQUEST = (
     " (and the ^handle it ends)"
 )
 IN_COMPACTION = f"End the summary with the newest lines of these labels, word for word: {LABELS}"
-# What Claude Code calls itself where a person sits before it; `sdk-cli` is `claude -p`.
-_ATTENDED = frozenset(("cli", "claude-vscode", "claude-jetbrains", "claude-desktop"))
-_SOURCES = frozenset(("cli", "vscode"))  # of Codex; `exec` is without a person
-_FIRST_LINE, _TAIL, _LOG = 256 * 1024, 256 * 1024, 4 * 1024 * 1024
+_TAIL = 256 * 1024
 _EDITS = re.compile(
     rb'"name":\s*"(?:Edit|Write|MultiEdit|NotebookEdit|apply_patch)"|\*\*\* (?:Update|Add|Delete) File: '
 )
 _NOTED = re.compile(r"^\W*(?:Outcome|Decided|Next|Blocked|Tried):\W*\s\S", re.MULTILINE)
-
-
-def is_attended(harness: str, payload: Mapping[str, object], environ: Mapping[str, str] = os.environ) -> bool:
-    """Returns whether a person sits before a session, by its hook's document and environment; False if in doubt."""
-    if environ.get("CI", "").lower() not in ("", "0", "false") or payload.get("agent_id"):
-        return False
-    if harness == "claude-code":
-        return environ.get("CLAUDE_CODE_ENTRYPOINT") in _ATTENDED
-    if harness == "codex":
-        return _source(payload.get("transcript_path")) in _SOURCES
-    if harness == "gemini":
-        return _typed(payload)
-    return harness == "opencode" and payload.get("attended") is True  # our plug-in sees the program's words
 
 
 def wants_note(payload: Mapping[str, object]) -> bool:
@@ -49,9 +33,8 @@ def wants_note(payload: Mapping[str, object]) -> bool:
     answer = payload.get("last_assistant_message")
     if payload.get("stop_hook_active") is not False or payload.get("background_tasks") or not isinstance(answer, str):
         return False
-    return (
-        not _NOTED.search(answer[-2_000:]) and _EDITS.search(_read(payload.get("transcript_path"), -_TAIL)) is not None
-    )
+    end = part_of_file(payload.get("transcript_path"), -_TAIL)
+    return not _NOTED.search(answer[-2_000:]) and _EDITS.search(end) is not None
 
 
 def continuation() -> str:
@@ -60,26 +43,7 @@ def continuation() -> str:
     return json.dumps({"decision": "block", "reason": reason})
 
 
-def _source(path: object) -> str:
-    """Returns how a session of Codex was begun, by the first record of its file, which exists when it starts."""
-    with suppress(ValueError, TypeError, KeyError):
-        return str(json.loads(_read(path, _FIRST_LINE).split(b"\n", 1)[0])["payload"]["source"])
-    return ""
-
-
-def _typed(payload: Mapping[str, object]) -> bool:
-    """Returns whether somebody typed a prompt of Gemini CLI: it is the last of those that only its window records."""
-    place, prompt = payload.get("transcript_path"), payload.get("prompt")
-    if not isinstance(place, str) or not isinstance(prompt, str):
-        return False
-    with suppress(ValueError, TypeError, KeyError, AttributeError):
-        records = json.loads(_read(os.path.join(os.path.dirname(os.path.dirname(place)), "logs.json"), _LOG))
-        said = [one["message"] for one in records if one["sessionId"] == payload.get("session_id")]
-        return bool(said) and prompt.strip().startswith(said[-1])
-    return False
-
-
-def _read(path: object, size: int) -> bytes:
+def part_of_file(path: object, size: int) -> bytes:
     """Returns so many bytes of a file's beginning, or of its end if `size` is negative; nothing if that fails."""
     with suppress(OSError, ValueError):
         handle = os.open(path if isinstance(path, str) else "", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

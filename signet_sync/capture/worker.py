@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 
 from signet_sync.capture import spool
-from signet_sync.capture.harnesses import opencode
 from signet_sync.capture.spool import Job
 from signet_sync.formats.timestamps import SECOND, parse_instant
 from signet_sync.sessions.store import live
@@ -70,11 +69,11 @@ def _changed(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, live
 def shape_of(job: Job) -> str:
     """Returns what changes when something is added to a transcript; empty if there is none."""
     path = job.transcript_path or ""
-    at = f" {job.at}" if job.harness == opencode.NAME or job.prompt is not None else ""
+    at = f" {job.at}" if job.harness == "opencode" or job.prompt is not None else ""
     if not (found := _status(path)):
         return f"none{at}" if job.prompt is not None else ""
     # OpenCode's additions stay in the log of its database for a while.
-    log = _status(f"{path}-wal") if job.harness == opencode.NAME else ""
+    log = _status(f"{path}-wal") if job.harness == "opencode" else ""
     return f"{found}{log}{at}"
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from signet_sync.app.hook import main
-from signet_sync.capture.hook import HARNESSES
+from signet_sync.capture.harnesses import registry
 from signet_sync.cli.main import Context, pass_context
 from signet_sync.cli.parsing import Command
 
 
 @click.command(cls=Command, hidden=True)
-@click.argument("harness", metavar=f"[{'|'.join(HARNESSES)}]")
+@click.argument("harness", metavar=f"[{'|'.join(registry.names())}]")
 @click.option("--strict", is_flag=True, help="Exit 2 and print the reason if the event could not be handled.")
 @pass_context
 def hook(context: Context, harness: str, strict: bool) -> int:

@@ -12,6 +12,7 @@ import click
 
 from signet_sync.admin import hooks_install
 from signet_sync.admin.hooks_install import HookOutcome
+from signet_sync.capture.harnesses import registry
 from signet_sync.cli.main import Context, described, json_option, one_line, pass_context, show_by_hand
 from signet_sync.cli.model_hint import show_models
 from signet_sync.cli.parsing import Group, SharedOption
@@ -20,11 +21,10 @@ from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import DEFAULT_AGENT, display
 from signet_sync.formats.timestamps import iso
 from signet_sync.host.harness_settings.condition import Condition, Edit, Server
-from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.text.phrases import counted
 
 Outcomes = Sequence[HookOutcome]
-_NAMES = click.Choice([*HARNESSES, hooks_install.AUTO])
+_NAMES = click.Choice([*registry.names(), hooks_install.AUTO])
 
 harness_argument = click.argument("harness", type=_NAMES, metavar="HARNESS|auto")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would change as a diff; write nothing.")
@@ -55,8 +55,8 @@ def install(
 ) -> int:
     """Add the hooks to a harness's settings; everything else in them stays as it is.
 
-    Before the first change a copy of the file is put beside it (.signet-sync.bak). HARNESS is claude-code, codex,
-    gemini, opencode or openclaw; auto means all whose folder exists. Later calls without --mcp keep a server that --mcp
+    Before the first change a copy of the file is put beside it (.signet-sync.bak). HARNESS is one that
+    `hooks status` lists; auto means all whose folder exists. Later calls without --mcp keep a server that --mcp
     registered, and let it use the same workspace as the hooks.
     """
     if agent_id is not None:
@@ -78,7 +78,7 @@ def install(
 def uninstall(context: Context, harness: str, dry_run: bool) -> int:
     """Remove the hooks and the MCP server from a harness's settings; everything else in them stays as it is.
 
-    HARNESS is claude-code, codex, gemini, opencode or openclaw; auto means all whose folder exists.
+    HARNESS is one that `hooks status` lists; auto means all whose folder exists.
     """
     outcomes = hooks_install.uninstall(context.root, _chosen(harness), dry_run=dry_run)
     return _answer(context, outcomes, dry_run, _show_uninstalled)
@@ -93,7 +93,7 @@ def status(context: Context, harness: str) -> int:
 
     A transcript is read when a session ends or compacts; if none is read after that, the hooks do not run.
     """
-    names = list(HARNESSES) if harness == hooks_install.AUTO else [harness]
+    names = list(registry.names()) if harness == hooks_install.AUTO else [harness]
     found = hooks_install.conditions(context.root, names)
     read = hooks_install.transcripts_read(context.database_path())
     told = [(condition, *read.get(condition.harness, (0, None))) for condition in found]
@@ -120,7 +120,7 @@ def status(context: Context, harness: str) -> int:
 def _chosen(harness: str) -> list[str]:
     names = hooks_install.chosen(harness)
     if not names:
-        hint = f"name one to create its settings: {', '.join(HARNESSES)}"
+        hint = f"name one to create its settings: {', '.join(registry.names())}"
         raise UsageError("no harness was found on this machine", hint=hint)
     return names
 

@@ -47,10 +47,10 @@ _SHOW_BAR = 5  # transcripts
 def import_(context: Context, harness: str, path: str | None, agent: str | None, again: bool) -> None:
     """Write past sessions of a harness into the vault.
 
-    HARNESS is claude-code, codex, gemini, opencode or openclaw; PATH is a transcript or a folder of them (default: the
-    harness's own folder). What the vault already contains is not written again, so an interrupted import continues
-    where it stopped. Sessions that may still be running (changed in the last 15 minutes, see `capture.idle`) are
-    skipped, unless PATH names them.
+    HARNESS is one that `hooks status` lists; PATH is a transcript or a folder of them (default: the harness's own
+    folder). What the vault already contains is not written again, so an interrupted import continues where it stopped.
+    Sessions that may still be running (changed in the last 15 minutes, see `capture.idle`) are skipped, unless PATH
+    names them.
     """
     document = bring(context, harness, path, agent, again=again)
     context.answer(document, lambda: _show(context, document, path))

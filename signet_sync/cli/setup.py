@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from signet_sync.admin import hooks_install
+from signet_sync.capture.harnesses import registry
 from signet_sync.capture.stores import transcripts
 from signet_sync.cli import import_, init, main, reindex
 from signet_sync.cli import service as service_command
@@ -23,7 +24,6 @@ from signet_sync.errors import ConfigError, SignetSyncError
 from signet_sync.formats.paths import MEMORY, SETTINGS, SIGNET_DATABASES, display
 from signet_sync.formats.timestamps import iso
 from signet_sync.host import service as services
-from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.llm.installed import installed_models
 from signet_sync.pages.operations import at_start
 from signet_sync.pages.signet_daemon import daemon_pid
@@ -191,7 +191,7 @@ def _hooks(context: Context) -> Step:
     root = context.root
     found = hooks_install.conditions(root, hooks_install.chosen(hooks_install.AUTO))
     if not found:
-        text = f"no coding agent found ({', '.join(HARNESSES)}); later: signet-sync hooks install auto"
+        text = f"no coding agent found ({', '.join(registry.names())}); later: signet-sync hooks install auto"
         return Step("hooks", ABSENT, text)
     left, connected, planned = [], [], []
     for one in found:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-CHATS = ("openclaw",)  # harnesses that carry chats: without a named chat, others may read
-
 _DIRECT = frozenset({"direct", "dm", "dms", "im", "private"})
 # Chats that others read, by the names that chat programs give them.
 _GROUP = re.compile(
@@ -26,12 +24,13 @@ _SIGNS = ("groupId", "group_id", "groupChannel", "group_channel", "guildId", "gu
 _GROUP_ADDRESS = re.compile(r"@(?:g\.us|broadcast|newsletter)\b", re.ASCII)  # of WhatsApp
 
 
-def is_shared(harness: str, said: Mapping[str, object]) -> bool:
+def is_shared(said: Mapping[str, object], *, carries_chats: bool) -> bool:
     """Returns whether others read a session, by the hook's document: then private memory is not for it.
 
     The document may hold a session key (`sessionKey`: `agent:main:whatsapp:group:1`), the kind of the chat (`chatType`:
     `direct`, `group`, `channel`) and the id of a group. A field that says group wins over one that does not; a chat
-    that is named but not understood counts as a group; if none is named, the harness decides.
+    that is named but not understood counts as a group; if none is named, others may read in a harness that
+    `carries_chats`.
     """
     kinds = [said[name] for name in _KINDS if not _is_blank(said.get(name))]
     if any(said.get(name) for name in _SIGNS) or any(not _is_direct(kind) for kind in kinds):
@@ -41,7 +40,7 @@ def is_shared(harness: str, said: Mapping[str, object]) -> bool:
         return True
     if kinds:
         return False
-    return "unknown" in places or ("direct" not in places and harness in CHATS)
+    return "unknown" in places or ("direct" not in places and carries_chats)
 
 
 def place_of(key: object) -> str:

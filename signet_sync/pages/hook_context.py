@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, suppress
 from functools import partial
 
 from signet_sync.capture import injections, notes
-from signet_sync.capture.hook import STARTS_AT_PROMPTS
+from signet_sync.capture.harnesses import registry
 from signet_sync.capture.hook_session import HookSession, Injection
 from signet_sync.formats.paths import running_session
 from signet_sync.pages import context, own_project, session_context
@@ -36,7 +36,7 @@ def at_start(session: HookSession, source: str | None, budget: int) -> Injection
 
     In some harnesses it returns "", and the session gets it at its next prompt.
     """
-    if session.harness in STARTS_AT_PROMPTS and session.id:
+    if registry.facts(session.harness).starts_at_prompts and session.id:
         with suppress(OSError):  # if it cannot be recorded, the session gets it now
             with _record(session) as record:
                 if source != RESUMED or not record.due:
@@ -82,7 +82,7 @@ def at_prompt(session: HookSession, words: str, budget: int) -> Injection:
         return Injection("")
     held = injections.read(session.folder, session.agent_id, session.id) or _nothing(session)
     begun, given = Injection(""), held.ids
-    if session.harness in STARTS_AT_PROMPTS and held.due:
+    if registry.facts(session.harness).starts_at_prompts and held.due:
         begun, ids = _begun(session, held.due, budget)
         given = ids | held.ids if held.due == RESUMED else ids
     hits = _hits(session, words, given) if words else []

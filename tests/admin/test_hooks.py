@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from workbench import ROOT, Answer, Vault, call, contents
 
+from signet_sync.capture.harnesses import registry
 from signet_sync.host.harness_settings import files
 from signet_sync.host.harness_settings.condition import Edit
 from signet_sync.host.harness_settings.program import Program
-from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.storage import state_dir
 
 PYTHON = Program.here(None).words[0]
@@ -115,9 +115,9 @@ def test_auto_means_what_is_here_and_leaves_no_trace(home: Path, vault: Vault) -
         put(home / name / "neighbour", "x")
     before = contents(home, but=[".agents"])
     document = good(call("hooks", "install", "auto", "--json")).json
-    assert [entry["harness"] for entry in document["harnesses"]] == list(HARNESSES)
+    assert [entry["harness"] for entry in document["harnesses"]] == list(registry.names())
     assert all(entry["events"] and entry["error"] is None for entry in document["harnesses"])
-    assert fed(vault).keys() == set(HARNESSES)
+    assert fed(vault).keys() == set(registry.names())
     for condition in conditions().values():
         assert condition["found"] and condition["installed"] and condition["problems"] == [], condition
     made = [

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from transcripts import assert_sound, hostile, jsonl, kinds, read_sample, samples, words
 
-from signet_sync.capture.harnesses.claude_code import compaction_text, read
+from signet_sync.capture.harnesses.claude_code.transcript import compaction_text, read
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.records import UNNAMED
 from signet_sync.capture.harnesses.texts import RESULT_LIMIT

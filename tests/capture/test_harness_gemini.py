@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from transcripts import assert_sound, hostile, jsonl, kinds, read_sample, samples, words
 
-from signet_sync.capture.harnesses.gemini import read
+from signet_sync.capture.harnesses.gemini.transcript import read
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.records import UNNAMED
 from signet_sync.formats.injected_block import CLOSING, OPENING

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from transcripts import assert_sound, hostile
 
-from signet_sync.capture.harnesses import openclaw
+from signet_sync.capture.harnesses.openclaw import transcript as openclaw
 from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.formats.timestamps import parse_instant
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transcripts import assert_sound
 
-from signet_sync.capture.harnesses import opencode
-from signet_sync.capture.harnesses.opencode import MessageRow
+from signet_sync.capture.harnesses.opencode import transcript as opencode
+from signet_sync.capture.harnesses.opencode.transcript import MessageRow
 from signet_sync.formats.injected_block import CLOSING, OPENING
 
 SESSION = {

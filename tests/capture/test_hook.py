@@ -14,7 +14,8 @@ from workbench import ROOT, Vault, spawn_ordinary
 
 from signet_sync.app.workspace import establish
 from signet_sync.capture import hook, spool
-from signet_sync.capture.hook import EVENTS, HARNESSES
+from signet_sync.capture.harnesses.registry import names
+from signet_sync.capture.hook import EVENTS
 from signet_sync.capture.hook_session import Injection
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import agent_for
@@ -78,7 +79,7 @@ def log(vault):
 CONTEXT = "=== MEMORY.md ===\n# Working Memory\n\n- lantern waits"
 
 
-@pytest.mark.parametrize("harness", HARNESSES)
+@pytest.mark.parametrize("harness", names())
 def test_a_session_start_gets_the_context_and_leaves_a_job(listened, transcript, harness):
     event = "session.created" if harness == "opencode" else "SessionStart"
     named = "BeforeAgent" if harness == "gemini" else event
@@ -109,7 +110,7 @@ def test_a_session_start_gets_the_context_and_leaves_a_job(listened, transcript,
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("harness", HARNESSES)
+@pytest.mark.parametrize("harness", names())
 @pytest.mark.parametrize("source", ["startup", "resume", "compact"])
 @pytest.mark.parametrize("place", [
     {"sessionKey": "agent:main:whatsapp:group:123@g.us"},
@@ -281,7 +282,7 @@ def test_bad_input_fails_nobody_and_is_logged_without_its_words(listened, name):
     assert jobs(listened) == []
 
 
-@pytest.mark.parametrize("harness", HARNESSES)
+@pytest.mark.parametrize("harness", names())
 def test_no_name_that_a_harness_gives_loses_its_session(listened, transcript, harness):
     (listened / "signet-sync.toml").write_text('[agents]\nprojects = ["/home/u=keeper"]\n')
     names = {

@@ -16,8 +16,8 @@ from transcript_builder import TranscriptBuilder, at, fire, fired, import_, micr
 from workbench import Vault
 
 from signet_sync.capture import capture
-from signet_sync.capture.harnesses import opencode
-from signet_sync.capture.harnesses.opencode import MessageRow
+from signet_sync.capture.harnesses.opencode import transcript as opencode
+from signet_sync.capture.harnesses.opencode.transcript import MessageRow
 from signet_sync.capture.harnesses.records import Conversation
 from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.formats.ids import MODEL_FOLDER, MODEL_MARK, is_excluded

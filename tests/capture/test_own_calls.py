@@ -5,9 +5,13 @@ import json
 import pytest
 from transcripts import jsonl
 
-from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
+from signet_sync.capture.harnesses.claude_code import transcript as claude_code
+from signet_sync.capture.harnesses.codex import transcript as codex
+from signet_sync.capture.harnesses.gemini import transcript as gemini
 from signet_sync.capture.harnesses.markdown import render
-from signet_sync.capture.harnesses.opencode import MessageRow
+from signet_sync.capture.harnesses.openclaw import transcript as openclaw
+from signet_sync.capture.harnesses.opencode import transcript as opencode
+from signet_sync.capture.harnesses.opencode.transcript import MessageRow
 from signet_sync.cli.commands import COMMANDS
 from signet_sync.digest.notes import turn_notes
 from signet_sync.digest.outcome import outcome

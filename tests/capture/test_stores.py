@@ -13,7 +13,7 @@ import pytest
 
 from signet_sync.capture.harnesses.jsonl import TOO_LONG
 from signet_sync.capture.stores import files as stores_files
-from signet_sync.capture.stores.transcripts import HARNESSES, installed, lines, opencode_session, sources
+from signet_sync.capture.stores.transcripts import installed, lines, opencode_session, sources
 from signet_sync.errors import HarnessError, UsageError
 from signet_sync.storage.database import foreign
 
@@ -169,8 +169,7 @@ def test_a_named_path_that_cannot_be_read_is_an_error_with_a_hint(home, where):
 
 def test_an_unknown_harness_is_a_usage_error(home):
     with pytest.raises(UsageError, match="no harness"):
-        list(sources("copilot", {"HOME": str(home)}))
-    assert tuple(stores_files.stores({"HOME": str(home)})) == HARNESSES
+        list(sources("texts", {"HOME": str(home)}))
 
 
 # ── lines ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,13 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.capture.hook import HARNESSES
 from signet_sync.formats.scope import is_shared, place_of
 
 GROUPS = ["group", "channel", "guild", "room", "space", "server", "forum", "broadcast", "public", "supergroup"]
 PROGRAMS = ["whatsapp", "telegram", "discord", "slack", "signal", "matrix", "imessage"]
 IDS = st.from_regex(r"[a-z0-9+_.-]{1,12}", fullmatch=True)
-harnesses = st.sampled_from(HARNESSES)
+chats = st.booleans()
 
 
 def spelled(word):
@@ -44,39 +43,38 @@ def spelled(word):
 )  # fmt: skip
 def test_what_a_key_names(key, place):
     assert place_of(key) == place
-    terminal, chats = ("claude-code", "openclaw")
-    assert is_shared(terminal, {"sessionKey": key}) == (place in ("group", "unknown"))
-    assert is_shared(chats, {"session_key": key}) == (place != "direct")
+    assert is_shared({"sessionKey": key}, carries_chats=False) == (place in ("group", "unknown"))
+    assert is_shared({"session_key": key}, carries_chats=True) == (place != "direct")
 
 
 @given(
-    harness=harnesses,
+    chats=chats,
     head=st.lists(st.one_of(st.sampled_from([*PROGRAMS, "direct", "dm", "main"]), IDS), max_size=3),
     group=st.sampled_from(GROUPS).flatmap(spelled),
     tail=st.lists(st.one_of(IDS, st.sampled_from(["direct", "main", ""])), max_size=3),
     agent=st.sampled_from(["agent:main:", "AGENT:main:", ""]),
 )
-def test_a_key_that_names_a_group_anywhere_is_shared(harness, head, group, tail, agent):
-    assert is_shared(harness, {"sessionKey": agent + ":".join([*head, group, *tail])})
+def test_a_key_that_names_a_group_anywhere_is_shared(chats, head, group, tail, agent):
+    assert is_shared({"sessionKey": agent + ":".join([*head, group, *tail])}, carries_chats=chats)
 
 
-@given(harness=harnesses, key=st.one_of(st.text(), st.text().map(lambda text: "agent:main:" + text)))
-def test_a_key_of_chats_is_private_only_where_it_says_so(harness, key):
+@given(chats=chats, key=st.one_of(st.text(), st.text().map(lambda text: "agent:main:" + text)))
+def test_a_key_of_chats_is_private_only_where_it_says_so(chats, key):
     """Whatever it is: only the main session and direct ones are private among keys with a structure."""
-    if ":" in key and not is_shared(harness, {"sessionKey": key}):
+    if ":" in key and not is_shared({"sessionKey": key}, carries_chats=chats):
         parts = [part.strip() for part in key.lower().split(":")]
         assert "main" in parts[2:] or {"direct", "dm", "dms", "im", "private"} & set(parts)
 
 
-@given(harness=harnesses, kind=st.text(min_size=1).filter(str.strip), key=st.sampled_from([None, "agent:main:main"]))
-def test_a_kind_that_is_not_direct_is_shared_whatever_the_key_says(harness, kind, key):
+@given(chats=chats, kind=st.text(min_size=1).filter(str.strip), key=st.sampled_from([None, "agent:main:main"]))
+def test_a_kind_that_is_not_direct_is_shared_whatever_the_key_says(chats, kind, key):
     direct = kind.strip().lower() in ("direct", "dm", "dms", "im", "private")
-    assert is_shared(harness, {"chatType": kind, "sessionKey": key}) == (not direct)
-    assert is_shared(harness, {"chat_type": kind, "session_key": "agent:main:slack:channel:1"})
-    assert is_shared(harness, {"chatType": "direct", "group_id": "1", "session_key": "agent:main:main"})
+    assert is_shared({"chatType": kind, "sessionKey": key}, carries_chats=chats) == (not direct)
+    assert is_shared({"chat_type": kind, "session_key": "agent:main:slack:channel:1"}, carries_chats=chats)
+    assert is_shared({"chatType": "direct", "group_id": "1", "session_key": "agent:main:main"}, carries_chats=chats)
 
 
-@pytest.mark.parametrize("harness", HARNESSES)
-def test_where_nothing_is_said_the_harness_decides(harness):
-    assert is_shared(harness, {"session_id": "s", "cwd": "/home/u/group"}) == (harness == "openclaw")
-    assert not is_shared(harness, {"chatType": "direct", "sessionKey": "agent:main:hook:7"})
+@pytest.mark.parametrize("chats", [True, False])
+def test_where_nothing_is_said_the_harness_decides(chats):
+    assert is_shared({"session_id": "s", "cwd": "/home/u/group"}, carries_chats=chats) == chats
+    assert not is_shared({"chatType": "direct", "sessionKey": "agent:main:hook:7"}, carries_chats=chats)

@@ -8,8 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transcripts import SAMPLES, read_sample
 
-from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
+from signet_sync.capture.harnesses.claude_code import transcript as claude_code
+from signet_sync.capture.harnesses.codex import transcript as codex
+from signet_sync.capture.harnesses.gemini import transcript as gemini
 from signet_sync.capture.harnesses.markdown import render
+from signet_sync.capture.harnesses.openclaw import transcript as openclaw
+from signet_sync.capture.harnesses.opencode import transcript as opencode
 from signet_sync.capture.stores.opencode import opencode_session, opencode_sources
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.graph.nodes import CHUNK_TOKENS, ArtifactText, GraphEdge, best_of, of_session

@@ -18,6 +18,7 @@ from signet_sync.host.harness_settings.program import Program
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not on this machine")
 
+SCRIPTS = {"opencode": "plugin.js", "openclaw": "handler.js"}
 # Writes down what it is called with; answers the start of a session and a prompt with a memory.
 RECORDER = """
 import json, os, sys
@@ -72,9 +73,9 @@ console.log(JSON.stringify([context.bootstrapFiles, crowd.bootstrapFiles.length]
 """
 
 
-def run(folder: Path, name: str, driver: str, program: Program, **environ: str) -> tuple[Any, list[tuple[str, Any]]]:
+def run(folder: Path, harness: str, driver: str, program: Program, **environ: str) -> tuple[Any, list[tuple[str, Any]]]:
     """What the driver prints, and the calls: the last word of each, and the document on its stdin."""
-    (folder / "script.mjs").write_text(script(name, program), encoding="utf-8")
+    (folder / "script.mjs").write_text(script(harness, SCRIPTS[harness], program), encoding="utf-8")
     (folder / "driver.mjs").write_text(driver, encoding="utf-8")
     done = subprocess.run(
         [str(NODE), "driver.mjs"], cwd=folder, env={"HOME": "/home/mira", **environ}, capture_output=True, text=True,
@@ -93,14 +94,14 @@ def recorder(tmp_path: Path) -> Program:
     return Program((sys.executable, str(place), str(tmp_path / "log")))
 
 
-@pytest.mark.parametrize("name", ["opencode.js", "openclaw.js"])
-def test_the_words_are_read_back(name: str, recorder: Program) -> None:
+@pytest.mark.parametrize("harness", SCRIPTS)
+def test_the_words_are_read_back(harness: str, recorder: Program) -> None:
     program = Program(recorder.words, "/vaults/it's mine")
-    assert words(script(name, program)) == program.start
+    assert words(script(harness, SCRIPTS[harness], program)) == program.start
 
 
 def test_opencode(tmp_path: Path, recorder: Program) -> None:
-    printed, calls = run(tmp_path, "opencode.js", OPENCODE, recorder)
+    printed, calls = run(tmp_path, "opencode", OPENCODE, recorder)
     given = ["before", "what you know", "what was said on it"]
     assert printed == [given, given, ["before"], ["before"]], "the system prompt is made for each request"
     told = [document for what, document in calls if what == "opencode"]
@@ -116,7 +117,7 @@ def test_opencode(tmp_path: Path, recorder: Program) -> None:
 
 
 def test_openclaw(tmp_path: Path, recorder: Program) -> None:
-    printed, calls = run(tmp_path, "openclaw.js", OPENCLAW, recorder)
+    printed, calls = run(tmp_path, "openclaw", OPENCLAW, recorder)
     memory = {
         "name": "SIGNET_MEMORY.md", "path": "/claw/SIGNET_MEMORY.md", "content": "what you know", "missing": False,
     }  # fmt: skip
@@ -135,11 +136,11 @@ def test_openclaw(tmp_path: Path, recorder: Program) -> None:
 
 @pytest.mark.parametrize("switch", ["SIGNET_NO_HOOKS", "SIGNET_BYPASS", "SIGNET_SYNC_CHILD"])
 def test_switched_off(tmp_path: Path, recorder: Program, switch: str) -> None:
-    assert run(tmp_path, "opencode.js", OPENCODE, recorder, **{switch: "1"}) == ([["before"]] * 4, [])
-    assert run(tmp_path, "openclaw.js", OPENCLAW, recorder, **{switch: "1"}) == ([[], 0], [])
+    assert run(tmp_path, "opencode", OPENCODE, recorder, **{switch: "1"}) == ([["before"]] * 4, [])
+    assert run(tmp_path, "openclaw", OPENCLAW, recorder, **{switch: "1"}) == ([[], 0], [])
 
 
 def test_a_program_that_is_gone_harms_nobody(tmp_path: Path) -> None:
     gone = Program(("/gone/python", "-m", "signet_sync"))
-    assert run(tmp_path, "opencode.js", OPENCODE, gone) == ([["before"]] * 4, [])
-    assert run(tmp_path, "openclaw.js", OPENCLAW, gone) == ([[], 0], [])
+    assert run(tmp_path, "opencode", OPENCODE, gone) == ([["before"]] * 4, [])
+    assert run(tmp_path, "openclaw", OPENCLAW, gone) == ([[], 0], [])

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from signet_sync.capture.harnesses.facts import DEPTH, Environ, HarnessFacts
 from signet_sync.capture.harnesses.jsonl import TOO_LONG
 from signet_sync.errors import HarnessError
 from signet_sync.formats.body import well_formed
@@ -17,15 +18,9 @@ from signet_sync.formats.paths import display
 from signet_sync.formats.snapshot import storable
 from signet_sync.storage.durable import READ
 
-HARNESSES: tuple[str, ...] = ("claude-code", "codex", "gemini", "opencode", "openclaw")
-
 LINE_LIMIT = 64 * 1024 * 1024
 CHUNK = 1024 * 1024
-# A folder that a person names may be a tree; a deeper one is something else, or hostile.
-_DEPTH = 16
 # Sub-agents are part of their session: Claude Code's old files are next to it, newer ones in a folder of their own.
-# OpenClaw's names of transcripts that ended by a reset or were deleted there.
-ARCHIVED = re.compile(r"\.jsonl\.(?:reset|deleted)\.[0-9A-Za-z.:-]{1,40}$")
 _PART_OF_ANOTHER = re.compile(r"(?:^|/)(?:agent-[^/]*\.jsonl$|subagents/)")
 
 
@@ -53,54 +48,43 @@ class TranscriptSource:
         return display(self.path) if self.path != well_formed(self.path) else self.path
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptStore:
-    """Where a harness keeps its transcripts.
+def files(
+    harness: str, facts: HarnessFacts, environ: Environ, where: str | None
+) -> tuple[list[TranscriptSource], list[tuple[str, str]]]:
+    """Returns the transcripts in the harness's own folder, or what a person names: a transcript or a folder.
 
-    The harness is present if one of `homes` exists. In the first one, transcripts are in `folders` (which a person may
-    have linked elsewhere), at most `depth` folders deeper, under a path that matches `pattern`; `ending` is that of a
-    transcript's name, also in copies elsewhere.
+    And the other files there, each with the reason why it is none. Raises `HarnessError`.
     """
+    if where is not None:
+        # A link is followed because a person named it; links below it are not.
+        try:
+            where = os.path.realpath(os.path.expanduser(where))
+            status = os.stat(where)
+        except (OSError, ValueError) as error:
+            raise unreadable(where, error) from error
+        if not stat.S_ISDIR(status.st_mode):
+            require_own_file(where, status)
+            return [_source(harness, where, status)], []
+        roots = [(where, "", DEPTH)]
+    else:
+        home = facts.homes(environ)[0]
+        roots = [(os.path.realpath(os.path.join(home, one)), one, facts.depth) for one in facts.folders]
+    found: list[TranscriptSource] = []
+    left: list[tuple[str, str]] = []
+    for root, folder, depth in roots:
+        for path, seen in _walk(root, depth):
+            place = f"{folder}/{path}".lstrip("/")
+            named = re.search(facts.ending, path) if where else re.fullmatch(facts.pattern, place)
+            reason = seen if isinstance(seen, str) else _odd(path, seen) or ("" if named else _OTHER)
+            if not reason and not isinstance(seen, str):
+                found.append(_source(harness, os.path.join(root, path), seen))
+            elif named or facts.depth:  # a folder of other things is not told
+                left.append((os.path.join(root, path), reason))
+    return found, left
 
-    harness: str
-    homes: tuple[str, ...]
-    folders: tuple[str, ...]
-    pattern: re.Pattern[str]
-    ending: re.Pattern[str] = re.compile(r"\.jsonl$")
-    depth: int = _DEPTH
 
-    def files(self, where: str | None = None) -> tuple[list[TranscriptSource], list[tuple[str, str]]]:
-        """Returns the transcripts in the harness's own folder, or what a person names: a transcript or a folder.
-
-        And the other files there, each with the reason why it is none. Raises `HarnessError`.
-        """
-        if where is not None:
-            # A link is followed because a person named it; links below it are not.
-            try:
-                where = os.path.realpath(os.path.expanduser(where))
-                status = os.stat(where)
-            except (OSError, ValueError) as error:
-                raise unreadable(where, error) from error
-            if not stat.S_ISDIR(status.st_mode):
-                require_own_file(where, status)
-                return [self._source(where, status)], []
-            roots = [(where, "", _DEPTH)]
-        else:
-            roots = [(os.path.realpath(os.path.join(self.homes[0], one)), one, self.depth) for one in self.folders]
-        found: list[TranscriptSource] = []
-        left: list[tuple[str, str]] = []
-        for root, folder, depth in roots:
-            for path, seen in _walk(root, depth):
-                named = self.ending.search(path) if where else self.pattern.fullmatch(f"{folder}/{path}".lstrip("/"))
-                reason = seen if isinstance(seen, str) else _odd(path, seen) or ("" if named else _OTHER)
-                if not reason and not isinstance(seen, str):
-                    found.append(self._source(os.path.join(root, path), seen))
-                elif named or self.depth:  # a folder of other things is not told
-                    left.append((os.path.join(root, path), reason))
-        return found, left
-
-    def _source(self, path: str, status: os.stat_result) -> TranscriptSource:
-        return TranscriptSource(self.harness, path, "", status.st_size, storable(status.st_mtime_ns))
+def _source(harness: str, path: str, status: os.stat_result) -> TranscriptSource:
+    return TranscriptSource(harness, path, "", status.st_size, storable(status.st_mtime_ns))
 
 
 _OTHER = "no transcript by its name"
@@ -137,51 +121,6 @@ def _odd(path: str, status: os.stat_result) -> str:
     if not _own_file(status):
         return "it belongs to another user"
     return "a sub-agent's file: it is part of another session" if _PART_OF_ANOTHER.search(path) else ""
-
-
-def stores(environ: Mapping[str, str]) -> dict[str, TranscriptStore]:
-    """Returns the stores of all harnesses; `CLAUDE_CONFIG_DIR`, `CODEX_HOME` and `XDG_DATA_HOME` move theirs."""
-    home = environ.get("HOME") or os.path.expanduser("~")
-
-    def place(variable: str, default: str) -> str:
-        return environ.get(variable) or os.path.join(home, default)
-
-    data = os.path.join(place("XDG_DATA_HOME", ".local/share"), "opencode")
-    settings = os.path.join(place("XDG_CONFIG_HOME", ".config"), "opencode")
-    return {
-        store.harness: store
-        for store in (
-            TranscriptStore(
-                "claude-code",
-                (place("CLAUDE_CONFIG_DIR", ".claude"),),
-                ("projects",),
-                re.compile(r"projects/[^/]+/[^/]+\.jsonl"),
-            ),
-            TranscriptStore(
-                "codex",
-                (place("CODEX_HOME", ".codex"),),
-                ("sessions", "archived_sessions"),
-                re.compile(r"(?:archived_)?sessions/(?:.+/)?rollout-[^/]+\.jsonl"),
-            ),
-            TranscriptStore(
-                "gemini",
-                (os.path.join(home, ".gemini"),),
-                ("tmp",),
-                re.compile(r"tmp/[^/]+/chats/session-[^/]+\.jsonl?"),
-                re.compile(r"\.jsonl?$"),
-            ),
-            TranscriptStore(
-                "opencode", (data, settings), ("",), re.compile(r"opencode\.db"), re.compile(r"\.db$"), depth=0
-            ),
-            TranscriptStore(
-                "openclaw",
-                (os.path.join(home, ".openclaw"),),
-                ("agents",),
-                re.compile(rf"agents/[^/]+/sessions/[^/]+(?:\.jsonl|{ARCHIVED.pattern})"),
-                re.compile(rf"\.jsonl$|{ARCHIVED.pattern}"),
-            ),
-        )
-    }
 
 
 def lines(source_path: str) -> Iterator[bytes]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from signet_sync.capture.stores.files import ARCHIVED, HARNESSES, TranscriptSource, TranscriptStore, lines, stores
+from signet_sync.capture.harnesses import registry
+from signet_sync.capture.harnesses.openclaw import ARCHIVED
+from signet_sync.capture.stores import files as transcript_files
+from signet_sync.capture.stores.files import TranscriptSource, lines
 from signet_sync.capture.stores.opencode import opencode_session, opencode_sources
-from signet_sync.errors import UsageError
 
 __all__ = (
-    "HARNESSES",
     "TranscriptSource",
     "files",
     "homes",
@@ -38,7 +40,7 @@ def files(
     harness: str, environ: Mapping[str, str] = os.environ, where: str | None = None
 ) -> tuple[list[TranscriptSource], list[tuple[str, str]]]:
     """Returns what `sources` yields, and the paths of other files there, each with the reason why it is left out."""
-    found, left = _store(harness, environ).files(where)
+    found, left = transcript_files.files(harness, registry.facts(harness), environ, where)
     if harness == "opencode":
         found = [row for file in found for row in opencode_sources(file.path)]
     return sorted(found, key=lambda source: (source.mtime_ns, source.path, source.session_id)), left
@@ -50,7 +52,7 @@ def renamed(harness: str, path: str) -> str:
         return path
     with suppress(OSError):
         folder, name = os.path.split(path)
-        found = [one for one in os.listdir(folder) if one.startswith(f"{name}.") and ARCHIVED.search(one)]
+        found = [one for one in os.listdir(folder) if one.startswith(f"{name}.") and re.search(ARCHIVED, one)]
         # The times in their names sort.
         return os.path.join(
             folder, max(found, key=lambda one: one.rpartition(".jsonl.")[2].partition(".")[2], default=name)
@@ -59,19 +61,10 @@ def renamed(harness: str, path: str) -> str:
 
 
 def installed(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Returns the harnesses whose folder exists on this machine, in the order of `HARNESSES`."""
-    return [harness for harness in HARNESSES if any(os.path.isdir(home) for home in _store(harness, environ).homes)]
+    """Returns the harnesses whose folder exists on this machine, in the order of their names."""
+    return [one for one in registry.names() if any(map(os.path.isdir, registry.facts(one).homes(environ)))]
 
 
 def homes(environ: Mapping[str, str] = os.environ) -> list[str]:
     """Returns the folders in which harnesses keep their transcripts, whether they exist or not."""
-    return [_store(harness, environ).homes[0] for harness in HARNESSES]
-
-
-def _store(harness: str, environ: Mapping[str, str]) -> TranscriptStore:
-    try:
-        return stores(environ)[harness]
-    except KeyError:
-        raise UsageError(
-            f"no harness is called {harness[:60]!r}", hint="known: " + ", ".join(HARNESSES), code="harness-unknown"
-        ) from None
+    return [registry.facts(one).homes(environ)[0] for one in registry.names()]

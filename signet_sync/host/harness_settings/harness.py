@@ -66,8 +66,9 @@ class Harness:
     """Where one harness has what, and what we write there.
 
     `events` have the fields of their handler beside the command, in the file `hooks`; a harness without such a file
-    runs `scripts`: their places below the folder, the main one first, and what is shipped for them. `by_hand` is
-    what a person has to do after an installation, `left` after a removal, `asks` what the harness itself will ask.
+    runs `scripts`: their places below the folder, the main one first, and what is shipped for them beside its parser.
+    `by_hand` is what a person has to do after an installation, `left` after a removal, `asks` what the harness itself
+    will ask.
     """
 
     name: str
@@ -180,7 +181,7 @@ class Harness:
 
     def _shipped(self, program: Program, environ: Environ) -> dict[str, str]:
         folder = self.folder(environ)
-        return {os.path.join(folder, place): script(name, program) for place, name in self.scripts.items()}
+        return {os.path.join(folder, place): script(self.name, name, program) for place, name in self.scripts.items()}
 
     def _opened(self, environ: Environ, *, server: bool = False) -> dict[str, SettingsText]:
         """Returns the editors of its files; of servers only if `server` asks for it, or the file may have ours."""
@@ -193,6 +194,16 @@ class Harness:
             if server or NAME.encode() in (raw or b""):
                 texts[path] = files.opened(path, raw)
         return texts
+
+
+def program_and_arguments(words: Sequence[str]) -> dict[str, Any]:
+    """Returns the entry for harnesses that separate a program from its arguments."""
+    return {"command": words[0], "args": list(words[1:])}
+
+
+def bare(*events: str) -> dict[str, Handler]:
+    """Returns events that are only names, because a script of ours answers them."""
+    return {event: {} for event in events}
 
 
 class Place(NamedTuple):
@@ -251,9 +262,10 @@ def _remove(settings: SettingsText, gone: list[Place]) -> None:
         settings.remove(tuple(group) if len(settings.at(place.way[:-1])) == 1 else place.way)
 
 
-def script(name: str, program: Program) -> str:
+def script(harness: str, name: str, program: Program) -> str:
     """Returns a file as it is shipped; a script in it calls this program, by words in ASCII, which are JSON, too."""
-    text = resources.files("signet_sync.host.harness_settings").joinpath(name).read_text(encoding="utf-8")
+    package = f"signet_sync.capture.harnesses.{harness.replace('-', '_')}"
+    text = resources.files(package).joinpath(name).read_text(encoding="utf-8")
     line = f"const PROGRAM = {json.dumps(program.start)}"
     return _PROGRAM.sub(lambda _: line, text, count=1)
 

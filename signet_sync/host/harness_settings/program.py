@@ -14,7 +14,7 @@ from signet_sync.errors import UsageError
 from signet_sync.host.harness_settings.condition import HarnessProblem
 
 # Every command of ours, of any version, Python and workspace: an installer replaces and removes these.
-OURS = re.compile(r"signet[_-]sync\b.*\shook\s+(?:claude-code|codex|gemini|opencode|openclaw)\b", re.DOTALL)
+OURS = re.compile(r"signet[_-]sync\b.*\shook\s+[a-z][a-z-]*\b", re.DOTALL)
 _SERVER = re.compile(r"(?<![\w-])signet[_-]sync(?![\w-]).*\smcp(?:\s|\Z)", re.DOTALL)
 
 

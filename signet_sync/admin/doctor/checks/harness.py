@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from signet_sync.admin import hooks_install
 from signet_sync.admin.doctor.finding import Finding, fine, problem, warning
 from signet_sync.admin.doctor.installation import Installation
+from signet_sync.capture.harnesses import registry
 from signet_sync.errors import SignetSyncError, reason
 from signet_sync.formats.ids import GUARDS, TRIAL
 from signet_sync.formats.paths import display
 from signet_sync.host.harness_settings.condition import Condition, HarnessProblem
-from signet_sync.host.harness_settings.registry import HARNESSES
 
 # Harnesses allow a hook three to ten seconds, and the user waits for it at a session's start.
 LIMIT = 10.0
@@ -28,7 +28,7 @@ _SESSION_START = {"hook_event_name": "SessionStart", "session_id": TRIAL, "sourc
 def harness(target: Installation) -> list[Finding]:
     """Reports every harness that delivers its sessions, and what prevents it."""
     try:
-        found = hooks_install.conditions(target.root, HARNESSES, target.environ)
+        found = hooks_install.conditions(target.root, registry.names(), target.environ)
     except SignetSyncError as error:
         return [problem("hooks", error.message, error.hint)]
     plugged = [condition for condition in found if condition.events or condition.server is not None]
@@ -46,7 +46,7 @@ def harness(target: Installation) -> list[Finding]:
 
 def broken(target: Installation) -> list[str]:
     """Returns the harnesses whose hooks cannot do anything until they are written again."""
-    found = hooks_install.conditions(target.root, HARNESSES, target.environ)
+    found = hooks_install.conditions(target.root, registry.names(), target.environ)
     return [each.harness for each in found if each.events and any(_is_dead(each, one) for one in each.problems)]
 
 

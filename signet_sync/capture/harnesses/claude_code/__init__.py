@@ -1,0 +1,31 @@
+"""Claude Code: command hooks, and a JSON Lines file for each session."""
+
+from __future__ import annotations
+
+import os
+
+from signet_sync.capture.harnesses.facts import Environ, JsonFacts, Payload
+from signet_sync.host.folders import home
+
+# What it calls itself where a person sits before it; `sdk-cli` is `claude -p`.
+_ATTENDED = frozenset(("cli", "claude-vscode", "claude-jetbrains", "claude-desktop"))
+
+
+def folder(environ: Environ) -> str:
+    """Returns its folder of settings and transcripts."""
+    return environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home(environ), ".claude")
+
+
+class _ClaudeCode(JsonFacts):
+    folders = ("projects",)
+    pattern = r"projects/[^/]+/[^/]+\.jsonl"
+    asks_in_compaction = True
+
+    def homes(self, environ: Environ) -> tuple[str, ...]:
+        return (folder(environ),)
+
+    def is_attended(self, payload: Payload, environ: Environ) -> bool:
+        return environ.get("CLAUDE_CODE_ENTRYPOINT") in _ATTENDED
+
+
+FACTS = _ClaudeCode()

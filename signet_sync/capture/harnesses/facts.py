@@ -1,0 +1,61 @@
+"""Describes a harness in one class, which a hook imports: where its transcripts are, what it says and hears."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+TYPE_CHECKING = False  # same as in `typing`, without importing it
+if TYPE_CHECKING:
+    from typing import Literal
+
+Environ = Mapping[str, str]
+Payload = Mapping[str, object]
+DEPTH = 16  # a folder that a person names may be a tree; a deeper one is something else, or hostile
+
+
+class HarnessFacts:
+    """What is particular to one harness: the defaults are those of a program with a file for each session.
+
+    In the first of its homes, transcripts are in `folders` (which a person may have linked elsewhere), at most `depth`
+    folders deeper, under a path that matches `pattern`; `ending` is that of a transcript's name, also in copies
+    elsewhere. `silence` is printed instead of nothing. `pathless` is what an event without a transcript's path means. A
+    harness that `starts_at_prompts` gets what belongs to its start with the next prompt, and reports no compaction.
+    What is printed before a compaction is added to the request for the summary if it `asks_in_compaction`. Without a
+    named chat, others may read one that `carries_chats`.
+    """
+
+    folders: tuple[str, ...] = ()
+    pattern = ""
+    ending = r"\.jsonl$"
+    depth = DEPTH
+    silence = ""
+    pathless: Literal["an error", "a database", "not to be kept"] = "an error"
+    starts_at_prompts = False
+    asks_in_compaction = False
+    carries_chats = False
+
+    def homes(self, environ: Environ) -> tuple[str, ...]:
+        """Returns the folders of which one exists if the harness is present."""
+        raise NotImplementedError
+
+    def payload(self, given: Payload, environ: Environ) -> Payload:
+        """Returns a hook's document with Claude Code's names."""
+        return given
+
+    def is_attended(self, payload: Payload, environ: Environ) -> bool:
+        """Returns whether a person sits before the session of a hook's document; False if in doubt."""
+        return False
+
+    def printed(self, event: str, text: str) -> str:
+        """Returns what a session gets in the form that the harness accepts: the text, or Claude Code's JSON."""
+        return text
+
+
+class JsonFacts(HarnessFacts):
+    """A harness that takes what a session gets in Claude Code's JSON."""
+
+    def printed(self, event: str, text: str) -> str:
+        import json
+
+        # No other keys: Codex treats an unknown key as an error.
+        return json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})

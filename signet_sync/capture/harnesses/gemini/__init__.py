@@ -1,0 +1,40 @@
+"""Gemini CLI: command hooks that answer in JSON, and a log of patches for each session."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+
+from signet_sync.capture.harnesses.facts import Environ, JsonFacts, Payload
+from signet_sync.capture.notes import part_of_file
+from signet_sync.host.folders import home
+
+_LOG = 4 * 1024 * 1024
+
+
+class _Gemini(JsonFacts):
+    folders = ("tmp",)
+    pattern = r"tmp/[^/]+/chats/session-[^/]+\.jsonl?"
+    ending = r"\.jsonl?$"
+    silence = "{}"
+    # At a resume, it drops each message that begins with a hook's context; without a terminal that is the first prompt,
+    # with the user's words. Behind the words of a prompt it stays, so what a start gives waits for the next one.
+    starts_at_prompts = True
+
+    def homes(self, environ: Environ) -> tuple[str, ...]:
+        return (os.path.join(home(environ), ".gemini"),)
+
+    def is_attended(self, payload: Payload, environ: Environ) -> bool:
+        """Returns whether somebody typed a prompt: it is the last of those that only the program's window records."""
+        place, prompt = payload.get("transcript_path"), payload.get("prompt")
+        if not isinstance(place, str) or not isinstance(prompt, str):
+            return False
+        with suppress(ValueError, TypeError, KeyError, AttributeError):
+            records = json.loads(part_of_file(os.path.join(os.path.dirname(os.path.dirname(place)), "logs.json"), _LOG))
+            said = [one["message"] for one in records if one["sessionId"] == payload.get("session_id")]
+            return bool(said) and prompt.strip().startswith(said[-1])
+        return False
+
+
+FACTS = _Gemini()

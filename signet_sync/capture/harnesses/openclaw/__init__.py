@@ -1,0 +1,25 @@
+"""OpenClaw: a hook of ours in its gateway, and (in older versions) a JSON Lines file for each session."""
+
+from __future__ import annotations
+
+import os
+
+from signet_sync.capture.harnesses.facts import Environ, HarnessFacts
+from signet_sync.host.folders import home
+
+# Names of transcripts that ended by a reset or were deleted.
+ARCHIVED = r"\.jsonl\.(?:reset|deleted)\.[0-9A-Za-z.:-]{1,40}$"
+
+
+class _OpenClaw(HarnessFacts):
+    folders = ("agents",)
+    pattern = rf"agents/[^/]+/sessions/[^/]+(?:\.jsonl|{ARCHIVED})"
+    ending = rf"\.jsonl$|{ARCHIVED}"
+    pathless = "a database"
+    carries_chats = True
+
+    def homes(self, environ: Environ) -> tuple[str, ...]:
+        return (os.path.join(home(environ), ".openclaw"),)
+
+
+FACTS = _OpenClaw()

@@ -1,0 +1,69 @@
+"""Finds the harnesses: each package of this folder is one, and nothing else lists them.
+
+It has its `FACTS`; in `transcript` the parser `read` (and `prompt_of` if it rewrites prompts); in `settings` its
+`SETTINGS`. What a session did is read from the names that the parser gives to tools (`digest.deeds`).
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+
+from signet_sync.capture import harnesses
+from signet_sync.errors import UsageError
+
+TYPE_CHECKING = False  # same as in `typing`, without importing it
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from signet_sync.capture.harnesses.facts import HarnessFacts
+    from signet_sync.capture.harnesses.records import Conversation
+    from signet_sync.host.harness_settings.harness import Harness
+
+
+def names() -> tuple[str, ...]:
+    """Returns the names of all harnesses, sorted."""
+    folders = {
+        entry.name
+        for place in harnesses.__path__
+        for entry in os.scandir(place)
+        if os.path.isfile(os.path.join(entry.path, "transcript.py"))
+    }
+    return tuple(sorted(folder.replace("_", "-") for folder in folders))
+
+
+def facts(name: str) -> HarnessFacts:
+    """Returns the facts of a harness. Raises `UsageError` (`harness-unknown`) if there is none of this name."""
+    found: HarnessFacts | None = getattr(_part(name), "FACTS", None) if name.replace("-", "").isalnum() else None
+    if found is None:
+        known = ", ".join(names())
+        raise UsageError(f"no harness of this name; one of: {known}", code="harness-unknown")
+    return found
+
+
+def reader(name: str) -> Callable[..., Conversation]:
+    """Returns the parser of a harness's transcripts, which takes lines (for OpenCode: rows)."""
+    read: Callable[..., Conversation] = _part(name, ".transcript").read
+    return read
+
+
+def prompt_of(name: str) -> Callable[[str], str]:
+    """Returns what rewrites a submitted prompt as the harness's transcripts will contain it."""
+    from signet_sync.capture.harnesses import texts
+
+    rewrite: Callable[[str], str] = getattr(_part(name, ".transcript"), "prompt_of", texts.prompt_of)
+    return rewrite
+
+
+def settings(name: str) -> Harness:
+    """Returns where a harness has its hooks and MCP servers, and what we write there."""
+    found: Harness = _part(name, ".settings").SETTINGS
+    return found
+
+
+def _part(name: str, module: str = "") -> Any:
+    try:
+        return import_module(f"{harnesses.__name__}.{name.replace('-', '_')}{module}")
+    except ModuleNotFoundError:
+        return None
