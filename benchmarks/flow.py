@@ -23,7 +23,7 @@ from importlib import import_module
 from typing import Any
 
 from benchmarks import corpus
-from benchmarks.ground import PROJECT, machine, percentile
+from benchmarks.ground import PROJECT, STILL, machine, percentile
 
 REST = "rest"
 """What belongs to no step: locks, looking at what is done, going from step to step."""
@@ -241,12 +241,121 @@ def table(size: int, found: Measured, whole_processes: Sequence[float], order: S
     return "\n".join(lines)
 
 
+# ── many at once ──
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """What so many sessions cost that end at once: seconds until the files of each, processes, memory, processor."""
+
+    seconds: list[float]
+    workers: int
+    peak_mb: float
+    processor: float
+
+
+def crowd(root: str, count: int) -> Crowd:
+    """Ends sessions of a few turns at once by their hooks, each a process as a harness starts it."""
+    folder = os.path.join(os.path.dirname(root), f"transcripts-{time.time_ns()}")
+    os.makedirs(folder)
+    lacking, calls = {}, []
+    for number in range(count):
+        session, path = f"crowd-{time.time_ns()}", os.path.join(folder, f"{number}.jsonl")
+        turns = (("user", f"Why does test {number} fail?"), ("assistant", "The lock is taken twice, in `open`."))
+        at = {"sessionId": session, "cwd": "/home/ada/code/lantern", "isSidechain": False}
+        with open(path, "w", encoding="utf-8") as file:
+            for turn, (role, text) in enumerate(turns * 20):
+                more = {"uuid": f"{session}-{turn}", "timestamp": f"2026-03-20T10:{turn:02}:{number:02}.000Z"}
+                file.write(json.dumps(at | more | {"type": role, "message": {"role": role, "content": text}}) + "\n")
+        event = {"session_id": session, "transcript_path": path, "cwd": at["cwd"], "hook_event_name": "SessionEnd"}
+        calls.append(json.dumps(event | {"reason": "other"}).encode())
+        lacking[session.encode()] = number
+    memory, known = os.path.join(root, "memory"), set(files(root))
+    first = {pid: spent for pid, _, spent in _pythons(root)}  # of the agent
+    last = dict(first)
+    seconds: list[float] = []
+    peak = 0.0
+    before, started = os.times(), time.perf_counter()
+    hooks = []
+    for call in calls:
+        words = [sys.executable, "-m", "signet_sync", "--workspace", root, "hook", "claude-code"]
+        process = subprocess.Popen(words, stdin=subprocess.PIPE, cwd=PROJECT)
+        assert process.stdin is not None
+        process.stdin.write(call)
+        process.stdin.close()
+        hooks.append(process)
+    while lacking and time.perf_counter() - started < 300:
+        others = _others(root, hooks, last)
+        peak = max(peak, others)
+        for name in os.listdir(memory):
+            path = os.path.join(memory, name)
+            if name.endswith("--manifest.md") and path not in known:
+                with open(path, "rb") as written:
+                    manifest = written.read()
+                known.add(path)
+                for one in [one for one in lacking if one in manifest]:
+                    del lacking[one]
+                    seconds.append(time.perf_counter() - started)
+        time.sleep(0.01)
+    for hook in hooks:
+        hook.wait()
+    until = time.perf_counter() + 2.0
+    while time.perf_counter() < until:  # pages follow
+        peak = max(peak, _others(root, hooks, last))
+        time.sleep(0.01)
+    spent = sum(os.times()[2:4]) - sum(before[2:4]) + sum(last.values()) - sum(first.values())
+    return Crowd(seconds, len(last), peak, spent)
+
+
+def _others(root: str, hooks: Sequence[subprocess.Popen[bytes]], spent: dict[int, float]) -> float:
+    """Notes what processes of ours besides the hooks have spent, by their ids; gives their memory in MB."""
+    own = {hook.pid for hook in hooks}
+    found = [one for one in _pythons(root) if one[0] not in own]
+    spent |= {pid: seconds for pid, _, seconds in found}
+    return sum(mb for _, mb, _ in found)
+
+
+def _pythons(root: str) -> Iterator[tuple[int, float, float]]:
+    """Yields the processes of ours on a workspace, their memory in MB, and their seconds of a processor."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError, ValueError):
+            with open(f"/proc/{pid}/cmdline", "rb") as line:
+                ours = root.encode() in line.read().split(b"\0")
+            if ours:
+                with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as rollup:
+                    mb = next(int(one.split()[1]) / 1024 for one in rollup if one.startswith("Pss:"))
+                with open(f"/proc/{pid}/stat", encoding="ascii") as status:
+                    ticks = sum(map(int, status.read().rpartition(")")[2].split()[11:13]))
+                yield int(pid), mb, ticks / os.sysconf("SC_CLK_TCK")
+
+
+def crowds(root: str, counts: Sequence[int], runs: int) -> str:
+    """A markdown table of sessions that end at once, without the agent and with it."""
+    lines = ["| sessions at once | files p50 s | all s | processes besides hooks | MB | processor s |"]
+    lines += ["|---|---|---|---|---|---|"]
+    for agent in ("no agent", "agent"):
+        beside = [sys.executable, "-m", "signet_sync", "--workspace", root, "run"]
+        running = subprocess.Popen(beside, cwd=PROJECT, stderr=subprocess.DEVNULL) if agent == "agent" else None
+        time.sleep(STILL / 2 if running else 0)
+        for count in counts:
+            for run in range(runs):
+                found = crowd(root, count)
+                middle, latest = percentile(found.seconds, 0.5), max(found.seconds)
+                ended = f"{middle:.2f} | {latest:.2f} | {found.workers} | {found.peak_mb:.0f} | {found.processor:.1f}"
+                lines.append(f"| {count}, {agent}, run {run + 1} | {ended} |")
+        if running is not None:
+            running.terminate()
+            running.wait()
+    return "\n".join(lines)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Measures and prints one table a size."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.flow", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--sizes", metavar="BYTES", type=int, nargs="+", default=[1024 * 1024, 4 * 1024])
     parser.add_argument("--runs", metavar="N", type=int, default=20, help="measured endings a size (default 20)")
     parser.add_argument("--sessions", metavar="N", type=int, default=500, help="in the vault before (default 500)")
+    parser.add_argument("--at-once", metavar="N", type=int, nargs="+", help="instead: so many sessions end at once")
     parser.add_argument("--json", action="store_true", help="seconds of endings and baselines alone, by size")
     chosen = parser.parse_args(argv)
     if min(*chosen.sizes, chosen.runs, chosen.sessions) < 1:
@@ -259,6 +368,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         corpus.write_corpus(root, chosen.sessions)
         reindex = [sys.executable, "-m", "signet_sync", "--workspace", root, "reindex", "--json"]
         subprocess.run(reindex, stdout=subprocess.DEVNULL, cwd=PROJECT, check=True)
+        if chosen.at_once:
+            print(f"{machine()}; {chosen.sessions:,} sessions before\n")
+            print(crowds(root, chosen.at_once, chosen.runs))
+            return 0
         watch, order = stopwatch()
         if chosen.json:
             ended = {size: _last(measure(watch, root, size, chosen.runs)) for size in chosen.sizes}

@@ -376,7 +376,7 @@ class _HookEvent:
         self._put(job)
         # A stop is only a marker for the next sweep. Without a workspace no worker could do anything yet.
         if job.event != "stop" and os.path.isdir(self.root) and not _agent_listens(self.folder):
-            _start_worker(self.root)
+            _start_worker(self.root, self.folder)
 
     def _put(self, job: spool.Job) -> None:
         """Spools the job in the current state folder, which moves when a workspace gets its id."""
@@ -553,19 +553,30 @@ def _agent_listens(folder: locations.StateFolder) -> bool:
     return silence is not None and silence < locations.SILENCE and locations.process_alive(beat["pid"])
 
 
-def _start_worker(root: str) -> None:
-    """Starts capture as a detached process: it outlives hook, terminal and harness, and holds none of their files."""
+def _start_worker(root: str, folder: locations.StateFolder) -> None:
+    """Starts capture as a detached process, unless one is there: one takes what all hooks have put.
+
+    It outlives hook, terminal and harness, and holds none of their files.
+    """
+    from signet_sync.storage import state_dir  # nearly always there is an agent
+
+    lock = state_dir.intake_lock_to_give(folder)
+    if lock is None:
+        return
     import subprocess
 
-    subprocess.Popen(
-        [sys.executable, "-m", "signet_sync", "--workspace", root, "session", "take-spool"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-        env={**os.environ, "SIGNET_SYNC_CHILD": "1"},
-        start_new_session=True,
-    )
+    try:
+        subprocess.Popen(
+            [sys.executable, "-m", "signet_sync", "--workspace", root, "session", "take-spool"],
+            stdin=lock,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={**os.environ, "SIGNET_SYNC_CHILD": "1"},
+            start_new_session=True,
+        )
+    finally:
+        os.close(lock)
 
 
 # ── output ──

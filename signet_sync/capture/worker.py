@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import IO
 
 from signet_sync.capture import spool
 from signet_sync.capture.spool import Job
@@ -16,6 +19,9 @@ from signet_sync.sync.workspace import Workspace
 
 # Seconds after a worker failed, and before jobs that it left are looked at again.
 RETRY_SECONDS = 60.0
+# Seconds that a worker without work stays.
+WARM_SECONDS = 300.0
+_TAKE, _SWEEP, _DONE = b"t", b"s", b"."
 # The maximum time between two reads of a running session, in microseconds.
 LONGEST_REST = 60 * SECOND
 
@@ -95,47 +101,87 @@ def _idle(workspace: Workspace, job: Job, now_us: int) -> bool:
 
 
 class Worker:
-    """Runs at most one process at a time, started when there is something to capture; used by one thread."""
+    """Keeps at most one process, started when there is something to capture; used by one thread.
+
+    It stays for a while, so that the next session's end does not wait until Python and our modules are loaded again.
+    """
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._process: subprocess.Popen[bytes] | None = None
+        self._busy = False
         self._not_before = 0.0
 
     def start(self, *, sweep: bool) -> bool:
-        """Starts the process unless one is running or has just failed; returns whether it was started."""
+        """Lets the process take the spool unless it is at it or has just failed; returns whether it will."""
         if self.working() or time.monotonic() < self._not_before:
             return False
-        words = ("session", "take-spool", *(["--sweep"] if sweep else []))
-        self._process = start_command(self._workspace, *words)
+        if self._process is None:
+            words, pipe = ("session", "take-spool", "--stay"), subprocess.PIPE
+            self._process = start_command(self._workspace, *words, stdin=pipe, stdout=pipe)
+        with suppress(BrokenPipeError):  # it left just now, which `working` finds
+            os.write(_end(self._process.stdin), _SWEEP if sweep else _TAKE)
+        self._busy = True
         return True
 
     def working(self) -> bool:
-        """Checks whether the process is running; reaps one that has ended."""
+        """Checks whether the process takes the spool; reaps one that has ended."""
         if self._process is None:
             return False
-        code = self._process.poll()
-        if code is None:
-            return True
-        self._process = None
-        if code:
+        answers = _end(self._process.stdout)
+        while select.select([answers], [], [], 0)[0]:
+            if not os.read(answers, 1):
+                self._ended(self._process)
+                return False
+            self._busy = False
+        return self._busy
+
+    def _ended(self, process: subprocess.Popen[bytes]) -> None:
+        """Reaps the process, which has closed its end of the pipe."""
+        process.communicate()
+        self._process, self._busy = None, False
+        if process.returncode:
             self._not_before = time.monotonic() + RETRY_SECONDS
-        return False
 
     def leave(self) -> None:
         """Stops tracking the process: its work is journalled, whether it ends by itself or is killed."""
         if self._process is not None:
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    pipe.close()  # it ends after what it is at
             detach(self._process)
             self._process = None
 
 
-def start_command(workspace: Workspace, *words: str, stderr: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+def rounds() -> Iterator[bool]:
+    """Yields for each time that the agent wants the spool taken, by a byte on stdin, whether to sweep; says when done.
+
+    Ends with the agent, or if it wants nothing for a while.
+    """
+    with suppress(BrokenPipeError):
+        while select.select([0], [], [], WARM_SECONDS)[0] and (wanted := os.read(0, 1)):
+            yield wanted == _SWEEP
+            os.write(1, _DONE)
+
+
+def _end(pipe: IO[bytes] | None) -> int:
+    assert pipe is not None
+    return pipe.fileno()
+
+
+def start_command(
+    workspace: Workspace,
+    *words: str,
+    stdin: int = subprocess.DEVNULL,
+    stdout: int = subprocess.DEVNULL,
+    stderr: int = subprocess.DEVNULL,
+) -> subprocess.Popen[bytes]:
     """Starts one of our commands on the workspace in a process that may outlive this one."""
     place = [] if workspace.own_place else ["--db", workspace.database.path]
     return subprocess.Popen(
         [sys.executable, "-m", "signet_sync", "--workspace", workspace.root, *place, *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
+        stdin=stdin,
+        stdout=stdout,
         stderr=stderr,
         cwd="/",
         env={**os.environ, "SIGNET_SYNC_CHILD": "1"},

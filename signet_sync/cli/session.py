@@ -97,9 +97,24 @@ def compact(context: Context, source: str, agent: str | None) -> None:
 
 @session.command("take-spool", hidden=True)
 @click.option("--sweep", is_flag=True, help="Also look for forgotten transcripts.")
+@click.option("--stay", is_flag=True, help="Do so for each byte on stdin, an s for --sweep.")
 @pass_context
-def take_spool(context: Context, sweep: bool) -> None:
+def take_spool(context: Context, sweep: bool, stay: bool) -> None:
     """Capture what hooks have spooled; the agent and the hooks call this."""
+    if not stay:
+        _take_spool(context, sweep)
+        return
+    from signet_sync.app.upgrade import Upgrade
+    from signet_sync.capture.worker import rounds
+
+    upgrade = Upgrade()
+    for wanted in rounds():
+        if upgrade.is_due():
+            return  # the agent starts the other version
+        _take_spool(context, wanted)
+
+
+def _take_spool(context: Context, sweep: bool) -> None:
     # loguru and the parsers of harnesses: not for the end of a session.
     from loguru import logger
 

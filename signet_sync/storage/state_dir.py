@@ -25,7 +25,7 @@ from signet_sync.storage.locations import read_heartbeat as read_heartbeat
 from signet_sync.storage.locations import read_json as read_json
 from signet_sync.storage.locations import silence as silence
 
-_RUN = "run.lock"
+_RUN, _INTAKE = "run.lock", "intake.lock"
 _ESTABLISH, _TOKENS, _FLEET = "establish.lock", "llm-tokens.lock", "fleet.lock"  # of all workspaces
 _MOMENT = 0.25  # seconds: a process that only looks holds the lock of a run for much less
 # The folder of locks of the workspace that this thread holds for several operations.
@@ -278,9 +278,31 @@ def exchange_lock(folder: StateFolder) -> AbstractContextManager[None]:
     return _held(folder.locks, "exchange.lock", 60.0, "another signet-sync command is exchanging the database")
 
 
-def intake_lock(folder: StateFolder, timeout: float = 0.0) -> AbstractContextManager[None]:
-    """Locks the spool of a workspace for one worker. Raises `WorkspaceError` (`busy`) after `timeout` seconds."""
-    return _held(folder.locks, "intake.lock", timeout, "another process is importing this workspace's transcripts")
+@contextmanager
+def intake_lock(folder: StateFolder, timeout: float = 0.0) -> Iterator[None]:
+    """Locks the spool of a workspace for one worker. Raises `WorkspaceError` (`busy`) after `timeout` seconds.
+
+    Who started this process may hold it already, and give it as stdin: it is released as if it were taken here.
+    """
+    if _is_still(0, os.path.join(folder.locks, _INTAKE)):
+        handle, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        try:
+            yield
+        finally:
+            os.close(handle)
+        return
+    with _held(folder.locks, _INTAKE, timeout, "another process is importing this workspace's transcripts"):
+        yield
+
+
+def intake_lock_to_give(folder: StateFolder) -> int | None:
+    """Returns a descriptor that holds the lock of the spool, for a worker's stdin; None if there is a worker.
+
+    That one looks for jobs once more after it has released the lock, so none that is there by now is left.
+    """
+    return _taken(folder.locks, _INTAKE)
 
 
 def model_lock(folder: StateFolder) -> AbstractContextManager[None]:
@@ -359,5 +381,5 @@ def _is_still(handle: int, path: str) -> bool:
     """Returns whether the file still has this name: locking a deleted or moved file excludes no other process."""
     try:
         return os.path.samestat(os.fstat(handle), os.stat(path, follow_symlinks=False))
-    except FileNotFoundError:
+    except OSError:
         return False

@@ -449,7 +449,10 @@ def test_where_no_agent_runs_a_worker_apart_from_us_takes_the_job(vault, transcr
     witness = json.loads(told.read_text())
     assert witness["argv"] == ["-m", "signet_sync", "--workspace", str(vault.root), "session", "take-spool"]
     assert (witness["cwd"], witness["leads"]) == ("/", True)
-    assert set(witness["streams"]) <= {"/dev/null"}
+    assert set(witness["streams"]) <= {
+        "/dev/null",
+        os.path.join(state_dir.locate(str(vault.root)).locks, "intake.lock"),
+    }
 
     told.unlink()
     folder = state_dir.locate(str(vault.root))

@@ -201,7 +201,7 @@ def test_a_secret_in_any_field_of_a_hook_reaches_no_job(
     unsettled: Vault, monkeypatch: pytest.MonkeyPatch, event: str, field: str
 ) -> None:
     """Looked at before the job is taken: what takes it sanitizes once more."""
-    monkeypatch.setattr(hook, "_start_worker", lambda root: None)
+    monkeypatch.setattr(hook, "_start_worker", lambda *_: None)
     given = HOOKS[event]
     assert run(unsettled, "hook", line=Line("claude-code --strict", given)).code == 0
     waiting = [path for path in unsettled.state.rglob("spool/**/*") if path.is_file()]
