@@ -46,8 +46,7 @@ class WindowRow(NamedTuple):
 
 
 class MonthView(NamedTuple):
-    """A month with its number of sessions and compactions."""
+    """A month with its number of sessions."""
 
     month: str
     sessions: int
-    compactions: int

@@ -80,6 +80,7 @@ class Board(NamedTuple):
     lines: Mapping[str, Sequence[Line]]
     left: Sequence[Line]
     said: Said
+    full: bool = False  # no line of lower rank has room
 
     @property
     def shown(self) -> frozenset[str]:
@@ -161,7 +162,7 @@ def choose(
         said.add(line.statement, scope)
         if line.sentence:
             said.add(line.sentence, scope, sentence=True)
-    return Board(chosen, left, said)
+    return Board(chosen, left, said, full)
 
 
 def listed(chosen: Sequence[Line]) -> list[str]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from types import MappingProxyType
 from typing import NamedTuple
 
 from signet_sync.formats.artifact_record import LEDGER_HEADING
@@ -17,7 +16,7 @@ from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.timestamps import DAY, day_of, short_day
 from signet_sync.formats.wikilinks import targets, wikilink
 from signet_sync.pages.board import Board, Line, blocks, choose
-from signet_sync.pages.sections import SECTIONS, clause, inert, link_to, outcome_of, plain
+from signet_sync.pages.sections import SECTIONS, SectionInputs, clause, inert, link_to, outcome_of, plain
 from signet_sync.pages.session_log import clipping_notice
 from signet_sync.text.phrases import counted
 from signet_sync.text.sentences import is_template, page_cell
@@ -56,7 +55,7 @@ class NodeView(NamedTuple):
     earliest_us: int
     latest_us: int
     parts: int
-    about: Sequence[tuple[int, str, str]]
+    about: Iterable[tuple[int, str, str]]
 
 
 class NodeLineage(NamedTuple):
@@ -72,31 +71,33 @@ class NodeLineage(NamedTuple):
 class Projection(NamedTuple):
     """All inputs of a page.
 
-    `rows` yields the session log's lines, newest first, `lineage` the newest nodes; each as many as requested.
-    `unread` and `cut` are those of `SectionInputs`; `today_us` is the day from which days are counted.
+    `candidates` gives the best lines for sections and what they are from, `rows` the session log's, newest first,
+    `lineage` the newest nodes; each as many as requested. `today_us` is the day from which days are counted.
     """
 
     agent_id: str
     warning: str
-    candidates: Sequence[Line]
+    candidates: Callable[[int], tuple[Sequence[Line], SectionInputs]]
     in_window: int
     window_months: Sequence[str]
     rows: Callable[[int], Sequence[WindowRow]]
     months: Sequence[MonthView]
     lineage: Callable[[int], NodeLineage]
     today_us: int
-    unread: Mapping[str, int] = MappingProxyType({})
-    cut: frozenset[str] = frozenset()
 
 
 class Rendered(NamedTuple):
-    """The text of a page, the sessions (token, id) in its session log, and the figures of the report."""
+    """The text of a page, the sessions (token, id) in its session log, and the figures of the report.
+
+    `scored`: it depends on the day.
+    """
 
     text: str
     shown: frozenset[tuple[str, str]]
     rows: int
     clipped: int
     tokens: int
+    scored: bool
 
 
 def window(now_us: int, days: int) -> tuple[int, int]:
@@ -123,8 +124,13 @@ def render(projection: Projection, shares: Shares) -> Rendered:
     certain = _ledger(projection, rows, shares.ledger)
     index_costs = _cost(_index(projection, min(shares.index, total - fixed - least), None, certain))
     room = max(shares.head - fixed, total - fixed - wanted.tokens - index_costs)
-    head = choose(projection.candidates, SECTIONS, min(room, total - fixed - least))
-    shown = blocks(head, SECTIONS, projection.unread, projection.cut)
+    room = min(room, total - fixed - least)
+    for least_line in (_USUAL_LINE, LEAST_LINE):
+        scored, seen = projection.candidates(max(room // least_line, 1))
+        head = choose(scored, SECTIONS, room)
+        if head.full or not any(seen.unread.values()):
+            break
+    shown = blocks(head, SECTIONS, seen.unread, seen.cut)
     sections = "\n\n".join("\n".join([heading, "", *lines]) for heading, lines in shown)
     left = total - fixed - _cost(sections)
     ledger = _ledger(projection, rows, left - index_costs)
@@ -133,7 +139,8 @@ def render(projection: Projection, shares: Shares) -> Rendered:
     if hinted and (sections or " ^" in index):
         parts.insert(1, HINT)
     text = "\n\n".join(parts)
-    return Rendered(text, ledger.shown, ledger.sessions, projection.in_window - ledger.sessions, page_tokens(text))
+    clipped = projection.in_window - ledger.sessions
+    return Rendered(text, ledger.shown, ledger.sessions, clipped, page_tokens(text), bool(scored))
 
 
 def _cost(part: str) -> int:
@@ -141,7 +148,9 @@ def _cost(part: str) -> int:
     return page_tokens(part) + 3 if part else 0
 
 
-# The least that a row of the session log costs, in tokens.
+# The least that a line of a section costs, in tokens; with so many as of usual ones hardly any section is not full.
+LEAST_LINE, _USUAL_LINE = 12, 24
+# The least that a row of the session log costs.
 _LEAST_ROW = 24
 _LEDGER_HEADING_COSTS = estimate_tokens(f"## {LEDGER_HEADING}") + 3
 _DAY_COSTS = estimate_tokens("### 2026-03-28") + 1

@@ -12,8 +12,9 @@ from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import DAY
 from signet_sync.memories.score import day_start
 from signet_sync.pages import page_files, sections, signet_daemon, signet_texts
+from signet_sync.pages.board import Line
 from signet_sync.pages.kept_copies import keep_copy
-from signet_sync.pages.memory_page import Projection, Rendered, render, shares, window
+from signet_sync.pages.memory_page import LEAST_LINE, Projection, Rendered, render, shares, window
 from signet_sync.pages.other_machine import lines_of_rows
 from signet_sync.pages.page_lease import page_lease
 from signet_sync.pages.session_log import with_headless
@@ -119,8 +120,12 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
     first, last = window(now_us, settings.window_days)
     in_window = pages.count_in_window(database, agent_id, first, last)
     headless = pages.headless_projects(database, agent_id, first, last)
-    seen = candidates_store.section_inputs(database, agent_id, now_us, settings.budget_tokens)
-    candidates = sections.candidates(seen, now_us)
+
+    def candidates(best: int) -> tuple[list[Line], sections.SectionInputs]:
+        most = max(settings.budget_tokens // LEAST_LINE, 1)
+        seen = candidates_store.section_inputs(database, agent_id, now_us, most, best)
+        return sections.candidates(seen, now_us), seen
+
     projection = Projection(
         agent_id,
         warning(workspace, agent_id, halted),
@@ -131,17 +136,16 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
         pages.months(database, agent_id, INDEX_MONTHS),
         lambda limit: candidates_store.lineage(database, agent_id, now_us, limit),
         day_start(now_us),
-        seen.unread,
-        seen.cut,
     )
+    rendered = render(projection, shares(settings.budget_tokens))
     changes = [
         pages.next_change(database, agent_id, now_us, settings.window_days * DAY),
         candidates_store.next_change(database, agent_id, now_us),
         # Scores are computed per UTC day.
-        day_start(now_us) + DAY if candidates else None,
+        day_start(now_us) + DAY if rendered.scored else None,
     ]
     next_us = min((instant for instant in changes if instant is not None), default=None)
-    return render(projection, shares(settings.budget_tokens)), in_window, next_us
+    return rendered, in_window, next_us
 
 
 def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:

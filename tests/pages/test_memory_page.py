@@ -53,7 +53,7 @@ def page(
         Projection(
             agent_id,
             warning,
-            head,
+            lambda _: (head, SectionInputs()),
             pages.count_in_window(database, agent_id, first, last),
             pages.window_months(database, agent_id, first, last),
             lambda limit: pages.window_rows(database, agent_id, first, last, limit),
@@ -416,7 +416,8 @@ def test_the_ledger_never_takes_more_than_its_share(budget):
     ]
     lines = [WindowRow(session, line, estimate_tokens(line), day) for session, line, day in lines]
     projection = Projection(
-        "default", "", [], 60, ["2026-03"], lambda limit: lines[:limit], [], lambda _: NodeLineage([], []), NOW_US
+        "default", "", lambda _: ([], SectionInputs()), 60, ["2026-03"], lambda limit: lines[:limit], [],
+        lambda _: NodeLineage([], []), NOW_US,
     )  # fmt: skip
     rendered = render(projection, Shares(0, budget, 0))
     assert rendered.tokens - estimate_tokens("# Working Memory\n\n") <= budget

@@ -137,7 +137,7 @@ def memory_page(words: Sequence[str]) -> str:
     ]
     rows = [_row(words, number) for number in range(count)]
     projection = Projection(
-        "default", "", candidates(seen, NOW_US), count, ["2026-03"],
+        "default", "", lambda _: (candidates(seen, NOW_US), seen), count, ["2026-03"],
         lambda _: [WindowRow((row.session_token, str(n)), row.line, row.tokens, row.day) for n, row in enumerate(rows)],
         [], lambda _: NodeLineage([], nodes), NOW_US,
     )  # fmt: skip

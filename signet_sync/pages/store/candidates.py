@@ -8,8 +8,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from heapq import merge
+from itertools import islice, product
+from typing import Any
 
+from signet_sync.formats.calendar import quarter_of, quarter_span, week_of, week_span
 from signet_sync.formats.statement import SECTION_OF
 from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.memories.score import Use, day_start, rank, score
@@ -29,12 +32,8 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import NODES, path_of
 from signet_sync.text.sentences import basename
 
-# The tokens that a line costs at least: so many fewer than a page's budget has are read of each kind.
-LEAST_LINE = 12
 PINS = 500
 USED = 200
-# Most children of a node that are counted.
-CHILDREN = 500
 
 # The second parameter is a JSON list of ids. What is pinned is shown though a newer list leaves it out.
 _SOME_STATEMENTS = f"""
@@ -42,15 +41,12 @@ _SOME_STATEMENTS = f"""
     from json_each(?2) cross join statements s
     where s.agent_id = ?1 and s.id = json_each.value and s.newest = 1 and (s.status = 'open' or s.status = 'replaced'
         and exists (select 1 from pins p where p.agent_id = ?1 and p.id = s.id))"""
-# The second parameter is a JSON list of kinds or types; of each, the newest are listed.
-_LISTED_STATEMENTS = """
-    select s.id, s.kind, s.at_us from json_each(?2) cross join statements s on s.statement in (
-        select statement from statements where agent_id = ?1 and kind = json_each.value
-        and newest = 1 and status = 'open' order by at_us desc, id limit ?3)"""
-_LISTED_MEMORIES = """
-    select m.id, m.type, m.created_at from json_each(?2) cross join memories m on m.agent_id = ?1
-    and m.id in (select id from memories where agent_id = ?1 and type = json_each.value
-        order by created_at desc, id limit ?3)"""
+# What still holds of a kind, and what was remembered of a type, newest first: as a page reads them, one by one.
+_NEWEST = (
+    """select id, at_us from statements where agent_id = ? and kind = ? and newest = 1 and status = 'open'
+        order by at_us desc, id limit ?""",
+    "select id, created_at from memories where agent_id = ? and type = ? order by created_at desc, id limit ?",
+)
 _MEMORY = "select m.id, m.type, m.content, m.created_at from json_each(?2) cross join memories m on m.agent_id = ?1"
 _PINNED = (
     "select id, source_type, label, (select project from memory_thread_heads h where h.agent_id = n.agent_id"
@@ -66,38 +62,40 @@ _LISTED = (
     "from session_summaries where agent_id = ? and (depth > 0) = ? and source_type <> 'chunk' and thread_id is not null"
 )
 _NODE = f"""
-    select n.id, n.kind, n.earliest_us, n.latest_us, n.source_ref, n.label, h.project, h.label
+    select n.id, n.kind, n.thread_id, n.earliest_us, n.latest_us, n.source_ref, n.label, h.project, h.label
     from {NODES} n left join memory_thread_heads h on h.agent_id = n.agent_id and h.thread_id = n.thread_id
     where n.agent_id = ? and n.id = ?"""
-# What an arc's sessions were about, or those of an epoch's arcs; each session counts by its best node.
-_SESSIONS_BELOW = f"""
-    select distinct t.latest_us, t.sentence, t.source_ref from session_summary_children c
-    cross join session_summaries i on i.agent_id = c.agent_id and i.id = c.child_id
-    cross join sessions n on n.session = i.session
-    cross join thread_sessions t on t.agent_id = n.agent_id and t.session_token = n.session_token
-        and t.session_id = n.session_id
-    where c.agent_id = ?1 and c.parent_id = ?2 limit {CHILDREN}"""
-_BELOW = "select child_id from session_summary_children where agent_id = ? and parent_id = ? order by child_id limit ?"
+# What the sessions of a thread between two instants were about, those of weeks that are condensed.
+_ABOUT = """
+    select t.latest_us, t.sentence, t.source_ref from thread_sessions t
+    where t.agent_id = ?1 and t.thread_id = ?2 and t.latest_us between ?3 and ?4
+    and exists(select 1 from thread_sessions o where o.agent_id = ?1 and o.thread_id = ?2 and o.week = t.week
+        and o.rowid <> t.rowid)
+    order by t.latest_us desc, t.sentence desc, t.source_ref desc"""
+_PARTS = {
+    "arc": "select count(*) from thread_sessions where agent_id = ? and thread_id = ? and latest_us between ? and ?",
+    "epoch": "select count(*) from session_summary_children where agent_id = ?1 and parent_id = ?",
+}
 
 
-def section_inputs(database: Database, agent_id: str, now_us: int, budget: int) -> SectionInputs:
-    """Returns what page sections of `budget` tokens may show at `now_us`: the best, and what is pinned or was used.
+def section_inputs(database: Database, agent_id: str, now_us: int, most: int, best: int = 0) -> SectionInputs:
+    """Returns what page sections may show at `now_us`: the best statements and memories, and what is pinned or used.
 
-    Threads and nodes count from their own time on, all else at once. Statements and memories are listed by kind, newest
-    first, which is the order of their scores; the best of all of them are read.
+    Threads and nodes count from their own time on, all else at once. `most` is how many of each kind a page has room
+    for, at the very most: the others are not even counted. `best` is how many are read, if not so many.
     """
-    most = max(budget // LEAST_LINE, 1)
     uses = _uses(database, agent_id, day_of(now_us))
     ids = sorted(uses)
     threads = _rows(database, NEWEST_THREADS, agent_id, now_us, most)
     threads |= _each(database, f"{THREAD} and thread_id = ?3", _of(ids, "t"), agent_id, now_us)
-    listed = _listed(database, agent_id, now_us, most)
-    best = listed.ids[:most]
+    lists = [_ranked(database, *one, agent_id, now_us, most) for one in product((False, True), SECTION_OF)]
+    listed = [one for _, one in islice(merge(*lists), best or most)]
     promoted = promotions.dreamed(database, agent_id)
-    statements = _rows(database, _SOME_STATEMENTS, agent_id, json.dumps([*_of(best, "f"), *_of(ids, "f")]))
-    wanted = json.dumps(sorted({*_of(best, "m"), *_of(ids, "m"), *promoted}))
+    statements = _rows(database, _SOME_STATEMENTS, agent_id, json.dumps([*_of(listed, "f"), *_of(ids, "f")]))
+    wanted = json.dumps(sorted({*_of(listed, "m"), *_of(ids, "m"), *promoted}))
     memories = _rows(database, f"{_MEMORY} and m.id = json_each.value", agent_id, wanted)
     pinned = [one for one in _of(ids, "skcae") if uses[one].pinned]
+    unread, cut = _unread(database, agent_id, most, (*statements.values(), *memories.values()))
     return SectionInputs(
         [ThreadView(*row) for row in threads.values()],
         [StatementView(*row) for row in statements.values()],
@@ -109,34 +107,37 @@ def section_inputs(database: Database, agent_id: str, now_us: int, budget: int) 
         uses,
         promoted,
         [EntityEntry(*row) for row in _entities(database, agent_id, most)],
-        Counter(listed.sections[one] for one in listed.ids[most:] if one not in statements and one not in memories),
-        listed.cut,
+        unread,
+        cut,
     )
 
 
-class _Listed(NamedTuple):
-    """Ids of statements and memories, the best first; their sections, and the sections that have still more."""
-
-    ids: list[str]
-    sections: dict[str, str]
-    cut: frozenset[str]
+_Rank = tuple[bool, float, int, str]
 
 
-def _listed(database: Database, agent_id: str, now_us: int, limit: int) -> _Listed:
-    """Lists the newest statements and memories of each kind by score; what was used is scored again with its use."""
-    kinds, today = json.dumps(list(SECTION_OF)), day_start(now_us)
-    found: list[tuple[tuple[bool, float, int, str], str, str]] = []
-    for one, kind, at_us in database.execute(_LISTED_STATEMENTS, (agent_id, kinds, limit)):
-        found.append((rank(score(kind, at_us, today), at_us, one, pinned=False), one, kind))
-    counts = Counter(kind for *_, kind in found)
-    for one, kind, at in database.execute(_LISTED_MEMORIES, (agent_id, kinds, limit)):
-        at_us = parse_instant(at) or 0
-        value = score(kind, at_us, today, remembered=True)
-        found.append((rank(value, at_us, one, pinned=False), one, kind))
-        counts[f"remembered {kind}"] += 1
-    found.sort()
-    cut = frozenset(section_of(kind.removeprefix("remembered ")) for kind, count in counts.items() if count >= limit)
-    return _Listed([one for _, one, _ in found], {one: section_of(kind) for _, one, kind in found}, cut)
+def _ranked(
+    database: Database, remembered: bool, kind: str, agent_id: str, now_us: int, limit: int
+) -> Iterator[tuple[_Rank, str]]:
+    """Yields the newest statements or memories of a kind, best first; each is read when it is asked for."""
+    today = day_start(now_us)
+    for one, at in database.execute(_NEWEST[remembered], (agent_id, kind, limit)):
+        at_us = parse_instant(at) or 0 if remembered else at
+        yield rank(score(kind, at_us, today, remembered=remembered), at_us, one, pinned=False), one
+
+
+def _unread(
+    database: Database, agent_id: str, most: int, read: Iterable[tuple[Any, ...]]
+) -> tuple[Counter[str], frozenset[str]]:
+    """Counts by section what still holds and was not read, at most so much of each kind; where more may be, too."""
+    counts = Counter((one[:1] == "m", kind) for one, kind, *_ in read)
+    unread, cut = Counter[str](), set[str]()
+    for remembered, kind in product((False, True), SECTION_OF):
+        newest = _NEWEST[remembered].partition("order by")[0]
+        held = database.value(f"select count(*) from ({newest} limit ?)", (agent_id, kind, most))
+        unread[section_of(kind)] += max(held - counts[remembered, kind], 0)
+        if held >= most:
+            cut.add(section_of(kind))
+    return +unread, frozenset(cut)
 
 
 def _entities(database: Database, agent_id: str, limit: int) -> Iterable[tuple[Any, ...]]:
@@ -163,51 +164,39 @@ def next_change(database: Database, agent_id: str, now_us: int) -> int | None:
 def lineage(database: Database, agent_id: str, now_us: int, limit: int) -> NodeLineage:
     """Returns the newest condensations, and newest summaries and compactions, at most `limit` of each; ties by id."""
     condensations, sessions = (
-        [
-            node_id
-            for (node_id,) in database.execute(
-                f"select id {_LISTED} and latest_us <= ? order by latest_us desc, depth desc, id limit ?",
-                (agent_id, condensed, now_us, limit),
-            )
-        ]
+        database.execute(
+            f"select id {_LISTED} and latest_us <= ? order by latest_us desc, depth desc, id limit ?",
+            (agent_id, condensed, now_us, limit),
+        )
         for condensed in (True, False)
     )
     return NodeLineage(
-        _nodes(database, agent_id, condensations),
-        _nodes(database, agent_id, sessions),
+        _nodes(database, agent_id, (one for (one,) in condensations)),
+        _nodes(database, agent_id, (one for (one,) in sessions)),
     )
 
 
 def _nodes(database: Database, agent_id: str, ids: Iterable[str]) -> Iterator[NodeView]:
-    for node_id in ids:
-        for one, kind, earliest, latest, path, label, project, thread in list(
-            database.execute(_NODE, (agent_id, node_id))
-        ):
-            name = basename(project) or thread or ""
-            if kind == "session":
-                yield NodeView(one, kind, name, earliest, latest, 1, [(latest, label, path)])
-            else:
-                below = [one] if kind == "arc" else _below(database, agent_id, one)
-                about = [row for arc in below for row in _sessions_below(database, agent_id, arc)]
-                count = len(about) if kind == "arc" else len(below)
-                yield NodeView(one, kind, name, earliest, latest, count, sorted(about, reverse=True))
+    """Yields nodes, and the words of their sessions; each is read when it is asked for: a page shows a few of them."""
+    found = (row for one in ids for row in list(database.execute(_NODE, (agent_id, one))))
+    for one, kind, thread_id, earliest, latest, path, label, project, thread in found:
+        name = basename(project) or thread or ""
+        if kind == "session":
+            yield NodeView(one, kind, name, earliest, latest, 1, [(latest, label, path)])
+        else:
+            week = week_of(latest)
+            span = week_span(week) if kind == "arc" else quarter_span(quarter_of(week))
+            below = agent_id, thread_id, *span
+            parts = database.value(_PARTS[kind], below if kind == "arc" else (agent_id, one))
+            yield NodeView(one, kind, name, earliest, latest, parts, database.execute(_ABOUT, below))
 
 
 def _pinned(database: Database, agent_id: str, view: PinnedView) -> PinnedView:
     """Adds to a condensation the newest session's artifact: its label has the sentence of that session."""
     if view.path is not None:
         return view
-    about = next((node.about for node in _nodes(database, agent_id, [view.id])), ())
-    return view._replace(path=about[0][2] if about else None)
-
-
-def _below(database: Database, agent_id: str, node_id: str) -> list[str]:
-    return [child for (child,) in database.execute(_BELOW, (agent_id, node_id, CHILDREN))]
-
-
-def _sessions_below(database: Database, agent_id: str, arc: str) -> list[tuple[int, str, str]]:
-    """Returns instant, sentence and artifact of the sessions that an arc condenses."""
-    return list(database.execute(_SESSIONS_BELOW, (agent_id, arc)))
+    about = next((one for node in _nodes(database, agent_id, [view.id]) for one in node.about), None)
+    return view._replace(path=about[2] if about else None)
 
 
 def _uses(database: Database, agent_id: str, day: str) -> dict[str, Use]:

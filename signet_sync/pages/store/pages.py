@@ -9,7 +9,7 @@ from signet_sync.errors import LeaseBusy
 from signet_sync.formats.paths import log_pages
 from signet_sync.formats.session_log_rows import MonthView, WindowRow
 from signet_sync.formats.snapshot import Signature
-from signet_sync.formats.timestamps import day_of, parse_instant
+from signet_sync.formats.timestamps import day_of
 from signet_sync.storage.database.connection import Database
 
 _LATER = "~"  # sorts after every digit and hyphen
@@ -146,7 +146,7 @@ def next_change(database: Database, agent_id: str, now_us: int, window_us: int) 
 
 
 def months(database: Database, agent_id: str, limit: int) -> list[MonthView]:
-    """Returns the newest months with sessions: how many sessions, and how many compactions."""
+    """Returns the newest months with sessions, and how many sessions each has."""
     found: list[MonthView] = []
     before = _LATER
     while len(found) < limit:
@@ -154,16 +154,7 @@ def months(database: Database, agent_id: str, limit: int) -> list[MonthView]:
         if day is None:
             break
         month = before = day[:7]
-        count = sum(days(database, agent_id, month).values())
-        year, number = int(month[:4]), int(month[5:])
-        following = f"{year + number // 12:04d}-{number % 12 + 1:02d}"
-        first, last = parse_instant(f"{month}-01T00:00:00Z"), parse_instant(f"{following}-01T00:00:00Z")
-        compacted: int = database.value(
-            "select count(*) from memory_artifacts where agent_id = ? and source_kind = 'compaction' and noise = 0"
-            " and membership_us >= ? and membership_us < ?",
-            (agent_id, first or 0, last if last is not None else 1 << 62),
-        )
-        found.append(MonthView(month, count, compacted))
+        found.append(MonthView(month, sum(days(database, agent_id, month).values())))
     return found
 
 

@@ -121,6 +121,7 @@ DERIVED: tuple[Table, ...] = (
         path text not null, kind text not null,
         primary key(agent_id, session_token, session_id)) without rowid""",
         "create index ledger_time on ledger_rows(agent_id, membership_us, session_token, project)",
+        "create index ledger_headless on ledger_rows(agent_id, membership_us) where line = ''",
         "create index ledger_day on ledger_rows(agent_id, day)",
         session=SESSION,
         key=SESSION,
