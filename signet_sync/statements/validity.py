@@ -7,8 +7,10 @@ a wrong end is worse than a stale line.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from math import ceil
 from types import MappingProxyType
 from typing import NamedTuple
@@ -23,18 +25,21 @@ _FEWEST = 3  # content words; fewer are alike by chance
 _SAME = 0.75  # of the words of two statements, those that both have
 _DONE = 0.6  # of the words of a step, those that an outcome has
 _NUMBER = late(r"(?<![\w#./-])\d+(?:[.,]\d+)*(?![\w/-])")
+_DIGIT = late(r"\d")
 _WORD = late(r"\w+(?:[.:/@#+'’-]\w+)*")
+_ASCII_WORD = late(r"\w+(?:[.:/@#+'-]\w+)*", re.ASCII)  # faster
 _HANDLE = late(r"(?<![\w-])\^?(f-[a-z2-7]{6,12})\b")
 # Where the sentence of a session says what it left open, and what it was asked for: a deed only where it is done.
 _LEFT = late(r"[;.,]\s*(?:blocked|open|next):\s.*?(?=\(asked:|$)")
 _ASKED = late(r"\(asked:.*")
 _REVERTS = late(r"\brevert(?:ed|s|ing)?\b:?\W+(?:commit\W+)?(.{12,200}?)(?:[;。]|$)", re.IGNORECASE)
 # What a newer statement says of an older one: the older one's subject follows.
-_NO_MORE = late(
-    r"\b(?:instead of|rather than|no longer|not any ?more|replaces|statt|anstatt|anstelle von|nicht mehr|au lieu de"
-    r"|plut[oô]t que|ne plus|en lugar de|en vez de|ya no|em vez de|invece di|вместо|больше не)\b\s*([^,.;()—–]{3,80})",
-    re.IGNORECASE,
-)
+_NO_LONGER = (
+    "instead of", "rather than", "no longer", "not any more", "not anymore", "replaces", "statt", "anstatt",
+    "anstelle von", "nicht mehr", "au lieu de", "plutôt que", "plutot que", "ne plus", "en lugar de", "en vez de",
+    "ya no", "em vez de", "invece di", "вместо", "больше не",
+)  # fmt: skip
+_NO_MORE = late(rf"\b(?:{'|'.join(_NO_LONGER)})\b\s*([^,.;()—–]{{3,80}})", re.IGNORECASE)
 
 
 # Of a change most statements were there before.
@@ -145,31 +150,51 @@ def _restated(known: Sequence[Known]) -> _Ends:
         by_kind.setdefault(one.kind, []).append(one)
     for some in by_kind.values():
         words = [_words(one.text, numbers=one.kind in _ENDS) for one in some]
-        for place, shared in _sharing(words, _SAME):
+        rank = _ranks(words)
+        # Two such texts share one of the rarest words of each: of all but so many as may differ, and one more.
+        later: dict[str, list[int]] = {}
+        for place in reversed(range(len(some))):
             older, own = some[place], words[place]
-            for later, count in sorted(shared.items()):
-                newer = some[later]
-                if later <= place or newer.at_us == older.at_us or older.speaker == "person" != newer.speaker:
+            if len(own) < _FEWEST:
+                continue
+            rare = sorted(own, key=rank.__getitem__)[: len(own) - ceil(_SAME * len(own)) + 1]
+            for at in sorted({at for word in rare for at in later.get(word, ())}):
+                newer = some[at]
+                if newer.at_us == older.at_us or older.speaker == "person" != newer.speaker:
                     continue
-                if count >= _SAME * len(own | words[later]):
+                if len(own & words[at]) >= _SAME * len(own | words[at]):
                     yield older.number, "replaced", newer.id
                     break
+            for word in rare:
+                later.setdefault(word, []).append(place)
+
+
+def _ranks(texts: Sequence[frozenset[str]]) -> dict[str, int]:
+    """Returns the place of each word, the rarest first."""
+    often = Counter(chain.from_iterable(texts))
+    return {word: place for place, word in enumerate(sorted(often, key=lambda word: (often[word], word)))}
 
 
 @_kept
 def _words(text: str, *, numbers: bool) -> frozenset[str]:
     """Returns the whole words of a statement; what holds may hold with another number, and a step is of its number."""
-    text = text.casefold() if numbers else _NUMBER.sub(" ", text.casefold())
-    return frozenset(word for word in _WORD.findall(text) if word not in COMMON)
+    text = text.casefold()
+    if not numbers and _DIGIT.search(text):
+        text = _NUMBER.sub(" ", text)
+    return frozenset((_ASCII_WORD if text.isascii() else _WORD).findall(text)) - COMMON
 
 
 def _taken_back(known: Sequence[Known]) -> _Ends:
     """Yields what a later statement names after "instead of", "no longer" or the like."""
-    by_time = sorted(known, key=lambda one: (one.at_us, one.id))
-    for place, newer in enumerate(by_time):
-        for subject in _subjects(newer.text):
-            for older in by_time[:place] if subject else ():
-                if older.kind != newer.kind or older.speaker == "person" != newer.speaker:
+    by_time = [(one, one.text.casefold()) for one in sorted(known, key=lambda one: (one.at_us, one.id))]
+    for place, (newer, _) in enumerate(by_time):
+        for subject in filter(None, _subjects(newer.text)):
+            rarest = max(subject, key=len)
+            for older, low in by_time[:place]:
+                # Looking for one word of it costs little, and nearly always answers. A CJK pair may stand apart.
+                if older.kind != newer.kind or (rarest not in low and low.isascii()):
+                    continue
+                if older.speaker == "person" != newer.speaker:
                     continue
                 said = stems(older.text)
                 # The older one is about little else, and did not decide against the same itself.
@@ -181,6 +206,8 @@ def _taken_back(known: Sequence[Known]) -> _Ends:
 @_kept
 def _subjects(text: str) -> tuple[frozenset[str], ...]:
     """Returns the words of what a statement says is no longer so."""
+    if not any(map(text.casefold().__contains__, _NO_LONGER)):
+        return ()
     return tuple(stems(gone[1]) for gone in _NO_MORE.finditer(text))
 
 
