@@ -88,6 +88,7 @@ def _speaker(item: Item) -> Speaker:
     return "person" if is_persons else "agent"
 
 
+@lru_cache(maxsize=8_192)  # of a statement it is asked when it is found, and when it is stored
 def normal(text: str) -> str:
     """Normalises a text for comparison: ignores case, blanks, emphasis, quotes and final punctuation."""
     plain = text if text.isascii() else unicodedata.normalize("NFC", text)

@@ -103,7 +103,7 @@ def _labels() -> tuple[dict[str, Proof], re.Pattern[str], frozenset[str]]:
 @cache
 def _latin() -> ByEnds[str]:
     """Returns the labels that a text in Latin-1 may hold."""
-    return ByEnds((label, label) for label in filter(SHAPES.latin.fullmatch, _labels()[0]))
+    return ByEnds((f" {label} ", label) for label in filter(SHAPES.latin.fullmatch, _labels()[0]))
 
 
 def _in_other_languages(searched: SearchedText) -> Iterator[Name]:

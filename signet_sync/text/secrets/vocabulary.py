@@ -61,32 +61,37 @@ def count_of_ends() -> int:
 class Vocabulary:
     """The words of texts, and the ends of literals in each.
 
-    Threads share one: what a word has is complete before the word counts as seen.
+    Threads share one: a word is seen when all is known of it.
     """
 
     def __init__(self) -> None:
-        self._ends = tuple(_ENDS)
-        self.known = len(self._ends)
-        self._seen: set[bytes] = set()
+        self.known = len(_ENDS)
+        # What a whole word is is found by its hash.
+        self._wholes = {end[1:-1]: end for end in _ENDS if end.startswith(b"\n") and end.endswith(b"\n")}
+        self._ends = tuple(_ENDS.keys() - self._wholes.values())
+        self._plain: set[bytes] = set()  # words without any
         self._having: dict[bytes, frozenset[bytes]] = {}
 
     @classmethod
     def current(cls) -> Vocabulary:
         """Returns the one that knows every literal; a new one if it has grown large."""
         global _current
-        if _current.known < len(_ENDS) or len(_current._seen) > _MOST:
+        if _current.known < len(_ENDS) or len(_current._plain) > _MOST:
             _current = cls()
         return _current
 
     def ends_in(self, words: frozenset[bytes]) -> frozenset[bytes]:
         """Returns the ends of literals in some words."""
-        if new := words - self._seen:
+        rest = words - self._plain
+        if new := {word for word in rest if word not in self._having}:
             listing = b"\n".join((b"", *new, b""))
             held = [end for end in self._ends if end in listing]
-            ends = ((word, frozenset(end for end in held if end in b"\n%b\n" % word)) for word in new)
-            self._having.update((word, found) for word, found in ends if found)
-            self._seen |= new
-        return frozenset().union(*(self._having[word] for word in self._having.keys() & words))
+            ends = {word: {end for end in held if end in b"\n%b\n" % word} for word in new}
+            for word in self._wholes.keys() & new:
+                ends[word].add(self._wholes[word])
+            self._having.update((word, frozenset(found)) for word, found in ends.items() if found)
+            self._plain |= {word for word, found in ends.items() if not found}
+        return frozenset().union(*(self._having[word] for word in rest if word in self._having))
 
 
 _current = Vocabulary()
