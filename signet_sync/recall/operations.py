@@ -103,12 +103,11 @@ def _of_turn(
     database: Database, question: Question, weighed: WeighedTerms, within: Within, turn: live.FoundTurn
 ) -> RankedHit | None:
     """Returns the hit of a live turn, of a question with its answer; None if it says too little."""
-    low, at_us = folded(turn.content), parse_instant(turn.at) or 0
-    held = frozenset(number for number, term in enumerate(weighed.terms) if term.needle in low)
+    held, at_us = weighed.in_text(turn.content), parse_instant(turn.at) or 0
     covered = weighed.share(held)
     if covered < FLOOR or not within.private or not within.holds(at_us):
         return None
-    place = min(low.find(weighed.terms[number].needle) for number in held)
+    place = weighed.first_in(turn.content)
     label, day = label_of(turn.role), local_day(at_us)
     text = turn_text(turn.content, place)
     asks = speaker_of(turn.role) == "user" and is_question(turn.content)

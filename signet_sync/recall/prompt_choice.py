@@ -34,7 +34,7 @@ def worth_injecting(
         return []
     weighed, found = search.search(database, question, within)
     floor = ASKED_FLOOR if asks_about_earlier_work else FLOOR
-    least = max(floor, _RARE * weighed.heaviest / sum(weighed.weights))
+    least = max(floor, _RARE * weighed.heaviest / weighed.total)
     good = [one for one in found if one.covered >= least]
     for name in own if asks_about_earlier_work else ():
         _, of_project = search.search(database, question, within._replace(project=name))

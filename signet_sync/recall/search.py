@@ -7,25 +7,26 @@ say more than the same words in many, and what a tool printed beside what is sai
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from heapq import nlargest
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from math import log
-from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from signet_sync.formats.timestamps import local
 from signet_sync.recall.query import Question, Term
-from signet_sync.recall.store import rows
+from signet_sync.recall.store import hits, rows
+from signet_sync.recall.store.hits import FoundArtifact
 from signet_sync.recall.store.rows import FoundText, Period
 from signet_sync.storage.database.connection import Database
+from signet_sync.text.word_forms import folded
 
 MOST_PASSAGES, MOST_FOUND = 400, 40
-COMMON = 3_000  # passages; a word of more of them finds nothing, but counts
+COMMON = 1_000  # passages; a word of more of them finds nothing, but counts
 _NEWEST = 2_000  # texts that are searched where every word is common
 _OF_SAID, _OF_WHOLE, _OF_COVERED = 1.0, 1.0, 3.0
 _OF_ALL = _OF_SAID + _OF_WHOLE + _OF_COVERED
 _LEAST = 0.3  # weight of a word that every text has
+_MANY = 8  # one of so many texts has a common word at least
 _OF_PRINTED, _BESIDE = 0.2, 0.6  # of the weight of a word that only a tool printed: in the text, behind this row
 _SATURATED, _OF_LENGTH = 1.2, 0.3  # constants of bm25; passages differ little in length
 _SHOWN = 2  # rows of a text
@@ -46,29 +47,48 @@ class Within(NamedTuple):
         return self.period is None or self.period.holds(at_us)
 
 
-class WeighedTerms(NamedTuple):
-    """The terms of a question as an agent's texts know them: the rarer, the heavier.
+class WeighedTerms:
+    """The terms of a question as an agent's texts know them: the rarer, the heavier. Bits are sets of terms.
 
-    Those that find have the passages with them, in order; `printed` has those behind which tools printed them.
+    `common` ones are in too many passages to find any; `heaviest` is the weight of a plain word that one text contains.
     """
 
-    terms: Sequence[Term]
-    weights: Sequence[float]
-    passages: Mapping[int, Sequence[int]]
-    printed: Mapping[int, Sequence[int]]
-    heaviest: float  # weight of a plain word that one text contains
+    def __init__(
+        self, terms: Sequence[Term] = (), weights: Sequence[float] = (), common: int = 0, texts: int = 1
+    ) -> None:
+        """Weighs terms among so many texts."""
+        self.terms, self.common, self.heaviest = terms, common, rarity(1, texts)
+        self.total = sum(weights) or 1.0
+        # The rarest first: where it stands in a text, the text is worth reading.
+        ordered = sorted(enumerate(terms), key=lambda one: -weights[one[0]])
+        self._needles = [(1 << number, term.needle) for number, term in ordered]
+        self._weights = weights
+        self._shares: dict[int, float] = {}
 
-    def share(self, terms: Iterable[int]) -> float:
+    def share(self, terms: int) -> float:
         """Returns how much of the question's weight some terms have, from 0 to 1."""
-        return sum(map(self.weights.__getitem__, terms)) / (sum(self.weights) or 1.0)
+        if terms not in self._shares:  # many passages have the same
+            held = sum(weight for number, weight in enumerate(self._weights) if terms >> number & 1)
+            self._shares[terms] = held / self.total
+        return self._shares[terms]
+
+    def in_text(self, text: str) -> int:
+        """Returns the terms that a text contains."""
+        low = folded(text)
+        return sum(bit for bit, needle in self._needles if needle in low)
+
+    def first_in(self, text: str) -> int:
+        """Returns where the rarest term that a text contains begins; 0 without one."""
+        low = folded(text)
+        return next((place for _, needle in self._needles if (place := low.find(needle)) >= 0), 0)
 
 
 class Match(NamedTuple):
-    """A session or statement that answers, and the text of it that is shown.
+    """A session or statement that answers, and the text of it that is shown, with its best rows if they were read.
 
-    `said`, `all_said` and `whole` weigh its words for its length: of the best row, of all, of the whole text.
-    `covered` is the share of the question that one row of full text has, `terms` which of it; `near` counts what
-    tools printed behind it too. `score` is from 0 to 1.
+    `said` weighs its words for its length in the best row, `all_said` in all of them, `whole` without regard to rows.
+    `covered` is the share of the question that one row has, `terms` which of it; `near` counts what tools printed
+    behind it too. `score` is from 0 to 1.
     """
 
     text: FoundText
@@ -77,21 +97,20 @@ class Match(NamedTuple):
     whole: float
     near: float
     covered: float
-    terms: frozenset[int]
+    terms: int
     places: tuple[int, ...]
+    found: FoundArtifact | None = None
     score: float = 0.0
 
 
 class _Row(NamedTuple):
-    """A row of full text: its first passage, weight, and which terms are said in it or printed behind it."""
+    """A row of full text: its text, first passage, weight, and which terms are said in it and printed behind it."""
 
+    text: FoundText
     place: int
     weight: float
-    said: set[int]
-    printed: set[int]
-
-
-_PARTS: tuple[Callable[[Match], float], ...] = (attrgetter("said"), attrgetter("all_said"), attrgetter("whole"))
+    said: int
+    printed: int
 
 
 def search(
@@ -101,15 +120,12 @@ def search(
     ranges = rows.ranges(database, within.agent_id, within.period, private=within.private, statements=within.statements)
     whole = within.private and not within.statements and within.period is None
     texts = rows.count_all(database, within.agent_id) if whole else rows.count(database, ranges)
-    weighed = weigh(database, question, ranges, texts, within.project, COMMON)
-    if not weighed.passages and weighed.terms:  # every word is common
+    weighed, held = weigh(database, question, ranges, texts, within.project, COMMON)
+    if weighed.common and not held:  # every word is common
         newest = rows.newest(database, ranges, _NEWEST)
-        weighed = weigh(database, question, newest, rows.count(database, newest), within.project, -1)
-    found = [
-        one for one in _of_sessions(database, weighed, _matches(database, weighed)) if within.holds(one.text.at_us)
-    ]
-    best = _with_common(database, weighed, _scored(found)[:most])
-    return weighed, _scored(best)
+        weighed, held = weigh(database, question, newest, rows.count(database, newest), within.project, -1)
+    best = _scored(_matches(database, within, weighed, held))[:most]
+    return weighed, _scored([_read(database, weighed, one) for one in best])
 
 
 def weigh(
@@ -119,24 +135,30 @@ def weigh(
     texts: int,
     project: str | None,
     most: int,
-) -> WeighedTerms:
+) -> tuple[WeighedTerms, dict[int, int]]:
     """Weighs the terms by rarity among the `texts` of some ranges; words that no text has are replaced by similar ones.
 
-    A term of more than `most` passages finds none; -1 means that every term finds.
+    With them are the passages that have any, each with its terms, and those printed behind it as higher bits. A term of
+    more than `most` passages finds none; -1 means that every term finds.
     """
+    terms, weights, common = list(question.terms), [], 0
+    held: dict[int, int] = {}
     limit = most + 1 if most >= 0 else -1
-    terms, weights = list(question.terms), []
-    passages, printed = {}, {}
     for number, term in enumerate(question.terms):
         found = rows.passages_with(database, term, ranges, limit, project)
-        printing = rows.printed_with(database, term, ranges, COMMON)
-        if not found and not printing and term.plain and (alike := rows.spelled_like(database, term.forms[0])):
+        printed = rows.printed_with(database, term, ranges, limit) if not 0 <= most < len(found) else []
+        if not found and not printed and term.plain and (alike := rows.spelled_like(database, term.forms[0])):
             term = terms[number] = term._replace(forms=(*term.forms, *alike))
             found = rows.passages_with(database, term, ranges, limit, project)
+        if 0 <= most < len(found):
+            common |= 1 << number
+            weights.append(term.worth * rarity(max(rows.minutes(found), texts // _MANY), texts))
+            continue
         weights.append(term.worth * rarity(rows.minutes(found), texts))
-        if len(found) <= most or most < 0:
-            passages[number], printed[number] = found, printing
-    return WeighedTerms(terms, weights, passages, printed, rarity(1, texts))
+        for bit, places in ((1 << number, found), (1 << number + len(terms), printed)):
+            for place in places:
+                held[place] = held.get(place, 0) | bit
+    return WeighedTerms(terms, weights, common, texts), held
 
 
 def rarity(holding: int, texts: int) -> float:
@@ -144,38 +166,66 @@ def rarity(holding: int, texts: int) -> float:
     return _LEAST + log(1 + (max(texts - holding, 0) + 0.5) / (holding + 0.5))
 
 
-def _matches(database: Database, weighed: WeighedTerms) -> list[Match]:
-    """Returns the texts whose passages, or whose words as a whole, have most of the question."""
-    best = _best_passages(weighed)
-    said, printed = _terms_of(weighed.passages, best), _terms_of(weighed.printed, best)
-    placed = list(rows.texts_of(database, list(best)))
+def _matches(database: Database, within: Within, weighed: WeighedTerms, held: Mapping[int, int]) -> list[Match]:
+    """Returns a match for each session and statement whose rows have most of the question."""
+    share, width = weighed.share, len(weighed.terms)
+    said = (1 << width) - 1
+    worth = {bits: share(bits & said) + _BESIDE * share(bits >> width & ~bits) for bits in set(held.values())}
+    placed = list(rows.texts_of(database, _best(held, worth)))
     usual = _mean(length for _, _, length in placed)
-    ranked: dict[FoundText, list[_Row]] = {}
+    groups: dict[tuple[bool, str], list[_Row]] = {}
     for text, place, length in placed:
-        row = _Row(place, best[place] ** 2 * _for_length(length / usual), said[place], printed[place])
-        ranked.setdefault(text, []).append(row)
-    return [_match(weighed, text, some) for text, some in ranked.items()]
+        if within.holds(text.at_us):
+            bits = held[place]
+            row = _Row(text, place, worth[bits] ** 2 * _for_length(length / usual), bits & said, bits >> width)
+            groups.setdefault((text.artifact is None, text.session), []).append(row)
+    lengths = [
+        sum({row.text.first: row.text.last - row.text.first + 1 for row in one}.values()) for one in groups.values()
+    ]
+    usual = _mean(lengths)
+    return [_match(weighed, found, length / usual) for found, length in zip(groups.values(), lengths, strict=True)]
 
 
-def _best_passages(weighed: WeighedTerms) -> dict[int, float]:
-    """Returns the passages with most of the terms, by their weight, and the newest of equal ones."""
-    sums: dict[int, float] = {}
-    for number, found in weighed.passages.items():
-        weight = weighed.weights[number]
-        for place in found:
-            sums[place] = sums.get(place, 0.0) + weight
-        for place in {*weighed.printed[number]}.difference(found) if weighed.printed[number] else ():
-            sums[place] = sums.get(place, 0.0) + _BESIDE * weight
-    return dict(nlargest(MOST_PASSAGES, sums.items(), key=itemgetter(1, 0)))
+def _best(held: Mapping[int, int], worth: Mapping[int, float]) -> list[int]:
+    """Returns the passages that are worth most, and of equal ones the newest."""
+    counted, wanted = 0, set()
+    numbers = Counter(held.values())
+    for bits in sorted(numbers, key=worth.__getitem__, reverse=True):
+        wanted.add(bits)
+        if (counted := counted + numbers[bits]) >= MOST_PASSAGES:
+            break
+    best = [place for place, bits in held.items() if bits in wanted]
+    return sorted(best, key=lambda place: (worth[held[place]], place), reverse=True)[:MOST_PASSAGES]
 
 
-def _terms_of(passages: Mapping[int, Sequence[int]], best: Iterable[int]) -> dict[int, set[int]]:
-    """Returns the terms of each of the best passages."""
-    held: dict[int, set[int]] = {place: set() for place in best}
-    for number, found in passages.items():
-        for place in held.keys() & found:
-            held[place].add(number)
-    return held
+def _match(weighed: WeighedTerms, found: Sequence[_Row], length: float) -> Match:
+    """Returns the match of a session: the text of it that is shown is the one that says it.
+
+    The words themselves say more than a summary of them.
+    """
+    dated = 0
+    for number, term in enumerate(weighed.terms):
+        if term.date is not None and term.date.holds(local(found[0].text.at_us)):
+            dated |= 1 << number
+    covered = {row.place: weighed.share(row.said | dated) for row in found}
+    top = max(covered.values())
+    best = max(found, key=lambda row: (covered[row.place] >= _NEARLY * top, row.text.is_transcript, row.weight))
+    order = sorted(
+        (row for row in found if row.text.first == best.text.first), key=lambda row: (-row.weight, row.place)
+    )
+    said = printed = 0
+    for row in found:
+        said, printed = said | row.said, printed | row.printed
+    return Match(
+        text=best.text,
+        said=max(row.weight for row in found),
+        all_said=sum(row.weight for row in found),
+        whole=(weighed.share(said) + _OF_PRINTED * weighed.share(printed & ~said)) * _for_length(length),
+        near=max(covered[row.place] + _BESIDE * weighed.share(row.printed & ~row.said & ~dated) for row in found),
+        covered=top,
+        terms=max((row.said | dated for row in order), key=weighed.share),
+        places=tuple(row.place for row in order[:_SHOWN]),
+    )
 
 
 def _for_length(length: float) -> float:
@@ -188,82 +238,16 @@ def _mean(values: Iterable[float]) -> float:
     return sum(numbers) / max(len(numbers), 1) or 1.0
 
 
-def _match(weighed: WeighedTerms, text: FoundText, found: Sequence[_Row]) -> Match:
-    dates = [(number, term.date) for number, term in enumerate(weighed.terms) if term.date is not None]
-    dated = frozenset(number for number, date in dates if date.holds(local(text.at_us)))
-    near, covered, held = 0.0, 0.0, dated
-    for row in found:
-        terms = dated | row.said
-        weight = weighed.share(terms)
-        near = max(near, weight + _BESIDE * weighed.share(row.printed - terms))
-        if weight > covered:
-            covered, held = weight, terms
-    order = sorted(found, key=lambda row: (-row.weight, row.place))
-    top, in_all = order[0].weight, sum(row.weight for row in order)
-    return Match(text, top, in_all, 0.0, near, covered, held, tuple(row.place for row in order[:_SHOWN]))
-
-
-def _of_sessions(database: Database, weighed: WeighedTerms, texts: Collection[Match]) -> list[Match]:
-    """Returns one match for each session and statement; of a session's texts the one that says it is shown.
-
-    The words themselves say more than a summary of them.
-    """
-    sessions = rows.sessions_of(database, [one.text.artifact for one in texts if one.text.artifact is not None])
-    groups: dict[object, list[Match]] = {}
-    for one in texts:
-        key = one.text.name if one.text.artifact is None else sessions.get(one.text.artifact, one.text.name)
-        groups.setdefault(key, []).append(one)
-    usual = _mean(map(_length, groups.values()))
-    matches = []
-    for found in groups.values():
-        top = max(one.covered for one in found)
-        shown = max(found, key=lambda one: (one.covered >= _NEARLY * top, one.text.is_transcript, one.said))
-        matches.append(
-            shown._replace(
-                said=max(one.said for one in found),
-                all_said=sum(one.all_said for one in found),
-                whole=_whole(weighed, found) * _for_length(_length(found) / usual),
-                near=max(one.near for one in found),
-                covered=top,
-            )
-        )
-    return matches
-
-
-def _whole(weighed: WeighedTerms, found: Sequence[Match]) -> float:
-    """Returns the weight of the words that any of some texts says, or that tools printed there."""
-    weight = 0.0
-    for number, said in weighed.passages.items():
-        if any(_any_between(said, one.text.first, one.text.last + 1) for one in found):
-            weight += weighed.weights[number]
-        elif any(_any_between(weighed.printed[number], one.text.first, one.text.last + 1) for one in found):
-            weight += _OF_PRINTED * weighed.weights[number]
-    return weight
-
-
-def _any_between(numbers: Sequence[int], first: int, end: int) -> bool:
-    place = bisect_left(numbers, first)
-    return place < len(numbers) and numbers[place] < end
-
-
-def _length(found: Iterable[Match]) -> int:
-    return sum(one.text.last - one.text.first + 1 for one in found)
-
-
-def _with_common(database: Database, weighed: WeighedTerms, matches: Sequence[Match]) -> list[Match]:
-    """Adds the words that are too common to find, where the best passages have them."""
-    held: dict[int, set[int]] = {}
-    places = sorted(place for one in matches for place in one.places[:1])
-    for number, term in enumerate(weighed.terms):
-        if number not in weighed.passages:
-            for place in rows.among(database, term, places):
-                held.setdefault(place, set()).add(number)
-    added = []
-    for one in matches:
-        more = held.get(one.places[0], set()) - one.terms if one.places else set()
-        share = weighed.share(more)
-        added.append(one._replace(near=one.near + share, covered=one.covered + share, terms=one.terms | more))
-    return added
+def _read(database: Database, weighed: WeighedTerms, match: Match) -> Match:
+    """Reads the best rows of a match, and adds the words that are too common to find, where they have them."""
+    found = None
+    words = match.text.words or ""
+    if match.text.artifact is not None:
+        found = hits.artifact(database, match.text.artifact, match.places, match.text.last)
+        words = found.said if found is not None else ""
+    more = weighed.in_text(words) & weighed.common & ~match.terms if weighed.common else 0
+    share = weighed.share(more)
+    return match._replace(near=match.near + share, covered=match.covered + share, terms=match.terms | more, found=found)
 
 
 def _scored(matches: Sequence[Match]) -> list[Match]:
@@ -271,12 +255,15 @@ def _scored(matches: Sequence[Match]) -> list[Match]:
 
     A statement is one passage, which is all of it. Of equal scores statements come first, then what is newer.
     """
-    most = [max((part(one) for one in matches), default=0.0) or 1.0 for part in _PARTS]
+    most_said, most_all, most_whole = (
+        max(values, default=0.0) or 1.0
+        for values in ([one.said for one in matches], [one.all_said for one in matches], [one.whole for one in matches])
+    )
     scored = []
     for one in matches:
-        said, all_said, whole = (part(one) / of for part, of in zip(_PARTS, most, strict=True))
+        all_said, whole = one.all_said / most_all, one.whole / most_whole
         if one.text.tier != "session":
-            all_said = whole = said
+            all_said = whole = one.said / most_said
         total = _OF_SAID * all_said + _OF_WHOLE * whole + _OF_COVERED * one.near
         scored.append(one._replace(score=total / _OF_ALL))
     return sorted(

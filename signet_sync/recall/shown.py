@@ -17,7 +17,6 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.texts import Place
 from signet_sync.text.passages import Voice
 from signet_sync.text.sentences import basename, flatten
-from signet_sync.text.word_forms import folded
 
 Tier = Literal["memory", "statement", "entity", "session"]
 TIERS: tuple[Tier, ...] = ("memory", "statement", "entity", "session")
@@ -68,13 +67,10 @@ def ranked_hits(
     for one in matches:
         if (statement := statements.get((one.text.tier, one.text.name))) is not None:
             yield _of_statement(question, weighed, one, statement)
-        elif one.text.artifact is not None:
-            found = hits.artifact(database, one.text.artifact, one.places or (one.text.first,), one.text.last)
-            if found is None:
-                continue
-            places = _by_words(found, weighed)
-            hit = _of_artifact(database, agent_id, question, weighed, one, found, places)
-            asks = bool(places) and _only_asks(database, one, found, places[0])
+        elif one.found is not None:
+            places = _by_words(one.found, weighed)
+            hit = _of_artifact(database, agent_id, question, weighed, one, one.found, places)
+            asks = bool(places) and _only_asks(database, one, one.found, places[0])
             yield as_question(hit) if asks else hit
 
 
@@ -87,8 +83,7 @@ def _by_words(found: FoundArtifact, weighed: WeighedTerms) -> list[int]:
     """Returns the passages by how much of the question they have, the best first; without those that have nothing."""
     worth: dict[int, float] = {}
     for place, one in found.passages.items():
-        low = folded(found.words(one))
-        held = [number for number, term in enumerate(weighed.terms) if term.needle in low]
+        held = weighed.in_text(found.words(one))
         if one.voice != "tool" and (held or not weighed.terms):
             worth[place] = weighed.share(held)
     said = [place for place, one in found.passages.items() if one.voice != "tool"]
@@ -97,7 +92,7 @@ def _by_words(found: FoundArtifact, weighed: WeighedTerms) -> list[int]:
 
 def _of_statement(question: Question, weighed: WeighedTerms, match: Match, found: Statement) -> RankedHit:
     text = found.shown
-    if place := _first_word(found.words, weighed):
+    if place := weighed.first_in(found.words):
         text = around(found.words, place)
     if match.text.tier == "memory":
         where = f"a remembered {found.kind}"
@@ -152,7 +147,7 @@ def _texts(found: FoundArtifact, places: Sequence[int], weighed: WeighedTerms) -
         one = found.passages.get(place)
         if one is None or place in texts or (place not in places and one.voice not in _SPEAKERS):
             continue
-        texts[place] = turn_text(found.words(one), _first_word(found.words(one), weighed))
+        texts[place] = turn_text(found.words(one), weighed.first_in(found.words(one)))
         if sum(map(len, texts.values())) > _SHOWN_TURNS:
             del texts[place]
             break
@@ -160,13 +155,6 @@ def _texts(found: FoundArtifact, places: Sequence[int], weighed: WeighedTerms) -
     named = len(set(voices.values())) > 1
     labels = {place: f"{_SPEAKERS[voice]}: " for place, voice in voices.items() if named and voice in _SPEAKERS}
     return [labels.get(place, "") + texts[place] for place in sorted(texts)]
-
-
-def _first_word(text: str, weighed: WeighedTerms) -> int:
-    """Returns where the rarest word of the question that a text has begins; 0 without one."""
-    low = folded(text)
-    order = sorted(range(len(weighed.terms)), key=lambda number: -weighed.weights[number])
-    return next((at for number in order if (at := low.find(weighed.terms[number].needle)) >= 0), 0)
 
 
 def _hit(
@@ -203,11 +191,11 @@ def of_project(project: str | None) -> str:
     return f" of {name}" if name else ""
 
 
-def share_of(question: Question, held: frozenset[int]) -> str:
+def share_of(question: Question, held: int) -> str:
     """Returns how much of a question is there, for the user: `3 of 4 words`."""
     parts: dict[int, list[bool]] = {}
     for number, term in enumerate(question.terms):
-        parts.setdefault(term.word, []).append(number in held)
+        parts.setdefault(term.word, []).append(bool(held >> number & 1))
     whole = sum(all(found) for found in parts.values())
     if whole == question.words:
         return "the word" if whole == 1 else "all words"

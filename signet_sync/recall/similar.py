@@ -9,7 +9,8 @@ from signet_sync.embeddings.store import EmbeddedText
 from signet_sync.recall.query import read
 from signet_sync.recall.search import Match, WeighedTerms, Within
 from signet_sync.recall.shown import RankedHit, ranked_hits
-from signet_sync.recall.store import rows
+from signet_sync.recall.store import hits, rows
+from signet_sync.recall.store.hits import FoundArtifact
 from signet_sync.storage.database.connection import Database
 
 MOST = 5  # whatever the limit: what no word finds is seldom what was asked for
@@ -24,11 +25,10 @@ def similar_hits(
     """
     left = min(limit - len(found), MOST)
     shown = {name for hit in found for name in (hit.id, (hit.path or hit.id).rpartition("--")[0])}
-    nothing = WeighedTerms((), (), {}, {}, 1.0)
+    nothing = WeighedTerms()
     for place in meaning.nearest(database, within.agent_id, text) if left > 0 else ():
         matches = [
-            Match(one, 0.0, 0.0, 0.0, 0.0, 0.0, frozenset(), _places(database, place, one))
-            for one in _texts(database, place)
+            Match(one, 0.0, 0.0, 0.0, 0.0, 0.0, 0, (), _found(database, place, one)) for one in _texts(database, place)
         ]
         for hit in ranked_hits(database, within.agent_id, read(text), nothing, _wanted(matches, within)):
             names = {hit.id, (hit.path or hit.id).rpartition("--")[0]} - {""}
@@ -45,8 +45,11 @@ def _texts(database: Database, place: EmbeddedText) -> list[rows.FoundText]:
     return rows.texts_by(database, column, number or 0)
 
 
-def _places(database: Database, place: EmbeddedText, text: rows.FoundText) -> tuple[int, ...]:
-    return () if place.artifact is None else rows.passage_at(database, text, place.start)
+def _found(database: Database, place: EmbeddedText, text: rows.FoundText) -> FoundArtifact | None:
+    if text.artifact is None:
+        return None
+    places = rows.passage_at(database, text, place.start) or (text.first,)
+    return hits.artifact(database, text.artifact, places, text.last)
 
 
 def _wanted(matches: Sequence[Match], within: Within) -> list[Match]:

@@ -473,8 +473,8 @@ def test_where_every_word_is_common_the_newest_are_searched(vault, monkeypatch):
     monkeypatch.setattr("signet_sync.recall.search.COMMON", 0)
     with vault.database() as database:
         of_agent = ranges(database, "default", None, private=True, statements=False)
-        weighed = weigh(database, read("marmalade build"), of_agent, 9, None, 0)
-        assert not weighed.passages
+        weighed, held = weigh(database, read("marmalade build"), of_agent, 9, None, 0)
+        assert weighed.common == 0b11 and not held
         assert [hit.speaker for hit in recall(database, "marmalade build", Within("default"))] == ["User"]
 
 

@@ -45,6 +45,11 @@ class FoundArtifact(NamedTuple):
         """Returns the words of a passage."""
         return self.sentence if place.start < 0 else self.content[place.start : place.end]
 
+    @property
+    def said(self) -> str:
+        """Returns the words of all its passages."""
+        return "\n".join(self.words(one) for one in self.passages.values() if one.voice != "tool")
+
 
 class NodeAt(NamedTuple):
     """The graph node that covers a place of an artifact, and when it ends."""

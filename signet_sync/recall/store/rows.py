@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple
 import apsw
 
 from signet_sync.recall.query import Term
-from signet_sync.storage.database.batches import LISTED, listed
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.texts import WITHIN, range_of
 from signet_sync.text.index_words import project_word
@@ -19,9 +18,11 @@ _SPELLED, _LONG, _MOST_ALIKE = 6, 9, 4
 _TOKENS = ("unicode61", ["remove_diacritics", "2"])
 _STEMS = ("porter", ["unicode61", "remove_diacritics", "2"])
 _TEXT = (
-    "t.first, t.last, t.tier, coalesce(t.name, (select source_path from memory_artifacts where id = t.artifact)),"
-    " t.artifact, t.at_us, t.private"
+    "t.first, t.last, t.tier, coalesce(t.name, a.source_path),"
+    # A session that was written under two tokens is one.
+    " coalesce(t.name, a.session_id || ' ' || coalesce(a.harness, '')), t.artifact, t.at_us, t.private, t.text"
 )
+_NAMED = "left join memory_artifacts a on a.id = t.artifact"
 
 
 class Period(NamedTuple):
@@ -36,15 +37,20 @@ class Period(NamedTuple):
 
 
 class FoundText(NamedTuple):
-    """A text: the numbers of its passages, what it is (`session`, `memory`, `statement`, `entity`), its path or id."""
+    """A text: the numbers of its passages, what it is (`session`, `memory`, `statement`, `entity`), its path or id.
+
+    `session` is that of an artifact, `words` are a statement's.
+    """
 
     first: int
     last: int
     tier: Literal["session", "memory", "statement", "entity"]
     name: str
+    session: str
     artifact: int | None
     at_us: int
-    private: int = 0
+    private: int
+    words: str | None
 
     @property
     def is_transcript(self) -> bool:
@@ -134,17 +140,11 @@ def minutes(passages: Sequence[int]) -> int:
     return len({number >> WITHIN for number in passages})
 
 
-def among(database: Database, term: Term, passages: Sequence[int]) -> set[int]:
-    """Returns which of some passages have a term that others have."""
-    sql = "select said.rowid from json_each(?) j cross join said on said.rowid = j.value where said match ?"
-    return {number for (number,) in database.execute(sql, (json.dumps(passages), _expression(database, term)))}
-
-
 def texts_of(database: Database, passages: Sequence[int]) -> Iterator[tuple[FoundText, int, int]]:
     """Yields the texts to which passages belong, with the passages and their lengths in characters."""
     rows = database.execute(
         f"select {_TEXT}, j.value, coalesce(p.size, length(t.text)) from json_each(?) j"
-        " cross join texts t on t.first = (select max(first) from texts where first <= j.value)"
+        f" cross join texts t on t.first = (select max(first) from texts where first <= j.value) {_NAMED}"
         " left join passages p on p.id = j.value",
         (json.dumps(passages),),
     )
@@ -154,7 +154,8 @@ def texts_of(database: Database, passages: Sequence[int]) -> Iterator[tuple[Foun
 
 def texts_by(database: Database, column: str, number: int) -> list[FoundText]:
     """Returns the text with a number in a column: `first` or `artifact`."""
-    return [FoundText(*row) for row in database.execute(f"select {_TEXT} from texts t where {column} = ?", (number,))]
+    sql = f"select {_TEXT} from texts t {_NAMED} where t.{column} = ?"
+    return [FoundText(*row) for row in database.execute(sql, (number,))]
 
 
 def passage_at(database: Database, text: FoundText, place: int) -> tuple[int, ...]:
@@ -164,14 +165,6 @@ def passage_at(database: Database, text: FoundText, place: int) -> tuple[int, ..
         " order by id desc limit 1"
     )
     return tuple(number for (number,) in database.execute(found, (text.first, text.last, place)))
-
-
-def sessions_of(database: Database, artifacts: Sequence[int]) -> dict[int, tuple[str, str | None]]:
-    """Returns id and harness of the sessions of artifacts; one that was written under two tokens is one session."""
-    rows = database.execute(
-        f"select id, session_id, harness from memory_artifacts where id {LISTED}", (listed(artifacts),)
-    )
-    return {number: (session_id, harness) for number, session_id, harness in rows}
 
 
 def spelled_like(database: Database, word: str) -> tuple[str, ...]:
