@@ -48,7 +48,7 @@ _WAITS = late(
     r" (?:answer|approve|confirm|decide|grant|merge|publish|provide|release|reply|review|send|sign)"
 )
 # Where a sentence may end before its end: between its clauses; a comma may stand in a list.
-_CLAUSE_END = late(r"[;:.!?。；！？](?=\s)|[。；](?=.)|\s[–—]\s|\s(?=because |since |so that |weil |porque )")
+_CLAUSE_END = late(r"[;.!?。；！？](?=\s)|[。；](?=.)|\s[–—]\s|\s(?=because |since |so that |weil |porque )")
 _ASKED = late(r"(?<=\S) \(asked: .*")
 _COMMA = late(r",(?=\s)|[，、](?=.)")
 _OWN_FILE = late(r"^[A-Za-z2-7][a-z2-7]{15}--(?:summary|transcript|compaction)\.md: ")
@@ -273,7 +273,8 @@ def clause(text: str, width: int) -> str:
         return text
     for end in (_CLAUSE_END, _COMMA):
         if ends := [found.start() for found in end.finditer(text, width // 2, width)]:
-            return text[: ends[-1]].rstrip()
+            kept = text[: ends[-1]]
+            return (kept if kept.count("(") <= kept.count(")") else kept[: kept.rfind("(")]).rstrip(" :")
     return shortened(text, width)
 
 
