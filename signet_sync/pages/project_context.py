@@ -45,7 +45,7 @@ _ITEM_END = late(r"(?<=;)\s")
 _SUBJECT, _TYPED = 4, 160
 # What a note's line begins with: without it, it is what a line of the board says.
 _LABEL = late(r"^(?:outcome|decided|constraint|blocked|open|next(?: steps?)?|preference): ", re.IGNORECASE)
-_ASKED = late(r"(?<=\S) \(asked: .*", re.DOTALL)  # what was asked for, behind what came out
+ASKED = late(r"(?<=\S) \(asked: .*", re.DOTALL)  # what was asked for, behind what came out
 # A question, no request: what was answered since is in a later report.
 _ASKS = late(
     r"(?:(?:and|but|so|also|ok(?:ay)?|wait),? )*"
@@ -183,7 +183,7 @@ def project_text(
 def _earlier(seen: ProjectInputs, name: str, now_us: int) -> Iterator[Line]:
     """Yields what earlier sessions of the project came to: the last lines to get room, newest first."""
     for place, one in enumerate(seen.earlier):
-        outcome = clause(_ASKED.sub("", plain(outcome_of(one.sentence, name), 2 * _OUTCOME)), _OUTCOME)
+        outcome = clause(ASKED.sub("", plain(outcome_of(one.sentence, name), 2 * _OUTCOME)), _OUTCOME)
         if outcome:
             text = f"{short_day(one.at_us, day_start(now_us))}: {outcome}"
             yield Line(one.id, "earlier", text, (True, float(_LAST + place), -one.at_us, one.id), outcome, (place,))

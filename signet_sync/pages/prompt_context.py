@@ -5,19 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 
-from signet_sync.digest.sentences import split
+from signet_sync.digest.reports import EMPTY
+from signet_sync.digest.sentences import is_question, split, stems
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import RUNNING
+from signet_sync.graph.store import quotes
 from signet_sync.pages import context
 from signet_sync.pages.board import Said
 from signet_sync.pages.context import PROMPT_BUDGET, PromptHit
+from signet_sync.pages.project_context import ASKED
+from signet_sync.pages.sections import clause, outcome_of
 from signet_sync.pages.session_context import SessionContext, compose
 from signet_sync.pages.store import project_inputs
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall import prompt_choice
 from signet_sync.recall.query import read
 from signet_sync.recall.search import Within
-from signet_sync.recall.shown import RankedHit, is_question
+from signet_sync.recall.shown import RankedHit
+from signet_sync.recall.shown import is_question as only_asks
 from signet_sync.recall.store.hits import statements
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
@@ -28,6 +33,9 @@ from signet_sync.text.token_estimate import estimate_tokens
 _MOST_RECALLED = 12
 # Words of a sentence; fewer beside one are a heading.
 _LEAST = 4
+# Of a session: words of a prompt that a sentence has, their share, that outside of quotes; sentences, and characters.
+_SHARED, _SHARE, _NEARLY_ALL, _PIECES, _PIECE = 2, 0.3, 0.6, 2, 240
+_SPEAKER = late(r"^…?(?:User|Assistant): ")
 _JOINT = late(r"\s(?:…|-)\s")
 
 
@@ -79,7 +87,8 @@ def worth_injecting(
     within = Within(agent_id, private=not shared, statements=shared)
     found = prompt_choice.worth_injecting(database, prompt, within, own, asks_about_earlier_work=asks)
     itself = project_inputs.of_session(database, agent_id, session_id, [one.id for one in found])
-    places = sessions.projects(database, [one.path for one in found if one.path is not None])
+    paths = [one.path for one in found if one.path is not None]
+    places, told_of = sessions.projects(database, paths), project_inputs.told(database, agent_id, paths)
     said, named = Said(), prompt.casefold()
     for text in words_of(database, agent_id, given).values():
         said.add(text, sentence=True)
@@ -92,7 +101,7 @@ def worth_injecting(
             and one.path != RUNNING + session_id
             and (not session_id or of_session != session_id)
             and is_near(project)
-            and not is_question(one.text)
+            and not only_asks(one.text)
             and not all(map(said.holds, _pieces(one.text)))
         )
 
@@ -100,7 +109,42 @@ def worth_injecting(
         name = re.escape(basename(project).casefold())
         return not name or belongs is None or belongs(project) or bool(re.search(rf"(?<!\w){name}(?!\w)", named))
 
-    return [_prompt_hit(one) for one in found if is_new(one)]
+    wanted, hits = stems(prompt), list[PromptHit]()
+    for one in filter(is_new, found):
+        if one.tier == "session" and (session := told_of.get(one.path or "")) is not None:
+            one = one._replace(text=_told(database, agent_id, session, one.text, wanted, said))
+        if one.text:
+            hits.append(_prompt_hit(one))
+    return hits
+
+
+def _told(
+    database: Database,
+    agent_id: str,
+    session: project_inputs.Told,
+    shown: str,
+    wanted: frozenset[str],
+    said: Said,
+) -> str:
+    """Returns what a session came to, if that was not given, and what was said in it on the `wanted` words."""
+    outcome = outcome_of(session.sentence, basename(session.project))
+    outcome = "" if said.holds(outcome) else outcome
+    quoted = [quote.text for quote in quotes.of_session(database, (agent_id, session.token, session.id))]
+    # What an agent says while it works is seldom an answer.
+    sources = [(text, _SHARE) for text in quoted] + [(text, _NEARLY_ALL) for text in _JOINT.split(shown)]
+    shares = {
+        piece: shared
+        for text, least in sources
+        for piece in split(_SPEAKER.sub("", text))
+        if len(piece) <= _PIECE and not is_question(piece) and not EMPTY.match(piece)
+        if (shared := len(wanted & stems(piece))) >= max(_SHARED, least * len(wanted))
+    }
+    best = list[str]()
+    for piece in sorted(shares, key=lambda piece: -shares[piece]):
+        if len(best) < _PIECES and not said.holds(piece) and piece not in outcome:
+            best.append(piece)
+            said.add(piece, sentence=True)
+    return " … ".join(filter(None, [clause(ASKED.sub("", outcome), _PIECE), *best]))
 
 
 def _pieces(text: str) -> list[str]:

@@ -16,6 +16,7 @@ import pytest
 from workbench import Vault
 
 from benchmarks.word_share import word_share
+from signet_sync.pages.prompt_context import worth_injecting
 
 GOLDEN = Path(__file__).parent / "golden" / "story"
 ROOT, DOCS = "/home/ada/code/windmill", "/home/ada/code/tern-docs"
@@ -152,11 +153,13 @@ def after(vault: Vault, number: int) -> tuple[str, str]:
 
 
 Told = list[tuple[str, str]]
+Story = tuple[Told, list[str], list[list[str]]]
+ASKED = "why does the load test of the upload queue need a fake archive?"
 
 
 @pytest.fixture(scope="module")
-def told_and_dead(tmp_path_factory: pytest.TempPathFactory) -> tuple[Told, list[str]]:
-    """Page and context after each ending, and after a rebuild; handles on any of them that lead nowhere then."""
+def told_and_dead(tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """Page and context after each ending and a rebuild; dead handles; what a prompt gets, and again."""
     folder = tmp_path_factory.mktemp("story")
     found = []
     with pytest.MonkeyPatch.context() as patch:
@@ -173,24 +176,38 @@ def told_and_dead(tmp_path_factory: pytest.TempPathFactory) -> tuple[Told, list[
         vault.reindex("--full", now=f"{STORY[-1][1]}:45:00.000Z")
         found.append(after(vault, len(STORY)))
         handles = set(re.findall(r"\^[a-z]-[a-z2-7]{6,12}\b", "".join(map("".join, found))))
-        return found, [one for one in sorted(handles) if vault.call("expand", one).code != 0]
+        dead = [one for one in sorted(handles) if vault.call("expand", one).code != 0]
+        with vault.database() as database:
+            given = {one for (one,) in database.execute("select thread_id from memory_thread_heads")}
+            given |= {one for (one,) in database.execute("select id from session_summaries")}
+            injected = [
+                [one.text for one in worth_injecting(database, "default", ASKED, lambda _: True, given=some)]
+                for some in (set[str](), given)
+            ]
+        return found, dead, injected
 
 
 @pytest.fixture
-def told(told_and_dead: tuple[Told, list[str]]) -> Told:
+def told(told_and_dead: Story) -> Told:
     """Page and context after each ending."""
     return told_and_dead[0][:-1]
 
 
-def test_every_line_of_every_page_and_context_can_be_expanded(told_and_dead: tuple[Told, list[str]]) -> None:
-    told, dead = told_and_dead
+def test_every_line_of_every_page_and_context_can_be_expanded(told_and_dead: Story) -> None:
+    told, dead, _ = told_and_dead
     assert dead == []
     for text in (text for both in told for text in both):
         lines = [line for line in without_log(text).split("\n") if line.startswith("- ")]
         assert lines and all(re.search(r" \^[a-z]-[a-z2-7]{6,12}$", line) for line in lines)
 
 
-def test_a_rebuild_changes_neither_page_nor_context(told_and_dead: tuple[Told, list[str]]) -> None:
+def test_at_a_prompt_a_session_is_told_by_what_it_came_to_and_what_was_said(told_and_dead: Story) -> None:
+    first, again = told_and_dead[2]
+    assert any("it needs a fake archive that is slow on purpose; " in text and " … " in text for text in first)
+    assert all("slow on purpose; " not in text for text in again), "the start gave what it came to"
+
+
+def test_a_rebuild_changes_neither_page_nor_context(told_and_dead: Story) -> None:
     *_, last, rebuilt = told_and_dead[0]
     assert last == rebuilt
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from signet_sync.formats.handle import id_of
 from signet_sync.formats.paths import running_session
@@ -158,6 +158,27 @@ def outcomes(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str,
         (agent_id, json.dumps(list(ids))),
     )
     return dict(rows)
+
+
+class Told(NamedTuple):
+    """A session, its project, and what it came to."""
+
+    token: str
+    id: str
+    project: str
+    sentence: str
+
+
+def told(database: Database, agent_id: str, paths: Iterable[str]) -> dict[str, Told]:
+    """Returns by path of an artifact what its session came to."""
+    rows = database.execute(
+        "select a.source_path, t.session_token, t.session_id, coalesce(a.project, ''), t.sentence"
+        " from json_each(?2) p cross join memory_artifacts a on a.source_path = p.value"
+        " join thread_sessions t on t.agent_id = ?1 and t.session_token = a.session_token"
+        " and t.session_id = a.session_id",
+        (agent_id, json.dumps(sorted(set(paths)))),
+    )
+    return {path: Told(*row) for path, *row in rows}
 
 
 def sessions_of(database: Database, paths: Iterable[str]) -> dict[str, str]:
