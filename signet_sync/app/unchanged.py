@@ -18,6 +18,7 @@ import struct
 import sys
 import time
 from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 
 from signet_sync import __version__
@@ -250,6 +251,7 @@ def _inputs(root: str, state: locations.StateFolder, database: str) -> dict[str,
     }
 
 
+@cache
 def _program() -> str:
     """Identifies the program: other rules, another schema or another sanitizer come in other files."""
     found = []

@@ -17,7 +17,7 @@ _SHORT_FORMS = late(
     re.IGNORECASE,
 )
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
-_LATIN_WORDS = late(r"[^\W_][\w.+#-]*[\w+#]|\d+")
+_OTHER_WORDS = late(r"[^\W_][\w.+#-]*[\w+#]|\d+")
 _WORDS = late(rf"[{_CJK}]{{2}}|[^\W_{_CJK}][\w.+#-]*[\w+#]|\d+")
 IS_CJK = late(f"[{_CJK}]")
 _STEMMED = 1_000  # characters of a text that are compared
@@ -71,9 +71,10 @@ def stems(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _stems(text: str) -> frozenset[str]:
-    words = set((_LATIN_WORDS if text.isascii() else _WORDS).findall(text.casefold())) - COMMON
+    has_cjk = max(text, default="") >= _CJK[0] and IS_CJK.search(text) is not None  # a class so large compiles slowly
+    words = set((_WORDS if has_cjk else _OTHER_WORDS).findall(text.casefold())) - COMMON
     found = {word[:5] for word in words if len(word) > 2 or not word.isalpha()}
-    if not text.isascii() and IS_CJK.search(text) is not None:
+    if has_cjk:
         found.update(word for word in words if IS_CJK.match(word))
         run = [c for c in text if IS_CJK.match(c)]
         found.update(a + b for a, b in pairwise(run))

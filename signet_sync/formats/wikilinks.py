@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from urllib.parse import unquote
 
 from signet_sync.formats.lazy_pattern import late
 
@@ -54,7 +53,11 @@ def leaves_workspace(path: str) -> bool:
         return False
     if "\0" in text:
         return True
-    lowered = unquote(text).lower().replace("\\", "/")
+    if "%" in text:
+        from urllib.parse import unquote  # slow to load, and hardly any link needs it
+
+        text = unquote(text)
+    lowered = text.lower().replace("\\", "/")
     if "\0" in lowered:
         return True
     if lowered.startswith(("/", "~")) or re.match(r"[a-z][a-z0-9+.-]*:", lowered):

@@ -136,10 +136,10 @@ LEAST_CONTENT = 2
 def content_words(sentence: str) -> list[str]:
     """Lists words of a sentence that do not fit every session: names, numbers, paths, rarer words; casefolded."""
     said = sentence.casefold()
-    is_latin = said.isascii()
-    found = [token.rstrip(".:/@#+-") for token in _TOKEN.findall(said if is_latin else _CJK.sub(" ", said))]
+    is_western = max(said, default="") < "\u3040"
+    found = [token.rstrip(".:/@#+-") for token in _TOKEN.findall(said if is_western else _CJK.sub(" ", said))]
     rarer = (token for token in found if (len(token) > 2 or any(map(str.isdigit, token))) and token not in _GENERIC)
-    return list(dict.fromkeys([*rarer, *(() if is_latin else _CJK_PAIR.findall(said))]))
+    return list(dict.fromkeys([*rarer, *(() if is_western else _CJK_PAIR.findall(said))]))
 
 
 def is_template(sentence: str) -> bool:

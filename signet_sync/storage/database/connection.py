@@ -616,9 +616,8 @@ def unsealed(path: str | None, packed: bytes | None) -> str:
 
 def _immutable(path: str) -> str:
     """Returns the URI that opens a database without its log."""
-    from urllib.parse import quote
-
-    return f"file:{quote(path)}?immutable=1"
+    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return f"file:{quoted}?immutable=1"
 
 
 def without_log(path: str) -> apsw.Connection:
