@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from benchmarks import corpus
+from benchmarks.gate import FEW, passes
 from benchmarks.ground import PROJECT, BenchError, Ground, Ran, Usage, machine, percentile, python
 
 README = os.path.join(PROJECT, "benchmarks", "README.md")
@@ -44,8 +45,13 @@ MEASURES = {
     "cold database": Measure("· database", "×", 1.2),
     "unchanged large": Measure("nothing changed, whole process", "ms", 120),
     "unchanged larger": Measure("nothing changed, whole process", "ms", 250),
-    "status": Measure("`status`, over bare Python", "ms", 40),
-    "words": Measure("`recall --words`, over bare Python", "ms", 50),
+    "pass": Measure("a pass of a small vault, processor over bare Python", "ms", 120),
+    "help": Measure("`--help`, the same", "ms", 45),
+    "status": Measure("`status`, the same", "ms", 60),
+    "words": Measure("`recall --words`, the same", "ms", 60),
+    "recall": Measure("`recall`, the same", "ms", 60),
+    "hook start": Measure("a start's hook without an agent, the same", "ms", 70),
+    "hook prompt": Measure("a prompt's hook without an agent, the same", "ms", 70),
     "modules": Measure("own modules that run code", ""),
     "recall p50": Measure("`recall` among 15,000 artifacts, warm, p50 of a processor", "ms", 15),
     "recall p99": Measure("· p99", "ms", 40),
@@ -70,6 +76,22 @@ MEASURES = {
 }
 """Every line of the table, and all goals."""
 
+STARTS: tuple[tuple[str, tuple[str, ...], bytes], ...] = (
+    ("help", ("--help",), b""),
+    ("status", ("status",), b""),
+    ("words", ("recall", "--words", "heartbeat"), b""),
+    ("recall", ("recall", "heartbeat"), b""),
+    (
+        "hook start",
+        ("hook", "claude-code"),
+        b'{"session_id":"TURN","hook_event_name":"SessionStart","source":"startup"}',
+    ),
+    (
+        "hook prompt",
+        ("hook", "claude-code"),
+        b'{"session_id":"TURN","hook_event_name":"UserPromptSubmit","prompt":"What was decided about the heartbeat?"}',
+    ),
+)
 QUESTION = ("recall", "Which decision about the retry of the queue was kept?")
 # Enough of them that the slowest in a hundred is one of several.
 TRIPLES = 20
@@ -217,25 +239,30 @@ class Bench:
     # ── what people and agents ask ──
 
     def commands(self) -> Iterator[Row]:
-        """How much later than bare Python the commands are done that people wait for; and what they load of us."""
+        """What the commands that people wait for cost over bare Python, in a vault with next to no work."""
+        yield self._later("pass", FEW, *zip(*passes(self.ground, 3 * self.rounds), strict=True))
+        where = self.ground.path("workspace")
+        for name, words, given in STARTS:
+            yield self._asked(name, where, FEW, words, given)
         sessions = self.sizes.large
         self.ground.fresh_state()
         where = self.ground.workspace(sessions)
         self.ground.index(where, 3 * sessions)
-        for name, words in (("status", ("status",)), ("words", ("recall", "--words", "heartbeat"))):
-            yield self._asked(name, where, sessions, words)
         yield Row("modules", _count(sessions), self._loaded(where), "", 0)
 
-    def _asked(self, name: str, where: str, sessions: int, words: Sequence[str]) -> Row:
+    def _asked(self, name: str, where: str, sessions: int, words: Sequence[str], given: bytes = b"") -> Row:
         """A command as a whole process, over bare Python in turn with it."""
         runs = {"ours": self.ground.signet(where, *words), "bare": [sys.executable, "-c", "pass"]}
-        walls: dict[str, list[float]] = {key: [] for key in runs}
-        for turn in range(5 * self.rounds + 1):
+        spent: dict[str, list[float]] = {key: [] for key in runs}
+        for turn in range(3 * self.rounds + 1):
             for key, argv in runs.items():
-                seconds = self.ground.run(*argv).seconds
+                seconds = self.ground.run(*argv, given=given.replace(b"TURN", b"s%d" % turn)).processor
                 if turn:  # the first compiles modules and fills caches
-                    walls[key].append(seconds)
-        return Row(name, _count(sessions), _ms(walls["ours"]), _ms(walls["bare"]), _over(walls["ours"], walls["bare"]))
+                    spent[key].append(seconds)
+        return self._later(name, sessions, spent["ours"], spent["bare"])
+
+    def _later(self, name: str, sessions: int, ours: Sequence[float], bare: Sequence[float]) -> Row:
+        return Row(name, _count(sessions), _ms(ours), _ms(bare), _over(ours, bare))
 
     def _recall(self, where: str, sessions: int) -> Iterator[Row]:
         """`recall`, of the agent that has a third of the vault: where the index is open already, and as a process."""

@@ -62,15 +62,22 @@ def _change(ground: Ground) -> float:
 
 
 def _start(ground: Ground) -> float:
-    """Every pass finds a new summary: one that finds nothing changed does not load what a pass loads."""
+    return _middle("start", [ours / bare for ours, bare in passes(ground, STARTS)])
+
+
+def passes(ground: Ground, count: int) -> list[tuple[float, float]]:
+    """Times passes of a small vault, each beside bare Python, in seconds of a processor.
+
+    Every pass finds a new summary: one that finds nothing changed does not load what a pass loads.
+    """
     ground.fresh_state()
     where = ground.workspace(FEW)
-    ratios = []
-    for files in _summaries(STARTS + 1, ground.end_ms(FEW)):
+    found = []
+    for files in _summaries(count + 1, ground.end_ms(FEW)):
         corpus.write_files(where, files)
         bare = statistics.mean(ground.run(sys.executable, "-c", "pass").processor for _ in range(YARDSTICKS))
-        ratios.append(ground.run(*ground.signet(where, "reindex", "--json")).processor / bare)
-    return _middle("start", ratios[1:])
+        found.append((ground.run(*ground.signet(where, "reindex", "--json")).processor, bare))
+    return found[1:]  # the first one makes the database
 
 
 def _middle(name: str, ratios: Sequence[float]) -> float:

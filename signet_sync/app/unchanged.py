@@ -18,7 +18,6 @@ import struct
 import sys
 import time
 from contextlib import suppress
-from functools import cache
 from hashlib import sha256
 
 from signet_sync import __version__
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
     from signet_sync.sync.request import Outcome
 
-_HEAD = f"signet-sync snapshot 3 {sys.implementation.cache_tag} {marshal.version}\n".encode()
+_HEAD = f"signet-sync snapshot 4 {sys.implementation.cache_tag} {marshal.version}\n".encode()
 # File-system clocks tick every few milliseconds: a younger file may be written again and keep its signature.
 YOUNG_NS = 100_000_000
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -96,6 +95,8 @@ def answer(current: CurrentInputs, now_us: int) -> dict[str, Any] | None:
         if saved is None or saved["inputs"] != current.inputs or not saved["from_us"] <= now_us < saved["until_us"]:
             return None
         if any(saved["memory"][where] != _contents(current.root, where) for where in (MEMORY, TOMBSTONES)):
+            return None
+        if saved["program"] != _program():  # last, for it looks at hundreds of files
             return None
         document: dict[str, Any] = {**saved["document"]}
     except (OSError, EOFError, AttributeError, LookupError, TypeError, ValueError, struct.error):
@@ -192,6 +193,7 @@ def save(current: CurrentInputs, outcome: Outcome, document: dict[str, Any], now
         memory[TOMBSTONES] = None
     value = {
         "inputs": inputs,
+        "program": _program(),
         "memory": memory,
         "document": document,
         "from_us": now_us,
@@ -239,7 +241,6 @@ def _inputs(root: str, state: locations.StateFolder, database: str) -> dict[str,
     own = _listing(state.path)
     log = _file(f"{database}-wal")
     return {
-        "program": [__version__, sys.version, _program()],
         "workspace": [root, real, locations.read_id(real), state.path, database],
         "settings": _file(locations.user_file()),
         "environment": {name: value for name, value in os.environ.items() if name.startswith("SIGNET_")},
@@ -251,8 +252,7 @@ def _inputs(root: str, state: locations.StateFolder, database: str) -> dict[str,
     }
 
 
-@cache
-def _program() -> str:
+def _program() -> list[str]:
     """Identifies the program: other rules, another schema or another sanitizer come in other files."""
     found = []
     for where, _, names in os.walk(_PACKAGE):
@@ -260,7 +260,8 @@ def _program() -> str:
             if name.endswith(".py"):
                 status = os.stat(os.path.join(where, name))
                 found.append((where, name, status.st_size, status.st_mtime_ns))
-    return sha256(repr(sorted(found)).encode("utf-8", "surrogateescape")).hexdigest()
+    digest = sha256(repr(sorted(found)).encode("utf-8", "surrogateescape")).hexdigest()
+    return [__version__, sys.version, digest]
 
 
 def _sign(status: os.stat_result) -> Sign:

@@ -341,54 +341,6 @@ def test_no_colour_in_a_pipe_nor_where_it_is_not_wanted(vault):
 # ── what is imported ──
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--help",),
-        ("status", "--json"),
-        ("recall", "--words", "lantern"),
-        ("open", "ID"),
-        ("recall", "lantern"),
-        ("expand", "ID"),
-    ],
-)
-def test_quick_commands_import_nothing_heavy(vault, words):
-    code = (
-        "import sys; from signet_sync.cli.main import run; code = run(sys.argv[1:]);"
-        "print([n for n in ('pydantic', 'loguru', 'rich', 'yaml', 'frontmatter', 'watchdog') if n in sys.modules],"
-        " file=sys.stderr); sys.exit(code)"
-    )
-    words = [numbered(1)["session_id"] if word == "ID" else word for word in words]
-    done = subprocess.run(
-        [sys.executable, "-c", code, "--workspace", vault.root, *words],
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0 and done.stderr.splitlines()[-1] == "[]", done.stderr
-
-
-@pytest.mark.parametrize("words", [("status",), ("recall", "--words", "lantern")], ids=" ".join)
-def test_who_only_asks_loads_nothing_of_a_pass(vault, words):
-    """Rules of the sanitizer, sentences and pages are hundreds of patterns, each compiled when its module is loaded."""
-    code = (
-        "import sys; from signet_sync.cli.main import run; code = run(sys.argv[1:]);"
-        " print(*sys.modules, file=sys.stderr); sys.exit(code)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "--workspace", vault.root, *words],
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    rules = (
-        "sync.planner",
-        "text.sanitizer",
-        "text.sentences",
-        "pages.memory_page",
-        "app.workspace",
-        "sync.engine",
-    )
-    assert not {f"signet_sync.{name}" for name in rules}.intersection(done.stderr.split())
-
-
 # ── setting up ──
 
 

@@ -1,0 +1,58 @@
+"""Start-up is a budget: how many modules of ours each command may load, since no clock says the same twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from workbench import ROOT, Vault, numbered
+
+# A command that needs more must make room first: two modules that are always loaded together are one.
+LIMITS = {
+    "--help": 17,
+    "status": 87,
+    "recall --words lantern": 70,
+    "recall lantern": 115,
+    "open ID": 92,
+    "expand ID": 105,
+    "context": 111,
+    "reindex --full": 223,
+    "hook claude-code SessionStart": 99,
+    "hook claude-code UserPromptSubmit": 138,
+    "hook claude-code Stop": 40,
+}
+# They take as long to load as everything of ours, and only the files that need them may.
+HEAVY = {"pydantic", "loguru", "rich", "yaml", "frontmatter", "watchdog", "markdown_it"}
+TELLING = """
+import atexit, runpy, sys
+atexit.register(lambda: print(*sys.modules, file=sys.stderr))
+runpy.run_module("signet_sync", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    made = Vault(tmp_path / "vault")
+    made.session()
+    made.reindex()
+    return made
+
+
+@pytest.mark.parametrize("line", LIMITS)
+def test_a_command_loads_no_more_than_its_budget(vault: Vault, line: str) -> None:
+    command, _, event = line.partition(" claude-code ")
+    words = [*command.split(), *(["claude-code"] if event else [])]
+    words = [numbered(1)["session_id"] if word == "ID" else word for word in words]
+    given = json.dumps({"hook_event_name": event, "session_id": "s", "prompt": "where is the lantern?"})
+    done = subprocess.run(
+        [sys.executable, "-c", TELLING, "--workspace", vault.root, *words],
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, input=given, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    loaded = {*done.stderr.splitlines()[-1].split(), "__main__"}
+    ours = sorted(name for name in loaded if name.partition(".")[0] == "signet_sync")
+    assert len(ours) + 1 <= LIMITS[line], ours
+    assert line == "reindex --full" or not HEAVY & loaded
