@@ -9,7 +9,7 @@ from signet_sync.digest.blocks import Passage, passages
 from signet_sync.digest.labels import label_of
 from signet_sync.digest.notes import without_note
 from signet_sync.digest.printed import Printed
-from signet_sync.digest.sentences import is_question, split, stems
+from signet_sync.digest.sentences import EMPTY, is_question, split, stems
 from signet_sync.formats.lazy_pattern import late
 
 _READ = 12  # passages of a report
@@ -19,15 +19,6 @@ _ANCHOR = late(
 _OPENS = late(
     r"^\W*(?:so yes|yes|no|yep|right|correct|done|fixed|you['’]?re (?:absolutely )?right|in short|short (?:version|answer)|good (?:question|point|catch)"
     r"|tl;?dr|perfect|great|fertig|erledigt|ja|oui|fait|c'est fait|parfait|sí|listo|hecho|pronto|feito|готово|tamam|完了(?:しました)?|完成|搞定|완료)\s*[,.!—–:：。！-]+\s*(?=\w)",
-    re.I,
-)
-# What only introduces, offers, or says that checks went well.
-EMPTY = late(
-    r"^\W*(?:(?:perfect|great|excellent|done|all done|good|ok(?:ay)?|sure|right|exactly|understood|got it|you'?re (?:absolutely )?right)\b[^.!?:]{0,25}[.!:]?\W*$"
-    r"|(?:here(?:’|')?s|here are|below (?:is|are)|let me|i'll|i’ll|i will|voici|hier (?:ist|sind)|ecco|aquí|aqui|вот)\b.{0,80}:?$"
-    r"|(?:all|everything|the)?\s*(?:\d+ )?(?:unit |integration |existing )?(?:tests?|lint\w*|checks?|builds?|ci)\b[^.]{0,40}(?:pass\w*|green|clean|succeed\w*)\b.{0,20}$"
-    r"|(?:want|would you like|shall|should|do you want|let me know|soll|möchtest|veux-tu|voulez|dis-moi|quieres|quer|vuoi|хотите)\b"
-    r"|committed(?: and pushed)?\W*[\w/`]{0,30}\W*$|no response requested)",
     re.I,
 )
 # Told to the person, or about a commit: advice, places, addresses.

@@ -32,6 +32,19 @@ _COMMON_WORDS = (
     "для при или так уже они его было нет она "
 )
 COMMON = frozenset(_COMMON_WORDS.split())
+# What only introduces, offers, or says that checks went well.
+EMPTY = late(
+    r"^\W*(?:(?:perfect|great|excellent|done|all done|good|ok(?:ay)?|sure|right|exactly|understood|got it"
+    r"|you'?re (?:absolutely )?right)\b[^.!?:]{0,25}[.!:]?\W*$"
+    r"|(?:here(?:’|')?s|here are|below (?:is|are)|let me|i'll|i’ll|i will|voici|hier (?:ist|sind)|ecco|aquí|aqui"
+    r"|вот)\b.{0,80}:?$"
+    r"|(?:all|everything|the)?\s*(?:\d+ )?(?:unit |integration |existing )?(?:tests?|lint\w*|checks?|builds?"
+    r"|ci)\b[^.]{0,40}(?:pass\w*|green|clean|succeed\w*)\b.{0,20}$"
+    r"|(?:want|would you like|shall|should|do you want|let me know|soll|möchtest|veux-tu|voulez|dis-moi|quieres"
+    r"|quer|vuoi|хотите)\b"
+    r"|committed(?: and pushed)?\W*[\w/`]{0,30}\W*$|no response requested)",
+    re.I,
+)
 
 
 def split(line: str) -> list[str]:

@@ -8,8 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from signet_sync.digest.person import OWN
-from signet_sync.digest.reports import EMPTY
-from signet_sync.digest.sentences import is_question, split
+from signet_sync.digest.sentences import EMPTY, is_question, split
 from signet_sync.formats.injected_block import neutral
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import day_of, short_day

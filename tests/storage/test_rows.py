@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 from artifacts_fixture import compaction, fill, judged, manifest, path_for, session, stone, summary, token_for
@@ -37,7 +36,7 @@ def made_of(number, body, sentence="A sentence about the tower.", agent_id="defa
     row = TEMPLATE.row._replace(
         source_path=path, session_id=f"s{number}", content=body, memory_sentence=sentence, agent_id=agent_id
     )
-    return replace(TEMPLATE, path=path, row=row, seal=TEMPLATE.seal._replace(path=path), raw=body.encode())
+    return TEMPLATE._replace(path=path, row=row, seal=TEMPLATE.seal._replace(path=path), raw=body.encode())
 
 
 # ── full text in step ──
@@ -112,7 +111,7 @@ def test_deleting_tells_whose_pages_follow(database):
 
 def test_files_are_due_for_reading_longest_ago_first(database):
     made = judged(session())
-    ignored = replace(made[0], path="memory/a note.md", verdict="ignored", code="foreign-name")
+    ignored = made[0]._replace(path="memory/a note.md", verdict="ignored", code="foreign-name")
     for number, judgement in enumerate([*made, ignored]):
         artifacts.store_files(database, [judgement], 100 - number)
     assert artifacts.due_for_reading(database, 1000, 10) == [made[2].path, made[1].path, made[0].path]
