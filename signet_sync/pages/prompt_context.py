@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 
-from signet_sync.digest.reports import EMPTY
-from signet_sync.digest.sentences import is_question, split, stems
+from signet_sync.digest.sentences import EMPTY, is_question, split, stems
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import RUNNING
 from signet_sync.graph.store import quotes
