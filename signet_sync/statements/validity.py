@@ -150,7 +150,8 @@ def _restated(known: Sequence[Known]) -> _Ends:
         by_kind.setdefault(one.kind, []).append(one)
     for some in by_kind.values():
         words = [_words(one.text, numbers=one.kind in _ENDS) for one in some]
-        rank = _ranks(words)
+        often = Counter(chain.from_iterable(words))
+        rank = {word: place for place, word in enumerate(sorted(often, key=often.__getitem__))}
         # Two such texts share one of the rarest words of each: of all but so many as may differ, and one more.
         later: dict[str, list[int]] = {}
         for place in reversed(range(len(some))):
@@ -167,12 +168,6 @@ def _restated(known: Sequence[Known]) -> _Ends:
                     break
             for word in rare:
                 later.setdefault(word, []).append(place)
-
-
-def _ranks(texts: Sequence[frozenset[str]]) -> dict[str, int]:
-    """Returns the place of each word, the rarest first."""
-    often = Counter(chain.from_iterable(texts))
-    return {word: place for place, word in enumerate(sorted(often, key=lambda word: (often[word], word)))}
 
 
 @_kept
@@ -277,19 +272,21 @@ def _meant(known: Sequence[Known], mark: Mark) -> list[Known]:
 
 
 def _sharing(
-    texts: Sequence[frozenset[str]], share: float, wanted: Sequence[frozenset[str]] | None = None
+    texts: Sequence[frozenset[str]], share: float, wanted: Sequence[frozenset[str]]
 ) -> Iterator[tuple[int, dict[int, int]]]:
     """Yields the place of each wanted text with enough words, and of each text with that share of them how many.
 
-    Such a text has one of the rarest of them: of all but so many as may be missing, and one more.
+    Such a text has one of the rarest of those that any has: of all but so many as may be missing, and one more.
     """
     having: dict[str, list[int]] = {}
     for place, words in enumerate(texts):
         for word in words:
             having.setdefault(word, []).append(place)
-    for place, words in enumerate(texts if wanted is None else wanted):
-        if len(words) >= _FEWEST:
-            least = ceil(share * len(words))
-            rare = sorted(words, key=lambda word: (len(having.get(word, ())), word))[: len(words) - least + 1]
-            near = {at for word in rare for at in having.get(word, ())}
+    often = {word: len(places) for word, places in having.items()}
+    for place, words in enumerate(wanted):
+        least = ceil(share * len(words))
+        held = often.keys() & words
+        if len(words) >= _FEWEST and len(held) >= least:
+            rare = sorted(held, key=often.__getitem__)[: len(held) - least + 1]
+            near = {at for word in rare for at in having[word]}
             yield place, {at: count for at in near if (count := len(words & texts[at])) >= least}

@@ -7,6 +7,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import NamedTuple
 from unicodedata import category
 
@@ -103,17 +104,13 @@ def speaker_at(begun: Sequence[TurnStart], place: int) -> str:
     return begun[number - 1].label if number else ""
 
 
-class _LineMark(NamedTuple):
-    """Something at the beginning of a line: a fence (`ticks`, and what follows them) or a turn."""
-
-    start: int
-    ticks: str
-    rest: str | TurnStart
+# Something at the beginning of a line: its place, and a fence (ticks, and what follows them) or "" and a turn.
+_LineMark = tuple[int, str, str | TurnStart]
 
 
 def _our_marks(text: str) -> list[_LineMark]:
     """Finds our heads, and fences if there are such heads; searches for a fixed part of them, which is fast."""
-    found = []
+    found: list[_LineMark] = []
     opening = OUR_HEAD.match(text)
     for match in chain([opening] if opening else (), _OUR_HEADING.finditer(text)):
         start = match.start() + match[0].startswith("\n")
@@ -121,7 +118,7 @@ def _our_marks(text: str) -> list[_LineMark]:
         divided = text.startswith("***\n\n", start - 5) and text[start - 6 : start - 5] in ("", "\n")
         start = start - 5 if divided and start >= 5 else start
         turn = TurnStart(start, parse_instant(match["at"]), head_label(match), match.end())
-        found.append(_LineMark(start, "", turn))
+        found.append((start, "", turn))
     if not found:
         return []
     for sign in ("```", "~~~"):
@@ -130,28 +127,29 @@ def _our_marks(text: str) -> list[_LineMark]:
             line = text.rfind("\n", max(place - 4, 0), place) + 1
             fence = _FENCE_LINE.match(text, line) if line or place < 4 else None
             if fence is not None:
-                found.append(_LineMark(line, fence[1], fence[2]))
+                found.append((line, fence[1], fence[2]))
             place = text.find(sign, fence.end() if fence is not None else place + 1)
-    return sorted(found, key=lambda mark: mark.start)
+    return sorted(found, key=itemgetter(0))
 
 
 def _their_marks(text: str) -> list[_LineMark]:
     first_line, line = _THEIR_MARKS
     opening = first_line.match(text)
-    found = []
+    found: list[_LineMark] = []
     for match in chain([opening] if opening else (), line.finditer(text)):
-        ticks, info = match[1], match[2]
         start = match.start() + (match is not opening)
-        time = _TIME.search(match[0]) if not ticks and "·" in match[0] else None
-        turn = TurnStart(start, parse_instant(time[1]) if time else None, "" if ticks else _label(match), match.end())
-        found.append(_LineMark(start, ticks or "", info if ticks else turn))
+        ticks, info, headed, named, labelled = match.groups()
+        if ticks:
+            found.append((start, ticks, info))
+            continue
+        time = _TIME.search(match[0]) if headed and "·" in match[0] else None
+        at = parse_instant(time[1]) if time else None
+        found.append((start, "", TurnStart(start, at, _label(headed or labelled, named), match.end())))
     return found
 
 
-def _label(turn: re.Match[str]) -> str:
-    if turn["named"]:
-        return tool_label(turn["named"].strip("`"))
-    return (turn["headed"] or turn["labelled"]).capitalize()
+def _label(role: str, tool: str | None) -> str:
+    return tool_label(tool.strip("`")) if tool else role.capitalize()
 
 
 def _fence_after(fence: str, ticks: str, info: str) -> str:
@@ -215,7 +213,7 @@ def first_words(piece: str, label: str = "") -> str:
     for line in piece.split("\n", _LINES_SEEN)[:_LINES_SEEN]:
         line = line[:_LINE_SEEN]
         if turn := _TURN.match(line):
-            label = head_label(turn) if turn["at"] else _label(turn)
+            label = head_label(turn) if turn["at"] else _label(turn["headed"] or turn["labelled"], turn["named"])
         words = _LEAD.sub("", line[turn.end() :].removeprefix(" · ") if turn else line, 1)
         if words.startswith(("```", "~~~")) or not any(map(str.isalnum, words)):
             continue
