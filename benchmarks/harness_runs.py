@@ -235,6 +235,11 @@ def _opencode(home: Path, url: str) -> dict[str, str]:
     return {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
 
 
+def _copilot(home: Path, url: str) -> dict[str, str]:
+    limits = {"COPILOT_PROVIDER_MAX_PROMPT_TOKENS": "100000", "COPILOT_PROVIDER_API_KEY": KEY, "COPILOT_MODEL": "m"}
+    return {"COPILOT_OFFLINE": "true", "COPILOT_PROVIDER_BASE_URL": f"{url}/v1", "COPILOT_ALLOW_ALL": "true", **limits}
+
+
 _CODEX = ["codex", "exec", "--dangerously-bypass-hook-trust"]  # it cannot ask whether hooks may run
 _WAITS = ["-c", "mcp_servers.signet-sync.required=true"]
 RUNS = {
@@ -247,6 +252,14 @@ RUNS = {
         compact="/compact",
     ),
     "codex": Run(_codex, _CODEX, [*_CODEX, "resume", "--last"], ["codex", _CODEX[-1]], "/quit", _WAITS),
+    "copilot": Run(
+        _copilot,
+        ["copilot", "-p"],
+        ["copilot", "--continue", "-p"],
+        ["copilot", "-i"],
+        "/exit",
+        compact="/compact",
+    ),
     "gemini": Run(
         _gemini_cli, ["gemini", "-p"], ["gemini", "-r", "latest", "-p"], ["gemini", "-i"], "/quit", ["--yolo"]
     ),

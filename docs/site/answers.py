@@ -33,6 +33,7 @@ class Setup(TypedDict):
     dry_run: bool
     steps: list[SetupStep]
     signet: list[str]  # What to do about Signet, if it uses the workspace.
+    told: list[str]  # What a session in this folder is told of its project.
     models: list[str]  # Language models found on this machine; none is turned on.
     next: list[str]
 

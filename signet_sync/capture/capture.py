@@ -168,7 +168,7 @@ def capture(
         done.remark = _why_empty(conversation, prompt)
     if not done.remark:
         _write(workspace, conversation, done, now_us, propose, end=end, handed=handed, prompt=prompt)
-        if done.compactions and registry.facts(source.harness).starts_at_prompts:  # no event reports a compaction there
+        if done.compactions and not registry.facts(source.harness).reports_compaction:
             with suppress(OSError):
                 injections.mark_compacted(workspace.state, done.agent_id, conversation.session_id)
     if end or done.wrote:

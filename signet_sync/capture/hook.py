@@ -273,7 +273,7 @@ class _HookEvent:
         words = None
         if name in PROMPTS:
             words = _searched(payload.get("prompt")) if settings.get("context_prompts", True) else ""
-            if not words and not self.facts.starts_at_prompts:
+            if not words and self.facts.reports_compaction:
                 return
         found = self._context(
             agent, project, payload, words, settings.get("context_budget_tokens", BUDGET), how != "off"

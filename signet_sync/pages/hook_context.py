@@ -82,7 +82,7 @@ def at_prompt(session: HookSession, words: str, budget: int) -> Injection:
         return Injection("")
     held = injections.read(session.folder, session.agent_id, session.id) or _nothing(session)
     begun, given = Injection(""), held.ids
-    if registry.facts(session.harness).starts_at_prompts and held.due:
+    if held.due:
         begun, ids = _begun(session, held.due, budget)
         given = ids | held.ids if held.due == RESUMED else ids
     hits = _hits(session, words, given) if words else []

@@ -14,13 +14,15 @@ from workbench import Vault, call, contents
 
 from signet_sync.admin.doctor.checks import harness as checks_harness
 from signet_sync.admin.doctor.installation import Installation
+from signet_sync.capture.harnesses import registry
 from signet_sync.host.harness_settings.program import is_our_server
 
 WORDS = [PYTHON, "-P", "-m", "signet_sync", "mcp"]
 LISTS = {
-    "claude-code": ".claude.json", "codex": ".codex/config.toml", "gemini": ".gemini/settings.json",
-    "opencode": ".config/opencode/opencode.json",
-}  # fmt: skip
+    name: listed.path({"HOME": "/home"}).removeprefix("/home/")
+    for name in registry.names()
+    if (listed := registry.settings(name).servers) is not None
+}
 # What a person has under our name: it is not ours, whatever it is called.
 THEIRS = {
     "claude-code": '{"mcpServers": {"signet-sync": {"command": "npx", "args": ["their-server"]}}}',
@@ -59,10 +61,12 @@ def test_the_server_stands_beside_the_hooks_and_goes_with_them(home: Path, vault
     words = [*WORDS, "--agent", "nova", "--scope", "shared"]
     parts = {"command": words[0], "args": words[1:]}
     handed_on = {"env_vars": ["SIGNET_CONFIG", "SIGNET_STATE", "XDG_CONFIG_HOME", "XDG_STATE_HOME"]}
-    assert registered(home) == {
+    found = registered(home)
+    wanted = {
         "claude-code": {"type": "stdio", **parts}, "codex": parts | handed_on, "gemini": parts,
         "opencode": {"type": "local", "command": words},
     }  # fmt: skip
+    assert all(found.values()) and found | wanted == found
     for name, condition in conditions().items():
         mcp = condition["mcp"]
         assert condition["installed"] and condition["problems"] == []
@@ -92,7 +96,7 @@ def test_installed_again_without_it_the_server_stays_as_it_is(home: Path, vault:
     assert not (home / ".claude.json").exists() and not any((home / ".codex").iterdir())
 
 
-@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("name", THEIRS)
 def test_a_server_of_somebody_else_with_our_name_is_left_alone(home: Path, vault: Vault, name: str) -> None:
     path = put(home / LISTS[name], THEIRS[name])
     before = contents(home, but=[".agents"])
@@ -123,7 +127,7 @@ def test_what_a_person_has_made_of_the_server_stays_when_it_is_renewed(home: Pat
     assert codes(found["opencode"]) == ["server-gone"]
     good(call("hooks", "install", "auto"))
     renewed = {"command": PYTHON, "args": [*WORDS[1:], "--read-only"]}
-    assert registered(home) == {
+    assert registered(home) == dict.fromkeys(LISTS) | {
         "claude-code": claude | renewed | {"type": "stdio"},
         "codex": renewed | {"startup_timeout_sec": 20, "tools": {"memory_search": {"approval_mode": "approve"}}},
         "gemini": None,

@@ -7,7 +7,9 @@ import os
 import shutil
 from pathlib import Path
 
+import harness_samples
 import pytest
+from harness_samples import Turn
 from session_inputs import fields, segments, sound, written
 from transcript_builder import SECRET, TranscriptBuilder, import_, store
 from workbench import contents, sampled
@@ -264,30 +266,8 @@ FILES = {
 
 def spoken(harness: str, session: str, cwd: str, asked: str = "why does it never drain") -> str:
     """A transcript of two turns as a harness writes it."""
-    at, later = "2026-03-28T10:00:00.000Z", "2026-03-28T10:00:01.000Z"
-    said = "because of zebrafish"
-    if harness == "claude-code":
-        common = {"sessionId": session, "cwd": cwd}
-        records = [
-            common | {"type": "user", "uuid": "1", "timestamp": at, "message": {"role": "user", "content": asked}},
-            common
-            | {"type": "assistant", "uuid": "2", "parentUuid": "1", "timestamp": later}
-            | {"message": {"role": "assistant", "content": [{"type": "text", "text": said}]}},
-        ]
-    elif harness == "codex":
-        records = [{"type": "session_meta", "timestamp": at, "payload": {"id": session, "timestamp": at, "cwd": cwd}}]
-        for role, kind, text in (("user", "input_text", asked), ("assistant", "output_text", said)):
-            payload = {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
-            records.append({"type": "response_item", "timestamp": at, "payload": payload})
-    elif harness == "gemini":
-        records = [{"sessionId": session, "startTime": at, "lastUpdated": later, "directories": [cwd]}]
-        records += [{"id": "1", "timestamp": at, "type": "user", "content": asked}]
-        records += [{"id": "2", "timestamp": later, "type": "gemini", "content": said}]
-    else:
-        records = [{"type": "session", "id": session, "timestamp": at, "cwd": cwd}]
-        for number, (role, text) in enumerate((("user", asked), ("assistant", said))):
-            message = {"role": role, "content": [{"type": "text", "text": text}]}
-            records.append({"type": "message", "id": str(number), "timestamp": at, "message": message})
+    turns = [Turn("user", asked), Turn("assistant", "because of zebrafish")]
+    records = harness_samples.sample(harness).records(session, cwd, turns, ())
     return "".join(f"{json.dumps(record)}\n" for record in records)
 
 

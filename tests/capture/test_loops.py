@@ -7,7 +7,9 @@ import os
 from pathlib import Path
 
 import apsw
+import harness_samples
 import pytest
+from harness_samples import Turn
 from session_inputs import body, fields, segments, written
 from test_import import FILES, spoken
 from test_quotes import leaks
@@ -16,8 +18,6 @@ from transcript_builder import TranscriptBuilder, at, fire, fired, import_, micr
 from workbench import Vault
 
 from signet_sync.capture import capture
-from signet_sync.capture.harnesses.opencode import transcript as opencode
-from signet_sync.capture.harnesses.opencode.transcript import MessageRow
 from signet_sync.capture.harnesses.records import Conversation
 from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.formats.ids import MODEL_FOLDER, MODEL_MARK, is_excluded
@@ -73,18 +73,10 @@ def test_five_imports_and_a_sweep_after_a_model_that_leaves_sessions_capture_non
 
 def parsed(harness: str, tmp_path: Path, cwd: str, asked: str) -> Conversation:
     """What is read of a session of one question and its answer."""
-    if harness == "opencode":
-        rows = [
-            MessageRow(role, json.dumps({"role": role}), [("p", json.dumps({"type": "text", "text": text}))])
-            for role, text in (("user", asked), ("assistant", "because of zebrafish"))
-        ]
-        return capture._without_own_calls(opencode.read({"id": "ses_a", "directory": cwd}, rows))
-    path = tmp_path / f"{FILES[harness]}.jsonl"
-    path.write_text(spoken(harness, "12345678-0000-4000-8000-000000000000", cwd, asked))
-    return capture.read(TranscriptSource(harness, str(path), "", 1, 1))
+    turns = [Turn("user", asked), Turn("assistant", "because of zebrafish")]
+    return harness_samples.read(harness, harness_samples.write(harness, tmp_path, turns, cwd=cwd))
 
 
-@pytest.mark.parametrize("harness", [*FILES, "opencode"])
 def test_every_harness_s_session_of_our_question_is_recognised(tmp_path, harness):
     somewhere, ours = "/home/ada/lantern", f"/home/ada/.local/state/signet-sync/{MODEL_FOLDER}"
     assert parsed(harness, tmp_path, somewhere, "why does it never drain").turns == 2

@@ -2,16 +2,13 @@
 
 import json
 
+import harness_samples
 import pytest
+from harness_samples import Turn
 from transcripts import jsonl
 
-from signet_sync.capture.harnesses.claude_code import transcript as claude_code
 from signet_sync.capture.harnesses.codex import transcript as codex
-from signet_sync.capture.harnesses.gemini import transcript as gemini
 from signet_sync.capture.harnesses.markdown import render
-from signet_sync.capture.harnesses.openclaw import transcript as openclaw
-from signet_sync.capture.harnesses.opencode import transcript as opencode
-from signet_sync.capture.harnesses.opencode.transcript import MessageRow
 from signet_sync.cli.commands import COMMANDS
 from signet_sync.digest.notes import turn_notes
 from signet_sync.digest.outcome import outcome
@@ -23,77 +20,22 @@ ANSWER = json.dumps({"hits": [{"text": OLD}], "more": None})
 AT = "2026-03-28T22:34:06.792Z"
 
 
-def from_claude(*calls):
-    """One record a call and one a result, as Claude Code writes them."""
-    records = []
-    for number, (name, given, back) in enumerate(calls):
-        use = {"type": "tool_use", "id": f"t{number}", "name": name, "input": given}
-        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": [{"type": "text", "text": back}]}
-        for kind, block in (("assistant", use), ("user", result)):
-            records.append({"type": kind, "sessionId": "s", "timestamp": AT, "message": {"content": [block]}})
-        records[-1]["toolUseResult"] = {"structuredContent": {"hits": [{"text": back}]}}
-    return claude_code.read(jsonl(*records)).entries
+@pytest.fixture
+def read(harness, tmp_path):
+    """Returns the entries of one record a call and one a result, as each harness writes them."""
+
+    def entries(*calls):
+        turns = [Turn("call", *one) for one in calls]
+        return harness_samples.read(harness, harness_samples.write(harness, tmp_path, turns)).entries
+
+    return entries
 
 
-def from_codex(*calls):
-    records = []
-    for number, (name, given, back) in enumerate(calls):
-        space, _, last = name.rpartition("__")
-        call = {"type": "function_call", "name": last, "arguments": json.dumps(given), "call_id": f"c{number}"}
-        call |= {"namespace": space} if space else {}
-        output = {
-            "type": "function_call_output",
-            "call_id": f"c{number}",
-            "output": f"Wall time: 0.1 seconds\nOutput:\n{back}",
-        }
-        records += [{"timestamp": AT, "type": "response_item", "payload": one} for one in (call, output)]
-        ended = {"invocation": {"server": space, "tool": last}, "result": {"Ok": {"structuredContent": {"text": back}}}}
-        records.append({"timestamp": AT, "type": "event_msg", "payload": {"type": "mcp_tool_call_end", **ended}})
-        item = {
-            "type": "mcp_tool_call", "server": space, "tool": last, "result": {"structured_content": {"text": back}},
-        }  # fmt: skip
-        records.append({"timestamp": AT, "type": "response_item", "payload": item})
-    return codex.read(jsonl(*records)).entries
-
-
-def from_gemini(*calls):
-    records = [{"sessionId": "s"}]
-    for number, (name, given, back) in enumerate(calls):
-        response = {"functionResponse": {"id": f"g{number}", "name": name, "response": {"output": back}}}
-        call = {"id": f"g{number}", "name": name, "args": given, "result": [response], "status": "success"}
-        call |= {"displayName": name, "resultDisplay": back}
-        records.append({"id": f"m{number}", "type": "gemini", "timestamp": AT, "content": "", "toolCalls": [call]})
-        parts = {"id": f"u{number}", "type": "user", "timestamp": AT, "content": [response]}
-        records.append(parts)
-    return gemini.read(jsonl(*records)).entries
-
-
-def from_opencode(*calls):
-    parts = []
-    for number, (name, given, back) in enumerate(calls):
-        state = {"status": "completed", "input": given, "output": back, "metadata": {"structuredContent": back}}
-        parts.append((f"p{number}", json.dumps({"type": "tool", "tool": name, "callID": f"o{number}", "state": state})))
-    message = MessageRow("m", json.dumps({"role": "assistant", "time": {"created": 1}}), parts)
-    return opencode.read({"id": "s"}, [message]).entries
-
-
-def from_openclaw(*calls):
-    records = []
-    for number, (name, given, back) in enumerate(calls):
-        use = {"type": "toolCall", "id": f"w{number}", "name": name, "arguments": given}
-        records.append({"role": "assistant", "content": [use]})
-        result = {"role": "toolResult", "toolCallId": f"w{number}", "toolName": name}
-        records.append({**result, "content": [{"type": "text", "text": back}], "details": {"structuredContent": back}})
-    return openclaw.read(jsonl(*({"type": "message", "timestamp": AT, "message": one} for one in records))).entries
-
-
-READERS = [from_claude, from_codex, from_gemini, from_opencode, from_openclaw]
 SPELLINGS = [
     "mcp__signet-sync__{}", "mcp__my_memory__{}", "mcp_signet-sync_{}", "signet-sync_{}", "{}", "signet_sync__{}",
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("read", READERS)
 def test_results_of_our_tools_are_left_out(read):
     for spelling in SPELLINGS:
         found = read((spelling.format("memory_recall"), {"query": "where is the key"}, ANSWER), ("Bash", {}, "kept"))
@@ -103,7 +45,6 @@ def test_results_of_our_tools_are_left_out(read):
         assert "memory_recall" in shown and LEFT_OUT in shown and "kept" in shown
 
 
-@pytest.mark.parametrize("read", READERS)
 def test_so_are_those_of_shell_calls_that_run_us(read):
     found = read(
         ("Bash", {"command": "cd /x && signet-sync recall 'the key'"}, OLD),
@@ -115,7 +56,6 @@ def test_so_are_those_of_shell_calls_that_run_us(read):
     assert OLD not in repr(found) and "docs/recall.md:3" in repr(found)
 
 
-@pytest.mark.parametrize("read", READERS)
 def test_so_is_a_result_that_the_harness_put_aside(read):
     """It then comes in a later record, by another tool."""
     aside = "/home/ada/.claude/projects/x/tool-results/t1.txt"
@@ -131,11 +71,6 @@ def test_so_is_a_result_that_the_harness_put_aside(read):
 
 
 def test_codex_goes_on_with_a_process_and_calls_tools_from_programs():
-    found = from_codex(
-        ("exec_command", {"cmd": "signet-sync recall key"}, ""),
-        ("exec", {"input": "const r = await tools.mcp__signet_sync__memory_recall({query: 'x'}); text(r)"}, OLD),
-    )
-    assert OLD not in repr(found)
     head = "Chunk ID: 1\nWall time: 1 seconds\nProcess running with session ID 51234\nOutput:\n"
     records = [
         {"type": "function_call", "name": "exec_command", "arguments": '{"cmd": "signet-sync recall key"}',
@@ -190,7 +125,6 @@ NOTE = {
 SHELL = " ".join(f'"{label}: {text}"' for label, text in NOTE.items())
 
 
-@pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize(
     ("name", "given"),
     [

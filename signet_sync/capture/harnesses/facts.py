@@ -18,10 +18,10 @@ class HarnessFacts:
 
     In the first of its homes, transcripts are in `folders` (which a person may have linked elsewhere), at most `depth`
     folders deeper, under a path that matches `pattern`; `ending` is that of a transcript's name, also in copies
-    elsewhere. `silence` is printed instead of nothing. `pathless` is what an event without a transcript's path means. A
-    harness that `starts_at_prompts` gets what belongs to its start with the next prompt, and reports no compaction.
-    What is printed before a compaction is added to the request for the summary if it `asks_in_compaction`. Without a
-    named chat, others may read one that `carries_chats`.
+    elsewhere. `silence` is printed instead of nothing. `pathless` is what an event without a transcript's path means.
+    A harness that `starts_at_prompts` gets what belongs to its start with the next prompt; after a compaction, so does
+    one that never `reports_compaction`. If it `asks_in_compaction`, what is printed before one is added to the request
+    for the summary. Without a named chat, others may read one that `carries_chats`.
     """
 
     folders: tuple[str, ...] = ()
@@ -31,6 +31,7 @@ class HarnessFacts:
     silence = ""
     pathless: Literal["an error", "a database", "not to be kept"] = "an error"
     starts_at_prompts = False
+    reports_compaction = True
     asks_in_compaction = False
     carries_chats = False
 

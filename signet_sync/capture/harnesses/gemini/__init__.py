@@ -21,6 +21,7 @@ class _Gemini(JsonFacts):
     # At a resume, it drops each message that begins with a hook's context; without a terminal that is the first prompt,
     # with the user's words. Behind the words of a prompt it stays, so what a start gives waits for the next one.
     starts_at_prompts = True
+    reports_compaction = False
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
         return (os.path.join(home(environ), ".gemini"),)

@@ -1,0 +1,35 @@
+"""GitHub Copilot CLI: command hooks under Claude Code's names, and a log of events for each session."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from signet_sync.capture.harnesses.facts import Environ, HarnessFacts, Payload
+from signet_sync.host.folders import home
+
+
+class _Copilot(HarnessFacts):
+    folders = ("session-state",)
+    pattern = r"session-state/[^/]+/events\.jsonl"
+    reports_compaction = False
+
+    def homes(self, environ: Environ) -> tuple[str, ...]:
+        return (environ.get("COPILOT_HOME") or os.path.join(home(environ), ".copilot"),)
+
+    def payload(self, given: Payload, environ: Environ) -> Payload:
+        """Returns the document with the transcript's path, which only that of a stop has.
+
+        A resumed session has lost what the hook of its start gave before.
+        """
+        session, more = given.get("session_id"), {"source": "startup"} if "source" in given else {}
+        if "transcript_path" not in given and isinstance(session, str):
+            place = ("session-state", os.path.basename(session), "events.jsonl")
+            more["transcript_path"] = os.path.join(self.homes(environ)[0], *place)
+        return {**given, **more}
+
+    def printed(self, event: str, text: str) -> str:
+        return json.dumps({"additionalContext": text})
+
+
+FACTS = _Copilot()

@@ -1,0 +1,163 @@
+"""What every harness must do, the invented one too: hooks, parser, import, and that nothing of ours returns."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import harness_samples
+import pytest
+from harness_samples import PROJECT, SESSION, Turn
+from workbench import NOW, Vault, cast
+
+from signet_sync.admin import hooks_install
+from signet_sync.capture.harnesses import registry
+from signet_sync.capture.harnesses.markdown import render
+from signet_sync.capture.stores import transcripts
+from signet_sync.digest.deeds import deeds_of
+from signet_sync.digest.turns import turns_of
+from signet_sync.errors import HarnessError
+from signet_sync.formats.injected_block import BACKGROUND, CLOSING, OPENING
+from signet_sync.host.harness_settings.condition import Condition
+from signet_sync.storage import state_dir
+
+QUESTION = "Which table keeps the pictures of the kestrel index?"
+ANSWER = "The kestrel index keeps its pictures in one table."
+OWN = ("The retry loop gives up after five tries.", "Answer in British English")
+SAID = "We polish the brass of the lamp on Fridays."
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Vault]:
+    """Puts a vault of two projects and a preference into the folder of a test."""
+
+    def make(vault: Vault) -> None:
+        vault.session(
+            1, body=f"# One\n\n## Decisions\n\n- {OWN[0]}\n", memory_sentence="A dead broker of lantern is borne."
+        )
+        kestrel = {"project": "/home/ada/code/kestrel", "memory_sentence": "Kestrel got its index."}
+        vault.session(2, body=f"# Two\n\n## Decisions\n\n- {ANSWER}\n", **kestrel)
+        vault.reindex()
+        assert vault.call("remember", "--type", "preference", OWN[1]).code == 0
+
+    return cast(tmp_path_factory.mktemp("cast"), make)
+
+
+@pytest.fixture
+def vault(tmp_path: Path, copied: Callable[[Path], Vault]) -> Vault:
+    vault = copied(tmp_path)
+    state_dir.write_heartbeat(state_dir.locate(str(vault.root)), {"state": "watching"})  # no worker is started
+    return vault
+
+
+def fire(vault: Vault, harness: str, transcript: Path, document: dict[str, Any]) -> str:
+    """The text that the harness takes from our answer."""
+    prompt = {"prompt": document["prompt"].replace("{prompt}", QUESTION)} if "prompt" in document else {}
+    shared = {"session_id": SESSION, "cwd": PROJECT}
+    if getattr(harness_samples.sample(harness), "HAS_PATH", True):
+        shared["transcript_path"] = str(transcript)
+    given = {**shared, **document, **prompt}
+    answer = vault.hook(harness, "--strict", given=json.dumps(given).encode())
+    assert (answer.code, answer.err) == (0, ""), answer
+    if not answer.out.startswith("{"):
+        return answer.out
+    answered = json.loads(answer.out)
+    return str(answered.get("hookSpecificOutput", answered).get("additionalContext", ""))
+
+
+def test_a_session_gets_what_it_should_and_none_of_it_returns(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    said, steps = [Turn("user", SAID)], dict(harness_samples.sample(harness).STEPS)
+    path = harness_samples.write(harness, tmp_path, said)
+    got: list[str] = []
+    _, (end,) = steps.pop("end")
+    for step, (expected, documents) in steps.items():
+        text = "".join(fire(vault, harness, path, one) for one in documents)
+        assert bool(documents) == (expected is not None)
+        assert text.strip() == "" or (text.startswith(OPENING) and text.rstrip("\n").endswith(CLOSING)), step
+        assert all((one in text) == (expected == "all") for one in OWN), step
+        assert ("=== What memory holds on this ===" in text and ANSWER in text) == (expected == "lines"), step
+        assert bool(text.strip()) == bool(expected), step
+        got += filter(None, [text.rstrip("\n")])
+
+    before = set(vault.memory.iterdir())
+    path.unlink()
+    harness_samples.write(harness, tmp_path, said, got=got)
+    assert fire(vault, harness, path, end).strip() == ""
+    assert vault.call("session", "take-spool").code == 0
+    new = {found.name: found.read_text() for found in set(vault.memory.iterdir()) - before}
+    assert any(SAID in text for text in new.values()), new
+    for name, text in new.items():
+        assert not any(one in text for one in (*OWN, ANSWER, OPENING, BACKGROUND)), name
+    assert not any(BACKGROUND in str(row) or "signet-memory" in str(row) for row in vault.dump())
+
+
+TALK = [
+    Turn("user", "Why does the retry loop give up?\n\nIt should not."),
+    Turn("assistant", "I look at the queue first."),
+    Turn("call", "bash", {"command": "grep -n tries queue.py"}, "7: tries = 5"),
+    Turn("assistant", "It gives up after five tries."),
+]
+
+
+def test_what_was_said_and_done_is_read_in_order(tmp_path: Path, harness: str) -> None:
+    found = harness_samples.read(harness, harness_samples.write(harness, tmp_path, TALK))
+    said = [(one.kind, one.text) for one in found.entries]
+    assert said == [
+        ("user", TALK[0].text), ("assistant", TALK[1].text), ("tool", "grep -n tries queue.py"),
+        ("result", "7: tries = 5"), ("assistant", TALK[3].text),
+    ]  # fmt: skip
+    assert (found.harness, found.session_id, found.project) == (harness, SESSION, PROJECT)
+    assert (found.unknown, found.damaged, found.torn, found.parent) == ({}, 0, False, None)
+    assert found.entries[0].recorded_at == harness_samples.START_US, "its own time"
+    tool, result = found.entries[2:4]
+    assert tool.call == result.call != "" and tool.name.lower() == "bash"
+
+
+def test_an_edit_is_a_deed(tmp_path: Path, harness: str) -> None:
+    name = getattr(harness_samples.sample(harness), "EDITOR", "edit")
+    turns = [TALK[0], Turn("call", name, {"path": "src/queue.py", "old_string": "5"}, "done"), TALK[-1]]
+    found = harness_samples.read(harness, harness_samples.write(harness, tmp_path, turns))
+    deeds = deeds_of(list(turns_of(render(found.entries))))
+    assert dict(deeds.files) == {"src/queue.py": 1}
+
+
+def test_a_home_is_imported_once(vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: str) -> None:
+    home = tmp_path / "person"
+    monkeypatch.setenv("HOME", str(home))
+    os.utime(harness_samples.write(harness, home, TALK), (1.7e9, 1.7e9))
+    assert transcripts.installed({"HOME": str(home)}) == [harness]
+    for written in (1, 0):
+        assert len(vault.call("import", harness, "--json").json["segments"]) == written
+    assert vault.hits("retry", "loop", "give")
+
+
+def test_damage_of_a_transcript_raises_nothing_else(tmp_path: Path, harness: str) -> None:
+    path = harness_samples.write(harness, tmp_path, TALK)
+    raw = path.read_bytes()
+    for damaged in (raw[:-9], raw[: len(raw) // 2], raw[len(raw) // 3 :], raw.replace(b'{"', b'["'), b"null\n" + raw):
+        path.write_bytes(damaged)
+        with suppress(HarnessError):
+            harness_samples.read(harness, path)
+
+
+def test_hooks_go_in_and_out(vault: Vault, tmp_path: Path, harness: str) -> None:
+    environ = {"HOME": str(tmp_path / "person"), "PATH": os.environ["PATH"]}
+    root, place = str(vault.root), registry.settings(harness).path(environ)
+
+    def condition() -> Condition:
+        return hooks_install.conditions(root, [harness], environ)[0]
+
+    assert not condition().installed
+    (done,) = hooks_install.install(root, [harness], now=NOW, environ=environ)
+    assert done.error is None and condition().installed
+    assert (condition().missing, condition().problems) == ((), ())
+    assert "signet_sync" in Path(place).read_text()
+    hooks_install.uninstall(root, [harness], environ=environ)
+    assert not Path(place).exists() and not condition().installed

@@ -1,0 +1,75 @@
+"""A session of each harness as the program writes it, and what its hooks say: found by name in `capture/harnesses`.
+
+A sample has a `PLACE` below the home; `STEPS`: the documents of its hooks at each step, and what was injected then
+("all" of the start's context, "lines" on the prompt, "" nothing, None: no such event); and `records` (or `write`) of
+turns. `HAS_PATH` is false if its documents do not name the transcript.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from signet_sync.capture import capture
+from signet_sync.capture.harnesses.records import Conversation
+from signet_sync.capture.stores import transcripts
+from signet_sync.formats.timestamps import iso
+
+FOLDERS = [Path(__file__).parents[1] / "capture" / "harnesses"]
+SESSION = "7a1b0c00-0000-4000-8000-00000000000b"
+PROJECT = "/home/ada/code/lantern"
+START_US = 1_774_737_246_792_000
+
+
+class Turn(NamedTuple):
+    """Words of the user or the assistant; or a call, by its name, with its arguments and what it gave back."""
+
+    kind: str
+    text: str
+    given: Any = None
+    back: str = ""
+
+
+def at(number: int) -> str:
+    """The time of a record."""
+    return iso(START_US + number * 1_000_000)
+
+
+def sample(harness: str) -> Any:
+    """The module of a harness."""
+    name = f"{harness.replace('-', '_')}.py"
+    place = next(folder / name for folder in FOLDERS if (folder / name).is_file())
+    spec = importlib.util.spec_from_file_location(f"sample_{place.stem}", place)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def write(
+    harness: str,
+    home: Path,
+    turns: Sequence[Turn],
+    *,
+    session: str = SESSION,
+    cwd: str = PROJECT,
+    got: Sequence[str] = (),
+) -> Path:
+    """Writes a session to where the harness keeps it below a home; `got` are the texts that it got from our hooks."""
+    made = sample(harness)
+    path = home / made.PLACE.format(session)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if hasattr(made, "write"):
+        made.write(path, session, cwd, turns, got)
+    else:
+        path.write_text("".join(json.dumps(one) + "\n" for one in made.records(session, cwd, turns, got)))
+    return path
+
+
+def read(harness: str, path: Path) -> Conversation:
+    """What is read of a file with one session."""
+    (source,) = transcripts.sources(harness, {}, str(path))
+    return capture.read(source)
