@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -123,6 +124,24 @@ def test_a_start_gives_where_the_project_stands_then_what_holds_then_identities(
     assert "Feathers" not in text and "[[" not in text and "=== MEMORY.md" not in text
     assert text.count("Measure the restart of the broker") == 1 and "kestrel" not in text
     assert "Python 3.11 has to work." in text and "Answer in British English" in text
+
+
+@pytest.mark.parametrize("harness", sampled(WITH_PROMPTS, 2))
+def test_what_the_second_session_finished_is_not_in_the_thirds_start_and_nothing_is_said_twice(
+    vault: Vault, harness: str
+) -> None:
+    assert start(vault, harness, session="second").count("Measure the restart of the broker") == 1
+    said = "Measured the restart of the broker of lantern, which takes 40 ms, in bench/restart.py."
+    decided = "- The retry loop gives up after five tries.\n- Restarts are measured nightly.\n"
+    vault.session(
+        0, session_id="second", memory_sentence=said, body=f"# Three\n\nStatus: done\n\n## Decisions\n\n{decided}"
+    )
+    vault.reindex()
+    text = start(vault, harness, session="third")
+    assert "Measure the restart" not in text and said[:-1] in text
+    asked = prompt(vault, harness, "When are restarts measured, and how many tries has the retry loop?", "third")
+    told = [re.sub(r"\([^)]*\)|\^\S+|\W", "", line) for line in (*lines(text), *lines(asked))]
+    assert len(told) == len(set(told)) and text.count("five tries") == text.count("measured nightly") == 1
 
 
 @pytest.mark.parametrize("harness", sampled(OBJECTS))
