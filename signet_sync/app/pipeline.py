@@ -27,7 +27,7 @@ ERASERS = (
     "signet_sync.entities.stage:Entities",
     "signet_sync.app.recovery:LiveTurns",
     "signet_sync.capture.stage:Captures",
-    "signet_sync.memories.stage:Memories",
+    "signet_sync.privacy.erasers:RemovedMemories",
 )
 MAINTENANCE = (
     InFull("signet_sync.sync.full_text:FullText"),

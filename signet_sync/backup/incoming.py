@@ -145,9 +145,9 @@ def _drop_sessions(
     dropped.sessions += sum(len(ids) for _, _, ids in found)
     dropped.agents |= {agent_id for agent_id, _, _ in found}
     if found:
-        recall_events.forget_queries(rows, text_match.queries_of_lost(rows, found, []))
+        recall_events.forget_queries(rows, text_match.queries_of(rows, found, sealed=True))
     for agent_id in silent:
-        recall_events.forget_before(rows, agent_id, now_us)
+        recall_events.drop_before(rows, now_us, agent_id)
     aliases = [_alias_tombstone(*scope, now_us) for scope in found]
     tombstones_store.remove_covered(rows, [*tombstones, *aliases], erasers)
 
@@ -167,7 +167,7 @@ def _drop_forgotten(workspace: Workspace, rows: Database, dropped: DroppedRows) 
         gone = sorted(memories.once_forgotten(workspace.database, agent_id, ids))
         lost = [memory for one in gone if (memory := memories.get(rows, agent_id, one)) is not None]
         if lost:
-            recall_events.forget_queries(rows, text_match.queries_of_lost(rows, [], lost))
+            recall_events.forget_queries(rows, text_match.queries_of(rows, [], lost, sealed=True))
             memories.forget(rows, agent_id, gone)
             dropped.memories += len(lost)
 

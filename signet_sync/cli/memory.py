@@ -129,13 +129,16 @@ def forget(context: Context, memory: str, done: bool, undo: bool) -> None:
 
 
 def _mark(context: Context, handle: str, status: Status) -> None:
-    from signet_sync.recall import marking
+    from signet_sync.recall import pinning
 
     with context.opened(lasting=True) as workspace:
-        marked = marking.mark(workspace, context.agent, handle, status, context.now_us)
+        marked = pinning.mark(workspace, context.agent, handle, status, context.now_us)
     shown = {"done": "done", "withdrawn": "not true", "open": "open again"}[status]
     context.say(marked.waiting)
-    context.answer(marking.marked_document(marked), lambda: click.echo(f"{shown}: {display(marked.text)} ^{marked.id}"))
+    context.answer(
+        {"id": marked.id, "text": marked.text, "status": marked.status},
+        lambda: click.echo(f"{shown}: {display(marked.text)} ^{marked.id}"),
+    )
 
 
 def _show_forgotten(context: Context, done: ForgetResult) -> None:

@@ -14,7 +14,7 @@ from signet_sync.mcp_server.memory import ServedMemory
 from signet_sync.memories import operations as memories_operations
 from signet_sync.pages.readable import belongs
 from signet_sync.privacy import forget as privacy_forget
-from signet_sync.recall import marking
+from signet_sync.recall import pinning
 from signet_sync.storage.clock import now_us
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.workspace import Workspace
@@ -43,8 +43,11 @@ def forget(memory: ServedMemory, asked: schemas.ForgetArguments) -> Document:
     with memory.place.opened() as workspace:
         if asked.done or asked.id.strip().removeprefix("^").startswith("f-"):
             status: Status = "done" if asked.done else "withdrawn"
-            marked = marking.mark(workspace, memory.agent_id, asked.id, status, now_us(), by_agent=True)
-            return answer(marking.marked_document(marked), _events(memory, workspace, marked.waiting))
+            marked = pinning.mark(workspace, memory.agent_id, asked.id, status, now_us(), by_agent=True)
+            return answer(
+                {"id": marked.id, "text": marked.text, "status": marked.status},
+                _events(memory, workspace, marked.waiting),
+            )
         done = privacy_forget.forget(workspace, memory.agent_id, asked.id, now_us())
         return answer(privacy_forget.forgotten_document(done), _events(memory, workspace, done.waiting))
 

@@ -15,7 +15,7 @@ from signet_sync.formats.ids import require_agent
 from signet_sync.formats.timestamps import DAY, SECOND, iso
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion_score
-from signet_sync.memories.promotion_score import WEIGHTS, Gates, NearMiss, Promotion
+from signet_sync.memories.promotion_score import Gates, NearMiss, Promotion
 from signet_sync.memories.store import memories, promotions, recall_events
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
@@ -26,7 +26,6 @@ from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.text import tags
 
 NEAR = 5
-RECENCY_HALF_LIFE = 7.0  # days after which the last hit of a memory counts half as recent
 _CONCEPTS = "concepts"
 _BATCH = 500
 
@@ -90,8 +89,8 @@ def dream(
         _require_known(workspace, agent_id)
         return _weigh(workspace, agent_id, now_us)
     try:
-        with state_dir.dream_lock(workspace.state):
-            return _sweep(workspace, agent_id, now_us, patience)
+        with state_dir.dream_lock(workspace.state), state_dir.workspace_lock(workspace.state, patience):
+            return _sweep(workspace, agent_id, now_us)
     except WorkspaceError as error:
         if error.code != "busy":
             raise
@@ -105,26 +104,17 @@ def _require_known(workspace: Workspace, agent_id: str) -> None:
         raise wrong
 
 
-def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) -> SweepResult:
-    database = workspace.database
-    with state_dir.workspace_lock(workspace.state, patience):
-        memories_operations.first_pass(workspace, now_us)
-        _require_known(workspace, agent_id)
-        prune(workspace, now_us)
-        tag_memories(workspace, agent_id)
-        swept = _weigh(workspace, agent_id, now_us, dry_run=False)
-        with database.transaction(durable=True):
-            promotions.store(
-                database,
-                agent_id,
-                swept.sweep_id,
-                now_us,
-                swept.promoted,
-                candidates=swept.candidates,
-                skipped=swept.skipped,
-            )
-        shown = publish_pages(workspace, agents={agent_id}, now_us=now_us)
-        back_up(workspace, iso(now_us))
+def _sweep(workspace: Workspace, agent_id: str, now_us: int) -> SweepResult:
+    memories_operations.first_pass(workspace, now_us)
+    _require_known(workspace, agent_id)
+    prune(workspace, now_us)
+    tag_memories(workspace, agent_id)
+    swept = _weigh(workspace, agent_id, now_us, dry_run=False)
+    with workspace.database.transaction(durable=True):
+        sweep = (swept.sweep_id, now_us, swept.candidates, len(swept.promoted), swept.skipped)
+        promotions.store(workspace.database, agent_id, sweep, swept.promoted)
+    shown = publish_pages(workspace, agents={agent_id}, now_us=now_us)
+    back_up(workspace, iso(now_us))
     waiting = memories_operations.waiting_for(agent_id, shown) if shown.held else next(iter(shown.trouble), "")
     return replace(swept, waiting=waiting)
 
@@ -144,11 +134,7 @@ def undo(workspace: Workspace, agent_id: str, name: str, now_us: int, *, undone:
                 f"^{memory_id} was not promoted", hint="DREAMS.md shows what was promoted", code="not-promoted"
             )
         with database.transaction(durable=True):
-            changed = (
-                promotions.undo(database, agent_id, memory_id, now_us)
-                if undone
-                else promotions.redo(database, agent_id, memory_id)
-            )
+            changed = promotions.undo(database, agent_id, memory_id, now_us if undone else None)
         return UndoneResult(memory_id, undone, changed, memories_operations.settle(workspace, agent_id, now_us))
 
 
@@ -172,20 +158,12 @@ def recalled(
 ) -> list[RecalledMemory]:
     """Returns recalled memories, all or one, as a sweep would weigh them now, best first; writes nothing."""
     limits, found = gates(settings), []
-    for one in recall_events.found_since(database, agent_id, _since(settings, now_us), memory_id):
-        memory = promotion_score.weigh(one.memory_id, one.totals, now_us, RECENCY_HALF_LIFE, WEIGHTS)
-        found.append(
-            RecalledMemory(
-                memory, () if one.promoted else promotion_score.lacking(memory, limits), one.promoted, one.undone
-            )
-        )
-    return sorted(found, key=lambda one: (-one.memory.score, -one.memory.last_us, one.memory.memory_id))
-
-
-def _since(settings: Settings, now_us: int) -> int:
-    """Returns the earliest instant whose hits count. Expired hits do not count, even if not yet deleted."""
-    days = settings.recall_retention_days
-    return now_us - int(days * DAY) if days else 0
+    # Expired hits do not count, even if not yet deleted.
+    since_us = now_us - int(settings.recall_retention_days * DAY) if settings.recall_retention_days else 0
+    for one, totals, risen, undone in recall_events.found_since(database, agent_id, since_us, memory_id):
+        memory = promotion_score.weigh(one, totals, now_us)
+        found.append(RecalledMemory(memory, () if risen else promotion_score.lacking(memory, limits), risen, undone))
+    return sorted(found, key=lambda one: promotion_score.order(one.memory))
 
 
 def gates(settings: Settings) -> Gates:

@@ -1,16 +1,72 @@
-"""Chooses the memories that a sweep promotes, by a score of their recall signals and by gates; uses no model."""
+"""Chooses the memories that a sweep promotes, by a score of their recall signals and by gates; uses no model.
+
+Also names what pages show of promotions.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from heapq import nsmallest
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso
-from signet_sync.memories.signals import Signals, Totals, signals
+from signet_sync.memories.score import decay
 from signet_sync.text.phrases import counted
+
+# More hits or distinct queries than these do not raise frequency or diversity.
+FULL_HITS = 6
+FULL_QUERIES = 5
+# Days after which the last hit of a memory counts half as recent.
+RECENCY_HALF_LIFE = 7.0
+
+
+class Totals(NamedTuple):
+    """Totals of a memory's events: hits, sum of scores, last hit (µs), distinct queries, distinct UTC days."""
+
+    hits: int
+    score_sum: float
+    last_us: int
+    queries: int
+    days: int
+
+
+class Signals(NamedTuple):
+    """Signals at an instant: `recall_count` and `unique_days` are counts, the others are in [0, 1]."""
+
+    recall_count: int
+    frequency: float
+    relevance: float
+    recency: float
+    diversity: float
+    unique_days: int
+
+
+ZERO = Signals(0, 0.0, 0.0, 0.0, 0.0, 0)
+
+
+def signals(totals: Totals, now_us: int) -> Signals:
+    """Computes the signals of a memory at `now_us`, in microseconds since 1970 UTC; `ZERO` without hits.
+
+    Frequency is `ln(1 + hits) / ln 7` and diversity `queries / 5`, both at most 1; relevance is the mean score; recency
+    halves with every half-life since the last hit, and is 1 for a hit in the future. Source: seed 004; unlike in the
+    program described there, several days of one query are not diversity (`docs/internals/conformance.md`).
+    """
+    if totals.hits <= 0:
+        return ZERO
+    return Signals(
+        recall_count=totals.hits,
+        frequency=min(1.0, math.log1p(totals.hits) / math.log1p(FULL_HITS)),
+        relevance=min(1.0, max(0.0, totals.score_sum / totals.hits)),
+        recency=decay(now_us - totals.last_us, RECENCY_HALF_LIFE),
+        diversity=min(1.0, totals.queries / FULL_QUERIES),
+        unique_days=totals.days,
+    )
+
+
+# ── score ──
 
 # A memory that was found on this many days is consolidated; more days add nothing.
 FULL_DAYS = 5
@@ -56,15 +112,9 @@ def consolidation(signals: Signals) -> float:
     return min(1.0, signals.unique_days / FULL_DAYS)
 
 
-def score(signals: Signals, weights: SignalWeights = WEIGHTS) -> float:
+def score(signals: Signals) -> float:
     """Returns the dream score: the weighted sum of the signals, from 0 to the sum of the weights."""
-    return (
-        weights.frequency * signals.frequency
-        + weights.relevance * signals.relevance
-        + weights.recency * signals.recency
-        + weights.diversity * signals.diversity
-        + weights.consolidation * consolidation(signals)
-    )
+    return sum(part.adds for part in parts(signals))
 
 
 class ScorePart(NamedTuple):
@@ -80,10 +130,10 @@ class ScorePart(NamedTuple):
         return self.value * self.weight
 
 
-def parts(signals: Signals, weights: SignalWeights = WEIGHTS) -> tuple[ScorePart, ...]:
+def parts(signals: Signals) -> tuple[ScorePart, ...]:
     """Returns the parts that add up to `score`."""
     values = (signals.frequency, signals.relevance, signals.recency, signals.diversity, consolidation(signals))
-    return tuple(map(ScorePart, SignalWeights._fields, values, weights))
+    return tuple(map(ScorePart, SignalWeights._fields, values, WEIGHTS))
 
 
 class NearMiss(NamedTuple):
@@ -109,7 +159,7 @@ def lacking(memory: Promotion, gates: Gates) -> tuple[str, ...]:
 def nearest(memories: Iterable[Promotion], gates: Gates, most: int) -> list[NearMiss]:
     """Returns the `most` memories that lack something, those that lack the fewest gates first; ties as `choose`."""
     left = [NearMiss(one, lacks) for one in memories if (lacks := lacking(one, gates))]
-    return nsmallest(most, left, key=lambda near: (len(near.lacks), *_order(near.memory)))
+    return nsmallest(most, left, key=lambda near: (len(near.lacks), *order(near.memory)))
 
 
 def choose(memories: Iterable[Promotion], gates: Gates) -> list[Promotion]:
@@ -117,16 +167,17 @@ def choose(memories: Iterable[Promotion], gates: Gates) -> list[Promotion]:
 
     Ties are ordered by the last hit, newest first, then by id, so that the order of the memories does not matter.
     """
-    return nsmallest(gates.most, (one for one in memories if not lacking(one, gates)), key=_order)
+    return nsmallest(gates.most, (one for one in memories if not lacking(one, gates)), key=order)
 
 
-def weigh(memory_id: str, totals: Totals, now_us: int, half_life_days: float, weights: SignalWeights) -> Promotion:
+def weigh(memory_id: str, totals: Totals, now_us: int) -> Promotion:
     """Returns a memory with its values at `now_us` (microseconds since 1970 UTC)."""
-    found = signals(totals, now_us, half_life_days)
-    return Promotion(memory_id, score(found, weights), found, totals.queries, totals.last_us)
+    found = signals(totals, now_us)
+    return Promotion(memory_id, score(found), found, totals.queries, totals.last_us)
 
 
-def _order(memory: Promotion) -> tuple[float, int, str]:
+def order(memory: Promotion) -> tuple[float, int, str]:
+    """Returns a sort key: the best first, of equal ones the newest."""
     return -memory.score, -memory.last_us, memory.memory_id
 
 
@@ -145,3 +196,42 @@ def group_of(sweep_id: str) -> str:
         raise ValueError(f"not the id of a sweep: {sweep_id!r}")
     year, month, day, hour, minute = match.groups()
     return f"{year}-{month}-{day} {hour}:{minute} UTC"
+
+
+# ── what pages show ──
+
+
+class DreamView(NamedTuple):
+    """A promotion as it was; `text` is None if the memory was forgotten since.
+
+    The signals from which the score was computed are between 0 and 1; `last_us` is the last hit, `undone_us` when a
+    person took it back, if so (µs since 1970 UTC).
+    """
+
+    memory_id: str
+    text: str | None
+    score: float
+    hits: int
+    queries: int
+    days: int
+    last_us: int
+    frequency: float
+    relevance: float
+    recency: float
+    diversity: float
+    consolidation: float
+    undone_us: int | None = None
+
+
+class SweepView(NamedTuple):
+    """A sweep: its id and instant (µs since 1970 UTC), and how many memories it saw, passed over and promoted then.
+
+    `dreams` are those of its promotions that are still known.
+    """
+
+    id: str
+    at_us: int
+    candidates: int
+    skipped: int
+    promoted: int
+    dreams: Sequence[DreamView]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import log2
 from typing import NamedTuple
 
@@ -48,6 +47,16 @@ class Use(NamedTuple):
 UNUSED = Use()
 
 
+class DreamedView(NamedTuple):
+    """Why a memory was promoted: the heading of its sweep, its instant, and the score, hits and days it had then."""
+
+    heading: str
+    at_us: int
+    score: float
+    hits: int
+    days: int
+
+
 def day_start(now_us: int) -> int:
     """Returns the first instant of a UTC day, in microseconds since 1970: the `now` of all scores on a page."""
     return now_us - now_us % DAY
@@ -58,7 +67,6 @@ def score(
     at_us: int,
     now_us: int,
     *,
-    half_lives: Mapping[str, float] = HALF_LIVES,
     accesses: int = 0,
     last_access_us: int | None = None,
     pinned: bool = False,
@@ -69,28 +77,24 @@ def score(
     `weight(kind) * 2^-(age / half_life(kind)) * (1 + 0.25 * log2(1 + accesses) * 2^-(days since the last access / 30))`
 
     Ages and half-lives are days of 86,400 s, instants microseconds since 1970 UTC. Statements and accesses after
-    `now_us` have age 0; with the start of the UTC day as `now_us`, a score changes once a day. With a half-life of 0,
-    everything stated before `now_us` scores 0. Pinned things have age 0 in both places. Accesses above 2^20 count as
-    2^20: no score is above `6 * weight`. The formula is exponential forgetting, with a boost for use that fades
-    itself.
+    `now_us` have age 0; with the start of the UTC day as `now_us`, a score changes once a day. Pinned things have age 0
+    in both places. Accesses above 2^20 count as 2^20: no score is above `6 * weight`. The formula is exponential
+    forgetting, with a boost for use that fades itself.
     """
     weight = REMEMBERED if remembered else WEIGHTS.get(kind, WEIGHTS["node"])
     if accesses <= 0 and not pinned:  # as are nearly all candidates for a page
-        return weight * decay(now_us - at_us, half_lives.get(kind, USUAL_HALF_LIFE))
+        return weight * decay(now_us - at_us, HALF_LIVES.get(kind, USUAL_HALF_LIFE))
     uses = min(max(accesses, 0), MOST_ACCESSES)
     boost = REINFORCEMENT * log2(1 + uses)
     if pinned:
         return weight * (1 + boost)
     faded = 0.0 if last_access_us is None else decay(now_us - last_access_us, REINFORCEMENT_HALF_LIFE)
-    return weight * decay(now_us - at_us, half_lives.get(kind, USUAL_HALF_LIFE)) * (1 + boost * faded)
+    return weight * decay(now_us - at_us, HALF_LIVES.get(kind, USUAL_HALF_LIFE)) * (1 + boost * faded)
 
 
 def decay(age_us: int, half_life: float) -> float:
-    """Returns `2^-(age / half_life)`: 1 at age 0 or in the future; with a half-life of 0, 0 for everything else."""
-    age = min(max(age_us, 0), _FARTHEST) / DAY
-    if age == 0:
-        return 1.0
-    return float(2.0 ** -(age / half_life)) if half_life > 0 else 0.0
+    """Returns `2^-(age / half_life)`: 1 at age 0 or in the future."""
+    return float(2.0 ** -(min(max(age_us, 0), _FARTHEST) / DAY / half_life))
 
 
 def rank(value: float, at_us: int, thing_id: str, *, pinned: bool) -> tuple[bool, float, int, str]:

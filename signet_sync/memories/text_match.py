@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from signet_sync.formats.lazy_pattern import late
@@ -44,44 +44,32 @@ def of_texts(database: Database, own: Iterable[str]) -> set[bytes]:
     return _distinctive_phrases(own, session_texts.other_texts(database, ()))
 
 
-def queries_of(database: Database, scopes: Sequence[Scope]) -> set[str]:
-    """Returns queries of recall events with a word that only the sessions of some scopes have."""
-    own = (text for scope in scopes for text in session_texts.texts(database, scope))
-    others = session_texts.other_texts(database, scopes)
-    return _distinctive_queries(database, own, others, session_texts.remembered_alone(database, scopes))
-
-
-def queries_of_memory(database: Database, memory: Memory) -> set[str]:
-    """Returns queries of recall events with a word that only a memory has."""
-    key = memory[:2]
-    return _distinctive_queries(database, [memory.content], session_texts.other_texts(database, (), but=[key]), {key})
-
-
-def queries_of_lost(database: Database, scopes: Sequence[Scope], lost: Sequence[Memory]) -> set[str]:
-    """Returns the queries for sessions and memories of a database in which sessions are known from seals only."""
-    keys = {memory[:2] for memory in lost}
-    own = chain(
-        (text for scope in scopes for text in session_texts.texts(database, scope)), (memory.content for memory in lost)
-    )
-    others = chain(session_texts.other_texts(database, scopes, but=keys), session_texts.sealed_texts(database, scopes))
-    return _distinctive_queries(database, own, others, keys | session_texts.remembered_alone(database, scopes))
-
-
-def _distinctive_queries(
-    database: Database, own: Iterable[str], others: Iterable[str], gone: Collection[tuple[str, str]]
+def queries_of(
+    database: Database, scopes: Sequence[Scope], memories: Sequence[Memory] = (), *, sealed: bool = False
 ) -> set[str]:
-    """Returns queries with a word that only `own`, or a tag of the memories in `gone`, has."""
+    """Returns queries of recall events with a word that only the sessions of some scopes, and some memories, have.
+
+    With `sealed`, other sessions are known from their seals, too, as in a database that has no rows of them.
+    """
     queries = recall_events.queries(database)
     words = {query: {word for word in _QUERIED.findall(query.casefold()) if len(word) > 2} for query in queries}
     left = set().union(*words.values())
     if not left:
         return set()
+    keys = {memory[:2] for memory in memories}
+    gone = keys | session_texts.remembered_alone(database, scopes)
     tags = list(session_texts.tags(database))
+    own = (text for scope in scopes for text in session_texts.texts(database, scope))
     found: set[str] = set()
-    for text in chain(own, (text for key, text in tags if key in gone)):
+    for text in chain(own, (one.content for one in memories), (text for key, text in tags if key in gone)):
         folded = text.casefold()
         found |= {word for word in left if word in folded}
-    for text in chain(others, (text for key, text in tags if key not in gone)):
+    others = chain(
+        session_texts.other_texts(database, scopes, but=keys),
+        session_texts.sealed_texts(database, scopes) if sealed else (),
+        (text for key, text in tags if key not in gone),
+    )
+    for text in others:
         if not found:
             break
         folded = text.casefold()
@@ -103,20 +91,14 @@ def _distinctive_phrases(texts: Iterable[str], others: Iterable[str]) -> set[byt
     common: set[bytes] = set()
     for text in others:
         common |= sieve.caught(text.encode("utf-8", "replace"))
-    found = set()
-    for phrase, raw in telling.items():
-        if raw not in common:
-            found |= {raw, json.dumps(phrase)[1:-1].encode("ascii")}
-    return found
+    rare = [(phrase, raw) for phrase, raw in telling.items() if raw not in common]
+    return {form for phrase, raw in rare for form in (raw, json.dumps(phrase)[1:-1].encode("ascii"))}
 
 
-def _spread(items: Sequence[str], count: int) -> Iterator[str]:
-    """Yields at most `count` of the items, at equal distances."""
-    if len(items) <= count:
-        yield from items
-        return
-    for number in range(count):
-        yield items[number * len(items) // count]
+def _spread(items: Sequence[str], count: int) -> list[str]:
+    """Returns at most `count` of the items, at equal distances."""
+    count = min(count, len(items))
+    return [items[number * len(items) // count] for number in range(count)]
 
 
 def foreign_files(workspace: Workspace, needles: Iterable[bytes], tombstone: str) -> list[str]:
@@ -129,10 +111,8 @@ def foreign_files(workspace: Workspace, needles: Iterable[bytes], tombstone: str
     overlap = max(sieve.longest, len(pointer)) - 1
     database = os.path.realpath(workspace.database.path)
     ours = {os.path.realpath(workspace.state.path), *(database + suffix for suffix in ("", "-wal", "-shm", "-journal"))}
-    found = []
-    for path, descriptor in storage_foreign_files.foreign_files(workspace.root, ours):
-        if any(
-            sieve.caught(piece.replace(pointer, b"")) for piece in storage_foreign_files.pieces(descriptor, overlap)
-        ):
-            found.append(display(path))
-    return sorted(found)
+    return sorted(
+        display(path)
+        for path, descriptor in storage_foreign_files.foreign_files(workspace.root, ours)
+        if any(sieve.caught(piece.replace(pointer, b"")) for piece in storage_foreign_files.pieces(descriptor, overlap))
+    )

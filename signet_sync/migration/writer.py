@@ -6,7 +6,7 @@ from signet_sync.backup import operations as backups
 from signet_sync.formats.paths import AGENT_ID
 from signet_sync.formats.timestamps import iso
 from signet_sync.memories import operations as memories_operations
-from signet_sync.memories.store import memories, pins
+from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import Memory
 from signet_sync.migration.items import NO_AGENT, Item, Left, own_tags, parts_of
 from signet_sync.migration.report import Report
@@ -76,7 +76,7 @@ class MemoryWriter:
                         new = memories.store(database, memory._replace(concepts=concepts), item.origin, indexed=False)
                         stored.append(new[0])
                         if item.pinned:
-                            pins.pin(database, memory.agent_id, memory.id, at)
+                            memories.pin(database, memory.agent_id, memory.id, at)
                         self._agents.add(memory.agent_id)
             memories.index(database, stored)
         self._waiting.clear()

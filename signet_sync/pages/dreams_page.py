@@ -15,7 +15,7 @@ from typing import NamedTuple
 from signet_sync.formats.handle import handle
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import day_of, iso
-from signet_sync.memories.promotion_views import DreamView, SweepView
+from signet_sync.memories.promotion_score import DreamView, SweepView
 from signet_sync.pages.sections import plain
 from signet_sync.text.phrases import counted
 

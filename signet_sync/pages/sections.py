@@ -12,8 +12,7 @@ from signet_sync.formats.paths import running_session
 from signet_sync.formats.statement import SECTION_OF
 from signet_sync.formats.timestamps import DAY, short_day
 from signet_sync.formats.wikilinks import wikilink
-from signet_sync.memories.promotion_views import DreamedView
-from signet_sync.memories.score import UNUSED, Use, day_start, rank, score
+from signet_sync.memories.score import UNUSED, DreamedView, Use, day_start, rank, score
 from signet_sync.pages.board import Line
 from signet_sync.text.phrases import counted
 from signet_sync.text.sentences import basename, content_words, escape, flatten, is_template, page_cell, shortened

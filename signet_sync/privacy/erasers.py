@@ -7,8 +7,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from signet_sync.errors import WorkspaceError
+from signet_sync.formats.session_token import token_of
 from signet_sync.graph.store import marks
-from signet_sync.memories.store import recall_events
+from signet_sync.memories.store import memories, recall_events
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Eraser
 from signet_sync.sync.tombstones import handles
@@ -17,6 +18,7 @@ from signet_sync.sync.tombstones import store as tombstones_store
 if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone
     from signet_sync.privacy import scrub
+    from signet_sync.storage.database.connection import Database
 
 
 class RemovedWords(Eraser):
@@ -57,3 +59,21 @@ class RemovedEvidence(Eraser):
 
             with suppress(PermissionError, WorkspaceError):
                 scrub.clean_entities(run.workspace, removed, run.request.now_us)
+
+
+class RemovedMemories(Eraser):
+    """Deletes what is remembered of removed sessions."""
+
+    name = "memories"
+
+    def forget(self, database: Database, tombstone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> int:
+        """Deletes what is remembered of removed sessions alone, by whichever of their identities."""
+        gone = memories.forget_session(database, tombstone.agent_id, tombstone.session_token, tombstone.session_ids)
+        others: dict[str, set[str]] = {}
+        for session_id, key in sessions:
+            for identity in filter(None, (session_id, key)):
+                others.setdefault(token_of(tombstone.agent_id, identity), set()).add(session_id)
+        others.pop(tombstone.session_token, None)
+        for token, ids in others.items():
+            gone += memories.forget_session(database, tombstone.agent_id, token, sorted(ids))
+        return gone

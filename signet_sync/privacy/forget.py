@@ -58,7 +58,7 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int) -> Forge
         # cleaned.
         operations.update_page(workspace, agent_id, now_us)
         needles = text_match.of_memory(workspace.database, memory)
-        queries = text_match.queries_of_memory(workspace.database, memory)
+        queries = text_match.queries_of(workspace.database, (), [memory])
         done = _erase(workspace, agent_id, memory.id, needles, queries, now_us)
     return replace(done, memory=memory)
 

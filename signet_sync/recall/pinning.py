@@ -1,4 +1,4 @@
-"""Pins and unpins what a handle refers to, updates the agent's MEMORY.md, and lists what is pinned."""
+"""Pins what a handle refers to, or says of a statement that it is done, not true or open again; pages follow."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ from typing import NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import KINDS
-from signet_sync.formats.handle import LETTERS
+from signet_sync.formats.handle import LETTERS, in_words
 from signet_sync.formats.ids import require_agent
+from signet_sync.formats.statement import Status
 from signet_sync.formats.timestamps import iso
+from signet_sync.graph.statements_stage import settled
 from signet_sync.graph.store import passages
 from signet_sync.memories import operations
-from signet_sync.memories.store import pins
+from signet_sync.memories.store import memories
 from signet_sync.recall.store import references
+from signet_sync.statements.store import marks, rows
+from signet_sync.statements.validity import Mark
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
+from signet_sync.sync import deriving
+from signet_sync.sync.store import composed
 from signet_sync.sync.workspace import Workspace
 
 
@@ -50,7 +56,7 @@ def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned
                 code="not-pinnable",
             )
         with workspace.database.transaction(durable=True):
-            changed = pins.pin(workspace.database, agent_id, found, iso(now_us))
+            changed = memories.pin(workspace.database, agent_id, found, iso(now_us))
         return Pinned(found, changed, operations.settle(workspace, agent_id, now_us))
 
 
@@ -64,7 +70,7 @@ class Pin(NamedTuple):
 
 def pinned(database: Database, agent_id: str) -> list[Pin]:
     """Returns what an agent has pinned, the newest first."""
-    found = pins.pinned(database, agent_id)
+    found = memories.pinned(database, agent_id)
     texts = passages.labels(database, agent_id, list(found))
     return [Pin(one, texts.get(one), at) for one, at in found.items()]
 
@@ -77,8 +83,52 @@ def unpin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinn
     require_agent(agent_id)
     with state_dir.workspace_lock(workspace.state):
         bare = handle.strip().removeprefix("^")
-        pinned = pins.is_pinned(workspace.database, agent_id, bare)
+        pinned = memories.is_pinned(workspace.database, agent_id, bare)
         found = bare if pinned else references.resolve(workspace.database, agent_id, handle).id
         with workspace.database.transaction(durable=True):
-            changed = pins.unpin(workspace.database, agent_id, found)
+            changed = memories.unpin(workspace.database, agent_id, found)
         return Pinned(found, changed, operations.settle(workspace, agent_id, now_us))
+
+
+class Marked(NamedTuple):
+    """A statement with its new status, and why the page does not show that yet."""
+
+    id: str
+    text: str
+    status: Status
+    waiting: str
+
+
+def mark(
+    workspace: Workspace, agent_id: str, handle: str, status: Status, now_us: int, *, by_agent: bool = False
+) -> Marked:
+    """Marks a statement as `done`, `withdrawn` or `open`; the files of its session stay as they are.
+
+    An agent takes back no person's words.
+
+    Raises `UsageError` if the handle refers to nothing or to something else; `WorkspaceError`, `DatabaseError`.
+    """
+    require_agent(agent_id)
+    database = workspace.database
+    with state_dir.workspace_lock(workspace.state):
+        operations.first_pass(workspace, now_us)
+        statement_id = references.resolve(database, agent_id, handle).id
+        found = rows.get(database, agent_id, statement_id)
+        if found is None:
+            raise UsageError(
+                f"{handle} is a {in_words(LETTERS[statement_id[0]])}, and only a statement can be done or not true",
+                hint="MEMORY.md and recall show the handles of statements (^f-…)",
+                code="not-a-statement",
+            )
+        if by_agent and status == "withdrawn" and found.speaker != "agent":
+            raise UsageError(
+                f"{handle} is no agent's statement, so only a person can say that it is not true",
+                hint=f"ask the person to run: signet-sync forget {statement_id}",
+                code="not-an-agents",
+            )
+        with database.transaction(durable=True):
+            marks.add(database, found.session, Mark(found.id, found.kind, found.text, status, now_us))
+            change = settled(database, rows.Moved({(agent_id, found.id)}, set(), set()))
+            deriving.queue(database, workspace.pipeline, change.sources)
+            composed.forget(database, [agent_id])
+        return Marked(found.id, found.text, status, operations.settle(workspace, agent_id, now_us))

@@ -14,7 +14,7 @@ from native_rows import BACKED_UP
 from signet_sync.app.pipeline import PIPELINE
 from signet_sync.entities import store as entities_store
 from signet_sync.errors import DatabaseError
-from signet_sync.memories.store import memories, pins
+from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import Memory
 from signet_sync.storage.database import native_backup
 from signet_sync.storage.database.connection import Database
@@ -41,7 +41,7 @@ def database(tmp_path):
         for origin in (memories.OWN_WORD, ("token", "s-1"), ("token", "s-2")):
             memories.store(made, MEMORY, origin)
         memories.store(made, MEMORY._replace(agent_id="scout"), memories.OWN_WORD)
-        pins.pin(made, "default", MEMORY.id, AT)
+        memories.pin(made, "default", MEMORY.id, AT)
     for day in ("2026-03-01", "2026-03-02"):
         access_counts.count_ids(made, "default", [MEMORY.id, "t-abcdefghijkl"], day)
     set_version(made, "key", "value")
@@ -120,7 +120,10 @@ def test_the_fingerprint_follows_what_a_backup_holds(database):
         lambda: database.execute("update memories set tags = replace(tags, 'lamb', 'lama')"),
         lambda: memories.store(database, MEMORY, ("token", "s-3")),
         lambda: memories.forget_session(database, "default", "token", ["s-3"]),
-        lambda: (pins.unpin(database, "default", MEMORY.id), pins.pin(database, "default", "t-abcdefghijkl", AT)),
+        lambda: (
+            memories.unpin(database, "default", MEMORY.id),
+            memories.pin(database, "default", "t-abcdefghijkl", AT),
+        ),
         lambda: access_counts.count_ids(database, "default", ["t-abcdefghijkl"], "2026-03-02"),
         lambda: entities_store.set_log_end(database, "default", entities_store.LogEnd("hash", "id", 1)),
         lambda: access_counts.reset(database),

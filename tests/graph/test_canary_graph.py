@@ -23,7 +23,7 @@ from benchmarks import index_rows
 from signet_sync.app.workspace import opened
 from signet_sync.formats.handle import LETTERS
 from signet_sync.formats.paths import RUNNING
-from signet_sync.memories.store import pins
+from signet_sync.memories.store import memories
 from signet_sync.settings.model import Settings
 from signet_sync.statements.store import marks
 from signet_sync.statements.validity import Mark
@@ -163,7 +163,7 @@ class Scene:
         with self.writing() as workspace:
             with workspace.database.transaction():
                 for (one,) in pinned:
-                    pins.pin(workspace.database, "default", one, NOW)
+                    memories.pin(workspace.database, "default", one, NOW)
             assert access_counts.count_ids(workspace.database, "default", [one for (one,) in pinned], "2026-03-28")
         self.ask("reindex")
 

@@ -23,8 +23,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.history import operations as history_operations
 from signet_sync.history import scheduler
-from signet_sync.memories.promotion_score import Promotion, sweep_id
-from signet_sync.memories.signals import Signals
+from signet_sync.memories.promotion_score import Promotion, Signals, sweep_id
 from signet_sync.memories.store import promotions
 from signet_sync.sessions.store import results
 from signet_sync.settings.model import load
@@ -338,7 +337,7 @@ def risen(held, agent, *memories, at=NOW):
     signals = Signals(5, 0.9, 0.5, 0.7, 0.6, 3)
     found = [Promotion(memory, 0.7310, signals, 3, at) for memory in memories]
     with held.database.transaction():
-        promotions.store(held.database, agent, sweep_id(at), at, found, candidates=9, skipped=0)
+        promotions.store(held.database, agent, (sweep_id(at), at, 9, len(found), 0), found)
 
 
 def test_a_dream_is_committed_once_without_a_word_of_its_memories(vault):

@@ -27,7 +27,7 @@ from signet_sync.app import scheduler
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.memories import promotion
-from signet_sync.memories.signals import ZERO, Signals, Totals, signals
+from signet_sync.memories.promotion_score import ZERO, Signals, Totals, signals
 from signet_sync.memories.store import memories, promotions, recall_events
 from signet_sync.memories.store.memories import Memory
 from signet_sync.settings.model import Settings
@@ -124,8 +124,8 @@ def hits(*scores: float, queries: int = 1, days: int = 1, at_us: int = NOW_US) -
 
 def seen(database: Database, memory_id: str, agent: str = "default") -> Signals:
     """The signals of a memory now, from what SQL counts."""
-    counted = {one.memory_id: one.totals for one in recall_events.found_since(database, agent, 0)}
-    return signals(counted[memory_id], NOW_US, 7) if memory_id in counted else ZERO
+    counted = {one: totals for one, totals, *_ in recall_events.found_since(database, agent, 0)}
+    return signals(counted[memory_id], NOW_US) if memory_id in counted else ZERO
 
 
 def dream(vault: Vault, *more: str, now: str = NOW) -> dict[str, Any]:
@@ -164,37 +164,18 @@ def filled(vault: Vault, text: str = LUIS, queries: tuple[str, ...] = ASKED) -> 
 # ── recall signals: the store ──
 
 
-def test_record_recall_event_increments_signals(store: Database) -> None:
-    luis = put(store, LUIS)
+def test_hits_count_for_their_memory_agent_and_time(store: Database) -> None:
+    luis, kate = put(store, LUIS), put(store, KATE)
     assert seen(store, luis) == ZERO
     hit(store, luis, *hits(1.0, 0.5, 0.75))
+    hit(store, kate, *hits(1.0))
+    hit(store, luis, *hits(1.0), agent="scout")
     found = seen(store, luis)
     assert found.recall_count == 3 and found.frequency > 0 and found.diversity > 0
-    assert found.relevance == pytest.approx(0.75)
-
-
-def test_recall_signals_isolated_per_memory_and_agent(store: Database) -> None:
-    luis, kate = put(store, LUIS), put(store, KATE)
-    hit(store, luis, *hits(1.0, 1.0))
-    hit(store, kate, *hits(1.0))
-    assert (seen(store, luis).recall_count, seen(store, kate).recall_count) == (2, 1)
-    assert seen(store, luis, "scout") == ZERO
-    hit(store, luis, *hits(1.0), agent="scout")
-    assert events_of(store, "scout", luis) == [], "no event of a memory that the agent has not"
-
-
-def test_recall_signals_for_agent_returns_map(store: Database) -> None:
-    luis, kate = put(store, LUIS), put(store, KATE)
-    hit(store, luis, *hits(1.0))
-    hit(store, kate, *hits(1.0, 0.5))
-    found = {one.memory_id: one.totals.hits for one in recall_events.found_since(store, "default", 0)}
-    assert found == {luis: 1, kate: 2}
-
-
-def test_recall_events_since_windowed(store: Database) -> None:
-    hit(store, put(store, LUIS), *hits(1.0, 0.5))
+    assert found.relevance == pytest.approx(0.75) and seen(store, kate).recall_count == 1
+    assert seen(store, luis, "scout") == ZERO, "no event of a memory that the agent has not"
     counted = [recall_events.count_since(store, "default", NOW_US + seconds * SECOND) for seconds in (-60, 0, 60)]
-    assert counted == [2, 2, 0]
+    assert counted == [4, 4, 0]
 
 
 def test_top_concept_tags_since_tallies(store: Database) -> None:
@@ -208,21 +189,11 @@ def test_top_concept_tags_since_tallies(store: Database) -> None:
     assert recall_events.top_concepts_since(store, "default", NOW_US + DAY, 10) == []
 
 
-def test_count_memories_empty_is_zero(store: Database) -> None:
-    assert promotions.counts(store, "default") == (0, 0)
-
-
-def test_count_memories_counts_per_agent(store: Database) -> None:
+def test_memories_and_promotions_are_counted_per_agent(vault: Vault, store: Database) -> None:
+    assert promotions.counts(store, "default") == (0, 0) and promotions.last_sweep(store, "default") is None
     for text, agent in ((LUIS, "default"), (KATE, "default"), (LUIS, "scout")):
         put(store, text, agent)
     assert [promotions.counts(store, agent)[0] for agent in ("default", "scout")] == [2, 1]
-
-
-def test_last_promotion_ts_none_when_empty(store: Database) -> None:
-    assert promotions.last_sweep(store, "default") is None
-
-
-def test_last_promotion_ts_returns_max(vault: Vault) -> None:
     filled(vault)
     dream(vault)
     filled(vault, KATE, OF_KATE)
@@ -305,7 +276,7 @@ def test_sql_counts_as_the_desk_does(mine: list[RecallEvent], theirs: list[Recal
     hit(database, "m-theirs", *theirs)
     hit(database, "m-mine", *theirs, agent="scout")
     for since in (0, since_us):
-        counted = {one.memory_id: one.totals for one in recall_events.found_since(database, "default", since)}
+        counted = {one: found for one, found, *_ in recall_events.found_since(database, "default", since)}
         for memory_id, told in (("m-mine", mine), ("m-theirs", theirs)):
             wanted = totals(event for event in told if event.at_us >= since)
             found = counted.get(memory_id, Totals(0, 0.0, 0, 0, 0))
@@ -318,36 +289,12 @@ def test_sql_counts_as_the_desk_does(mine: list[RecallEvent], theirs: list[Recal
 # ── store semantics ──
 
 
-def test_remember_and_recall_by_keyword(vault: Vault) -> None:
+def test_recall_finds_by_keyword_the_best_first(vault: Vault) -> None:
     madrid = remember(vault, "The office in Madrid closes in August")
-    remember(vault, LUIS)
-    assert recall(vault, "Madrid") == [madrid]
-
-
-def test_recall_returns_multiple_matches_ordered_by_rank(vault: Vault) -> None:
     best = remember(vault, "Coffee is coffee: Ada drinks black coffee only")
     also = remember(vault, "The machine in the kitchen makes tea, soup, hot water and sometimes coffee")
-    remember(vault, LUIS)
-    assert set(recall(vault, "coffee")) == {best, also}
+    assert recall(vault, "Madrid") == [madrid] and set(recall(vault, "coffee")) == {best, also}
     assert recall(vault, "black coffee")[0] == best
-
-
-def test_recall_isolated_per_agent(vault: Vault) -> None:
-    mine, theirs = remember(vault, LUIS), remember(vault, LUIS, "--agent", "scout")
-    assert (recall(vault, "Luis"), recall(vault, "Luis", agent="scout")) == ([mine], [theirs])
-    assert mine != theirs
-
-
-def test_forget_removes_from_fts(vault: Vault) -> None:
-    luis = filled(vault)
-    done(vault, "forget", luis, "--now", NOW)
-    assert recall(vault, "Luis") == []
-
-
-def test_forget_nonexistent_returns_false(vault: Vault) -> None:
-    luis = filled(vault)
-    done(vault, "forget", luis, "--now", NOW)
-    assert "unknown-memory" in done(vault, "forget", luis, "--json", code=2).out
 
 
 def test_forget_removes_all_derived_rows(vault: Vault) -> None:
@@ -357,8 +304,8 @@ def test_forget_removes_all_derived_rows(vault: Vault) -> None:
     done(vault, "forget", luis, "--now", NOW)
     for table in ("memories", "memory_sources", "pins", "node_telemetry", "recall_events", "memory_promotions"):
         assert vault.rows(f"select count(*) from {table}") == [(0,)], table
-    assert vault.rows("select count(*) from texts") == [(0,)]
-    assert done(vault, "forget", luis, code=2).code == 2
+    assert vault.rows("select count(*) from texts") == [(0,)] and recall(vault, "Luis") == []
+    assert "unknown-memory" in done(vault, "forget", luis, "--json", code=2).out
 
 
 def test_prune_recall_events_trims_old_rows(store: Database) -> None:
@@ -368,11 +315,6 @@ def test_prune_recall_events_trims_old_rows(store: Database) -> None:
     assert recall_events.drop_before(store, NOW_US - 2 * DAY) == 0
     assert recall_events.drop_before(store, NOW_US + 1) == 3
     assert events_of(store, "default", luis) == []
-
-
-def test_wal_checkpoint_noops_cleanly(vault: Vault, database: Database) -> None:
-    hit(database, remember(vault, LUIS), *hits(1.0, 0.5))
-    assert database.checkpoint(truncate=True) and database.checkpoint(truncate=True)
 
 
 # ── the sweep ──
@@ -423,37 +365,25 @@ def test_max_promotions_caps_output(vault: Vault, database: Database, monkeypatc
     assert promoted(dream(vault, now=later(hours=1))) == told[2:4], "the others are next"
 
 
-def test_run_sweep_proceeds_when_no_probe_configured(vault: Vault) -> None:
-    filled(vault)
-    found = dream(vault)
-    assert not found["deferred"] and len(found["promoted"]) == 1
-
-
-def test_run_sweep_proceeds_when_probe_says_dead(vault: Vault) -> None:
+def test_the_lock_of_a_process_that_died_holds_no_sweep_back(vault: Vault) -> None:
     luis = filled(vault)
-    # The lock of a process that died went with it, whatever its file says.
     (Path(state_dir.locate(str(vault.root)).locks) / "dream.lock").write_text("4194304\n")
     found = dream(vault)
     assert (found["deferred"], promoted(found)) == (False, [luis])
 
 
-def test_run_sweep_skips_when_probe_says_live(vault: Vault) -> None:
+def test_a_sweep_is_deferred_while_another_one_or_other_work_holds_the_workspace(vault: Vault) -> None:
     filled(vault)
     before = contents(vault.root)
     with state_dir.dream_lock(state_dir.locate(str(vault.root))):
         found = dream(vault)
         assert "another sweep is running" in done(vault, "dream", "--now", NOW).err
     assert (found["deferred"], found["candidates"], found["promoted"]) == (True, 0, [])
+    with opened(str(vault.root), Settings()) as workspace, state_dir.workspace_lock(workspace.state):
+        assert promotion.dream(workspace, "default", NOW_US, patience=0.0).deferred
     assert contents(vault.root) == before and not (vault / "DREAMS.md").exists()
     assert vault.rows("select count(*) from dream_sweeps") == [(0,)]
     assert len(dream(vault)["promoted"]) == 1
-
-
-def test_a_sweep_is_deferred_while_the_workspace_is_worked_on(vault: Vault) -> None:
-    filled(vault)
-    with opened(str(vault.root), Settings()) as workspace, state_dir.workspace_lock(workspace.state):
-        assert promotion.dream(workspace, "default", NOW_US, patience=0.0).deferred
-    assert vault.rows("select count(*) from dream_sweeps") == [(0,)]
 
 
 def test_a_dry_run_shows_what_would_rise_and_writes_nothing(vault: Vault) -> None:

@@ -16,7 +16,7 @@ from invented_secrets import some
 from workbench import NOW, Answer, Vault, numbered
 
 from signet_sync.errors import UsageError
-from signet_sync.memories.store import memories, pins
+from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import Memory
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import access_counts
@@ -375,7 +375,7 @@ def test_a_session_that_no_page_lists_cannot_be_pinned(vault: Vault) -> None:
 def test_what_is_gone_can_still_be_unpinned(vault: Vault) -> None:
     vault.reindex()
     with vault.database(readonly=False) as database, database.transaction():
-        pins.pin(database, "default", "f-abcdefghijkl", NOW)
+        memories.pin(database, "default", "f-abcdefghijkl", NOW)
     assert vault.call("pin", "--remove", "^f-abcdefghijkl").out == "unpinned ^f-abcdefghijkl\n"
     assert vault.rows("select * from pins") == []
 
@@ -456,7 +456,7 @@ def test_memories_of_two_agents_live_their_own_lives(steps: list[tuple[str, str,
             memories.forget(database, agent, [memory_of(agent, text).id])
             model.pop((agent, text), None)
         elif what == "pin" and (agent, text) in model:
-            pins.pin(database, agent, memory_of(agent, text).id, NOW)
+            memories.pin(database, agent, memory_of(agent, text).id, NOW)
             pinned.add((agent, text))
         elif what == "remove":
             memories.forget_session(database, agent, text, more)

@@ -1,40 +1,49 @@
-"""What a sweep promotes: the score by hand, the gates one by one, the original's conformance list, and the order."""
+"""What a sweep promotes: signals and score by hand and for every history of hits, the gates, and the order."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recall_totals import totals
 
+from benchmarks.remembered import RecallEvent
 from signet_sync.formats.timestamps import DAY, parse_instant
 from signet_sync.memories.promotion_score import (
     WEIGHTS,
+    ZERO,
     Gates,
     Promotion,
-    SignalWeights,
+    Totals,
     choose,
     consolidation,
     group_of,
     lacking,
     nearest,
     score,
+    signals,
     sweep_id,
     weigh,
 )
-from signet_sync.memories.signals import ZERO, Totals, signals
 
 NOW = 20_000 * DAY
-
-
-class PromotionCandidate(NamedTuple):
-    memory_id: str
-    totals: Totals
-
-
 GATES = Gates()
 
+EVENTS = st.lists(
+    st.builds(
+        RecallEvent, st.sampled_from("abcdefg"), st.floats(0.001, 1.0), st.integers(NOW - 400 * DAY, NOW + 2 * DAY)
+    ),
+    max_size=30,
+)
+INSTANTS = st.integers(-(1 << 63), (1 << 63) - 1)
+ANY_TOTALS = st.builds(
+    Totals,
+    hits=st.integers(-3, 1 << 62),
+    score_sum=st.floats(-1e300, 1e300),
+    last_us=INSTANTS,
+    queries=st.integers(0, 1 << 62),
+    days=st.integers(0, 1 << 62),
+)
 TOTALS = st.integers(1, 12).flatmap(
     lambda hits: st.builds(
         Totals,
@@ -46,7 +55,7 @@ TOTALS = st.integers(1, 12).flatmap(
     )
 )
 CANDIDATES = st.lists(TOTALS, max_size=12).map(
-    lambda every: [PromotionCandidate(f"m-{number}", one) for number, one in enumerate(every)]
+    lambda every: [weigh(f"m-{number}", one, NOW) for number, one in enumerate(every)]
 )
 CHOSEN_BY = st.builds(
     Gates,
@@ -58,178 +67,138 @@ CHOSEN_BY = st.builds(
 )
 
 
-def hits(count, queries, days, mean, age=0.0) -> Totals:
+def hits(count: int, queries: int = 1, days: int = 1, mean: float = 1.0, age: float = 0.0) -> Totals:
     return Totals(count, count * mean, NOW - int(age * DAY), queries, days)
 
 
-def value(totals, half_life=7.0, weights=WEIGHTS):
-    return score(signals(totals, NOW, half_life), weights)
+def candidate(name: str, *values: float, age: float = 0.0) -> Promotion:
+    return weigh(name, hits(*values, age=age), NOW)  # type: ignore[arg-type]
 
 
-def weighed(candidates, weights=WEIGHTS, half_life=7.0):
-    return [weigh(*one, NOW, half_life, weights) for one in candidates]
+# ── signals and score by hand ──
 
-
-def chosen(candidates, *, gates=GATES, weights=WEIGHTS, half_life=7.0):
-    return choose(weighed(candidates, weights, half_life), gates)
-
-
-def ids(promotions):
-    return [promotion.memory_id for promotion in promotions]
-
-
-# ── the original's tests, by their names: what of them is decided at the desk ──
-
-
-def test_score_respects_configured_weights():
-    only = SignalWeights(0, 1, 0, 0, 0)
-    assert value(hits(5, 3, 2, 0.42), weights=only) == pytest.approx(0.42)
-
-
-# ── worked values ──
-
-WORKED = {
-    "often and at the top": (hits(3, 3, 1, 1.0), 90, 0.73098),
-    "far down": (hits(3, 2, 1, 0.2), 90, 0.46098),
-    "on three days": (hits(5, 3, 3, 0.5, age=3), 90, 0.66756),
-    "half a year ago": (hits(3, 2, 1, 0.1, age=180), 90, 0.31848),
+SIGNALS = {
+    "nothing": (Totals(0, 0.0, 0, 0, 0), {"recall_count": 0, "frequency": 0, "relevance": 0, "recency": 0}),
+    "one hit": (hits(1), {"frequency": 0.3562, "recency": 1, "diversity": 0.2, "unique_days": 1}),
+    "five hits": (hits(5), {"frequency": 0.9208, "recall_count": 5}),
+    "six hits are full": (hits(6), {"frequency": 1.0}),
+    "more add nothing": (hits(50), {"frequency": 1.0}),
+    "the mean of the scores": (Totals(3, 1.5, NOW, 1, 1), {"relevance": 0.5}),
+    "four queries": (hits(9, 4), {"diversity": 0.8}),
+    "five are full": (hits(9, 5), {"diversity": 1.0}),
+    "six add nothing": (hits(9, 6), {"diversity": 1.0}),
+    # The original takes the larger of queries and days (1.0 here), the specification distinct queries.
+    "days of one query": (hits(5, 1, 5), {"diversity": 0.2, "unique_days": 5}),
+    "a day ago": (hits(1, age=1), {"recency": 0.9057}),
+    "a half-life ago": (hits(1, age=7), {"recency": 0.5}),
+    "a month ago": (hits(1, age=30), {"recency": 0.0513}),
+    "a clock that was set back": (hits(1, age=-3), {"recency": 1}),
+}
+SCORES = {
+    "often and at the top": (hits(3, 3, 1, 1.0), 0.73098),
+    "far down": (hits(3, 2, 1, 0.2), 0.46098),
     # With our half-life of a week instead of the original's ninety days, what is old weighs less.
-    "often and at the top, ours": (hits(3, 3, 1, 1.0), 7, 0.73098),
-    "on three days, ours": (hits(5, 3, 3, 0.5, age=3), 7, 0.63244),
-    "half a year ago, ours": (hits(3, 2, 1, 0.1, age=180), 7, 0.28098),
+    "on three days": (hits(5, 3, 3, 0.5, age=3), 0.63244),
+    "half a year ago": (hits(3, 2, 1, 0.1, age=180), 0.28098),
     # Ours counts queries alone: the original has 0.68098 here, for three days count as three queries.
-    "one query on three days, ours": (hits(3, 1, 3, 0.7), 7, 0.62098),
+    "one query on three days": (hits(3, 1, 3, 0.7), 0.62098),
+    "the best": (hits(6, 5, 5), 0.94),
 }
 
 
-@pytest.mark.parametrize("name", WORKED)
-def test_the_score_by_hand(name):
-    totals, half_life, expected = WORKED[name]
-    assert value(totals, half_life) == pytest.approx(expected, abs=5e-6)
+@pytest.mark.parametrize("name", SIGNALS)
+def test_signals_by_hand(name: str) -> None:
+    found, expected = signals(SIGNALS[name][0], NOW)._asdict(), SIGNALS[name][1]
+    assert {one: found[one] for one in expected} == pytest.approx(expected, abs=5e-5)
 
 
-def test_the_best_score_is_the_sum_of_the_weights():
-    assert sum(WEIGHTS) == pytest.approx(0.94)
-    assert value(hits(6, 5, 5, 1.0)) == pytest.approx(0.94)
-    assert score(ZERO) == 0
-
-
-def test_five_days_are_full_consolidation():
+@pytest.mark.parametrize("name", SCORES)
+def test_the_score_by_hand(name: str) -> None:
+    assert score(signals(SCORES[name][0], NOW)) == pytest.approx(SCORES[name][1], abs=5e-6)
+    assert score(ZERO) == 0 and sum(WEIGHTS) == pytest.approx(0.94)
     assert [consolidation(ZERO._replace(unique_days=days)) for days in (0, 1, 5, 6)] == [0, 0.2, 1, 1]
 
 
-# ── gates ──
+def test_totals_count_texts_and_utc_days() -> None:
+    events = [RecallEvent("tea", 1.0, NOW - 1), RecallEvent("Tea", 0.5, NOW), RecallEvent("tea", 0.25, NOW + DAY - 1)]
+    assert totals(events) == totals(events[::-1]) == Totals(3, 1.75, NOW + DAY - 1, 2, 2)
 
 
-@pytest.mark.parametrize(
-    "short",
-    [
-        {"recall_count": 4},
-        {"queries": 3},
-        {"unique_days": 3},
-        {"score": 0.71},
-    ],
-    ids=lambda short: next(iter(short)),
-)
-def test_each_gate_alone_holds_a_memory_back(short):
-    totals = hits(3, 2, 2, 1.0)
-    memory = Promotion("m-a", 0.7, signals(totals, NOW, 7), totals.queries, totals.last_us)
+# ── for every history ──
+
+
+@given(ANY_TOTALS, INSTANTS, st.integers(0, 1 << 62))
+def test_signals_and_score_are_bounded_and_time_moves_only_recency_down(total: Totals, now_us: int, later: int) -> None:
+    early, late = signals(total, now_us), signals(total, now_us + later)
+    assert all(0 <= value <= 1 for value in (early.frequency, early.relevance, early.recency, early.diversity))
+    assert 0 <= score(early) <= sum(WEIGHTS) * (1 + 1e-12)
+    assert late.recency <= early.recency
+    assert late._replace(recency=0) == early._replace(recency=0)
+
+
+@given(EVENTS, st.builds(RecallEvent, st.sampled_from("abcxyz"), st.floats(0.001, 1.0), st.integers(NOW - DAY, NOW)))
+def test_one_more_hit_lowers_no_signal_but_relevance(events: list[RecallEvent], more: RecallEvent) -> None:
+    before, after = signals(totals(events), NOW), signals(totals([*events, more]), NOW)
+    assert after.recall_count == before.recall_count + 1
+    for name in ("frequency", "recency", "diversity", "unique_days"):
+        assert getattr(after, name) >= getattr(before, name)
+
+
+# ── gates and order ──
+
+
+@pytest.mark.parametrize("short", [{"recall_count": 4}, {"queries": 3}, {"unique_days": 3}, {"score": 0.71}], ids=str)
+def test_each_gate_alone_holds_a_memory_back(short: dict[str, float]) -> None:
+    memory = candidate("m-a", 3, 2, 2)._replace(score=0.7)
     assert not lacking(memory, Gates(3, 2, 2, 0.7))
     assert len(lacking(memory, Gates(3, 2, 2, 0.7)._replace(**short))) == 1
 
 
-def test_queries_are_counted_beyond_what_fills_diversity():
-    """The original reads the number back from diversity, so days pass for queries and no setting above 5 can be met."""
-    assert ids(chosen([PromotionCandidate("m-a", hits(9, 7, 1, 1.0))], gates=Gates(queries=7))) == ["m-a"]
-    assert chosen([PromotionCandidate("m-a", hits(9, 1, 9, 1.0))]) == []
-
-
-def test_hits_of_one_day_are_enough_unless_somebody_asks_for_more():
-    """The original promises more than one day and never looks; ours is a gate with a setting."""
-    one_day = [PromotionCandidate("m-a", hits(9, 3, 1, 1.0))]
-    assert ids(chosen(one_day)) == ["m-a"]
-    assert chosen(one_day, gates=Gates(unique_days=2)) == []
-
-
-# ── order ──
-
-
-def test_a_promotion_says_why():
-    totals = hits(5, 3, 3, 0.5, age=3)
-    (promotion,) = chosen([PromotionCandidate("m-a", totals)])
-    assert promotion == ("m-a", value(totals), signals(totals, NOW, 7), 3, NOW - 3 * DAY)
+def test_queries_and_days_are_counted_as_they_are() -> None:
+    """The original reads queries back from diversity, which days fill, and looks at no days."""
+    many, daily = candidate("m-a", 9, 7, 1), candidate("m-b", 9, 1, 9)
+    assert choose([many, daily], Gates(queries=7)) == choose([many, daily], GATES) == [many]
+    assert choose([many], Gates(unique_days=2)) == []
 
 
 @given(CANDIDATES, CHOSEN_BY, st.randoms(use_true_random=False))
-def test_what_is_chosen_passes_every_gate_and_is_the_best_in_any_order(candidates, gates, chance):
-    promoted = chosen(candidates, gates=gates)
-    by_id = dict(candidates)
-    worthy = {one.memory_id for one in weighed(candidates) if not lacking(one, gates)}
-    assert set(ids(promoted)) <= worthy
-    assert len(promoted) == len(set(ids(promoted))) == min(len(worthy), gates.most)
-    assert [p.score for p in promoted] == sorted((p.score for p in promoted), reverse=True)
-    left = [value(by_id[one]) for one in worthy.difference(ids(promoted))]
-    assert max(left, default=0) <= min((p.score for p in promoted), default=1)
+def test_what_is_chosen_is_the_best_that_passes_every_gate_in_any_order(candidates, gates, chance) -> None:
+    promoted, every = choose(candidates, gates), choose(candidates, gates._replace(most=len(candidates)))
+    assert {one for one in candidates if not lacking(one, gates)} == set(every)
+    assert promoted == every[: gates.most]
+    assert every == sorted(every, key=lambda one: (-one.score, -one.last_us, one.memory_id))
+    left = {near.memory for near in nearest(candidates, gates, len(candidates))}
+    assert left == set(candidates) - set(every)
     chance.shuffle(candidates)
-    assert chosen(candidates, gates=gates) == promoted
+    assert choose(candidates, gates) == promoted
 
 
-@given(
-    TOTALS, st.lists(st.floats(0, 1), min_size=5, max_size=5).map(lambda five: SignalWeights(*five)), st.floats(0, 90)
-)
-def test_a_score_is_bounded_by_the_sum_of_the_weights(totals, weights, half_life):
-    assert 0 <= value(totals, half_life, weights) <= sum(weights) * (1 + 1e-12)
-
-
-# ── ids of sweeps ──
-
-
-def test_the_id_of_a_sweep_is_its_instant():
-    at_us = parse_instant("2026-04-24T03:00:59.123456Z")
-    assert sweep_id(at_us) == "20260424T030059123Z"
-    assert group_of(sweep_id(at_us)) == "2026-04-24 03:00 UTC"
-
-
-@given(st.integers(0, 80_000 * DAY), st.integers(0, 80_000 * DAY))
-def test_ids_of_sweeps_are_in_the_order_of_time(one, other):
-    assert (sweep_id(one) < sweep_id(other)) == (one // 1000 < other // 1000)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "20260424", "20260424T030000Z", "2026-04-24T03:00:00.000Z", "x0260424T030000000Z"]
-)
-def test_what_is_no_id_of_a_sweep_has_no_heading(text):
-    with pytest.raises(ValueError, match="not the id of a sweep"):
-        group_of(text)
-
-
-# ── what a sweep leaves ──
-
-
-def test_what_is_left_says_what_it_lacks_and_what_lacks_least_comes_first():
-    left = nearest(
-        weighed(
-            [
-                PromotionCandidate("m-old", hits(3, 2, 1, 0.2, age=200)),
-                PromotionCandidate("m-one", hits(1, 1, 1, 1.0)),
-                PromotionCandidate("m-two", hits(2, 2, 1, 1.0)),
-                PromotionCandidate("m-rises", hits(3, 2, 1, 1.0)),
-                PromotionCandidate("m-far", hits(1, 1, 1, 0.1, age=200)),
-            ]
-        ),
-        GATES,
-        3,
-    )
-    assert [(near.memory.memory_id, near.lacks) for near in left] == [
+def test_what_is_left_says_what_it_lacks_and_what_lacks_least_comes_first() -> None:
+    every = [
+        candidate("m-old", 3, 2, 1, 0.2, age=200), candidate("m-one", 1, 1, 1), candidate("m-two", 2, 2, 1),
+        candidate("m-rises", 3, 2, 1), candidate("m-far", 1, 1, 1, 0.1, age=200),
+    ]  # fmt: skip
+    assert [(near.memory.memory_id, near.lacks) for near in nearest(every, GATES, 3)] == [
         ("m-two", ("1 more hit",)),
         ("m-old", ("a score of 0.35",)),
         ("m-one", ("2 more hits", "1 more query")),
     ]
 
 
-@given(CANDIDATES, CHOSEN_BY)
-def test_a_candidate_is_left_exactly_where_it_does_not_pass(candidates, gates):
-    memories = weighed(candidates)
-    left = {near.memory.memory_id for near in nearest(memories, gates, len(memories))}
-    may = {one.memory_id for one in choose(memories, gates._replace(most=len(memories)))}
-    assert left.isdisjoint(may) and left | may == {one.memory_id for one in candidates}
+# ── ids of sweeps ──
+
+
+@given(st.integers(0, 80_000 * DAY), st.integers(0, 80_000 * DAY))
+def test_the_id_of_a_sweep_is_its_instant_and_in_the_order_of_time(one: int, other: int) -> None:
+    at_us = parse_instant("2026-04-24T03:00:59.123456Z")
+    assert at_us is not None and sweep_id(at_us) == "20260424T030059123Z"
+    assert group_of(sweep_id(at_us)) == "2026-04-24 03:00 UTC"
+    assert (sweep_id(one) < sweep_id(other)) == (one // 1000 < other // 1000)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "20260424", "20260424T030000Z", "2026-04-24T03:00:00.000Z", "x0260424T030000000Z"]
+)
+def test_what_is_no_id_of_a_sweep_has_no_heading(text: str) -> None:
+    with pytest.raises(ValueError, match="not the id of a sweep"):
+        group_of(text)

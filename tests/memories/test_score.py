@@ -17,14 +17,13 @@ NOW = 20_000 * DAY
 KINDS = st.sampled_from([*WEIGHTS, "unheard-of"])
 INSTANTS = st.integers(-(1 << 63), (1 << 63) - 1)
 COUNTS = st.one_of(st.integers(0, 50), st.integers(-5, 1 << 70))
-LIVES = st.one_of(st.sampled_from([0.0, 5e-324, float("inf"), float("nan"), 1e308]), st.floats(0.01, 1e4))
 ACCESS = st.one_of(st.none(), INSTANTS)
 
 
-def of(kind="decision", age=0.0, *, uses=0, last=None, pinned=False, half_lives=HALF_LIVES, **given_):
+def of(kind="decision", age=0.0, *, uses=0, last=None, pinned=False, **given_):
     """The score of something so many days old, with the last access so many days ago."""
     return score(
-        kind, int(NOW - age * DAY), NOW, half_lives=half_lives, accesses=uses,
+        kind, int(NOW - age * DAY), NOW, accesses=uses,
         last_access_us=None if last is None else int(NOW - last * DAY), pinned=pinned, **given_,
     )  # fmt: skip
 
@@ -53,46 +52,39 @@ def test_a_day_begins_at_midnight_utc_also_before_1970():
     assert day_start(-1) == -DAY
 
 
-def test_without_a_half_life_only_the_day_itself_counts():
-    nothing = dict.fromkeys(HALF_LIVES, 0.0)
-    assert of(age=0, half_lives=nothing) == WEIGHTS["decision"]
-    assert of(age=1, half_lives=nothing) == 0
-    assert of(age=1, half_lives=nothing, pinned=True) == WEIGHTS["decision"]
-
-
-@given(KINDS, INSTANTS, INSTANTS, LIVES, COUNTS, ACCESS, st.booleans(), st.booleans())
-@example("note", -(1 << 63), (1 << 63) - 1, 5e-324, 1 << 70, -(1 << 63), False, False)
-def test_a_score_is_finite_and_bounded_whatever_it_is_made_from(kind, at, now, life, uses, last, pinned, remembered):
-    given_ = {"half_lives": {kind: life}, "accesses": uses, "last_access_us": last, "remembered": remembered}
+@given(KINDS, INSTANTS, INSTANTS, COUNTS, ACCESS, st.booleans(), st.booleans())
+@example("note", -(1 << 63), (1 << 63) - 1, 1 << 70, -(1 << 63), False, False)
+def test_a_score_is_finite_and_bounded_whatever_it_is_made_from(kind, at, now, uses, last, pinned, remembered):
+    given_ = {"accesses": uses, "last_access_us": last, "remembered": remembered}
     value = score(kind, at, now, pinned=pinned, **given_)
     assert isfinite(value) and 0 <= value <= 6.001 * REMEMBERED
     assert value <= score(kind, at, now, pinned=True, **given_)
 
 
-@given(KINDS, INSTANTS, INSTANTS, INSTANTS, LIVES, COUNTS, ACCESS)
-def test_newer_is_never_worth_less(kind, one, other, now, life, uses, last):
+@given(KINDS, INSTANTS, INSTANTS, INSTANTS, COUNTS, ACCESS)
+def test_newer_is_never_worth_less(kind, one, other, now, uses, last):
     older, newer = sorted((one, other))
-    given_ = {"half_lives": {kind: life}, "accesses": uses, "last_access_us": last}
+    given_ = {"accesses": uses, "last_access_us": last}
     assert score(kind, older, now, **given_) <= score(kind, newer, now, **given_)
 
 
-@given(KINDS, INSTANTS, INSTANTS, LIVES, COUNTS, COUNTS, ACCESS, st.booleans())
-def test_more_accesses_are_never_worth_less(kind, at, now, life, one, other, last, pinned):
+@given(KINDS, INSTANTS, INSTANTS, COUNTS, COUNTS, ACCESS, st.booleans())
+def test_more_accesses_are_never_worth_less(kind, at, now, one, other, last, pinned):
     fewer, more = sorted((one, other))
-    given_ = {"half_lives": {kind: life}, "last_access_us": last, "pinned": pinned}
+    given_ = {"last_access_us": last, "pinned": pinned}
     assert score(kind, at, now, accesses=fewer, **given_) <= score(kind, at, now, accesses=more, **given_)
 
 
-@given(KINDS, INSTANTS, INSTANTS, LIVES, COUNTS, INSTANTS, INSTANTS)
-def test_a_later_access_is_never_worth_less(kind, at, now, life, uses, one, other):
+@given(KINDS, INSTANTS, INSTANTS, COUNTS, INSTANTS, INSTANTS)
+def test_a_later_access_is_never_worth_less(kind, at, now, uses, one, other):
     early, late = sorted((one, other))
-    given_ = {"half_lives": {kind: life}, "accesses": uses}
+    given_ = {"accesses": uses}
     assert score(kind, at, now, last_access_us=early, **given_) <= score(kind, at, now, last_access_us=late, **given_)
 
 
 @given(KINDS, INSTANTS, INSTANTS, INSTANTS, COUNTS, ACCESS)
 def test_pins_never_decay(kind, at, now, later, uses, last):
-    given_ = {"half_lives": HALF_LIVES, "accesses": uses, "pinned": True}
+    given_ = {"accesses": uses, "pinned": True}
     assert score(kind, at, now, last_access_us=last, **given_) == score(kind, at, later, last_access_us=None, **given_)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
-from signet_sync.memories.promotion_views import DreamView, SweepView
+from signet_sync.memories.promotion_score import DreamView, SweepView
 from signet_sync.pages import dreams_page
 from signet_sync.pages.dreams_page import diary
 

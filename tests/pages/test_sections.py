@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from workbench import Vault
 
 from signet_sync.formats.timestamps import DAY
-from signet_sync.memories.promotion_views import DreamedView
-from signet_sync.memories.score import Use
+from signet_sync.memories.score import DreamedView, Use
 from signet_sync.pages import sections
 from signet_sync.pages.board import blocks, choose
 from signet_sync.pages.memory_page import (

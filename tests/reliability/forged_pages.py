@@ -18,8 +18,8 @@ from signet_sync.formats.managed_block import block
 from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.formats.wikilinks import leaves_workspace
-from signet_sync.memories.promotion_views import DreamedView, DreamView, SweepView
-from signet_sync.memories.score import Use
+from signet_sync.memories.promotion_score import DreamView, SweepView
+from signet_sync.memories.score import DreamedView, Use
 from signet_sync.pages.context import PromptHit, recalled, wrapped
 from signet_sync.pages.dreams_page import diary
 from signet_sync.pages.memory_page import NodeLineage, NodeView, Projection, Shares, render

@@ -15,9 +15,8 @@ from signet_sync.entities import store as entities_store
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.integrity import store as integrity_store
-from signet_sync.memories.promotion_score import Promotion
-from signet_sync.memories.signals import Signals
-from signet_sync.memories.store import memories, pins, promotions
+from signet_sync.memories.promotion_score import Promotion, Signals
+from signet_sync.memories.store import memories, promotions
 from signet_sync.sessions.store import live
 from signet_sync.statements.store import marks
 from signet_sync.statements.validity import Mark
@@ -81,10 +80,10 @@ def put(database: Database) -> None:
     ):
         memories.store(database, one, origin)
     lamp, opals = memory(LAMP, kind="preference").id, memory(OF_SESSION).id
-    pins.pin(database, "default", lamp, NOW)
-    pins.pin(database, "default", opals, NOW)
+    memories.pin(database, "default", lamp, NOW)
+    memories.pin(database, "default", opals, NOW)
     node = f"select id from {NODES} where session_id = ? and depth = 0 and source_type = 'summary'"
-    pins.pin(database, "default", database.value(node, (FIRST,)), NOW)
+    memories.pin(database, "default", database.value(node, (FIRST,)), NOW)
     for agent, found, query in (
         ("default", lamp, "what about the wick"),
         ("default", lamp, "what about the wick"),
@@ -97,7 +96,7 @@ def put(database: Database) -> None:
             (agent, found, query, NOW_US),
         )
     risen = [Promotion(one, 0.9, Signals(3, 1.0, 1.0, 1.0, 1.0, 1), 3, NOW_US) for one in (lamp, opals)]
-    promotions.store(database, "default", "20260329T120000000Z", NOW_US, risen, candidates=2, skipped=0)
+    promotions.store(database, "default", ("20260329T120000000Z", NOW_US, 2, len(risen), 0), risen)
     promotions.undo(database, "default", opals, NOW_US)
     database.execute("insert into artifact_telemetry values('default', ?, 3, ?)", (vault_path("summary", 1), NOW))
     database.execute("insert into artifact_telemetry values('default', ?, 1, ?)", (vault_path("manifest", 1), NOW))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from benchmarks.remembered import RecallEvent
 from signet_sync.formats.timestamps import DAY
-from signet_sync.memories.signals import Totals
+from signet_sync.memories.promotion_score import Totals
 
 
 def totals(events: Iterable[RecallEvent]) -> Totals:

@@ -167,9 +167,9 @@ def test_a_page_of_which_no_input_moved_is_not_composed(workspace: Workspace) ->
 def pin(vault: Vault, workspace: Workspace) -> None:
     node = workspace.database.value("select id from session_summaries where source_type = 'summary'")
     with workspace.database.transaction():
-        from signet_sync.memories.store import pins
+        from signet_sync.memories.store import memories
 
-        pins.pin(workspace.database, "default", node, NOW)
+        memories.pin(workspace.database, "default", node, NOW)
 
 
 def remember(vault: Vault, workspace: Workspace) -> None:

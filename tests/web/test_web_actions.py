@@ -25,8 +25,7 @@ from signet_sync.entities import operations, protection
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.integrity import settling
 from signet_sync.memories import operations as memories_operations
-from signet_sync.memories.promotion_score import Promotion
-from signet_sync.memories.signals import Signals
+from signet_sync.memories.promotion_score import Promotion, Signals
 from signet_sync.memories.store import promotions
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
@@ -230,7 +229,7 @@ def test_an_entity_is_pinned_and_locked_against_agents(vault: Vault) -> None:
 def promote(vault: Vault, memory: str) -> None:
     with vault.database(readonly=False) as database, database.transaction():
         risen = Promotion(memory, 0.9, Signals(3, 1.0, 1.0, 1.0, 1.0, 1), 3, NOW_US)
-        promotions.store(database, "default", "20260329T120000000Z", NOW_US, [risen], candidates=1, skipped=0)
+        promotions.store(database, "default", ("20260329T120000000Z", NOW_US, 1, 1, 0), [risen])
 
 
 def test_a_text_is_remembered_pinned_unpinned_and_forgotten(vault: Vault) -> None:

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from signet_sync.memories.promotion_score import Promotion, consolidation, group_of
-from signet_sync.memories.promotion_views import DreamedView, DreamView, SweepView
-from signet_sync.memories.signals import Signals
+from signet_sync.memories.promotion_score import (
+    DreamView,
+    Promotion,
+    Signals,
+    SweepView,
+    consolidation,
+    group_of,
+)
+from signet_sync.memories.score import DreamedView
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import composed
 
@@ -18,62 +24,43 @@ SHOWN = 200
 
 
 def store(
-    database: Database,
-    agent_id: str,
-    sweep_id: str,
-    at_us: int,
-    promotions: Sequence[Promotion],
-    *,
-    candidates: int,
-    skipped: int,
+    database: Database, agent_id: str, sweep: tuple[str, int, int, int, int], promotions: Sequence[Promotion]
 ) -> None:
-    """Records a sweep and what it promotes, each memory only once. In the caller's transaction.
+    """Records a sweep (id, instant, candidates, promoted, skipped) and what it promotes, each memory only once.
 
-    Repeating a sweep adds its new promotions to the earlier ones.
+    Repeating a sweep adds its new promotions to the earlier ones. In the caller's transaction.
     """
     database.execute(
         "insert into dream_sweeps(agent_id, sweep_id, at_us, candidates, promoted, skipped) values(?, ?, ?, ?, ?, ?)"
         " on conflict(agent_id, sweep_id) do update set promoted = promoted + excluded.promoted"
         " where excluded.promoted > 0",
-        (agent_id, sweep_id, at_us, candidates, len(promotions), skipped),
+        (agent_id, *sweep),
     )
     database.executemany(
         "insert into memory_promotions(agent_id, memory_id, sweep_id, score, recall_count, frequency, relevance,"
         " recency, diversity, unique_days, consolidation, queries, last_us)"
         " values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (
-                *(agent_id, promotion.memory_id, sweep_id, promotion.score, *promotion.signals),
-                consolidation(promotion.signals),
-                promotion.queries,
-                promotion.last_us,
-            )
-            for promotion in promotions
+            (*(agent_id, one.memory_id, sweep[0], one.score), *one.signals, consolidation(one.signals), *one[3:])
+            for one in promotions
         ],
     )
     composed.forget(database, [agent_id])
 
 
-def undo(database: Database, agent_id: str, memory_id: str, at_us: int) -> bool:
-    """Takes a promotion back; returns False if there is none, or it was taken back. In the caller's transaction.
+def undo(database: Database, agent_id: str, memory_id: str, at_us: int | None) -> bool:
+    """Takes a promotion back, or with None lets it count again; returns whether anything changed.
 
-    Its row stays, so that no sweep promotes the memory again.
+    Its row stays, so that no sweep promotes the memory again. In the caller's transaction.
     """
-    database.execute(
-        "insert or ignore into undone_promotions select agent_id, memory_id, ?3 from memory_promotions"
-        " where agent_id = ?1 and memory_id = ?2",
-        (agent_id, memory_id, at_us),
-    )
-    return _changed(database, agent_id)
-
-
-def redo(database: Database, agent_id: str, memory_id: str) -> bool:
-    """Lets a promotion that was taken back count again; returns False if none was. In the caller's transaction."""
-    database.execute("delete from undone_promotions where agent_id = ? and memory_id = ?", (agent_id, memory_id))
-    return _changed(database, agent_id)
-
-
-def _changed(database: Database, agent_id: str) -> bool:
+    if at_us is None:
+        database.execute("delete from undone_promotions where agent_id = ? and memory_id = ?", (agent_id, memory_id))
+    else:
+        database.execute(
+            "insert or ignore into undone_promotions select agent_id, memory_id, ?3 from memory_promotions"
+            " where agent_id = ?1 and memory_id = ?2",
+            (agent_id, memory_id, at_us),
+        )
     changed = database.connection.changes() > 0
     if changed:
         composed.forget(database, [agent_id])
@@ -107,9 +94,7 @@ def of_memory(database: Database, agent_id: str, memory_id: str) -> PromotedMemo
     """Returns how a memory was promoted; None if it was not."""
     rows = database.execute(
         "select s.at_us, p.score, u.at_us from memory_promotions p"
-        " join dream_sweeps s on s.agent_id = p.agent_id and s.sweep_id = p.sweep_id"
-        f" {_UNDONE}"
-        " where p.agent_id = ? and p.memory_id = ?",
+        f" join dream_sweeps s using (agent_id, sweep_id) {_UNDONE} where p.agent_id = ? and p.memory_id = ?",
         (agent_id, memory_id),
     )
     return next((PromotedMemory(*row) for row in rows), None)
@@ -140,10 +125,7 @@ def numbers_of_sweeps(database: Database, agent_id: str) -> list[SweepView]:
         "select sweep_id, at_us, candidates, skipped, promoted from dream_sweeps where agent_id = ? order by sweep_id",
         (agent_id,),
     )
-    return [
-        SweepView(sweep_id, at_us, candidates, skipped, promoted, [])
-        for sweep_id, at_us, candidates, skipped, promoted in rows
-    ]
+    return [SweepView._make((*row, ())) for row in rows]
 
 
 def view_of(database: Database, agent_id: str, memory_id: str) -> DreamView | None:

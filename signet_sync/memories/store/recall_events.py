@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
 
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.timestamps import DAY
-from signet_sync.memories.signals import Totals
+from signet_sync.memories.promotion_score import Totals
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import TABLES
 
@@ -16,23 +15,6 @@ _TOTALS = (
     f"count(*), sum(e.score), max(e.at_us), count(distinct e.query), count(distinct e.at_us / {DAY})"
     " from recall_events e"
 )
-
-
-class FoundMemory(NamedTuple):
-    """A memory that was found since some time, with its totals, whether it was promoted, and that taken back."""
-
-    memory_id: str
-    totals: Totals
-    promoted: bool
-    undone: bool
-
-
-class QueryHits(NamedTuple):
-    """A query that found a memory: how often, and when last (µs)."""
-
-    query: str
-    hits: int
-    last_us: int
 
 
 def record(database: Database, agent_id: str, query: str, hits: Iterable[tuple[str, float]], at_us: int) -> bool:
@@ -55,14 +37,15 @@ def record(database: Database, agent_id: str, query: str, hits: Iterable[tuple[s
     return True
 
 
-def angles_of(database: Database, agent_id: str, memory_id: str, most: int) -> list[QueryHits]:
-    """Returns the distinct queries that found a memory, the latest first."""
-    rows = database.execute(
-        "select query, count(*), max(at_us) from recall_events where agent_id = ? and memory_id = ?"
-        " group by query order by max(at_us) desc, query limit ?",
-        (agent_id, memory_id, most),
+def angles_of(database: Database, agent_id: str, memory_id: str, most: int) -> list[tuple[str, int, int]]:
+    """Returns the distinct queries that found a memory, how often, and when last (µs); the latest first."""
+    return list(
+        database.execute(
+            "select query, count(*), max(at_us) from recall_events where agent_id = ? and memory_id = ?"
+            " group by query order by max(at_us) desc, query limit ?",
+            (agent_id, memory_id, most),
+        )
     )
-    return [QueryHits(*row) for row in rows]
 
 
 def totals_of(database: Database, agent_id: str, memory_id: str) -> Totals | None:
@@ -71,19 +54,22 @@ def totals_of(database: Database, agent_id: str, memory_id: str) -> Totals | Non
     return Totals(*row) if row[0] else None
 
 
-def found_since(database: Database, agent_id: str, since_us: int, memory_id: str | None = None) -> list[FoundMemory]:
-    """Returns the memories of an agent (or one) found at `since_us` or later, with the totals of these hits; by id."""
+def found_since(
+    database: Database, agent_id: str, since_us: int, memory_id: str | None = None
+) -> Iterator[tuple[str, Totals, bool, bool]]:
+    """Yields the memories of an agent (or one) found at `since_us` or later, with the totals of these hits; by id.
+
+    Also whether each was promoted, and whether that was taken back.
+    """
     one, bindings = ("", ()) if memory_id is None else (" and e.memory_id = ?", (memory_id,))
-    return [
-        FoundMemory(found, Totals(*totals), bool(promoted), bool(undone))
-        for found, promoted, undone, *totals in database.execute(
-            "select e.memory_id, exists(select 1 from memory_promotions p"
-            " where p.agent_id = e.agent_id and p.memory_id = e.memory_id), exists(select 1 from undone_promotions u"
-            f" where u.agent_id = e.agent_id and u.memory_id = e.memory_id), {_TOTALS}"
-            f" where e.agent_id = ? and e.at_us >= ?{one} group by e.memory_id order by e.memory_id",
-            (agent_id, since_us, *bindings),
-        )
-    ]
+    for found, promoted, undone, *totals in database.execute(
+        "select e.memory_id, exists(select 1 from memory_promotions p"
+        " where p.agent_id = e.agent_id and p.memory_id = e.memory_id), exists(select 1 from undone_promotions u"
+        f" where u.agent_id = e.agent_id and u.memory_id = e.memory_id), {_TOTALS}"
+        f" where e.agent_id = ? and e.at_us >= ?{one} group by e.memory_id order by e.memory_id",
+        (agent_id, since_us, *bindings),
+    ):
+        yield found, Totals(*totals), bool(promoted), bool(undone)
 
 
 def first_at(database: Database, agent_id: str) -> int | None:
@@ -117,9 +103,10 @@ def any_before(database: Database, before_us: int) -> bool:
     return bool(database.value("select exists(select 1 from recall_events where at_us < ?)", (before_us,)))
 
 
-def drop_before(database: Database, before_us: int) -> int:
-    """Deletes older events of all agents; returns their number. In the caller's transaction."""
-    database.execute("delete from recall_events where at_us < ?", (before_us,))
+def drop_before(database: Database, before_us: int, agent_id: str | None = None) -> int:
+    """Deletes older events, of all agents or one; returns their number. In the caller's transaction."""
+    where = "at_us < ?1 and (?2 is null or agent_id = ?2)"
+    database.execute(f"delete from recall_events where {where}", (before_us, agent_id))
     return database.connection.changes()
 
 
@@ -128,11 +115,6 @@ def bytes_used(database: Database) -> tuple[int, int]:
     size = "coalesce(sum(length(query) + length(memory_id) + 40), 0)"
     count, taken = next(database.execute(f"select count(*), {size} from recall_events"))
     return count, taken
-
-
-def forget_before(database: Database, agent_id: str, before_us: int) -> None:
-    """Deletes older events of an agent. In the caller's transaction."""
-    database.execute("delete from recall_events where agent_id = ? and at_us < ?", (agent_id, before_us))
 
 
 def queries(database: Database) -> list[str]:

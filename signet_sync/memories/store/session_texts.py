@@ -45,16 +45,10 @@ def texts(database: Database, scope: Scope) -> Iterator[str]:
         yield memory.content
 
 
-_TEXTS = (
-    f"select source_path, session_token, session_id, captured_us, {text_of()}, memory_sentence, memory_sentence_quality"
-)
-
-
 def artifact_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[SessionText]:
     """Returns what the artifacts of some scopes' sessions say, and where; without manifests and made-up sentences."""
     for scope in scopes:
-        where, bindings = within(scope)
-        yield from _texts_of(database, where, bindings, fallbacks=False)
+        yield from _texts_of(database, *within(scope), fallbacks=False)
 
 
 def artifact_texts_of_others(database: Database, agent_id: str, scopes: Sequence[Scope]) -> Iterator[SessionText]:
@@ -64,7 +58,11 @@ def artifact_texts_of_others(database: Database, agent_id: str, scopes: Sequence
 
 
 def _texts_of(database: Database, where: str, bindings: Sequence[str], *, fallbacks: bool) -> Iterator[SessionText]:
-    rows = database.execute(f"{_TEXTS} from memory_artifacts where source_kind <> 'manifest' and {where}", bindings)
+    rows = database.execute(
+        f"select source_path, session_token, session_id, captured_us, {text_of()}, memory_sentence,"
+        f" memory_sentence_quality from memory_artifacts where source_kind <> 'manifest' and {where}",
+        bindings,
+    )
     for path, token, session_id, captured_us, content, sentence, quality in rows:
         yield SessionText(path, (token, session_id), captured_us, content)
         if sentence and (fallbacks or quality == "ok"):

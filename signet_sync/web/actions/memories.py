@@ -9,7 +9,7 @@ from signet_sync.formats.handle import handle
 from signet_sync.formats.paths import dream_page, head_page
 from signet_sync.graph.store import passages
 from signet_sync.memories import operations, promotion
-from signet_sync.memories.store import pins, promotions
+from signet_sync.memories.store import memories, promotions
 from signet_sync.memories.store.memories import Memory
 from signet_sync.privacy import forget
 from signet_sync.recall import pinning
@@ -115,7 +115,7 @@ def _pinned(request: ViewRequest, *, pin: bool) -> ActionPlan:
     wanted = request.query.get("handle", "")
     with reading(request.site.place) as database:
         found = references.resolve(database, request.agent, wanted).id
-        is_pinned = pins.is_pinned(database, request.agent, found)
+        is_pinned = memories.is_pinned(database, request.agent, found)
         label = passages.labels(database, request.agent, [found]).get(found, found)
     if is_pinned == pin:
         raise UsageError(

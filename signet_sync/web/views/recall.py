@@ -10,10 +10,8 @@ from signet_sync.formats.handle import handle
 from signet_sync.graph.store import neighbours
 from signet_sync.memories import operations, promotion
 from signet_sync.memories.promotion import RecalledMemory
-from signet_sync.memories.promotion_score import WEIGHTS, Gates, ScorePart, SignalWeights, parts
-from signet_sync.memories.promotion_views import DreamView
-from signet_sync.memories.signals import Signals
-from signet_sync.memories.store import memories, pins, promotions, recall_events
+from signet_sync.memories.promotion_score import WEIGHTS, DreamView, Gates, ScorePart, Signals, parts
+from signet_sync.memories.store import memories, promotions, recall_events
 from signet_sync.memories.store.memories import Memory
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
@@ -60,13 +58,12 @@ def recall(request: ViewRequest) -> WebPage:
     words = request.query.get("q", "").strip().encode("utf-8", "replace").decode()[:LONGEST]
     meaning = Meaning(request.site.place, request.now_us, remembers=False)
     settings = request.site.place.settings()
-    weights = WEIGHTS
     with reading(request.site.place) as database:
         texts = _Texts(database, request.agent)
         found_now = answers(database, request, words, meaning) if words else []
         found = promotion.recalled(database, settings, request.agent, request.now_us)
         shown = portion(found, request.query.get("page"), MEMORIES)
-        recalled = shown.each(lambda one: _row(one, texts, weights))
+        recalled = shown.each(lambda one: _row(one, texts))
     return WebPage(
         "recall",
         "Recall",
@@ -77,8 +74,8 @@ def recall(request: ViewRequest) -> WebPage:
             "trouble": meaning.trouble,
             "in_terminal": command_line(request, "recall", words) if words else "",
             "least": promotion.gates(settings).score,
-            "weights": list(zip(SignalWeights._fields, weights, strict=True)),
-            "most": sum(weights),
+            "weights": list(WEIGHTS._asdict().items()),
+            "most": sum(WEIGHTS),
             "enabled": settings.dream_enabled,
             "dream": command_line(request, "dream"),
             "remember": command_line(request, "remember", "Deploys happen on Tuesdays, after the backup."),
@@ -109,13 +106,13 @@ def _brief(text: str, most: int) -> str:
     return line if len(line) <= most and len(text) <= 4 * most else f"{line[:most]}…"
 
 
-def _row(one: RecalledMemory, texts: _Texts, weights: SignalWeights) -> RecalledRow:
+def _row(one: RecalledMemory, texts: _Texts) -> RecalledRow:
     memory = one.memory
     return RecalledRow(
         memory.memory_id,
         *texts(memory.memory_id),
         memory.score,
-        parts(memory.signals, weights),
+        parts(memory.signals),
         memory.signals.recall_count,
         memory.queries,
         memory.signals.unique_days,
@@ -126,13 +123,13 @@ def _row(one: RecalledMemory, texts: _Texts, weights: SignalWeights) -> Recalled
     )
 
 
-def _risen(view: DreamView, texts: _Texts, weights: SignalWeights) -> RecalledRow:
+def _risen(view: DreamView, texts: _Texts) -> RecalledRow:
     """Returns a promotion with its parts at the time and today's weights."""
     return RecalledRow(
         view.memory_id,
         *texts(view.memory_id),
         view.score,
-        _parts_then(view, weights),
+        tuple(ScorePart(name, getattr(view, name), weight) for name, weight in WEIGHTS._asdict().items()),
         view.hits,
         view.queries,
         view.days,
@@ -142,17 +139,13 @@ def _risen(view: DreamView, texts: _Texts, weights: SignalWeights) -> RecalledRo
     )
 
 
-def _parts_then(view: DreamView, weights: SignalWeights) -> tuple[ScorePart, ...]:
-    return tuple(ScorePart(name, getattr(view, name), weight) for name, weight in weights._asdict().items())
-
-
 # ── one memory ──
 
 
 def memory(request: ViewRequest) -> WebPage:
     """Shows all about one memory. Raises `UsageError` if the agent has none of this id."""
     settings = request.site.place.settings()
-    gates, weights = promotion.gates(settings), WEIGHTS
+    gates = promotion.gates(settings)
     with reading(request.site.place) as database:
         found = operations.named(database, request.agent, request.path["memory"])
         wanted = found.id
@@ -162,11 +155,11 @@ def memory(request: ViewRequest) -> WebPage:
         rose = promotions.of_memory(database, request.agent, wanted)
         data = {
             "memory": found,
-            "pinned": pins.is_pinned(database, request.agent, wanted),
+            "pinned": memories.is_pinned(database, request.agent, wanted),
             "sources": neighbours.sources_of_memory(database, request.agent, wanted),
-            "row": None if now is None else _row(now, texts, weights),
+            "row": None if now is None else _row(now, texts),
             "gates": [] if now is None else _gates(now.memory.signals, now.memory.queries, now.memory.score, gates),
-            "then": None if then is None else _risen(then, texts, weights),
+            "then": None if then is None else _risen(then, texts),
             "rose_us": None if rose is None else rose.at_us,
             "undone_us": None if rose is None else rose.undone_us,
             "angles": recall_events.angles_of(database, request.agent, wanted, ANGLES),
@@ -177,7 +170,7 @@ def memory(request: ViewRequest) -> WebPage:
         {
             **data,
             "handle": handle(wanted),
-            "most": sum(weights),
+            "most": sum(WEIGHTS),
             "least": gates.score,
             "forget": command_line(request, "forget", wanted),
             "pin": command_line(request, "pin", wanted, *(["--remove"] if data["pinned"] else [])),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from signet_sync.formats.filename import artifact_name
-from signet_sync.memories.store import pins
+from signet_sync.memories.store import memories
 from signet_sync.recall import open_session
 from signet_sync.sessions.store import outcomes
 from signet_sync.sessions.store.live import LiveSession
@@ -94,7 +94,7 @@ def _session_page(request: ViewRequest, database: Database, ref: SessionRef, liv
         "lineage": lineage,
         "memories": outcomes.memories(database, ref),
         "statements": outcomes.statements(database, ref),
-        "pinned": lineage.node is not None and pins.is_pinned(database, request.agent, lineage.node),
+        "pinned": lineage.node is not None and memories.is_pinned(database, request.agent, lineage.node),
     }
     return _page(request, database, title, data)
 
