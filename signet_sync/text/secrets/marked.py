@@ -227,7 +227,7 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
     # What three conditions begin with is looked for once.
     has_option = _OPTION.search(searched.low) is not None
     for lead in leads_by_ends().may_be_in(searched.ends):
-        if lead.literal not in searched.low or (lead.literal == " -" and not has_option):
+        if not searched.has(lead.literal) or (lead.literal == " -" and not has_option):
             continue
         done, last = 0, -1
         for place in searched.places(lead.literal, lead.condition):

@@ -37,6 +37,8 @@ _STEMS = ByEnds(
     }.items()
     for literal in literals
 )
+# What a value is used as.
+_USED = ByEnds((name, name) for name in "password passwd passwort passphrase token secret key pwd credential".split())
 # How far before its match a stem begins.
 _BACK = {"token": 2, "secret": 2}
 _WORD = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -63,8 +65,8 @@ def words(searched: SearchedText) -> Words:
 
 def _words(searched: SearchedText) -> Words:
     found = Words([], [])
-    for literal, pattern in ((" as ", SHAPES.used_as), (" als ", SHAPES.used_als)):
-        uses = (match.start() for match in searched.matches(pattern, (literal,)))
+    for literal, pattern in ((" as ", "used_as"), (" als ", "used_als")) if _USED.may_be_in(searched.ends) else ():
+        uses = (match.start() for match in searched.matches(getattr(SHAPES, pattern), (literal,)))
         found.uses.extend(
             place
             for place in uses

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from signet_sync.formats.invisible import beyond_ascii, may_hold_unseen
 from signet_sync.text.secrets.tables import SHAPES
-from signet_sync.text.secrets.vocabulary import Vocabulary, count_of_ends, ends_of, words_of
+from signet_sync.text.secrets.vocabulary import Vocabulary, count_of_ends, ends_of, signs_in, signs_of, words_of
 
 # Characters of a token become one byte, all others another: runs are then found by one literal.
 _RUNS = bytes(97 if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "_-") else 32 for c in range(256))
@@ -80,6 +80,7 @@ class SearchedText:
         # `a` for each character of a token, or of base64, a space for each other.
         self._run_map = self.bytes.translate(_RUNS)
         self.encoded_map = self.bytes.translate(_ENCODED_RUNS)
+        self.signs = signs_in(self.bytes)
         self.line_widths = list(map(len, self.bytes.split(b"\n")))
         self.is_long = len(text) >= _LONG
         self.words: Any = None
@@ -106,10 +107,14 @@ class SearchedText:
 
     def holds(self, *literals: str) -> bool:
         """Returns whether one of the literals (lower case) is in the text."""
-        for literal in literals:
-            if literal[0] in self.low and ends_of(literal) <= self.ends and literal in self.low:
-                return True
-        return False
+        return any(
+            signs_of(literal) in self.signs and ends_of(literal) <= self.ends and literal in self.low
+            for literal in literals
+        )
+
+    def has(self, literal: str) -> bool:
+        """Returns whether a literal is in the text, looking for its signs first."""
+        return signs_of(literal) in self.signs and literal in self.low
 
     @property
     def may_hide(self) -> bool:

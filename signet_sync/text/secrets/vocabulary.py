@@ -10,6 +10,7 @@ _Thing = TypeVar("_Thing")
 
 # Everything but the letters of Latin-1 is a gap between words.
 _LETTERS = bytes(code if chr(code).isalpha() else ord(" ") for code in range(256))
+_NO_SIGNS = bytes(code for code in range(256) if chr(code).isalpha() or chr(code).isspace())
 # Of every literal that was asked for.
 _ENDS: dict[bytes, None] = {}
 _MOST = 30_000  # words: some megabytes
@@ -18,6 +19,17 @@ _MOST = 30_000  # words: some megabytes
 def words_of(low: str) -> frozenset[bytes]:
     """Returns the words of a text in lower case."""
     return frozenset(low.encode("latin-1", "replace").translate(_LETTERS).split())
+
+
+def signs_in(low: bytes) -> bytes:
+    """Returns what is left of a text without letters and blanks: little, in which a literal's own signs are soon found."""
+    return low.translate(None, _NO_SIGNS)
+
+
+@cache
+def signs_of(literal: str) -> bytes:
+    """Returns the signs of a literal."""
+    return signs_in(literal.encode("latin-1"))
 
 
 @cache
