@@ -6,6 +6,7 @@ The text is deterministic, readable and within a token budget; ids in it refer t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from signet_sync.formats.calendar import week_span
@@ -163,6 +164,7 @@ class _CostedLine(NamedTuple):
     cost: int
 
 
+@lru_cache(maxsize=4_000)  # a week is condensed again with each of its sessions
 def _line(text: str) -> _CostedLine:
     return _CostedLine(text, rough_tokens(text) + 1)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from signet_sync.formats.body import JS_BLANKS, js_trim
@@ -142,6 +143,7 @@ def content_words(sentence: str) -> list[str]:
     return list(dict.fromkeys([*rarer, *(() if is_western else _CJK_PAIR.findall(said))]))
 
 
+@lru_cache(maxsize=4_000)  # of a page that is rendered again, most sentences stay
 def is_template(sentence: str) -> bool:
     """Returns whether a sentence states no outcome of its session: a template, or words that fit every session."""
     said = js_trim(sentence)

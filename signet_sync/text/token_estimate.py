@@ -123,8 +123,8 @@ def _tokens(text: str) -> int:
     return tokens
 
 
-# A page is rendered again with every change, and most of its lines stay: as many as a few pages have.
-_of_line = lru_cache(maxsize=1_000)(_tokens)
+# A page is rendered again with every change, and most of its lines stay: as many as the pages of some agents have.
+_of_line = lru_cache(maxsize=4_000)(_tokens)
 
 
 def rough_tokens(text: str) -> int:
