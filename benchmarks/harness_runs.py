@@ -240,6 +240,16 @@ def _copilot(home: Path, url: str) -> dict[str, str]:
     return {"COPILOT_OFFLINE": "true", "COPILOT_PROVIDER_BASE_URL": f"{url}/v1", "COPILOT_ALLOW_ALL": "true", **limits}
 
 
+def _pi(home: Path, url: str) -> dict[str, str]:
+    folder = home / ".pi" / "agent"
+    folder.mkdir(parents=True)
+    provider = {"baseUrl": f"{url}/v1", "api": "openai-completions", "apiKey": KEY}
+    models = [{"id": "m", "contextWindow": 100_000, "maxTokens": 4_000}]
+    (folder / "models.json").write_text(json.dumps({"providers": {"mock": provider | {"models": models}}}))
+    (folder / "settings.json").write_text(json.dumps({"compaction": {"keepRecentTokens": 1}}))
+    return {"PI_OFFLINE": "1"}
+
+
 _CODEX = ["codex", "exec", "--dangerously-bypass-hook-trust"]  # it cannot ask whether hooks may run
 _WAITS = ["-c", "mcp_servers.signet-sync.required=true"]
 RUNS = {
@@ -262,6 +272,13 @@ RUNS = {
     ),
     "gemini": Run(
         _gemini_cli, ["gemini", "-p"], ["gemini", "-r", "latest", "-p"], ["gemini", "-i"], "/quit", ["--yolo"]
+    ),
+    "pi": Run(
+        _pi,
+        ["pi", "--provider", "mock", "--model", "m", "-p"],
+        ["pi", "--provider", "mock", "--model", "m", "--continue", "-p"],
+        ["pi", "--provider", "mock", "--model", "m"],
+        "/quit",
     ),
     "opencode": Run(
         _opencode, ["opencode", "run"], ["opencode", "run", "--continue"], ["opencode", "--prompt"], "/exit"

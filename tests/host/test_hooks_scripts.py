@@ -1,4 +1,4 @@
-"""The scripts for OpenCode and OpenClaw, run by a real Node: what they hand over, what they inject, how they fail."""
+"""The scripts of OpenCode, OpenClaw and pi, run by a real Node: what they hand over and inject, and how they fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from signet_sync.host.harness_settings.program import Program
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not on this machine")
 
-SCRIPTS = {"opencode": "plugin.js", "openclaw": "handler.js"}
+SCRIPTS = {"opencode": "plugin.js", "openclaw": "handler.js", "pi": "extension.js"}
 # Writes down what it is called with; answers the start of a session and a prompt with a memory.
 RECORDER = """
 import json, os, sys
@@ -70,6 +70,29 @@ const other = { sessionId: "s2", sessionFile: "db:2" }
 await handler({ type: "session", action: "auto-reset", context: { sessionEntry: other } })
 await handler({ type: "message", action: "received" })
 console.log(JSON.stringify([context.bootstrapFiles, crowd.bootstrapFiles.length]))
+"""
+
+
+PI = """
+import extension from "./script.mjs"
+const handlers = {}
+extension({ on: (name, handler) => { handlers[name] = handler } })
+let branch = [{ type: "message" }]
+const sessionManager = { getSessionId: () => "s1", getSessionFile: () => "/pi/s1.jsonl", getBranch: () => branch }
+const fire = (name, event = {}) => handlers[name](event, { cwd: "/code/lantern", mode: "tui", sessionManager })
+await fire("session_start", { reason: "startup" })
+const first = await fire("before_agent_start", { prompt: "Why?" })
+const second = await fire("before_agent_start", {})
+await fire("agent_end")
+await fire("session_compact", { reason: "manual" })
+const third = await fire("before_agent_start", {})
+for (const last of [{ customType: "signet-memory" }, { type: "compaction" }]) {
+  branch = [...branch, last]
+  await fire("session_start", { reason: "resume" })
+  await fire("before_agent_start", {})
+}
+await fire("session_shutdown", { reason: "quit" })
+console.log(JSON.stringify([first, second, third].map((one) => one?.message ?? null)))
 """
 
 
@@ -134,13 +157,29 @@ def test_openclaw(tmp_path: Path, recorder: Program) -> None:
     ]  # fmt: skip
 
 
+def test_pi(tmp_path: Path, recorder: Program) -> None:
+    printed, calls = run(tmp_path, "pi", PI, recorder)
+    message = {"customType": "signet-memory", "display": False}
+    both, start = "what you know\nwhat was said on it", "what you know"
+    assert printed == [message | {"content": both}, None, message | {"content": start}]
+    told = [d for what, d in calls if what == "pi"]
+    assert [(d["hook_event_name"], d.get("source")) for d in told] == [
+        ("SessionStart", "startup"), ("UserPromptSubmit", None), ("Stop", None), ("PostCompact", None),
+        ("SessionStart", "compact"), ("SessionStart", "resume"), ("SessionStart", "compact"), ("SessionEnd", None),
+    ]  # fmt: skip
+    shared = {(d["session_id"], d["transcript_path"], d["cwd"], d["attended"]) for d in told}
+    assert shared == {("s1", "/pi/s1.jsonl", "/code/lantern", True)}
+
+
 @pytest.mark.parametrize("switch", ["SIGNET_NO_HOOKS", "SIGNET_BYPASS", "SIGNET_SYNC_CHILD"])
 def test_switched_off(tmp_path: Path, recorder: Program, switch: str) -> None:
     assert run(tmp_path, "opencode", OPENCODE, recorder, **{switch: "1"}) == ([["before"]] * 4, [])
     assert run(tmp_path, "openclaw", OPENCLAW, recorder, **{switch: "1"}) == ([[], 0], [])
+    assert run(tmp_path, "pi", PI, recorder, **{switch: "1"}) == ([None] * 3, [])
 
 
 def test_a_program_that_is_gone_harms_nobody(tmp_path: Path) -> None:
     gone = Program(("/gone/python", "-m", "signet_sync"))
     assert run(tmp_path, "opencode", OPENCODE, gone) == ([["before"]] * 4, [])
     assert run(tmp_path, "openclaw", OPENCLAW, gone) == ([[], 0], [])
+    assert run(tmp_path, "pi", PI, gone) == ([None] * 3, [])

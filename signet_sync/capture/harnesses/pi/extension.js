@@ -1,0 +1,84 @@
+// signet-sync: brings pi's sessions into the memory vault, and the vault's memory into its sessions.
+// Written by `signet-sync hooks install pi`, which replaces this file; `signet-sync hooks uninstall pi` takes it away.
+// SIGNET_NO_HOOKS=1 or SIGNET_BYPASS=1 in pi's environment switches it off.
+import { spawn } from "node:child_process"
+
+const PROGRAM = ["signet-sync"]
+const PATIENCE = 5000 // milliseconds
+const PROMPT_PATIENCE = 2000
+const OURS = "signet-memory"
+
+const off = () =>
+  ["SIGNET_NO_HOOKS", "SIGNET_BYPASS", "SIGNET_SYNC_CHILD"].some((name) => !["", "0"].includes(process.env[name] ?? ""))
+
+// What the program prints; nothing where it fails or takes too long. No session ever notices.
+const ask = (words, input, patience = PATIENCE) =>
+  new Promise((answer) => {
+    try {
+      const child = spawn(PROGRAM[0], [...PROGRAM.slice(1), ...words], {
+        stdio: ["pipe", "pipe", "ignore"],
+        detached: true, // Ctrl-C in the terminal is not meant for it
+      })
+      const clock = setTimeout(() => child.kill(), patience)
+      const done = (text) => {
+        clearTimeout(clock)
+        answer(text)
+      }
+      const parts = []
+      child.stdout.on("data", (part) => parts.push(part))
+      child.stdin.on("error", () => {})
+      child.on("error", () => done(""))
+      child.on("close", (code) => done(code === 0 ? Buffer.concat(parts).toString("utf8") : ""))
+      child.stdin.end(input)
+    } catch {
+      answer("")
+    }
+  })
+
+export default function (pi) {
+  let due = Promise.resolve("") // what the session gets with its next prompt
+
+  const tell = (event, ctx, more = {}) =>
+    off()
+      ? Promise.resolve("")
+      : ask(
+          ["hook", "pi"],
+          JSON.stringify({
+            hook_event_name: event,
+            session_id: ctx.sessionManager.getSessionId(),
+            cwd: ctx.cwd,
+            transcript_path: ctx.sessionManager.getSessionFile(),
+            attended: ctx.mode === "tui",
+            ...more,
+          }),
+          more.prompt === undefined ? PATIENCE : PROMPT_PATIENCE,
+        )
+
+  // What a session got stays in it until a compaction, also when another process continues it.
+  pi.on("session_start", async (_event, ctx) => {
+    const kept = ctx.sessionManager.getBranch().filter((one) => one.customType === OURS || one.type === "compaction")
+    const last = kept.at(-1)
+    due = tell("SessionStart", ctx, { source: !last ? "startup" : last.type === "compaction" ? "compact" : "resume" })
+  })
+
+  pi.on("before_agent_start", async (event, ctx) => {
+    const start = await due
+    due = Promise.resolve("")
+    const said = event.prompt ? await tell("UserPromptSubmit", ctx, { prompt: event.prompt }) : ""
+    const content = [start, said].map((text) => text.trim()).filter(Boolean).join("\n")
+    if (content) return { message: { customType: OURS, content, display: false } }
+  })
+
+  pi.on("agent_end", async (_event, ctx) => {
+    await tell("Stop", ctx)
+  })
+
+  pi.on("session_compact", async (event, ctx) => {
+    await tell("PostCompact", ctx, { trigger: event.reason })
+    due = tell("SessionStart", ctx, { source: "compact" })
+  })
+
+  pi.on("session_shutdown", async (event, ctx) => {
+    await tell("SessionEnd", ctx, { reason: event.reason })
+  })
+}
