@@ -105,7 +105,7 @@ def _with_what_is_left(outcome: Outcome, parts: list[str]) -> str:
     text = _joined(parts)
     room = SENTENCE_LENGTH_CJK if IS_CJK.search(text) else SENTENCE_LENGTH
     kind, lead = ("blocker", "blocked") if outcome.status == "blocked" else ("next", "open")
-    left = next((item.text for item in outcome.items if item.kind == kind), "")
+    left = next((item.text for item in outcome.items if item.kind == kind and item.rule != "done"), "")
     if outcome.status in ("blocked", "open") and left and overlap(left, text) < 0.6:
         left = f"; {lead}: {_clean(left)}"
         while len(text) + len(left) > room and len(parts) > 1:

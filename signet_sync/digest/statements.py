@@ -13,6 +13,7 @@ from signet_sync.digest.notes import checked, turn_notes, words_behind
 from signet_sync.digest.printed import Printed
 from signet_sync.digest.record import Record
 from signet_sync.digest.sentences import is_question, overlap, split
+from signet_sync.formats.handle import STATEMENT
 from signet_sync.formats.lazy_pattern import late
 
 Kind = Literal["decision", "constraint", "blocker", "next", "preference", "note"]
@@ -48,7 +49,10 @@ _GOES_ON = late(
 
 
 class Item(NamedTuple):
-    """A statement: its kind, its words, who said it, the line of the message it stands in, its turn and its rule."""
+    """A statement: its kind, its words, who said it, the line of the message it stands in, its turn and its rule.
+
+    By the rule `done` it names by their handles what a session carried out.
+    """
 
     kind: Kind
     text: str
@@ -61,7 +65,7 @@ class Item(NamedTuple):
 def statements(record: Record) -> list[Item]:
     """Returns the statements of a session, each once."""
     noted = list(_of_note(record))
-    kinds = {item.kind for item in noted}
+    kinds = {item.kind for item in noted if item.rule != "done"}
     # What an agent hands over on purpose stands in place of what its calls left.
     found = [*noted, *_picked(record), *(item for item in _of_deeds(record) if item.kind not in kinds)]
     relayed = Relayed(record)
@@ -69,7 +73,10 @@ def statements(record: Record) -> list[Item]:
     for item in found:
         if len(kept) >= ITEMS:
             break
-        same = any(one.kind == item.kind and overlap(one.text, item.text) > 0.75 for one in kept)
+        same = any(
+            one.kind == item.kind and one.rule != "done" != item.rule and overlap(one.text, item.text) > 0.75
+            for one in kept
+        )
         if not same and not relayed.holds(item):
             kept.append(item)
     return kept
@@ -98,6 +105,8 @@ def _of_note(record: Record) -> Iterator[Item]:
     for turn in reversed(turns[-_NOTED:]):
         lines = turn_notes(turn)
         for label, text, line in lines:
+            if label == "outcome" and (ended := " ".join(STATEMENT.findall(text))):
+                yield Item("next", f"{ended}: {text}"[:_LONGEST], "agent", line, turn.number, "done")
             kind = kinds.get(label)
             # What was next before the last work may be done since.
             passing = label in ("next", "blocked")

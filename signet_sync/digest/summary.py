@@ -50,7 +50,9 @@ def _sections(found: Outcome, project: str | None) -> Iterator[tuple[str, list[s
     """Yields the sections in order with their lines; those that MEMORY.md also has use its names."""
     yield "Outcome", _first(_items(found.results), OUTCOME)
     for name, kind in _SECTIONS:
-        yield name, _first(_items(map(_told, (item for item in found.items if item.kind == kind))), ITEMS)
+        told = (_told(item) for item in found.items if item.kind == kind and item.rule != "done")
+        yield name, _first(_items(told), ITEMS)
+    yield "Done", _first(_items(_told(item) for item in found.items if item.rule == "done"), ITEMS)
     yield "Files", _first(_files(found.edited, project), FILES)
     yield "Commands", _last(_commands(found.commands, project), COMMANDS)
 

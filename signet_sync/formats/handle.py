@@ -24,6 +24,7 @@ LETTERS: dict[str, str] = {
 # What people call them, and what is called the same.
 _WORDS = {"arc": "week", "epoch": "quarter", "thread": "project", "chunk": "transcript", "part": "person"}
 HANDLE = late(r"\^?([skcaetfmupr]-[a-z2-7]{4,12})", re.ASCII)
+STATEMENT = late(r"(?<![\w-])\^?(f-[a-z2-7]{6,12})\b")  # the handle of one in what somebody writes
 ID_LENGTH = 14
 # Characters of an id on a page of many lines: 30 bits of the hash, of which an agent's things rarely share all.
 SHORT_LENGTH = 8

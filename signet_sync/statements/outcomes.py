@@ -15,5 +15,5 @@ def stated(found: Outcome) -> tuple[Item, ...]:
     for said in found.items:
         text = flatten(unescape(item_line(said)), ITEM_LENGTH)
         if text:
-            kept[said.kind, normal(text)] = Item(said.kind, text, said.line, False, said.who)
+            kept[said.kind, normal(text)] = Item(said.kind, text, said.line, said.rule == "done", said.who)
     return tuple(kept.values())

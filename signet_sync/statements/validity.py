@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from signet_sync.digest.sentences import COMMON, stems
+from signet_sync.formats.handle import STATEMENT
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.statement import Status
 
@@ -28,7 +29,6 @@ _NUMBER = late(r"(?<![\w#./-])\d+(?:[.,]\d+)*(?![\w/-])")
 _DIGIT = late(r"\d")
 _WORD = late(r"\w+(?:[.:/@#+'’-]\w+)*")
 _ASCII_WORD = late(r"\w+(?:[.:/@#+'-]\w+)*", re.ASCII)  # faster
-_HANDLE = late(r"(?<![\w-])\^?(f-[a-z2-7]{6,12})\b")
 # Where the sentence of a session says what it left open, and what it was asked for: a deed only where it is done.
 _LEFT = late(r"[;.,]\s*(?:blocked|open|next):\s.*?(?=\(asked:|$)")
 _ASKED = late(r"\(asked:.*")
@@ -98,7 +98,7 @@ def settled(
     found: dict[int, Settled] = {one.number: ("done" if one.done else "open", None) for one in (*known, *earlier)}
     still = [one for one in known if not one.done]
     ends = (
-        *_named(still, outcomes),
+        *_named(known, outcomes),
         *_relisted(still),
         *_restated(still),
         *_taken_back(still),
@@ -119,9 +119,9 @@ def _named(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
     ]
     later += [(one.at_us, one.session, one, one.text) for one in known if "f-" in one.text]
     for at_us, session, by, text in later:
-        handles = tuple(found[1] for found in _HANDLE.finditer(text))
+        handles = tuple(found[1] for found in STATEMENT.finditer(text))
         for one in known if handles else ():
-            if one.id.startswith(handles) and one.at_us < at_us and one.session != session:
+            if not one.done and one.id.startswith(handles) and one.at_us < at_us and one.session != session:
                 if by is None or by.kind not in ("decision", "constraint", "preference"):
                     if one.kind in _ENDS:
                         yield one.number, "done", None

@@ -14,6 +14,9 @@ from signet_sync.digest.outcome import outcome
 from signet_sync.digest.record import Record
 from signet_sync.digest.reports import headline
 from signet_sync.digest.statements import statements
+from signet_sync.digest.summary import summary
+from signet_sync.statements.outcomes import stated as from_outcome
+from signet_sync.statements.sections import items
 
 
 def test_no_name_stands_under_two_labels() -> None:
@@ -99,6 +102,15 @@ def stated(text: str) -> list[tuple[str, str, str, str]]:
     found = statements(Record(text))
     assert outcome(text).items == tuple(found)
     return [(item.kind, item.who, item.rule, item.text) for item in found]
+
+
+def test_the_handles_that_a_hand_over_ends_stand_in_the_summary_whatever_its_sentence_has_room_for() -> None:
+    noted = f"\n\nOutcome: The lamp burns rape oil{', without a flicker' * 12} ^f-abcdef"
+    found = outcome(TASK + assistant(call("Bash", "git commit -m 'Light the lamp of the tower'") + EDIT + DONE + noted))
+    (ended,) = from_outcome(found)
+    assert ended.done and ended.text.startswith("f-abcdef: The lamp")
+    in_summary = items(summary(found, project=None, harness=None), own=True)
+    assert [one._replace(line=0) for one in in_summary] == [ended._replace(line=0)]
 
 
 def test_the_lines_of_a_hand_over_are_not_what_came_out() -> None:

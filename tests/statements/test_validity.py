@@ -201,6 +201,14 @@ MARK = st.builds(
 )
 
 
+@pytest.mark.parametrize(("one", "day", "expected"), [
+    (STEP, 2, ("done", None)), (BLOCKER, 2, ("done", None)), (STORE, 2, OPEN), (STEP, 1, OPEN),
+])  # fmt: skip
+def test_what_a_later_session_carried_out_by_its_handle_is_done(one: Known, day: int, expected: Settled) -> None:
+    known = one._replace(id="f-abcdefgh2345")
+    assert end_of(known, said("f-abcdefgh: it works on every machine", day, "next", done=True)) == expected
+
+
 @given(
     st.lists(KNOWN, max_size=8, unique_by=lambda one: one.id),
     st.lists(OUTCOME, max_size=4),
