@@ -43,9 +43,10 @@ def beyond_ascii(text: str) -> str:
 
 def without_unseen(text: str, *, on_a_page: bool = False) -> str:
     """Removes what nobody sees, but for joiners between letters beyond ASCII and (not `on_a_page`) selectors."""
-    if text.isascii():
-        return text
-    return _BARE_JOINERS.sub("", (_UNSEEN_ON_A_PAGE if on_a_page else _UNSEEN).sub("", text))
+    beyond, unseen = beyond_ascii(text), _UNSEEN_ON_A_PAGE if on_a_page else _UNSEEN
+    if unseen.search(beyond):
+        text = unseen.sub("", text)
+    return _BARE_JOINERS.sub("", text) if any(map(beyond.__contains__, JOINERS + SELECTORS)) else text
 
 
 def may_hold_unseen(text: str, beyond: str) -> bool:

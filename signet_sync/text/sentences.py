@@ -364,9 +364,9 @@ def flatten(text: str, limit: int = 1000) -> str:
     Control characters become spaces, what nobody sees is deleted, `[[ ]] <!-- -->` and what else would be a link, an
     image, a footnote, struck or hidden are split, backticks become quotes.
     """
-    if not text.isprintable() or not text.isascii():
-        text = without_unseen(_CONTROL.sub(" ", text), on_a_page=True)
-        text = text.encode("utf-8", "replace").decode("utf-8")
+    if not text.isprintable():
+        text = _CONTROL.sub(" ", text).encode("utf-8", "replace").decode("utf-8")
+    text = without_unseen(text, on_a_page=True)
     if "[" in text or "]" in text:
         text = re.sub(r"\[(?=\[)", "[ ", text)
         text = re.sub(r"\](?=[\](])|[!^](?=\[)", r"\g<0> ", text)
