@@ -103,20 +103,6 @@ def test_a_removal_takes_an_invalid_file_under_the_other_identity(vault: Vault) 
     assert vault.rows("select distinct session_id from memory_artifacts") == [("s3",)]
 
 
-def test_a_rebuild_knows_the_tombstones_that_it_found(vault: Vault) -> None:
-    vault.session(1)
-    vault.session(2)
-    vault.reindex()
-    vault.call(
-        "remove", made.token_for(session_id="5e551001-0000-4000-8000-000000000001"), "--reason", "asked", "--yes"
-    )
-    vault.reindex()
-    before = vault.dump()
-    vault.reindex("--full")
-    assert vault.dump() == before
-    assert vault.rows("select count(*) from files where verdict = 'tombstone'") == [(1,)]
-
-
 def test_sessions_under_a_removed_ones_key_are_not_written_again_in_every_pass(vault: Vault) -> None:
     for number in (1, 2, 3):
         vault.session(number, session_key="agent:main:main")

@@ -88,6 +88,11 @@ class Scene:
         for name in ("MEMORY.md", "DREAMS.md"):
             assert self.vault.page(name).count(f"^{self.stays}") == 1
             assert (repository.head.peel().tree / name).data.count(f"^{self.stays}".encode()) == 1
+        queries = self.vault.rows("select distinct query from recall_events")
+        assert {query for (query,) in queries} == {one for one in QUERIES if "kilns" in one}
+        before = (self.vault.page(), self.vault.page("DREAMS.md"), queries)
+        self.vault.reindex()
+        assert (self.vault.page(), self.vault.page("DREAMS.md"), queries) == before
         assert any("my own line" in copy.read_text() for copy in self.vault.root.glob("MEMORY.user-*"))
 
 

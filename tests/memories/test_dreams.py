@@ -20,7 +20,7 @@ from agents import Counted, Inside, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall_totals import totals
-from workbench import Answer, Vault, contents, numbered, tree
+from workbench import Answer, Vault, contents, tree
 
 from benchmarks.remembered import RecallEvent
 from signet_sync.app import scheduler
@@ -539,41 +539,6 @@ def test_tags_are_words_of_a_memory_too(vault: Vault) -> None:
     assert leaks(vault.root.parent) == []
     told = vault.rows("select memory_id, query from recall_events order by query")
     assert told == [(other, "lamp"), (other, "shared-tag")]
-
-
-def test_a_removed_session_takes_its_dreams_along(vault: Vault) -> None:
-    keep, gone = removal(vault)
-    who = numbered(2)
-    done(vault, "remove", who["session_id"], "--reason", "asked for", "--yes", "--now", NOW)
-    removed(vault, keep, gone)
-
-
-def removal(vault: Vault) -> tuple[str, str]:
-    """Two sessions and a memory of each, both risen; the second session alone has the canary."""
-    vault.session(1)
-    vault.session(2, body=f"# Queue\n\n## Decisions\n\n- Lantern asks the {CANARY} before it drains its queue.\n")
-    vault.reindex()
-    first, second = (numbered(number)["session_id"] for number in (1, 2))
-    keep = remember(vault, "Lantern drains its queue at night", "--session", first)
-    gone = remember(vault, f"The {CANARY} lights the lantern", "--session", second)
-    recall(vault, "lantern", f"{CANARY} lantern", "what lights the lantern", CANARY)
-    recall(vault, "lantern at night", "drain the queue", "a queue at night")
-    with vault.database(readonly=False) as database:
-        hit(database, keep, RecallEvent(f"the {CANARY} at night", 0.5, NOW_US))
-    assert set(promoted(dream(vault))) == {keep, gone}
-    assert "DREAMS.md" in {Path(path).name for path in leaks(vault.root.parent)}
-    return keep, gone
-
-
-def removed(vault: Vault, keep: str, gone: str) -> None:
-    assert leaks(vault.root.parent) == []
-    assert gone not in vault.page() and gone not in vault.page("DREAMS.md") and keep in section(vault.page())
-    assert vault.rows("select memory_id from memory_promotions") == [(keep,)]
-    queries = {query for (query,) in vault.rows("select query from recall_events")}
-    assert queries == {"lantern", "lantern at night", "drain the queue", "a queue at night"}
-    before = tree(vault.root)
-    vault.reindex()
-    assert tree(vault.root) == before
 
 
 def test_what_was_forgotten_leaves_the_entries_of_another_machine_too(vault: Vault, tmp_path: Path) -> None:
