@@ -1,10 +1,12 @@
-"""Answers hooks for the agent, over a socket in the state folder: in a thread, with the functions that a hook runs.
+"""Answers hooks and operations for the agent, over a socket in the state folder: in threads, with the same functions.
 
-A hook that waits in vain does the work itself, so nothing is recorded as given before it says that it got it.
+Who waits in vain does the work itself, so nothing is recorded as given before a hook says that it got it. Only who
+could do it is answered: the same user, with the agent's lock open to write.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
@@ -19,11 +21,13 @@ from loguru import logger
 from signet_sync import __version__
 from signet_sync.app import ask
 from signet_sync.app.hook import answer
+from signet_sync.errors import SignetSyncError
 from signet_sync.storage.locations import StateFolder
 
 _CONFIG = "SIGNET_CONFIG"
 _BEAT = 0.5  # seconds between two looks whether to stop
-_LINE = 1 << 16  # bytes of a request's first line
+_LINE = 1 << 20  # bytes of a request's first line
+_AT_ONCE = 4  # operations; hooks have a thread of their own
 _WAITING = 128  # hooks that may wait
 
 
@@ -35,6 +39,7 @@ class Answers(threading.Thread):
         self.root = root
         self.folder = folder
         self._stopping = threading.Event()
+        self._slots = threading.Semaphore(_AT_ONCE)
         self._place = ask.socket_of(folder)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 
@@ -78,38 +83,93 @@ class Answers(threading.Thread):
                     return
                 time.sleep(_BEAT)
                 continue
-            with hook:
-                try:
-                    self._answer(hook)
-                except Exception as error:  # noqa: BLE001 - the hook does it itself
-                    logger.debug("a hook was not answered: {}", type(error).__name__)
+            kept = False
+            try:
+                kept = self._answer(hook)
+            except Exception as error:  # noqa: BLE001 - the hook does it itself
+                logger.debug("a hook was not answered: {}", type(error).__name__)
+            if not kept:
+                hook.close()
 
-    def _answer(self, hook: socket.socket) -> None:
-        """Answers one hook, and records what it got once it says so."""
+    def _answer(self, hook: socket.socket) -> bool:
+        """Answers one hook, and records what it got once it says so; True if a thread has the socket from now on."""
         if _uid_of(hook) != os.geteuid():
-            return
+            return False
         until = time.monotonic() + ask.DEADLINE
-        head, payload = _request(hook, until)
+        head, payload, may_write = _request(hook, until, ask.proof_of(self.folder))
         environ = {name: str(value) for name, value in head["environ"].items() if name in ask.VARIABLES}
-        # Another version, or other settings than ours.
-        if head["version"] != __version__ or environ.get(_CONFIG) != os.environ.get(_CONFIG):
-            return
+        # Another version, other settings than ours, or in a sandbox that may not write here.
+        same = all(environ.get(name) == os.environ.get(name) for name in ask.SAME)
+        if head["version"] != __version__ or not same or not may_write or _has_gone(hook):
+            return False
+        if "operation" in head:
+            free = environ.get("HOME") == os.environ.get("HOME") and self._slots.acquire(blocking=False)
+            if free:
+                given = head["operation"], head["given"]
+                threading.Thread(target=self._operate, args=(hook, *given), name="operation", daemon=True).start()
+            return free
         code, out, said, record = answer(head["arguments"], payload, environ, self.root, self.folder)
         document = {"code": code, "out": out, "err": said}
         hook.settimeout(ask.DEADLINE)
         hook.sendall(json.dumps(document).encode() + b"\n")
         if hook.recv(1) == b"+":
             record()
+        return False
+
+    def _operate(self, caller: socket.socket, name: str, given: dict[str, Any]) -> None:
+        """Does one operation; its own errors are an answer, too, and after any other the caller does it."""
+        try:
+            with caller:
+                caller.settimeout(ask.LONGEST_OPERATION)
+                caller.sendall(ask.BEGUN)
+                caller.sendall(json.dumps(self._done(name, **given)).encode() + b"\n")
+        except Exception as error:  # noqa: BLE001 - as above
+            logger.debug("{} was not done: {}", name, type(error).__name__)
+        finally:
+            self._slots.release()
+
+    def _done(self, name: str, agent: str, command: str, anyway: bool, given: dict[str, Any]) -> dict[str, Any]:
+        from signet_sync.app.operations import OPERATIONS  # once somebody asks
+        from signet_sync.app.workspace import opened
+        from signet_sync.settings import model
+        from signet_sync.sync.read_only import IndexPlace
+
+        remarks: list[str] = []
+
+        def settings() -> model.Settings:
+            found, said = model.load(self.root, anyway=anyway)
+            remarks.extend(map(str, said))
+            return found
+
+        place = IndexPlace(self.root, None, settings, lambda words: command + words, opened)
+        try:
+            return {"answer": OPERATIONS[name](place, agent, **given), "remarks": remarks}
+        except SignetSyncError as error:
+            named = {name: getattr(error, name) for name in ask.FIELDS}
+            return {"error": {"kind": type(error).__name__, **named}, "remarks": remarks}
 
 
-def _request(hook: socket.socket, until: float) -> tuple[dict[str, Any], bytes]:
-    """Reads first line and payload of a request. Raises `OSError`, `ValueError`."""
+def _has_gone(caller: socket.socket) -> bool:
+    """Checks whether a caller waits no longer: it does the work itself."""
+    caller.setblocking(False)
+    try:
+        return caller.recv(1, socket.MSG_PEEK) == b""
+    except BlockingIOError:
+        return False
+
+
+def _request(caller: socket.socket, until: float, proof: str) -> tuple[dict[str, Any], bytes, bool]:
+    """Reads first line and payload of a request, and whether it has the proof. Raises `OSError`, `ValueError`."""
     data = bytearray()
     wanted = -1
     head: dict[str, Any] = {}
+    may_write = False
     while wanted < 0 or len(data) < wanted:
-        hook.settimeout(max(until - time.monotonic(), 0.001))
-        part = hook.recv(1 << 20)
+        caller.settimeout(max(until - time.monotonic(), 0.001))
+        part, handles, _, _ = socket.recv_fds(caller, 1 << 20, 1)
+        for handle in handles:
+            may_write |= _is_open_to_write(handle, proof)
+            os.close(handle)
         if not part:
             raise ValueError("a request ended early")
         data += part
@@ -119,7 +179,12 @@ def _request(hook: socket.socket, until: float) -> tuple[dict[str, Any], bytes]:
             wanted = int(head["size"])
         if len(data) > ask.PAYLOAD_LIMIT + _LINE:
             raise ValueError("a request is too long")
-    return head, bytes(data)
+    return head, bytes(data), may_write
+
+
+def _is_open_to_write(handle: int, path: str) -> bool:
+    mode = fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_ACCMODE
+    return mode != os.O_RDONLY and os.path.samestat(os.fstat(handle), os.stat(path, follow_symlinks=False))
 
 
 def _uid_of(hook: socket.socket) -> int:

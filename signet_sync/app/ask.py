@@ -1,6 +1,6 @@
-"""Asks the agent for a hook's answer, where it runs: it has everything loaded, and a harness waits.
+"""Asks the agent, where it runs, for a hook's answer or an operation: it has everything loaded.
 
-Imports next to nothing. Without an answer in time the hook does the same work itself.
+Imports next to nothing. Without an answer in time the caller does the same work itself.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import sys
 import time
 from contextlib import contextmanager, suppress
 
@@ -16,18 +17,29 @@ from signet_sync.storage import locations
 
 TYPE_CHECKING = False  # same as in `typing`, without importing it
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
+
+    from signet_sync.sync.read_only import IndexPlace
 
 # A payload of a hook: bytes that are read, and seconds for all of it; some harnesses give their hooks only three.
 PAYLOAD_LIMIT, PATIENCE = 16 * 1024 * 1024, 2.0
-DEADLINE = 0.15  # seconds until the agent's answer; after that the hook does without
+DEADLINE = 0.15  # seconds until a hook's answer, or until the agent says that it does an operation
+LONGEST_OPERATION = 30.0  # seconds; what takes longer, or is cut off, is done again: nothing is there twice then
 # What the agent has to know of the environment of a hook; with a variable of ours that is not
-# among `PLACES` the hook does without it.
-VARIABLES = ("HOME", "CI", "CLAUDE_CODE_ENTRYPOINT", "SIGNET_CONFIG")
+# among `PLACES` the hook does without it. Those in `SAME` decide what an answer says.
+VARIABLES = ("HOME", "CI", "CLAUDE_CODE_ENTRYPOINT", "SIGNET_CONFIG", "TZ")
+SAME = ("SIGNET_CONFIG", "TZ")
+FIELDS = ("message", "path", "hint", "code", "details", "suggestions")  # of an error
+BEGUN = b" "  # an operation is being done
 PLACES = frozenset(("SIGNET_WORKSPACE", "SIGNET_STATE", "SIGNET_CONFIG"))  # they say where, not how
-_LONGEST = 1 << 20  # bytes of an answer
+_LONGEST = 1 << 26  # bytes of an answer
 _LONGEST_ADDRESS = 100  # bytes; macOS takes 103
+
+
+def proof_of(folder: locations.StateFolder) -> str:
+    """Returns the file that only those can open to write who could do what the agent does: the lock of its run."""
+    return os.path.join(folder.locks, "run.lock")
 
 
 def socket_of(folder: locations.StateFolder) -> str:
@@ -63,40 +75,104 @@ def read_stdin() -> bytearray:
 
 def ask(arguments: list[str], payload: bytes | bytearray, environ: Mapping[str, str] = os.environ) -> int | None:
     """Prints what the agent answers to a hook; returns the exit code, or None: the hook has to do it itself."""
-    if any(name.startswith("SIGNET_") and name not in PLACES for name in environ):
-        return None
-    until = time.monotonic() + DEADLINE
     try:
-        place = socket_of(locations.locate(locations.locate_workspace(_workspace(arguments), environ), environ))
-        if os.lstat(place).st_uid != os.geteuid():
-            return None
-        import _socket  # `socket` is slow to import, and most of it is not for us
-
-        agent = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-        try:
-            _patience(agent, until)
-            with address(place) as at:
-                agent.connect(at)
-            named = {name: environ[name] for name in VARIABLES if name in environ}
-            head = {"version": __version__, "arguments": arguments, "environ": named, "size": len(payload)}
-            agent.sendall(json.dumps(head).encode() + b"\n" + payload)
-            answer = bytearray()
-            while not answer.endswith(b"\n") and len(answer) < _LONGEST:
-                _patience(agent, until)
-                part = agent.recv(1 << 16)
-                if not part:
-                    return None
-                answer += part
-            found = json.loads(answer)
-            code, out, said = int(found["code"]), str(found["out"]), str(found["err"])
-            agent.sendall(b"+")  # only now it records what the session got
-        finally:
-            agent.close()
+        root = locations.locate_workspace(_workspace(arguments), environ)
+        found = _answered(root, {"arguments": arguments}, payload, environ)
+        code, out, said = (int(found["code"]), str(found["out"]), str(found["err"])) if found else (0, "", "")
     except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if found is None:
         return None
     _write(1, out)
     _write(2, said)
     return code
+
+
+def operation(
+    name: str,
+    place: Callable[[], IndexPlace],
+    agent_id: str,
+    given: dict[str, Any],
+    *,
+    root: str,
+    chosen: str | None,
+    command: str,
+    anyway: bool = False,
+    say: Callable[[str], object] = lambda text: None,
+) -> dict[str, Any]:
+    """Returns the document of an operation (`app.operations`): the agent's, else it is done here, in a place.
+
+    The agent knows nothing of a `chosen` database. `command` begins a command line for this workspace; `anyway` accepts
+    bad settings, whose remarks are said. Raises what the operation raises.
+    """
+    asked = {"agent": agent_id, "command": command, "anyway": anyway, "given": given}
+    try:
+        found = None if chosen else _answered(root, {"operation": name, "given": asked}, b"", os.environ)
+    except (OSError, ValueError):
+        found = None
+    if found is None:
+        from signet_sync.app.operations import OPERATIONS  # what the agent has loaded
+
+        return OPERATIONS[name](place(), agent_id, **given)
+    for remark in found["remarks"]:
+        say(remark)
+    if "error" in found:
+        raise _error_of(found["error"])
+    document: dict[str, Any] = found["answer"]
+    return document
+
+
+def _error_of(said: dict[str, Any]) -> Exception:
+    from signet_sync import errors
+
+    kind = getattr(errors, said.pop("kind"), errors.SignetSyncError)
+    error: errors.SignetSyncError = kind.__new__(kind)
+    suggestions = tuple(said.pop("suggestions"))
+    errors.SignetSyncError.__init__(error, said.pop("message"), **said)
+    error.suggestions = suggestions
+    return error
+
+
+def _answered(
+    root: str, asked: Mapping[str, Any], payload: bytes | bytearray, environ: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """Returns the agent's answer, None if it gives none. Raises `OSError`, `ValueError`."""
+    if any(name.startswith("SIGNET_") and name not in PLACES for name in environ):
+        return None
+    until = time.monotonic() + DEADLINE
+    folder = locations.locate(root, environ)
+    place = socket_of(folder)
+    if os.lstat(place).st_uid != os.geteuid():
+        return None
+    import _socket  # `socket` is slow to import, and most of it is not for us
+
+    agent = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    # The agent can write where a sandbox may not let us: what shows that we could is sent along.
+    proof = os.open(proof_of(folder), os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        _patience(agent, until)
+        with address(place) as at:
+            agent.connect(at)
+        named = {name: environ[name] for name in VARIABLES if name in environ}
+        head = json.dumps({"version": __version__, "environ": named, "size": len(payload), **asked}).encode() + b"\n"
+        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, proof.to_bytes(4, sys.byteorder))]
+        sent = agent.sendmsg([head], rights)
+        agent.sendall(head[sent:] + payload)
+        answer = bytearray()
+        while not answer.endswith(b"\n") and len(answer) < _LONGEST:
+            _patience(agent, until)
+            part = agent.recv(1 << 16)
+            if not part:
+                return None
+            until += 0 if answer or part != BEGUN else LONGEST_OPERATION
+            answer += part
+        found = json.loads(answer)
+        if "operation" not in asked:
+            agent.sendall(b"+")  # only now it records what the session got
+    finally:
+        os.close(proof)
+        agent.close()
+    return found if isinstance(found, dict) else None
 
 
 def _workspace(arguments: list[str]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,11 +12,11 @@ from signet_sync.cli.main import Context, agent_option, json_option, now_option,
 from signet_sync.cli.parsing import Command
 from signet_sync.formats.handle import handle
 from signet_sync.formats.ids import require_agent
-from signet_sync.pages import operations as pages_operations
-from signet_sync.pages.sections import inert
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.text.phrases import counted
-from signet_sync.text.sentences import flatten
+
+if TYPE_CHECKING:
+    from signet_sync.pages.operations import Shown
 
 _NOTHING = "no context yet: nothing is remembered, and there is no identity file in the workspace"
 _NOTHING_SHARED = (
@@ -65,33 +66,31 @@ def context(
         return _show_last(context, last)
     shared = scope == "shared"
     given = os.path.expanduser(project) if project else _working_directory()
-    composed = (
-        pages_operations.at_start(
-            context.place(),
-            context.agent,
+    if prompt is None:
+        found = context.ask(
+            "context",
             shared=shared,
             budget=budget,
             project=os.path.abspath(given) if given and (os.path.isabs(given) or os.path.isdir(given)) else None,
             called=given if project and given and not os.path.isabs(given) else None,
-            now=context.now_us,
+            now_us=context.now_us,
         )
-        if prompt is None
-        else pages_operations.at_prompt(context.place(), context.agent, prompt, shared=shared, budget=budget)
-    )
-    for trouble in composed.troubles:
+    else:
+        found = context.ask("prompt_context", prompt=prompt, shared=shared, budget=budget)
+    for trouble in found["troubles"]:
         context.say(f"warning: {trouble}")
 
     def show() -> None:
-        if composed.text:
-            click.echo(composed.text)
-        elif composed.crowded:
+        if found["context"]["text"]:
+            click.echo(found["context"]["text"])
+        elif found["crowded"]:
             context.say(f"no section fits into --budget {budget}; increase the budget")
         elif prompt is not None:
             context.say("memory contains nothing about this")
         else:
             context.say(_NOTHING_SHARED if shared else _NOTHING)
 
-    context.answer(pages_operations.document(context.agent, composed, shared=shared), show)
+    context.answer(found["context"], show)
     return 0
 
 
@@ -103,9 +102,13 @@ def _working_directory() -> str | None:
 
 
 def _show_last(context: Context, session_id: str) -> int:
+    from signet_sync.pages import operations as pages_operations  # the agent has loaded it for the others
+    from signet_sync.pages.sections import inert
+    from signet_sync.text.sentences import flatten
+
     found = pages_operations.last(context.place(), context.agent, session_id)
 
-    def show_all(title: str, lines: Sequence[pages_operations.Shown]) -> None:
+    def show_all(title: str, lines: Sequence[Shown]) -> None:
         if lines:
             click.echo(title)
         for line in lines:
@@ -120,7 +123,7 @@ def _show_last(context: Context, session_id: str) -> int:
             click.echo(f"and {counted(found.files, 'whole file')} of the workspace")
         show_all("=== At prompts ===", found.prompts)
 
-    def described(lines: Sequence[pages_operations.Shown]) -> list[dict[str, str | None]]:
+    def described(lines: Sequence[Shown]) -> list[dict[str, str | None]]:
         return [line._asdict() for line in lines]
 
     document = {"session_id": session_id, "files": found.files}

@@ -11,8 +11,6 @@ import click
 from signet_sync.cli.main import Context, agent_option, json_option, pass_context
 from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.recall.as_text import expanded_lines
-from signet_sync.recall.expand import expand as expanded
-from signet_sync.sync.read_only import count_ids, reading
 
 
 @click.command(cls=Command)
@@ -34,10 +32,7 @@ def expand(context: Context, handle: str, budget: int) -> int:
     HANDLE is an id or ^handle as on a page, its beginning (six characters or more: t-7c2q), a wikilink or path, or a
     session.
     """
-    with reading(context.place()) as database:
-        document = expanded(database, context.agent, handle, budget)
-    if document["node"]["kind"] != "live":
-        count_ids(context.place(), context.agent, [document["node"]["id"]])
+    document = context.ask("expand", handle=handle, budget=budget)
     context.answer(document, lambda: _show(document))
     return 0
 

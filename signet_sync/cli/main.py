@@ -180,6 +180,28 @@ class Context:
         settings = partial(self.settings, anyway=anyway)
         return IndexPlace(self.root, self.chosen_database, settings, self.command_line, open_to_write)
 
+    def ask(self, operation: str, *, anyway: bool = False, **given: Any) -> dict[str, Any]:
+        """Returns the document of an operation on this index (`app.operations`); `anyway` as in `settings`."""
+        from signet_sync.app import ask
+
+        return ask.operation(
+            operation,
+            lambda: self.place(anyway=anyway),
+            self.agent,
+            given,
+            root=self.root,
+            chosen=self.chosen_database,
+            command=self.command_line(""),
+            anyway=anyway,
+            say=self._warn,
+        )
+
+    def _warn(self, text: str) -> None:
+        """Prints a problem of the settings, once."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+            self.say(f"warning: {text}")
+
     def settings(self, *, anyway: bool = False) -> Settings:
         """Returns the settings; prints problems of the workspace's own file to stderr.
 
@@ -189,10 +211,8 @@ class Context:
         from signet_sync.settings import model  # eighty settings, which reading commands do without
 
         settings, remarks = model.load(self.root, anyway=anyway)
-        fresh = [text for text in map(str, remarks) if text not in self.warnings]
-        self.warnings += fresh
-        for text in fresh:
-            self.say(f"warning: {text}")
+        for text in map(str, remarks):
+            self._warn(text)
         return settings
 
     def log_to_person(self) -> None:

@@ -5,7 +5,7 @@ The operations are loaded in the functions: completion does without.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,12 +21,10 @@ from signet_sync.cli.main import (
 from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.formats.paths import display, dream_page, head_page
 from signet_sync.formats.timestamps import local_day
-from signet_sync.sync.read_only import reading
 from signet_sync.text.memory import LONGEST, TYPES
 
 if TYPE_CHECKING:
     from signet_sync.formats.statement import Status
-    from signet_sync.memories.operations import Remembered
     from signet_sync.privacy.forget import ForgetResult
 
 _ENOUGH = LONGEST * 32  # bytes: more than a memory may have, in any encoding
@@ -81,29 +79,21 @@ file of a session, or a session (its summary). Without it, what is pinned is lis
 def remember(
     context: Context, text: tuple[str, ...], kind: str, tags: tuple[str, ...], private: bool, session: str | None
 ) -> None:
-    from signet_sync.memories import operations as memories_operations
-
+    context.require_database_file()
     content = stdin_text(_ENOUGH) if text == ("-",) else " ".join(text)
-    with context.opened(lasting=True) as workspace:
-        done = memories_operations.remember(
-            workspace,
-            context.agent,
-            content,
-            kind=kind,
-            tags=tags,
-            private=private,
-            session=session,
-            now_us=context.now_us,
-        )
-    context.say(done.waiting)
-    context.answer(memories_operations.remembered_document(done), lambda: _show_remembered(done))
+    given: dict[str, Any] = {"text": content, "kind": kind, "tags": tags, "private": private, "session": session}
+    done = context.ask("remember", **given, now_us=context.now_us)
+    for event in done["events"]:
+        context.say(event)
+    context.say(done["waiting"])
+    context.answer(done["memory"], lambda: _show_remembered(done["memory"]))
 
 
-def _show_remembered(done: Remembered) -> None:
-    memory = done.memory
-    more = [memory.type, *(f"#{tag}" for tag in memory.tags), *(["private"] if memory.private else [])]
-    click.echo(f"{'remembered as' if done.new else 'already remembered as'} ^{memory.id} ({', '.join(more)})")
-    show_redactions(done.redactions)
+def _show_remembered(memory: dict[str, Any]) -> None:
+    more = [memory["type"], *(f"#{tag}" for tag in memory["tags"]), *(["private"] if memory["private"] else [])]
+    known = "remembered as" if memory["new"] else "already remembered as"
+    click.echo(f"{known} ^{memory['id']} ({', '.join(more)})")
+    show_redactions(memory["redactions"])
 
 
 @click.command(cls=Command, help=_FORGET, short_help="Forget a memory; say that a step is done or not true.")
@@ -179,6 +169,7 @@ def pin(context: Context, handle: str | None, remove: bool) -> None:
 
 def _answer_pins(context: Context) -> None:
     from signet_sync.recall import pinning
+    from signet_sync.sync.read_only import reading
 
     with reading(context.place()) as database:
         found = pinning.pinned(database, context.agent)

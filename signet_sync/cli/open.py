@@ -13,11 +13,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.handle import HANDLE, LETTERS, in_words
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import local_day
-from signet_sync.recall.as_text import session_lines
-from signet_sync.recall.open_session import describe, newest_paths, running
-from signet_sync.recall.store import session_list
-from signet_sync.recall.store.session_list import SessionFilter
-from signet_sync.sync.read_only import count_artifacts, reading
+from signet_sync.recall.as_text import newest_paths, session_lines
 
 _LISTED = 30
 
@@ -46,16 +42,14 @@ def open_(context: Context, session: str | None, wanted: str | None) -> int:
         show_source(context, session, wanted)
         return 0
     try:
-        with reading(context.place()) as database:
-            document = running(database, context.agent, session) or describe(database, context.agent, session)
+        document = context.ask("open_session", session=session)
     except UsageError as error:
         if error.code == "unknown-session" and HANDLE.fullmatch(session):
             kind = in_words(LETTERS[session.removeprefix("^")[0]])
             error.hint = f"it is a handle ({kind}), which expand follows: {context.command_line(f'expand {session}')}"
         raise
-    paths = newest_paths(document)
-    count_artifacts(context.place(), [(context.agent, path) for path in dict.fromkeys(paths.values())])
     if wanted is not None:
+        paths = newest_paths(document)
         if wanted not in paths:
             has = f"it has: {', '.join(paths)}" if paths else "its files are written when it ends"
             raise UsageError(f"the session has no {wanted}", hint=has, code="no-such-file")
@@ -66,23 +60,17 @@ def open_(context: Context, session: str | None, wanted: str | None) -> int:
 
 
 def _list(context: Context) -> int:
-    with reading(context.place()) as database:
-        found = session_list.page(database, context.agent, SessionFilter(), limit=_LISTED)
-        left_out = session_list.left_out(database, context.agent)
-    fields = ("session_token", "session_id", "session_key", "day", "project", "harness", "sentence")
-    document = {
-        "sessions": [{name: getattr(one, name) for name in fields} for one in found.entries],
-        "more": found.more,
-        "left_out": left_out,
-    }
+    document = context.ask("list_sessions", limit=_LISTED)
+    sessions, left_out = document["sessions"], document["left_out"]
+    ended = [one.pop("membership_us") for one in sessions]
 
     def show() -> None:
-        for one in found.entries:
-            about = f"  {local_day(one.membership_us)}  {display(one.sentence)}"
-            click.echo(click.style(one.session_token, fg="yellow") + about)
-        if not (found.entries or left_out):
+        for one, at_us in zip(sessions, ended, strict=True):
+            about = f"  {local_day(at_us)}  {display(one['sentence'])}"
+            click.echo(click.style(one["session_token"], fg="yellow") + about)
+        if not (sessions or left_out):
             context.say("no sessions yet")
-        if found.more:
+        if document["more"]:
             context.say("older ones: signet-sync recall finds sessions by their words")
         if left_out:
             context.say(f"{left_out:,} more left out: only a greeting, a test, or a temporary folder")

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
-from signet_sync.capture.catch_up import catch_up
-from signet_sync.cli.main import Context, agent_option, json_option, now_option, one_line, pass_context
+from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command, Moment
-from signet_sync.embeddings.meaning import Meaning
-from signet_sync.errors import UsageError
 from signet_sync.formats.snapshot import LARGEST
 from signet_sync.formats.timestamps import local_day
 from signet_sync.recall.as_text import handle_of
-from signet_sync.recall.search import Within
-from signet_sync.recall.store.rows import Period
-from signet_sync.recall.store.words import files_with
-from signet_sync.sync.read_only import count_artifacts, reading
-from signet_sync.sync.store import counts
-
-if TYPE_CHECKING:
-    from signet_sync.recall.shown import RankedHit
 
 
 @click.command(cls=Command)
@@ -54,48 +42,36 @@ def recall(
     Memories that are found often, by several queries, are promoted into MEMORY.md: see dream.
     """
     text = " ".join(query)
-    period = None
-    if since is not None or until is not None:
-        period = Period(since or 0, LARGEST if until is None else until)
+    period = None if since is None and until is None else [since or 0, LARGEST if until is None else until]
     if words:
         return _every_word(context, text, limit, period)
-    from signet_sync.recall import operations as recall_operations  # slow import; `--words` does not need it
-
-    catch_up(context.place(), context.agent)
-    meaning = Meaning(context.place(anyway=True), context.now_us)
-    within = Within(context.agent, period=period, project=project)
-    with reading(context.place()) as database:
-        hits = recall_operations.recall(database, text, within, limit=limit, meaning=meaning)
-        wrong = None if hits else counts.unknown(database, context.agent)
-    context.say(meaning.trouble)
-    recall_operations.count_hits(context.place(), context.agent, text, hits, context.now_us)
-    context.answer({"query": text, "hits": [hit._asdict() for hit in hits]}, lambda: _show(context, hits, wrong))
+    given: dict[str, Any] = {"query": text, "limit": limit, "period": period, "project": project}
+    found = context.ask("recall", anyway=True, **given, now_us=context.now_us)
+    context.say(found["trouble"])
+    context.answer({"query": text, "hits": found["hits"]}, lambda: _show(context, found["hits"], found["unknown"]))
     return 0
 
 
-def _show(context: Context, hits: Sequence[RankedHit], wrong: UsageError | None) -> None:
+def _show(context: Context, hits: list[dict[str, Any]], unknown: str) -> None:
     if not hits:
-        context.say("nothing answers this" if wrong is None else f"nothing found: {one_line(wrong)}")
-    elif not any(hit.known for hit in hits):
+        context.say(f"nothing found: {unknown}" if unknown else "nothing answers this")
+    elif not any(hit["known"] for hit in hits):
         context.say("nothing surely answers this; the nearest:")
     for hit in hits:
-        click.echo(click.style(f"{hit.tier:<9}", bold=True) + f" {hit.text}")
-        click.echo(click.style(f"{'':9} {hit.why}", dim=True))
-        click.echo(click.style(f"{'':9} {' '.join(filter(None, [handle_of(hit.id), hit.path]))}", dim=True))
+        click.echo(click.style(f"{hit['tier']:<8}", bold=True) + f" {hit['text']}")
+        click.echo(click.style(f"{'':8} {hit['why']}", dim=True))
+        click.echo(click.style(f"{'':8} {' '.join(filter(None, [handle_of(hit['id']), hit['path']]))}", dim=True))
 
 
-def _every_word(context: Context, text: str, limit: int, period: Period | None) -> int:
-    with reading(context.place()) as database:
-        files = files_with(database, text, agent_id=context.agent, period=period, limit=limit)
-        wrong = None if files else counts.unknown(database, context.agent)
-        count_artifacts(context.place(), [(context.agent, file.path) for file in files])
+def _every_word(context: Context, text: str, limit: int, period: list[int] | None) -> int:
+    found = context.ask("find_files", query=text, limit=limit, period=period)
 
     def show() -> None:
-        if not files:
-            context.say("no file has every word" if wrong is None else f"nothing found: {one_line(wrong)}")
-        for file in files:
-            click.echo(click.style(file.path, bold=True) + f"  {local_day(file.at_us)}")
-            click.echo(f"  {file.snippet}")
+        if not found["files"]:
+            context.say(f"nothing found: {found['unknown']}" if found["unknown"] else "no file has every word")
+        for file in found["files"]:
+            click.echo(click.style(file["path"], bold=True) + f"  {local_day(file['at_us'])}")
+            click.echo(f"  {file['snippet']}")
 
-    context.answer({"query": text, "files": [file._asdict() for file in files]}, show)
+    context.answer({"query": text, "files": found["files"]}, show)
     return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from signet_sync.sync.read_only import IndexPlace
@@ -22,6 +22,22 @@ class ServedMemory:
     shared: bool = False
     read_only: bool = False
     all_tools: bool = False
+
+    def ask(self, operation: str, **given: Any) -> dict[str, Any]:
+        """Returns the document of an operation (`app.operations`)."""
+        from signet_sync.app import ask
+
+        place = self.place
+        return ask.operation(
+            operation,
+            lambda: place,
+            self.agent_id,
+            given,
+            root=place.root,
+            chosen=place.chosen,
+            command=place.command_line(""),
+            anyway=True,
+        )
 
     @property
     def counts(self) -> bool:

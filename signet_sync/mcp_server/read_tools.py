@@ -6,9 +6,7 @@ import os
 from typing import Any
 
 from signet_sync.admin.stats import stats as numbers
-from signet_sync.capture.catch_up import catch_up
 from signet_sync.digest.notes import hand_over
-from signet_sync.embeddings.meaning import Meaning
 from signet_sync.entities import queries
 from signet_sync.errors import UsageError
 from signet_sync.formats.snapshot import LARGEST
@@ -18,15 +16,8 @@ from signet_sync.history.operations import DISABLED, REMEDY, document
 from signet_sync.mcp_server import schemas
 from signet_sync.mcp_server.dispatch import Document, answer
 from signet_sync.mcp_server.memory import ServedMemory
-from signet_sync.pages import operations as pages_operations
-from signet_sync.recall import operations as recall_operations
-from signet_sync.recall.expand import expand as follow
-from signet_sync.recall.open_session import describe, newest_paths, running
-from signet_sync.recall.search import Within
-from signet_sync.recall.store.rows import Period
 from signet_sync.storage.clock import now_us
-from signet_sync.storage.safe_paths import require_root
-from signet_sync.sync.read_only import count_artifacts, count_ids, reading
+from signet_sync.sync.read_only import reading
 
 _MOST_HITS = 50
 _MOST_COMMITS = 100
@@ -47,61 +38,45 @@ def _more(found: int, limit: int, most: int = _MOST_HITS) -> str | None:
 
 def recall(memory: ServedMemory, asked: schemas.RecallArguments) -> Document:
     """`memory_recall`: with shared scope only memories that are not private."""
-    if memory.counts:
-        catch_up(memory.place, memory.agent_id)
-    meaning = Meaning(memory.place, now_us(), remembers=memory.counts)
-    period = None if asked.since is None else Period(_instant(asked.since), LARGEST)
-    with reading(memory.place) as database:
-        hits = recall_operations.recall(
-            database,
-            asked.query,
-            Within(memory.agent_id, not memory.shared, memory.shared, period, asked.project),
-            limit=asked.limit,
-            meaning=meaning,
-        )
-    if memory.counts:
-        recall_operations.count_hits(memory.place, memory.agent_id, asked.query, hits, now_us())
-    more = [meaning.trouble, _more(len(hits), asked.limit)]
-    return answer({"hits": [hit._asdict() for hit in hits]}, "; ".join(filter(None, more)) or None)
+    found = memory.ask(
+        "recall",
+        query=asked.query,
+        limit=asked.limit,
+        now_us=now_us(),
+        period=None if asked.since is None else [_instant(asked.since), LARGEST],
+        project=asked.project,
+        shared=memory.shared,
+        counted=memory.counts,
+    )
+    more = [found["trouble"], _more(len(found["hits"]), asked.limit)]
+    return answer({"hits": found["hits"]}, "; ".join(filter(None, more)) or None)
 
 
 def expand(memory: ServedMemory, asked: schemas.ExpandArguments) -> Document:
     """`memory_expand`."""
-    with reading(memory.place) as database:
-        found = follow(database, memory.agent_id, asked.handle, asked.budget)
-    if memory.counts and found["node"]["kind"] != "live":
-        count_ids(memory.place, memory.agent_id, [found["node"]["id"]])
+    found = memory.ask("expand", handle=asked.handle, budget=asked.budget, counted=memory.counts)
     left = found.get("children_left_out")
     return answer(found, f"{left} more below are not listed" if left else None)
 
 
 def context(memory: ServedMemory, asked: schemas.ContextArguments) -> Document:
     """`memory_context`: with shared scope the identity files, and at a prompt memories that are not private."""
-    require_root(memory.place.root)
     given: dict[str, Any] = {"shared": memory.shared, "budget": asked.budget}
     if asked.prompt is None:
-        project = asked.project or os.getcwd()
-        composed = pages_operations.at_start(memory.place, memory.agent_id, **given, project=project)
+        found = memory.ask("context", project=asked.project or os.getcwd(), **given)
     else:
-        composed = pages_operations.at_prompt(
-            memory.place, memory.agent_id, asked.prompt, **given, counted=memory.counts
-        )
-    more = [f"not read: {trouble}" for trouble in composed.troubles]
-    if composed.crowded:
+        found = memory.ask("prompt_context", prompt=asked.prompt, counted=memory.counts, **given)
+    more = [f"not read: {trouble}" for trouble in found["troubles"]]
+    if found["crowded"]:
         more.append("no section fits into `budget`; increase it")
-    elif not composed.text:
+    elif not found["context"]["text"]:
         more.append("no context yet" if asked.prompt is None else "memory contains nothing about this")
-    return answer(pages_operations.document(memory.agent_id, composed, shared=memory.shared), "; ".join(more) or None)
+    return answer(found["context"], "; ".join(more) or None)
 
 
 def session(memory: ServedMemory, asked: schemas.SessionArguments) -> Document:
     """`session_open`."""
-    with reading(memory.place) as database:
-        found = running(database, memory.agent_id, asked.session) or describe(database, memory.agent_id, asked.session)
-    if memory.counts:
-        paths = dict.fromkeys(newest_paths(found).values())
-        count_artifacts(memory.place, [(memory.agent_id, path) for path in paths])
-    return answer(found)
+    return answer(memory.ask("open_session", session=asked.session, counted=memory.counts))
 
 
 def history(memory: ServedMemory, asked: schemas.HistoryArguments) -> Document:

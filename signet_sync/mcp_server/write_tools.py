@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 from signet_sync.entities import operations
 from signet_sync.entities.results import EntityResult
@@ -11,11 +12,11 @@ from signet_sync.history import operations as history_operations
 from signet_sync.mcp_server import schemas
 from signet_sync.mcp_server.dispatch import Document, answer
 from signet_sync.mcp_server.memory import ServedMemory
-from signet_sync.memories import operations as memories_operations
 from signet_sync.pages.readable import belongs
 from signet_sync.privacy import forget as privacy_forget
 from signet_sync.recall import pinning
 from signet_sync.storage.clock import now_us
+from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.workspace import Workspace
 
@@ -24,18 +25,17 @@ _log = logging.getLogger(__name__)
 
 def remember(memory: ServedMemory, asked: schemas.RememberArguments) -> Document:
     """`memory_remember`."""
-    with memory.place.opened() as workspace:
-        done = memories_operations.remember(
-            workspace,
-            memory.agent_id,
-            asked.text,
-            kind=asked.type,
-            tags=tuple(asked.tags),
-            private=asked.private,
-            session=asked.session,
-            now_us=now_us(),
-        )
-        return answer(memories_operations.remembered_document(done), _events(memory, workspace, done.waiting))
+    done = memory.ask(
+        "remember",
+        text=asked.text,
+        kind=asked.type,
+        tags=asked.tags,
+        private=asked.private,
+        session=asked.session,
+        now_us=now_us(),
+    )
+    with reading(memory.place) as database:
+        return answer(done["memory"], _events(memory, database, done["events"], done["waiting"]))
 
 
 def forget(memory: ServedMemory, asked: schemas.ForgetArguments) -> Document:
@@ -46,17 +46,19 @@ def forget(memory: ServedMemory, asked: schemas.ForgetArguments) -> Document:
             marked = pinning.mark(workspace, memory.agent_id, asked.id, status, now_us(), by_agent=True)
             return answer(
                 {"id": marked.id, "text": marked.text, "status": marked.status},
-                _events(memory, workspace, marked.waiting),
+                _events(memory, workspace.database, workspace.events, marked.waiting),
             )
         done = privacy_forget.forget(workspace, memory.agent_id, asked.id, now_us())
-        return answer(privacy_forget.forgotten_document(done), _events(memory, workspace, done.waiting))
+        return answer(
+            privacy_forget.forgotten_document(done), _events(memory, workspace.database, workspace.events, done.waiting)
+        )
 
 
 def checkpoint(memory: ServedMemory, asked: schemas.CheckpointArguments) -> Document:
     """`memory_checkpoint`; of the files left out, those of other agents are not named."""
     with memory.place.opened() as workspace:
         done = history_operations.checkpoint(workspace, memory.agent_id, asked.note, now_us())
-        more = _events(memory, workspace, done.hint)
+        more = _events(memory, workspace.database, workspace.events, done.hint)
     document = history_operations.checkpoint_document(done)
     with reading(memory.place) as database:
         document["skipped_files"] = [path for path in done.skipped_files if belongs(database, memory.agent_id, path)]
@@ -67,7 +69,7 @@ def edit(memory: ServedMemory, asked: schemas.EditArguments) -> Document:
     """`entity_edit`: over MCP the actor is an agent, so sections that a person locked or pinned are refused."""
     with memory.place.opened() as workspace:
         done = _edited(workspace, memory.agent_id, asked)
-        return answer(done.document(), _events(memory, workspace, done.waiting))
+        return answer(done.document(), _events(memory, workspace.database, workspace.events, done.waiting))
 
 
 def _edited(workspace: Workspace, agent_id: str, asked: schemas.EditArguments) -> EntityResult:
@@ -96,18 +98,18 @@ def _edited(workspace: Workspace, agent_id: str, asked: schemas.EditArguments) -
     )
 
 
-def _events(memory: ServedMemory, workspace: Workspace, waiting: str) -> str | None:
+def _events(memory: ServedMemory, database: Database, events: Iterable[str], waiting: str) -> str | None:
     """Returns the events of the call, and what waits; a pass covers all agents, and others' events are only logged."""
     own = []
-    for line in workspace.events:
-        if _concerns(memory, workspace, line):
+    for line in events:
+        if _concerns(memory, database, line):
             own.append(line)
         else:
             _log.warning(line)
     return "; ".join([*own, *filter(None, [waiting])]) or None
 
 
-def _concerns(memory: ServedMemory, workspace: Workspace, line: str) -> bool:
+def _concerns(memory: ServedMemory, database: Database, line: str) -> bool:
     """Returns whether an event concerns this agent: it names no file, or begins with one of the agent's."""
     path, _, _ = line.partition(": ")
-    return not ("/" in line or ".md" in line) or belongs(workspace.database, memory.agent_id, path)
+    return not ("/" in line or ".md" in line) or belongs(database, memory.agent_id, path)

@@ -53,8 +53,8 @@ def at_start(
         with reading(place) as database:
             if not shared:
                 name, belongs = of_path(project, partial(recorded_origin, database, agent_id))
-                if called is not None and (project is None or _called(database, agent_id, called)):
-                    chosen = projects_called(database, agent_id, called)
+                if called is not None and (project is None or _called(database, agent_id, called, project)):
+                    chosen = projects_called(database, agent_id, called, project)
                     name, belongs, project = min(chosen), chosen.__contains__, min(chosen)
                 instant = now_us() if now is None else now
                 seen = project_inputs(database, agent_id, instant, belongs, project)
@@ -154,13 +154,18 @@ def days(
         for off in (1 - days, 1)
     )
     with reading(place) as database:
-        chosen = None if project is None else projects_called(database, agent_id, project)
+        chosen = None if project is None else projects_called(database, agent_id, project, _at(project))
         return period_inputs.period_inputs(database, agent_id, from_us, to_us, chosen)._replace(zone=zone)
 
 
-def projects_called(database: Database, agent_id: str, project: str) -> set[str]:
+def _at(project: str) -> str | None:
+    """Returns the folder that a project's name may be."""
+    return os.path.abspath(project) if os.path.isabs(project) or os.path.exists(project) else None
+
+
+def projects_called(database: Database, agent_id: str, project: str, path: str | None) -> set[str]:
     """Returns the recorded projects that a name, path or origin means. Raises `UsageError` if there are none."""
-    chosen = _called(database, agent_id, project)
+    chosen = _called(database, agent_id, project, path)
     if not chosen:
         known = period_inputs.projects(database, agent_id)
         hint = f"known: {', '.join(map(display, known[:8])) or 'none yet'}"
@@ -168,10 +173,8 @@ def projects_called(database: Database, agent_id: str, project: str) -> set[str]
     return chosen
 
 
-def _called(database: Database, agent_id: str, project: str) -> set[str]:
+def _called(database: Database, agent_id: str, project: str, path: str | None) -> set[str]:
     """Returns the projects that a name means as a page shows it: the last parts of an identity, perhaps cut."""
-    is_path = os.path.isabs(project) or os.path.exists(project)
-    path = os.path.abspath(project) if is_path else None
     _, is_at = of_path(path, partial(recorded_origin, database, agent_id))
     # A page adds the key that the sessions of a thread share.
     whole = flatten_cell(unescape(project), _LONGEST).rstrip("/").casefold()

@@ -113,6 +113,20 @@ def _relatives(
 # ── open ──
 
 
+def newest_paths(document: dict[str, Any]) -> dict[str, str]:
+    """Returns the newest path of each kind that the session has."""
+    paths: dict[str, str] = {}
+    for segment in document["segments"]:
+        for kind in ("summary", "transcript"):
+            if segment[kind]:
+                paths[kind] = segment[kind]
+    if document["compactions"]:
+        paths["compaction"] = document["compactions"][-1]
+    if document["manifest"]:
+        paths["manifest"] = document["manifest"]
+    return paths
+
+
 def session_lines(document: dict[str, Any], *, bold: Style = str, red: Style = str) -> Iterator[str]:
     """Yields the lines of a session: its sentence, its files, and what is wrong with them."""
     yield bold(display(document["session_key"] or document["session_id"]))

@@ -88,17 +88,3 @@ def describe_one(database: Database, ref: SessionRef) -> dict[str, Any]:
 def _quoted(quote: Quote) -> dict[str, Any]:
     at = None if quote.at_us is None else iso(quote.at_us)
     return {"turn": quote.turn, "speaker": quote.speaker, "at": at, "text": quote.text}
-
-
-def newest_paths(document: dict[str, Any]) -> dict[str, str]:
-    """Returns the newest path of each kind that the session has."""
-    paths: dict[str, str] = {}
-    for segment in document["segments"]:
-        for kind in ("summary", "transcript"):
-            if segment[kind]:
-                paths[kind] = segment[kind]
-    if document["compactions"]:
-        paths["compaction"] = document["compactions"][-1]
-    if document["manifest"]:
-        paths["manifest"] = document["manifest"]
-    return paths

@@ -1,25 +1,30 @@
-"""The agent answers hooks: as they would themselves, or not at all; nothing is given twice or lost."""
+"""The agent answers hooks and operations: as they would themselves, or not at all; nothing is given twice or lost."""
 
 from __future__ import annotations
 
+import _socket
+import errno
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from artifacts_fixture import PROJECT
-from workbench import Vault, cast
+from workbench import ROOT, Vault, cast
 
-from signet_sync.app import answers, ask
+from signet_sync import __version__
+from signet_sync.app import answers, ask, operations
 from signet_sync.app.answers import Answers
 from signet_sync.capture import injections, spool
+from signet_sync.cli.main import Context
+from signet_sync.errors import SignetSyncError
 from signet_sync.storage import state_dir
 
 QUESTION = "Why does the retry loop give up so soon?"
@@ -36,11 +41,14 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Vault]:
 
 
 @pytest.fixture
-def vault(tmp_path: Path, copied: Callable[[Path], Vault], monkeypatch: pytest.MonkeyPatch) -> Vault:
+def vault(tmp_path: Path, copied: Callable[[Path], Vault], monkeypatch: pytest.MonkeyPatch) -> Iterator[Vault]:
     vault = copied(tmp_path)
     state_dir.write_heartbeat(state_dir.locate(str(vault.root)), {"state": "watching"})  # no worker is started
     monkeypatch.setattr(ask, "DEADLINE", 20.0)  # a busy machine is no reason to do without
-    return vault
+    with ExitStack() as held:
+        held.enter_context(state_dir.run_lock(state_dir.locate(str(vault.root))))  # as an agent does
+        vault.leave = held.close
+        yield vault
 
 
 @pytest.fixture
@@ -83,40 +91,225 @@ def test_the_answer_is_that_of_a_hook_without_an_agent(
     assert [job.session_id for job in spool.jobs(state_dir.locate(str(vault.root)).spool)] or b"rompt" not in event
 
 
-def test_what_a_session_got_is_recorded_when_it_says_so(vault: Vault, agent: Answers) -> None:
+def request(vault: Vault, mode: int, **more: Any) -> bytes:
+    """What the agent answers to a prompt from whoever has its lock open in a mode; then the caller is gone."""
     folder = state_dir.locate(str(vault.root))
-    head = {"version": answers.__version__, "arguments": ["hook", "claude-code"], "environ": {}, "size": len(STARTS[1])}
-    head["environ"] = {name: os.environ[name] for name in ask.VARIABLES if name in os.environ}
+    data = payload("UserPromptSubmit", prompt=QUESTION)
+    environ = {name: os.environ[name] for name in ask.VARIABLES if name in os.environ}
+    head = {"version": __version__, "arguments": ["hook", "claude-code"], "environ": environ, "size": len(data)} | more
     with socket.socket(socket.AF_UNIX) as hook, ask.address(ask.socket_of(folder)) as at:
         hook.connect(at)
-        hook.sendall(json.dumps(head).encode() + b"\n" + STARTS[1])
-        assert b"retry loop" in hook.recv(1 << 16)
+        proof = os.open(ask.proof_of(folder), mode)
+        socket.send_fds(hook, [json.dumps(head).encode() + b"\n" + data], [proof])
+        os.close(proof)
+        return hook.recv(1 << 16)
+
+
+def test_what_a_session_got_is_recorded_when_it_says_so(vault: Vault, agent: Answers) -> None:
+    assert b"retry loop" in request(vault, os.O_WRONLY)
     agent.stop()
+    folder = state_dir.locate(str(vault.root))
     assert injections.read(folder, "default", "s-1") is None, "a hook that had gone gets it again"
 
 
-@pytest.mark.parametrize("trouble", ["none", "stale", "another version", "another user", "our settings"])
-def test_a_hook_does_without_an_agent_that_cannot_answer(
-    vault: Vault, monkeypatch: pytest.MonkeyPatch, trouble: str
+@pytest.mark.parametrize(
+    ("mode", "more"),
+    [
+        (os.O_RDONLY, {}),  # a sandbox that may read only
+        (os.O_WRONLY, {"version": "0.0.1"}),
+        (os.O_WRONLY, {"environ": {"TZ": "Asia/Tokyo"}}),
+        (os.O_WRONLY, {"environ": {"SIGNET_CONFIG": "/nowhere/config.toml"}}),
+        (os.O_WRONLY, {"environ": []}),
+        (os.O_WRONLY, {"operation": "__import__", "given": {"agent": "default"}}),
+        (os.O_WRONLY, {"operation": "recall", "given": {"agent": "default", "place": "/"}}),
+    ],
+)
+def test_nobody_reaches_what_they_could_not_do_themselves(
+    vault: Vault, agent: Answers, mode: int, more: dict[str, Any]
 ) -> None:
-    folder = state_dir.locate(str(vault.root))
-    made = Answers(str(vault.root), folder)
-    if trouble == "stale":
-        with socket.socket(socket.AF_UNIX) as left, ask.address(ask.socket_of(folder)) as at:
-            left.bind(at)
-    elif trouble != "none":
-        assert made.listen()
-    if trouble == "another version":
-        monkeypatch.setattr(ask, "__version__", "0.0.1")
-    if trouble == "another user":
-        monkeypatch.setattr(answers, "_uid_of", lambda _: os.geteuid() + 1)
-    if trouble == "our settings":
-        monkeypatch.setenv("SIGNET_CONTEXT_BUDGET_TOKENS", "100")
+    assert request(vault, mode, **more) in (b"", ask.BEGUN)
+    assert not spool.jobs(state_dir.locate(str(vault.root)).spool)
+
+
+# ── operations ──
+
+TEXT = "Retries are logged with their cause"
+OPERATIONS: list[tuple[str, dict[str, Any]]] = [
+    ("recall", {"query": QUESTION, "limit": 5, "now_us": 1_780_000_000_000_000, "counted": False}),
+    ("recall", {"query": "retry", "limit": 5, "now_us": 0, "period": [0, 1], "project": "lantern", "shared": True}),
+    ("recall", {"query": "retry", "limit": 5, "now_us": 0, "agent": "nobody"}),
+    ("find_files", {"query": "retry loop", "limit": 5, "period": None}),
+    ("expand", {"handle": "{session}", "budget": 300, "counted": False}),
+    ("expand", {"handle": "f-zzzzzz", "budget": 300}),
+    ("open_session", {"session": "{session}", "counted": False}),
+    ("open_session", {"session": "nobody"}),
+    ("list_sessions", {"limit": 30}),
+    ("context", {"shared": False, "budget": None, "project": PROJECT, "now_us": 1_780_000_000_000_000}),
+    ("context", {"shared": True, "budget": 10, "project": None}),
+    ("context", {"shared": False, "budget": 800, "project": None, "called": "nowhere"}),
+    ("prompt_context", {"prompt": QUESTION, "shared": False, "budget": None, "counted": False}),
+    ("remember", {"text": TEXT, "kind": "note", "tags": ["retry"], "private": True, "session": None, "now_us": 1}),
+    ("remember", {"text": " ", "kind": "note", "tags": [], "private": True, "session": None, "now_us": 1}),
+]
+
+
+def operated(vault: Vault, name: str, given: dict[str, Any]) -> str:
+    """The answer to an operation as JSON, of an error what it says."""
+    context = Context(str(vault.root))
+    context.agent = given.get("agent", "default")
+    context.as_json = True
+    session = vault.rows("select session_id from memory_artifacts")[0][0]
+    values = {key: value.format(session=session) if key in ("handle", "session") and value else value
+              for key, value in given.items() if key != "agent"}  # fmt: skip
     try:
-        assert asked(vault, STARTS[0]) is None
-        assert "retry loop" in vault.hook("claude-code", "--strict", given=STARTS[0]).out
-    finally:
-        made.stop()
+        return json.dumps(context.ask(name, **values), sort_keys=True)
+    except SignetSyncError as error:
+        return repr((type(error), error.exit_code, *(getattr(error, field) for field in ask.FIELDS)))
+
+
+@pytest.mark.parametrize(("name", "given"), OPERATIONS)
+def test_an_operation_answers_the_same_with_and_without_the_agent(
+    vault: Vault, agent: Answers, monkeypatch: pytest.MonkeyPatch, name: str, given: dict[str, Any]
+) -> None:
+    with monkeypatch.context() as alone:
+        alone.setattr(ask, "_answered", lambda *_: None)
+        operated(vault, name, given)  # a memory is new only once
+        expected = operated(vault, name, given)
+    here = {name: lambda *_, **__: pytest.fail("the agent does not answer")}
+    with monkeypatch.context() as asked:
+        real = ask._answered
+
+        def answered(*given: Any) -> Any:
+            found = real(*given)
+            asked.setattr("signet_sync.app.operations.OPERATIONS", here)
+            return found
+
+        asked.setattr(ask, "_answered", answered)
+        assert operated(vault, name, given) == expected
+    assert {name for name, _ in OPERATIONS} == set(operations.OPERATIONS)
+
+
+def test_a_command_that_the_agent_answers_loads_no_index(vault: Vault, agent: Answers) -> None:
+    lines = (
+        ["recall", "retry"],
+        ["open"],
+        ["context"],
+        ["expand", "s-1"],
+        ["remember", "x"],
+        ["recall", "--words", "x"],
+    )
+    code = "import sys; from signet_sync.cli.main import run; run(sys.argv[1:]); print('apsw' in sys.modules)"
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for line in lines:
+        words = [sys.executable, "-c", f"import sys; from signet_sync.app import ask; ask.DEADLINE = 20.0; {code}"]
+        ran = subprocess.run(
+            [*words, "--workspace", str(vault.root), *line], env=environ, capture_output=True, text=True
+        )
+        assert ran.stdout.endswith("False\n"), (line, ran)
+
+
+# ── an agent that cannot answer ──
+
+# An agent apart from us that does something when it is asked: stops, or dies before or after its work.
+_AGENT = """
+import os, signal, sys, time
+from signet_sync.app import answers, operations
+from signet_sync.storage import state_dir
+root, what = sys.argv[1:]
+ends = lambda *_, **__: os._exit(9)
+stops = lambda *_, **__: os.kill(os.getpid(), signal.SIGSTOP)
+def around(act, before=None, after=None):
+    def run(*given, **more):
+        if before: before()
+        done = act(*given, **more)
+        if after: after()
+        return done
+    return run
+before, after = {"stops": (stops, None), "dies before": (ends, None), "dies after": (None, ends),
+                 "stops after": (None, stops), "is killed": (None, None)}[what]
+answers.answer = around(answers.answer, before, after)
+operations.OPERATIONS = {name: around(act, before, after) for name, act in operations.OPERATIONS.items()}
+with state_dir.run_lock(state_dir.locate(root)):
+    assert answers.Answers(root, state_dir.locate(root)).listen()
+    print("listens", flush=True)
+    if what == "is killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(600)
+"""
+
+
+def _refuses(monkeypatch: pytest.MonkeyPatch, error: int) -> None:
+    class Refusing(_socket.socket):
+        def connect(self, address: Any) -> None:
+            raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(_socket, "socket", Refusing)
+
+
+def _read_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ask, "proof_of", lambda _: "/proc/version")
+
+
+TROUBLES: dict[str, Callable[[pytest.MonkeyPatch], object]] = {
+    "none": lambda _: None,
+    "stale": lambda _: None,
+    "another version": lambda patch: patch.setattr(ask, "__version__", "0.0.1"),
+    "another user": lambda patch: patch.setattr(answers, "_uid_of", lambda _: os.geteuid() + 1),
+    "another user's socket": lambda patch: patch.setattr(os, "geteuid", lambda: 12_345),
+    "our settings": lambda patch: patch.setenv("SIGNET_CONTEXT_BUDGET_TOKENS", "700"),
+    "a sandbox without sockets": lambda patch: _refuses(patch, errno.EPERM),
+    "a crowd": lambda patch: _refuses(patch, errno.EAGAIN),
+    "a sandbox that reads only": _read_only,
+    "is killed": lambda _: None,
+    "stops": lambda _: None,
+    "stops after": lambda _: None,
+    "dies before": lambda _: None,
+    "dies after": lambda _: None,
+}
+ASKED: dict[str, tuple[str, list[str]]] = {
+    "start": ("retry loop", ["hook", "claude-code", "--strict"]),
+    "stop": ("", ["hook", "claude-code", "--strict"]),
+    "recall": ("retry loop", ["recall", "retry"]),
+    "remember": ("remembered as", ["remember", TEXT]),
+}
+
+
+@pytest.mark.parametrize("what", ASKED)
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_who_asks_in_vain_does_it_and_nothing_is_lost_or_there_twice(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str, what: str
+) -> None:
+    folder, (words, line) = state_dir.locate(str(vault.root)), ASKED[what]
+    with ExitStack() as stack:
+        if trouble == "stale":
+            with socket.socket(socket.AF_UNIX) as left, ask.address(ask.socket_of(folder)) as at:
+                left.bind(at)
+        elif trouble in ("is killed", "stops", "stops after", "dies before", "dies after"):
+            vault.leave()  # the lock is the other's
+            script = [sys.executable, "-c", _AGENT, str(vault.root), trouble]
+            environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+            other = stack.enter_context(subprocess.Popen(script, env=environ, stdout=subprocess.PIPE))
+            stack.callback(other.kill)
+            assert other.stdout is not None and other.stdout.readline() == b"listens\n"
+            monkeypatch.setattr(ask, "DEADLINE", 0.5 if "stops" in trouble else 20.0)
+            monkeypatch.setattr(ask, "LONGEST_OPERATION", 0.5 if "stops" in trouble else 20.0)
+            if trouble == "is killed":
+                other.wait(60)
+        elif trouble != "none":
+            made = Answers(str(vault.root), folder)
+            assert made.listen()
+            stack.callback(made.stop)
+        TROUBLES[trouble](monkeypatch)
+        if what in ("start", "stop"):
+            said = vault.hook(*line[1:], given=payload("SessionStart" if what == "start" else "UserPromptSubmit",
+                                                       prompt="Go on", source="startup"))  # fmt: skip
+            jobs = {job.event for job in spool.jobs(folder.spool)}
+            assert jobs == {"session-start" if what == "start" else "stop"}
+        else:
+            said = vault.call(*line)
+    assert (said.code, said.err) == (0, "") and words in said.out, said
+    if what == "remember":
+        assert vault.rows(f"select count(*) from memories where content = '{TEXT}'") == [(1,)]
 
 
 def test_an_agent_takes_the_place_of_one_that_was_killed(vault: Vault) -> None:
@@ -131,39 +324,19 @@ def test_an_agent_takes_the_place_of_one_that_was_killed(vault: Vault) -> None:
 
 def test_many_at_once_get_the_same_or_do_it_themselves(vault: Vault, agent: Answers) -> None:
     codes: list[int | None] = []
+    answers: list[str] = []
 
     def ask_once(number: int) -> None:
+        if number % 10 == 0:
+            answers.append(operated(vault, *OPERATIONS[0]))
         codes.append(asked(vault, payload("UserPromptSubmit", f"s-{number}", prompt="Go on")))
 
-    hooks = [threading.Thread(target=ask_once, args=(number,)) for number in range(60)]
+    hooks = [threading.Thread(target=ask_once, args=(number,)) for number in range(200)]
     for hook in hooks:
         hook.start()
     for hook in hooks:
         hook.join()
     assert set(codes) <= {0, None} and codes.count(0) > 0
+    assert len(set(answers)) == 1 and len(answers) == 20
     jobs = {job.session_id for job in spool.jobs(state_dir.locate(str(vault.root)).spool)}
     assert len(jobs) >= codes.count(0)
-
-
-_HANGS = """
-import os, sys, time
-from signet_sync.app.answers import Answers
-from signet_sync.storage import state_dir
-made = Answers(sys.argv[1], state_dir.locate(sys.argv[1]))
-assert made.listen()
-print("listens", flush=True)
-time.sleep(600)
-"""
-
-
-def test_an_agent_that_hangs_costs_a_hook_its_deadline_only(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ask, "DEADLINE", 0.15)
-    line = [sys.executable, "-c", _HANGS, str(vault.root)]
-    with subprocess.Popen(line, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None and other.stdout.readline() == b"listens\n"
-        os.kill(other.pid, signal.SIGSTOP)
-        try:
-            assert asked(vault, STARTS[0]) is None
-            assert "retry loop" in vault.hook("claude-code", "--strict", given=STARTS[0]).out
-        finally:
-            os.kill(other.pid, signal.SIGKILL)

@@ -535,8 +535,11 @@ def test_what_happens_to_another_agent_s_files_on_the_way_is_not_told(
     for agent, page in pages.items():
         memory = machine.memory(agent_id=agent)
         with memory.place.opened() as workspace:
-            workspace.events += [*events.values(), "full text is built anew"]
-            assert _events(memory, workspace, "it waits") == f"{events[page]}; full text is built anew; it waits"
+            told = [*events.values(), "full text is built anew"]
+            assert (
+                _events(memory, workspace.database, told, "it waits")
+                == f"{events[page]}; full text is built anew; it waits"
+            )
     assert sorted(caplog.messages) == sorted(events.values())
 
 

@@ -1,0 +1,159 @@
+"""Defines what commands and tools ask of a memory: plain values in, one JSON document out.
+
+The agent does it for them if it is there (`ask.operation`), else they do it themselves: same functions, same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from signet_sync.capture.catch_up import catch_up
+from signet_sync.embeddings.meaning import Meaning
+from signet_sync.memories import operations as memories_operations
+from signet_sync.pages import operations as pages_operations
+from signet_sync.pages.session_context import SessionContext
+from signet_sync.recall import expand as recall_expand
+from signet_sync.recall import operations as recall_operations
+from signet_sync.recall.as_text import newest_paths
+from signet_sync.recall.open_session import describe, running
+from signet_sync.recall.search import Within
+from signet_sync.recall.store import session_list
+from signet_sync.recall.store.rows import Period
+from signet_sync.recall.store.session_list import SessionFilter
+from signet_sync.recall.store.words import files_with
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.safe_paths import require_root
+from signet_sync.sync.read_only import IndexPlace, count_artifacts, count_ids, reading
+from signet_sync.sync.store import counts
+
+Document = dict[str, Any]
+_LISTED = ("session_token", "session_id", "session_key", "day", "project", "harness", "sentence", "membership_us")
+
+
+def recall(
+    place: IndexPlace,
+    agent: str,
+    *,
+    query: str,
+    limit: int,
+    now_us: int,
+    period: list[int] | None = None,
+    project: str | None = None,
+    shared: bool = False,
+    counted: bool = True,
+) -> Document:
+    """Finds what answers a question; with `shared` in memories that are not private alone.
+
+    `counted`: running sessions are read first, and the hits count as recalled.
+    """
+    if counted:
+        catch_up(place, agent)
+    meaning = Meaning(place, now_us, remembers=counted)
+    within = Within(agent, not shared, shared, Period(*period) if period else None, project)
+    with reading(place) as database:
+        hits = recall_operations.recall(database, query, within, limit=limit, meaning=meaning)
+        unknown = "" if hits else _unknown(database, agent)
+    if counted:
+        recall_operations.count_hits(place, agent, query, hits, now_us)
+    return {"hits": [hit._asdict() for hit in hits], "trouble": meaning.trouble, "unknown": unknown}
+
+
+def find_files(place: IndexPlace, agent: str, *, query: str, limit: int, period: list[int] | None) -> Document:
+    """Finds the files of sessions that contain every word."""
+    with reading(place) as database:
+        span = Period(*period) if period else None
+        files = files_with(database, query, agent_id=agent, period=span, limit=limit)
+        unknown = "" if files else _unknown(database, agent)
+        count_artifacts(place, [(agent, file.path) for file in files])
+    return {"files": [file._asdict() for file in files], "unknown": unknown}
+
+
+def _unknown(database: Database, agent: str) -> str:
+    error = counts.unknown(database, agent)
+    return "" if error is None else f"{error.message} — {error.hint}"
+
+
+def expand(place: IndexPlace, agent: str, *, handle: str, budget: int, counted: bool = True) -> Document:
+    """Follows a handle to its node, the surroundings, and its words in the transcript."""
+    with reading(place) as database:
+        found = recall_expand.expand(database, agent, handle, budget)
+    if counted and found["node"]["kind"] != "live":
+        count_ids(place, agent, [found["node"]["id"]])
+    return found
+
+
+def open_session(place: IndexPlace, agent: str, *, session: str, counted: bool = True) -> Document:
+    """Describes a session with its segments, paths and lineage."""
+    with reading(place) as database:
+        found = running(database, agent, session) or describe(database, agent, session)
+    if counted:
+        count_artifacts(place, [(agent, path) for path in dict.fromkeys(newest_paths(found).values())])
+    return found
+
+
+def list_sessions(place: IndexPlace, agent: str, *, limit: int) -> Document:
+    """Lists the newest sessions."""
+    with reading(place) as database:
+        found = session_list.page(database, agent, SessionFilter(), limit=limit)
+        left_out = session_list.left_out(database, agent)
+    sessions = [{name: getattr(one, name) for name in _LISTED} for one in found.entries]
+    return {"sessions": sessions, "more": found.more, "left_out": left_out}
+
+
+def context(
+    place: IndexPlace,
+    agent: str,
+    *,
+    shared: bool,
+    budget: int | None,
+    project: str | None = None,
+    called: str | None = None,
+    now_us: int | None = None,
+) -> Document:
+    """Composes the context of a session's start."""
+    require_root(place.root)
+    composed = pages_operations.at_start(
+        place, agent, shared=shared, budget=budget, project=project, called=called, now=now_us
+    )
+    return _composed(agent, composed, shared)
+
+
+def prompt_context(
+    place: IndexPlace, agent: str, *, prompt: str, shared: bool, budget: int | None, counted: bool = True
+) -> Document:
+    """Composes what memory holds on a prompt."""
+    require_root(place.root)
+    composed = pages_operations.at_prompt(place, agent, prompt, shared=shared, budget=budget, counted=counted)
+    return _composed(agent, composed, shared)
+
+
+def _composed(agent: str, composed: SessionContext, shared: bool) -> Document:
+    document = pages_operations.document(agent, composed, shared=shared)
+    return {"context": document, "troubles": list(composed.troubles), "crowded": composed.crowded}
+
+
+def remember(
+    place: IndexPlace,
+    agent: str,
+    *,
+    text: str,
+    kind: str,
+    tags: Sequence[str],
+    private: bool,
+    session: str | None,
+    now_us: int,
+) -> Document:
+    """Remembers a text; `waiting` says why no page shows it yet, `events` what happened on the way."""
+    with place.opened() as workspace:
+        done = memories_operations.remember(
+            workspace, agent, text, kind=kind, tags=tuple(tags), private=private, session=session, now_us=now_us
+        )
+        document = memories_operations.remembered_document(done)
+        return {"memory": document, "waiting": done.waiting, "events": list(workspace.events)}
+
+
+OPERATIONS: Mapping[str, Callable[..., Document]] = {
+    act.__name__: act
+    for act in (recall, find_files, expand, open_session, list_sessions, context, prompt_context, remember)
+}
