@@ -1,31 +1,21 @@
 """Defines what commands and tools ask of a memory: plain values in, one JSON document out.
 
 The agent does it for them if it is there (`ask.operation`), else they do it themselves: same functions, same answer.
+Each imports only what it needs, for them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from signet_sync.capture.catch_up import catch_up
-from signet_sync.embeddings.meaning import Meaning
-from signet_sync.memories import operations as memories_operations
-from signet_sync.pages import operations as pages_operations
-from signet_sync.pages.session_context import SessionContext
-from signet_sync.recall import expand as recall_expand
-from signet_sync.recall import operations as recall_operations
-from signet_sync.recall.as_text import newest_paths
-from signet_sync.recall.open_session import describe, running
-from signet_sync.recall.search import Within
-from signet_sync.recall.store import session_list
-from signet_sync.recall.store.rows import Period
-from signet_sync.recall.store.session_list import SessionFilter
-from signet_sync.recall.store.words import files_with
-from signet_sync.storage.database.connection import Database
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync.read_only import IndexPlace, count_artifacts, count_ids, reading
 from signet_sync.sync.store import counts
+
+if TYPE_CHECKING:
+    from signet_sync.pages.session_context import SessionContext
+    from signet_sync.storage.database.connection import Database
 
 Document = dict[str, Any]
 _LISTED = ("session_token", "session_id", "session_key", "day", "project", "harness", "sentence", "membership_us")
@@ -47,6 +37,12 @@ def recall(
 
     `counted`: running sessions are read first, and the hits count as recalled.
     """
+    from signet_sync.capture.catch_up import catch_up
+    from signet_sync.embeddings.meaning import Meaning
+    from signet_sync.recall import operations as recall_operations
+    from signet_sync.recall.search import Within
+    from signet_sync.recall.store.rows import Period
+
     if counted:
         catch_up(place, agent)
     meaning = Meaning(place, now_us, remembers=counted)
@@ -61,6 +57,9 @@ def recall(
 
 def find_files(place: IndexPlace, agent: str, *, query: str, limit: int, period: list[int] | None) -> Document:
     """Finds the files of sessions that contain every word."""
+    from signet_sync.recall.store.rows import Period
+    from signet_sync.recall.store.words import files_with
+
     with reading(place) as database:
         span = Period(*period) if period else None
         files = files_with(database, query, agent_id=agent, period=span, limit=limit)
@@ -76,8 +75,10 @@ def _unknown(database: Database, agent: str) -> str:
 
 def expand(place: IndexPlace, agent: str, *, handle: str, budget: int, counted: bool = True) -> Document:
     """Follows a handle to its node, the surroundings, and its words in the transcript."""
+    from signet_sync.recall.expand import expand as follow
+
     with reading(place) as database:
-        found = recall_expand.expand(database, agent, handle, budget)
+        found = follow(database, agent, handle, budget)
     if counted and found["node"]["kind"] != "live":
         count_ids(place, agent, [found["node"]["id"]])
     return found
@@ -85,6 +86,9 @@ def expand(place: IndexPlace, agent: str, *, handle: str, budget: int, counted: 
 
 def open_session(place: IndexPlace, agent: str, *, session: str, counted: bool = True) -> Document:
     """Describes a session with its segments, paths and lineage."""
+    from signet_sync.recall.as_text import newest_paths
+    from signet_sync.recall.open_session import describe, running
+
     with reading(place) as database:
         found = running(database, agent, session) or describe(database, agent, session)
     if counted:
@@ -94,8 +98,10 @@ def open_session(place: IndexPlace, agent: str, *, session: str, counted: bool =
 
 def list_sessions(place: IndexPlace, agent: str, *, limit: int) -> Document:
     """Lists the newest sessions."""
+    from signet_sync.recall.store import session_list
+
     with reading(place) as database:
-        found = session_list.page(database, agent, SessionFilter(), limit=limit)
+        found = session_list.page(database, agent, session_list.SessionFilter(), limit=limit)
         left_out = session_list.left_out(database, agent)
     sessions = [{name: getattr(one, name) for name in _LISTED} for one in found.entries]
     return {"sessions": sessions, "more": found.more, "left_out": left_out}
@@ -112,6 +118,8 @@ def context(
     now_us: int | None = None,
 ) -> Document:
     """Composes the context of a session's start."""
+    from signet_sync.pages import operations as pages_operations
+
     require_root(place.root)
     composed = pages_operations.at_start(
         place, agent, shared=shared, budget=budget, project=project, called=called, now=now_us
@@ -123,12 +131,16 @@ def prompt_context(
     place: IndexPlace, agent: str, *, prompt: str, shared: bool, budget: int | None, counted: bool = True
 ) -> Document:
     """Composes what memory holds on a prompt."""
+    from signet_sync.pages import operations as pages_operations
+
     require_root(place.root)
     composed = pages_operations.at_prompt(place, agent, prompt, shared=shared, budget=budget, counted=counted)
     return _composed(agent, composed, shared)
 
 
 def _composed(agent: str, composed: SessionContext, shared: bool) -> Document:
+    from signet_sync.pages import operations as pages_operations
+
     document = pages_operations.document(agent, composed, shared=shared)
     return {"context": document, "troubles": list(composed.troubles), "crowded": composed.crowded}
 
@@ -145,6 +157,8 @@ def remember(
     now_us: int,
 ) -> Document:
     """Remembers a text; `waiting` says why no page shows it yet, `events` what happened on the way."""
+    from signet_sync.memories import operations as memories_operations
+
     with place.opened() as workspace:
         done = memories_operations.remember(
             workspace, agent, text, kind=kind, tags=tuple(tags), private=private, session=session, now_us=now_us
