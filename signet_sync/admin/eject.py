@@ -32,7 +32,7 @@ from signet_sync.settings.model import Settings
 from signet_sync.storage import clock, files, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.safe_paths import require_root
-from signet_sync.sync import damage
+from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.sync.store import counts
 from signet_sync.sync.workspace import Workspace
@@ -221,7 +221,7 @@ def _last_pass(workspace: Workspace, now_us: int) -> None:
     heads = [_read(workspace.root, path) for path in _heads(workspace.root) if path in known]
     been_here = any(managed_block.BEGIN not in found.raw for found in heads if found is not None)
     request = Request(now_us=now_us, project=not been_here)
-    outcome = damage.run_pass_mending(workspace, request)
+    outcome = engine.run_pass_mending(workspace, request)
     if outcome.cliff is not None:
         raise Halted(
             f"files are missing, and their seals are in the state folder: {outcome.cliff.message}",
@@ -230,7 +230,7 @@ def _last_pass(workspace: Workspace, now_us: int) -> None:
         )
     if next(due(workspace, clock.now_us()), None) is not None:
         intake.run_capture(workspace, now_us=clock.now_us)
-        damage.run_pass_mending(workspace, request)
+        engine.run_pass_mending(workspace, request)
 
 
 def _heads(root: str) -> list[str]:

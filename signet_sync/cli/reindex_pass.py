@@ -13,7 +13,7 @@ from signet_sync.capture import spool
 from signet_sync.cli.main import Context
 from signet_sync.integrity import report
 from signet_sync.storage.clock import now_us
-from signet_sync.sync.damage import run_pass_mending
+from signet_sync.sync.engine import run_pass_mending
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrases import counted

@@ -15,7 +15,7 @@ from signet_sync.embeddings import RULES
 from signet_sync.errors import DatabaseError, SignetSyncError, sentence_of
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, counting
-from signet_sync.sync.store import rules
+from signet_sync.sync.store import passes
 
 if TYPE_CHECKING:
     from signet_sync.embeddings.similarity import Vectors
@@ -43,7 +43,7 @@ class Meaning:
 
     def is_ready(self, database: Database) -> bool:
         """Returns whether there may be vectors; loads nothing more."""
-        return rules.version_of(database, RULES) is not None
+        return passes.version_of(database, RULES) is not None
 
     def nearest(self, database: Database, agent_id: str, query: str) -> list[EmbeddedText]:
         """Returns an agent's texts that are similar to a query, the best first."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from signet_sync.embeddings import RULES
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store import rules
+from signet_sync.sync.store import passes
 from signet_sync.sync.store.bodies import text_of
 
 _VERSION = "1"  # of how texts are cut and given to the model
@@ -41,14 +41,14 @@ class EmbeddedText(NamedTuple):
 
 def model_of(database: Database) -> StoredModel | None:
     """Returns the model that made the vectors; None if there are none, or other rules made them."""
-    version, _, rest = (rules.version_of(database, RULES) or "").partition(" ")
+    version, _, rest = (passes.version_of(database, RULES) or "").partition(" ")
     dimensions, _, name = rest.partition(" ")
     return StoredModel(int(dimensions), name) if version == _VERSION and dimensions.isdigit() else None
 
 
 def set_model(database: Database, model: StoredModel) -> None:
     """Records the model. In the caller's transaction."""
-    rules.set_version(database, RULES, f"{_VERSION} {model.dimensions} {model.id}")
+    passes.set_version(database, RULES, f"{_VERSION} {model.dimensions} {model.id}")
 
 
 def clear(database: Database) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from signet_sync.storage.database import named_rows
+from signet_sync.storage.database import tables
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.bodies import text_of
 
@@ -58,8 +58,7 @@ def texts_by_session(database: Database) -> dict[Session, list[str]]:
     """Returns what sessions state, in the order of their lines."""
     found: dict[Session, list[str]] = {}
     for agent, token, session, text in database.execute(
-        f"select agent_id, session_token, session_id, text from {named_rows.STATEMENTS}"
-        " order by at_us, source_path, line"
+        f"select agent_id, session_token, session_id, text from {tables.STATEMENTS} order by at_us, source_path, line"
     ):
         found.setdefault((agent, token, session), []).append(text)
     return found
@@ -72,7 +71,7 @@ def statements(database: Database) -> _Rows:
         " (select count(*) from statements o where o.agent_id = f.agent_id and o.id = f.id),"
         " (select min(at_us) from statements o where o.agent_id = f.agent_id and o.id = f.id),"
         " f.at_us, a.session_token, a.session_id, f.source_path, f.line"
-        f" from {named_rows.STATEMENTS} f join memory_artifacts a on a.source_path = f.source_path where f.newest = 1"
+        f" from {tables.STATEMENTS} f join memory_artifacts a on a.source_path = f.source_path where f.newest = 1"
     )
     return list(database.execute(query))
 

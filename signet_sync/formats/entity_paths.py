@@ -1,4 +1,4 @@
-"""Defines the paths of entity files and which sections they have."""
+"""Defines the names and paths of entity files, their sections, and how copies of sync services are recognized."""
 
 from __future__ import annotations
 
@@ -7,10 +7,45 @@ import unicodedata
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
-from signet_sync.formats.file_names import is_reserved, readable_name
-from signet_sync.formats.filename import has_conflict_mark
+from signet_sync.formats.filename import has_conflict_mark, is_copy_mark
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, OF_AGENT, agent_folder
+from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, OF_AGENT, agent_folder, page_agent
+
+# What Obsidian's links, Windows or a shell cannot have in a name.
+_UNFIT = frozenset('\\/:*?"<>|#^[]`')
+_RESERVED = late(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.ASCII | re.IGNORECASE)
+# A reference in brackets, and the blanks that unfit characters leave within brackets.
+_REFERENCE = late(r"\s*\(#\d+\)", re.ASCII)
+_LOOSE = late(r"(?<=\() | (?=\))")
+_BYTES = 180  # a name has at most 255 with what is put behind
+
+
+def readable_name(text: str, length: int) -> str:
+    """Returns a text as the beginning of a file's name, at most `length` characters; "" if nothing readable is left."""
+    plain = _REFERENCE.sub("", unicodedata.normalize("NFC", text))
+    kept = "".join(c if c.isprintable() and c not in _UNFIT else " " for c in plain)
+    whole = _LOOSE.sub("", " ".join(kept.split()))
+    words = whole[:length]
+    while len(words.encode("utf-8", "replace")) > _BYTES:
+        words = words[:-1]
+    if words != whole:
+        words = _whole_words(words, whole[len(words)])
+    return words.strip(" .") if any(map(str.isalnum, words)) else ""
+
+
+def _whole_words(cut: str, following: str) -> str:
+    """Returns the beginning of a text without a word or bracket that was cut; a single long word stays."""
+    at = len(cut) if following == " " else cut.rfind(" ")
+    words = cut[:at] if at > 0 else cut
+    if words.count("(") > words.count(")"):
+        words = words[: words.rfind("(")] or words
+    return words.rstrip(" ,;:(–—-")
+
+
+def is_reserved(name: str) -> bool:
+    """Returns whether Windows takes a name for a device's."""
+    return _RESERVED.fullmatch(name) is not None
+
 
 Kind = Literal["user", "part", "relationship"]
 File = Literal["profile", "notes"]
@@ -197,3 +232,21 @@ def parse_ledger_page(path: str) -> tuple[str, str] | None:
     """Returns agent and month `YYYY-MM` of the path of an event log; None for every other path."""
     match = _LEDGER.fullmatch(path)
     return (match[1] or DEFAULT_AGENT, match[2]) if match else None
+
+
+_COPY = late(r"(MEMORY|DREAMS|profile|notes|\d{4}-\d\d|\d\d)(?=[^\w].*\.).*?(\.md|\.jsonl)", re.ASCII | re.DOTALL)
+_OF_SPEAKING = late(r"(.+?)(?: \(|\.sync-conflict-|[ ._-]+conflict| (?=\d{1,3}\.md$))[^/]*(\.md)", re.IGNORECASE)
+
+
+def original_of(path: str) -> str | None:
+    """Returns the page, entity file or event log that a path is a conflict copy of; None for any other path.
+
+    In the folder of an entity it may as well be a note of a person's (`formats.entity_paths.states_id`).
+    """
+    folder, slash, name = path.rpartition("/")
+    match = _COPY.fullmatch(name) or _OF_SPEAKING.fullmatch(name)
+    if match is None or not is_copy_mark(name[len(match[1]) : -len(match[2])]):
+        return None
+    original = f"{folder}{slash}{match[1]}{match[2]}"
+    known = page_agent(original) or parse_path(original) or parse_ledger_page(original)
+    return original if known is not None else None

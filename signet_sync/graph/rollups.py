@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from signet_sync.formats.calendar import week_span
 from signet_sync.formats.handle import id_of
-from signet_sync.formats.timestamps import day_of
+from signet_sync.formats.timestamps import day_of, week_span
 from signet_sync.graph.nodes import GraphEdge, GraphNode, NodeKind
 from signet_sync.graph.threads import Thread, ThreadSession, newest_first
 from signet_sync.text.sentences import shortened

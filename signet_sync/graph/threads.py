@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from signet_sync.formats.body import js_trim
-from signet_sync.formats.calendar import week_of
 from signet_sync.formats.handle import id_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.statement import Item
+from signet_sync.formats.timestamps import week_of
 from signet_sync.graph.nodes import NO_WORDS, ArtifactText, SessionNodes, best_of, span_of
 from signet_sync.text import digest_mark
 from signet_sync.text.sentences import basename, flatten, flatten_cell

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from signet_sync.formats.calendar import quarter_of, quarter_span
+from signet_sync.formats.timestamps import quarter_of, quarter_span
 from signet_sync.graph import rollups, threads
 from signet_sync.graph.nodes import GraphEdge, GraphNode
 from signet_sync.graph.nodes_stage import WEEK, Graph, every_week, with_progress

@@ -9,7 +9,7 @@ from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.integrity import store as integrity_store
 from signet_sync.memories.store import recall_events
 from signet_sync.storage import files
-from signet_sync.storage.database import wipe
+from signet_sync.storage.database import removal
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Maintenance
 from signet_sync.sync.store import passes
@@ -72,6 +72,6 @@ def _wipe(workspace: Workspace) -> None:
     if not database.checkpoint(truncate=True):
         return
     with database.transaction():
-        if wipe.wipe(database):
+        if removal.wipe(database):
             passes.done(database, "wipe_due")
     database.checkpoint(truncate=True)

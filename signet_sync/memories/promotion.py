@@ -21,7 +21,7 @@ from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.publishing import publish_pages
-from signet_sync.sync.store import counts, rules
+from signet_sync.sync.store import counts, passes
 from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.text import tags
 
@@ -183,14 +183,14 @@ def prune(workspace: Workspace, now_us: int) -> int:
 def tag_memories(workspace: Workspace, agent_id: str) -> int:
     """Adds concept tags to memories that have none by the present rules; returns their number."""
     database = workspace.database
-    stale = rules.version_of(database, _CONCEPTS) != tags.VERSION
+    stale = passes.version_of(database, _CONCEPTS) != tags.VERSION
     tagged = 0
     while (batch := memories.untagged(database, agent_id, _BATCH)) or stale:
         with database.transaction():
             if stale:
                 # In the transaction of the first new tags, so that after a kill few memories or none lack tags.
                 memories.forget_concepts(database)
-                rules.set_version(database, _CONCEPTS, tags.VERSION)
+                passes.set_version(database, _CONCEPTS, tags.VERSION)
                 stale, batch = False, memories.untagged(database, agent_id, _BATCH)
             for memory in batch:
                 memories.tag(database, memory, tags.derive(memory.content))

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 
 from signet_sync.errors import SignetSyncError
-from signet_sync.formats.conflict_copy import original_of
-from signet_sync.formats.entity_paths import parse_path, states_id
+from signet_sync.formats.entity_paths import original_of, parse_path, states_id
 from signet_sync.formats.paths import KEPT_COPY
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso

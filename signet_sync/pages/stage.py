@@ -15,8 +15,8 @@ from signet_sync.pages.store import pages
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Change, Publisher
-from signet_sync.sync.store import composed, passes
 from signet_sync.sync.store import counts as counts_store
+from signet_sync.sync.store import passes
 from signet_sync.sync.workspace import Workspace
 
 
@@ -31,7 +31,7 @@ class MemoryPages(Publisher):
 
     def mark(self, database: Database, change: Change) -> None:
         """Marks the pages of the agents that changed as stale."""
-        composed.forget(database, change.agents)
+        passes.forget_page(database, change.agents)
 
     def stale(self, run: Pass) -> list[str]:
         """Returns the pages that may differ from their rows, or whose files were touched."""

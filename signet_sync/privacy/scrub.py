@@ -37,7 +37,7 @@ from signet_sync.sessions.live_turns import SpokenTurn
 from signet_sync.sessions.store import live as live_store
 from signet_sync.sessions.store import removed_turns
 from signet_sync.storage import files, state_dir
-from signet_sync.storage.database import wipe
+from signet_sync.storage.database import removal
 from signet_sync.storage.durable import sync_folder, unlink
 from signet_sync.sync.publishing import publish_pages
 from signet_sync.sync.request import Pass
@@ -128,7 +128,7 @@ def scrub(workspace: Workspace, now_us: int) -> None:
         return
     with workspace.database.transaction():
         # After a write since the checkpoint, the next pass tries again.
-        if wipe.wipe(workspace.database) and tombstones_store.settle_lines(workspace.database):
+        if removal.wipe(workspace.database) and tombstones_store.settle_lines(workspace.database):
             tombstones_store.mark_scrubbed(workspace.database)
     workspace.database.checkpoint(truncate=True)
 

@@ -1,7 +1,7 @@
 """Runs a pass: recover, index, derive, maintain, publish; the watcher, timer, command line and CI all use it.
 
 A pass after a crash is an ordinary pass: it looks at the disk and does what is left to do. No feature is named here;
-their stages are registered in the workspace's pipeline.
+their stages are registered in the workspace's pipeline. A command replaces a damaged database and runs the pass again.
 """
 
 from __future__ import annotations
@@ -13,9 +13,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 
-from signet_sync.errors import SignetSyncError
+import apsw
+
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, SignetSyncError, place_of
 from signet_sync.storage import state_dir
 from signet_sync.storage.database import full_text_merges
+from signet_sync.storage.database.connection import is_odd, translate
+from signet_sync.storage.database.tables import native_tables
 from signet_sync.sync import deriving, outbox
 from signet_sync.sync.indexing import building, index, record
 from signet_sync.sync.publishing import publish
@@ -149,3 +153,41 @@ def _remember(run: Pass) -> None:
     os.makedirs(workspace.state.path, mode=0o700, exist_ok=True)
     with suppress(OSError):
         state_dir.write_json(os.path.join(workspace.state.path, "last-pass.json"), {"last_full_pass": run.now_iso})
+
+
+def run_pass_mending(workspace: Workspace, request: Request) -> Outcome:
+    """Runs a pass, if necessary over a new database.
+
+    A rebuild first checks every page of the database, and closely the tables that are not derived.
+    """
+    try:
+        if request.rebuild:
+            with state_dir.workspace_lock(workspace.state, request.patience):
+                workspace.examine(native_tables())
+        return run_pass(workspace, request)
+    except (apsw.Error, DatabaseError) as error:
+        damage = _damage(workspace, error)
+        if damage is None:
+            raise
+    except (ValueError, TypeError, LookupError) as error:
+        # A flipped bit inside a value shows in no check of the database; derived rows can be rebuilt.
+        if request.rebuild:
+            raise
+        workspace.events.append(f"rows were not as they were written ({place_of(error)}); all are made anew")
+        return run_pass_mending(workspace, request._replace(rebuild=True))
+    with state_dir.workspace_lock(workspace.state):
+        workspace.exchange_damaged(damage)
+    return run_pass(workspace, request)
+
+
+def _damage(workspace: Workspace, error: apsw.Error | DatabaseError) -> DatabaseCorrupt | None:
+    """Returns the damage that an error reveals, by itself or after a check of every page."""
+    found = translate(error, workspace.database.path) if isinstance(error, apsw.Error) else error
+    if isinstance(found, DatabaseCorrupt):
+        return found
+    if is_odd(error):
+        try:
+            workspace.examine()
+        except DatabaseCorrupt as damaged:
+            return damaged
+    return None

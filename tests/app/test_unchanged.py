@@ -23,7 +23,7 @@ from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import TABLES, VERSION, full_text
-from signet_sync.sync.store.rules import set_version
+from signet_sync.sync.store.passes import set_version
 
 LATER = "2026-03-29T23:59:59.999Z"
 SECOND = 10**6

@@ -21,7 +21,7 @@ from signet_sync.app.upgrade import EXIT_CODE, Upgrade, is_restarted
 from signet_sync.errors import DatabaseError
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import VERSION
-from signet_sync.sync.store.rules import set_version, version_of
+from signet_sync.sync.store.passes import set_version, version_of
 
 vault, quick = agents.vault, agents.quick
 

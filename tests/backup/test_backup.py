@@ -19,7 +19,7 @@ from signet_sync.memories.store.memories import Memory
 from signet_sync.storage.database import native_backup
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import access_counts, artifacts
-from signet_sync.sync.store.rules import set_version, version_of
+from signet_sync.sync.store.passes import set_version, version_of
 from signet_sync.sync.tombstones import store as tombstones_store
 
 CANARY = "heliotropicwickkeeper"

@@ -21,7 +21,7 @@ from signet_sync.capture.notes import IN_COMPACTION, REQUEST
 from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
-from signet_sync.storage.database.named_rows import NODES
+from signet_sync.storage.database.tables import NODES
 from signet_sync.text.chunking import turns
 from signet_sync.text.token_estimate import estimate_tokens
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.formats import paths
-from signet_sync.formats.conflict_copy import original_of
+from signet_sync.formats.entity_paths import original_of
 from signet_sync.formats.filename import (
     IMMUTABLE_KINDS,
     TOKEN,

@@ -27,8 +27,7 @@ from signet_sync.memories.store import memories
 from signet_sync.settings.model import Settings
 from signet_sync.statements.store import marks
 from signet_sync.statements.validity import Mark
-from signet_sync.storage.database.named_rows import NODES, STATEMENTS
-from signet_sync.storage.database.tables import TABLES
+from signet_sync.storage.database.tables import NODES, STATEMENTS, TABLES
 from signet_sync.sync.store import access_counts
 from signet_sync.sync.workspace import Workspace
 

@@ -11,7 +11,7 @@ import pytest
 from workbench import NOW, Vault
 
 from benchmarks.digest import digest
-from signet_sync.storage.database.named_rows import STATEMENTS
+from signet_sync.storage.database.tables import STATEMENTS
 from signet_sync.text.digest_mark import VERSION, opening, says_nothing, status_of
 from signet_sync.text.sentences import SentenceSubject, fallback, is_template
 

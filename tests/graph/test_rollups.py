@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from test_nodes import T
 from test_threads import LANTERN, session
 
-from signet_sync.formats.calendar import quarter_of, quarter_span, week_of, week_span
-from signet_sync.formats.timestamps import DAY, parse_instant
+from signet_sync.formats.timestamps import DAY, parse_instant, quarter_of, quarter_span, week_of, week_span
 from signet_sync.graph.nodes import GraphEdge
 from signet_sync.graph.rollups import (
     BUDGET_TOKENS,

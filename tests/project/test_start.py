@@ -14,15 +14,15 @@ from workbench import ROOT, Vault, numbered
 # A command that needs more must make room first: two modules that are always loaded together are one.
 LIMITS = {
     "--help": 17,
-    "status": 88,
-    "recall --words lantern": 73,
-    "recall lantern": 115,
-    "open ID": 93,
-    "expand ID": 106,
-    "context": 112,
-    "reindex --full": 228,
-    "hook claude-code SessionStart": 105,
-    "hook claude-code UserPromptSubmit": 143,
+    "status": 86,
+    "recall --words lantern": 72,
+    "recall lantern": 113,
+    "open ID": 90,
+    "expand ID": 102,
+    "context": 110,
+    "reindex --full": 219,
+    "hook claude-code SessionStart": 104,
+    "hook claude-code UserPromptSubmit": 142,
     "hook claude-code Stop": 46,
 }
 # They take as long to load as everything of ours, and only the files that need them may.

@@ -19,7 +19,7 @@ from signet_sync.graph.store import neighbours
 from signet_sync.recall.expand import expand
 from signet_sync.recall.store import references
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import NODES
+from signet_sync.storage.database.tables import NODES
 from signet_sync.sync.store.bodies import text_at
 from signet_sync.text.excerpts import cut, ending
 from signet_sync.text.token_estimate import estimate_tokens

@@ -30,7 +30,7 @@ from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import session_input
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import NODES
+from signet_sync.storage.database.tables import NODES
 from signet_sync.sync import engine, outbox
 from signet_sync.sync.request import Request
 from signet_sync.sync.store import access_counts

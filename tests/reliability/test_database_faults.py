@@ -34,7 +34,7 @@ from signet_sync.settings import model
 from signet_sync.storage.database import tables
 from signet_sync.storage.database.connection import Database, is_suspect
 from signet_sync.sync.store import texts
-from signet_sync.sync.store.rules import set_version
+from signet_sync.sync.store.passes import set_version
 
 PAGE = 4096
 Figure = Callable[..., None]

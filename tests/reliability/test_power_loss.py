@@ -24,7 +24,7 @@ from signet_sync.sessions import journal
 from signet_sync.storage import files, rename
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.durable import private_folder
-from signet_sync.sync.store.rules import set_version, version_of
+from signet_sync.sync.store.passes import set_version, version_of
 
 Tree = dict[str, bytes | None]
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from statement_rows import orphans
 
 from benchmarks import index_rows
-from signet_sync.formats.calendar import week_of
 from signet_sync.formats.statement import Item
+from signet_sync.formats.timestamps import week_of
 from signet_sync.graph.statements_stage import STATEMENT
 from signet_sync.recall.stage import FoundStatements
 from signet_sync.statements.sections import items
@@ -25,9 +25,8 @@ from signet_sync.statements.store.rows import StatedItems
 from signet_sync.statements.validity import Mark
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import STATEMENTS
 from signet_sync.storage.database.table import SESSION
-from signet_sync.storage.database.tables import TABLES
+from signet_sync.storage.database.tables import STATEMENTS, TABLES
 from signet_sync.sync.stages import Source
 
 DAY = 86_400_000_000

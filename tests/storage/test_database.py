@@ -19,7 +19,7 @@ from signet_sync.recall.store.words import files_with
 from signet_sync.storage.database import tables
 from signet_sync.storage.database.connection import BUSY_MS, Database, set_aside, translate
 from signet_sync.sync.store import artifacts
-from signet_sync.sync.store.rules import set_version, version_of
+from signet_sync.sync.store.passes import set_version, version_of
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from signet_sync.storage.database import wipe as database_wipe
+from signet_sync.storage.database import removal as database_wipe
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store.rules import set_version
+from signet_sync.sync.store.passes import set_version
 
 WORD = re.compile(rb"quill\d{6}z")
 

@@ -21,8 +21,7 @@ from signet_sync.sessions.store import live
 from signet_sync.statements.store import marks
 from signet_sync.statements.validity import Mark
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import NODES
-from signet_sync.storage.database.tables import backed_up
+from signet_sync.storage.database.tables import NODES, backed_up
 from signet_sync.text.memory import memory_id
 from signet_sync.text.tags import derive
 

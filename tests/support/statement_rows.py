@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import STATEMENTS
+from signet_sync.storage.database.tables import STATEMENTS
 
 
 def orphans(database: Database) -> int:

@@ -12,10 +12,10 @@ import pytest
 from session_inputs import compact, end
 from workbench import NOW, Vault
 
-from signet_sync.storage.database import wipe
+from signet_sync.storage.database import removal
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import artifacts, texts
-from signet_sync.sync.store.rules import set_version
+from signet_sync.sync.store.passes import set_version
 from signet_sync.sync.store.texts import Line
 
 ID = "ca4a1e00-0000-4000-8000-000000000009"
@@ -75,7 +75,7 @@ class Lines:
         """What a scrub does of it."""
         assert self.database.checkpoint(truncate=True)
         with self.database.transaction():
-            assert wipe.wipe(self.database)
+            assert removal.wipe(self.database)
             set_version(self.database, "scrubbed", str(self.written))
         assert self.database.checkpoint(truncate=True)
 

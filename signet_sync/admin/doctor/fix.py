@@ -20,7 +20,7 @@ from signet_sync.formats.timestamps import iso
 from signet_sync.host import service
 from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import is_suspect, mark_suspect
-from signet_sync.sync.damage import run_pass_mending
+from signet_sync.sync.engine import run_pass_mending
 from signet_sync.sync.request import Request
 
 # Seconds that a running agent gets to repair its own database.

@@ -8,8 +8,7 @@ import stat
 from contextlib import suppress
 
 from signet_sync.errors import WorkspaceError
-from signet_sync.formats.conflict_copy import original_of
-from signet_sync.formats.entity_paths import ledger_page, parse_ledger_page
+from signet_sync.formats.entity_paths import ledger_page, original_of, parse_ledger_page
 from signet_sync.formats.snapshot import Trouble
 from signet_sync.storage import files
 from signet_sync.storage.durable import sync_descriptor

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from signet_sync.graph.nodes import GraphNode
 from signet_sync.graph.store import nodes
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import NODES, STATEMENTS, path_of
+from signet_sync.storage.database.tables import NODES, STATEMENTS, path_of
 from signet_sync.sync.store.bodies import text_at
 from signet_sync.sync.store.sessions import SessionRef
 

@@ -17,10 +17,9 @@ from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session as Session
 from signet_sync.storage.database.batches import of_ids, of_sessions, of_values
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import NODES
 from signet_sync.storage.database.removal import drop_ids, within
 from signet_sync.storage.database.table import placeholders
-from signet_sync.storage.database.tables import TABLES, distilled
+from signet_sync.storage.database.tables import NODES, TABLES, distilled
 from signet_sync.storage.database.tables import of_ids as tables_of_ids
 from signet_sync.sync.store.bodies import KEPT, opened
 from signet_sync.sync.store.sessions import doubled

@@ -15,7 +15,7 @@ from signet_sync.memories.promotion_score import (
 )
 from signet_sync.memories.score import DreamedView
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store import composed
+from signet_sync.sync.store import passes
 
 # Of a promotion `p`: no person took it back.
 STANDS = "not exists(select 1 from undone_promotions u where u.agent_id = p.agent_id and u.memory_id = p.memory_id)"
@@ -45,7 +45,7 @@ def store(
             for one in promotions
         ],
     )
-    composed.forget(database, [agent_id])
+    passes.forget_page(database, [agent_id])
 
 
 def undo(database: Database, agent_id: str, memory_id: str, at_us: int | None) -> bool:
@@ -63,7 +63,7 @@ def undo(database: Database, agent_id: str, memory_id: str, at_us: int | None) -
         )
     changed = database.connection.changes() > 0
     if changed:
-        composed.forget(database, [agent_id])
+        passes.forget_page(database, [agent_id])
     return changed
 
 

@@ -12,9 +12,8 @@ from heapq import merge
 from itertools import islice, product
 from typing import Any
 
-from signet_sync.formats.calendar import quarter_of, quarter_span, week_of, week_span
 from signet_sync.formats.statement import SECTION_OF
-from signet_sync.formats.timestamps import day_of, parse_instant
+from signet_sync.formats.timestamps import day_of, parse_instant, quarter_of, quarter_span, week_of, week_span
 from signet_sync.memories.score import Use, day_start, rank, score
 from signet_sync.memories.store import promotions
 from signet_sync.pages.memory_page import NodeLineage, NodeView
@@ -29,7 +28,7 @@ from signet_sync.pages.sections import (
 )
 from signet_sync.pages.store.project_inputs import NEWEST_THREADS, THREAD
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import NODES, path_of
+from signet_sync.storage.database.tables import NODES, path_of
 from signet_sync.text.sentences import basename
 
 PINS = 500

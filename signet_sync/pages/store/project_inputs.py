@@ -20,7 +20,7 @@ from signet_sync.pages.sections import EntityEntry, MemoryView, StatementView, T
 from signet_sync.pages.store.warnings import warnings
 from signet_sync.statements.store import rows
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import path_of
+from signet_sync.storage.database.tables import path_of
 from signet_sync.sync.store.passes import halt_message
 from signet_sync.text.sentences import basename
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import path_of
+from signet_sync.storage.database.tables import path_of
 from signet_sync.sync.store.bodies import text_of
 from signet_sync.sync.store.texts import Place
 

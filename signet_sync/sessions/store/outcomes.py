@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from signet_sync.formats.filename import carried_token
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import STATEMENTS
+from signet_sync.storage.database.tables import STATEMENTS
 from signet_sync.sync.store.sessions import SessionRef
 
 

@@ -20,8 +20,8 @@ from signet_sync.statements.validity import Known, Outcome, settled
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session, of_sessions
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import path_of
 from signet_sync.storage.database.table import placeholders
+from signet_sync.storage.database.tables import path_of
 from signet_sync.sync.store.texts import Line
 
 # The deriver of what running sessions state.

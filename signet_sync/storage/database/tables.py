@@ -1,10 +1,14 @@
-"""Lists all tables, and what identifies the database. Names are Signet's where they mean the same."""
+"""Lists all tables, and what identifies the database. Names are Signet's where they mean the same.
+
+`NODES` and `STATEMENTS` are what to select from for their rows with names instead of numbers.
+"""
 
 from __future__ import annotations
 
 from hashlib import sha256
 
 from signet_sync.storage.database.derived import DERIVED
+from signet_sync.storage.database.derived import path_of as path_of
 from signet_sync.storage.database.native import NATIVE
 from signet_sync.storage.database.table import Id, Table
 
@@ -62,3 +66,6 @@ def identified() -> tuple[Table, ...]:
 def distilled() -> tuple[Table, ...]:
     """Lists the tables of rows that are derived from sessions and have an id that a page may show."""
     return tuple(table for table in TABLES.values() if table.kind == "derived" and table.session and table.handle)
+
+
+NODES, STATEMENTS = (TABLES[name].rows for name in ("session_summaries", "statements"))

@@ -15,7 +15,7 @@ from signet_sync.storage.database.batches import LISTED, Session, listed, of_ses
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 from signet_sync.sync.index_records import Known, Row, Seal
-from signet_sync.sync.store import rules, texts
+from signet_sync.sync.store import passes, texts
 from signet_sync.sync.store.bodies import keep, left_to_seals, text_of
 
 if TYPE_CHECKING:
@@ -48,12 +48,12 @@ _RULES = "artifacts"
 
 def sanitizer_of_rows(database: Database) -> str | None:
     """Returns the stamp of the sanitizer that every row passed; None if some rows may have passed another one."""
-    return rules.version_of(database, _RULES)
+    return passes.version_of(database, _RULES)
 
 
 def set_sanitizer_of_rows(database: Database, stamp: str) -> None:
     """Records that every row has passed this sanitizer."""
-    rules.set_version(database, _RULES, stamp)
+    passes.set_version(database, _RULES, stamp)
 
 
 def known_files(

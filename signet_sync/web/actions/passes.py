@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signet_sync.sync.damage import run_pass_mending
+from signet_sync.sync.engine import run_pass_mending
 from signet_sync.sync.request import Request
 from signet_sync.web.action import Action, ActionCall, ActionPlan, ActionResult, ViewLink
 from signet_sync.web.commands import command_line
