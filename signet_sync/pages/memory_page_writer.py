@@ -103,7 +103,7 @@ def _stamp(workspace: Workspace, agent_id: str, halted: str) -> str:
 
 def _fresh(workspace: Workspace, agent_id: str, stamp: str, now_us: int) -> PageOutcome | None:
     """Returns the known outcome of a MEMORY.md if neither its inputs, its file nor the rows in the window changed."""
-    path, before = head_page(agent_id), passes.of(workspace.database, agent_id)
+    path, before = head_page(agent_id), passes.page_inputs(workspace.database, agent_id)
     if before is None or before.stamp != stamp or before.at_us > now_us:
         return None
     state = pages.page_state(workspace.database, path)
@@ -184,7 +184,7 @@ def _write(
         followed = follow()
         with database.transaction():
             pages.store_page(database, path, before._replace(next_us=next_us))
-            passes.store(database, agent_id, known if followed else None)
+            passes.store_page_inputs(database, agent_id, known if followed else None)
         return False
     with page_lease(workspace, agent_id, known.at_us) as lease:
         found = files.read(workspace.root, path, PAGE_LIMIT)
@@ -210,7 +210,7 @@ def _write(
         with database.transaction():
             lease.require()
             pages.store_page(database, path, PageState(agent_id, signature, inputs, next_us))
-            passes.store(database, agent_id, known if followed else None)
+            passes.store_page_inputs(database, agent_id, known if followed else None)
             lease.release()
     return changed
 

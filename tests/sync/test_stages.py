@@ -155,7 +155,7 @@ def workspace(vault: Vault) -> Iterator[Workspace]:
 def composed_at(workspace: Workspace) -> int:
     """When the page was composed last, after a pass a minute later."""
     run_pass(workspace, Request(NOW_US + 60 * SECOND))
-    found = passes.of(workspace.database, "default")
+    found = passes.page_inputs(workspace.database, "default")
     assert found is not None
     return found.at_us - NOW_US
 
@@ -211,8 +211,8 @@ def test_every_input_has_it_composed(
 
 def test_the_clock_has_it_composed(workspace: Workspace) -> None:
     run_pass(workspace, Request(NOW_US + 40 * DAY))
-    found = passes.of(workspace.database, "default")
+    found = passes.page_inputs(workspace.database, "default")
     assert found is not None and found.at_us == NOW_US + 40 * DAY and found.sessions_in_window == 0
     run_pass(workspace, Request(NOW_US))
-    found = passes.of(workspace.database, "default")
+    found = passes.page_inputs(workspace.database, "default")
     assert found is not None and found.at_us == NOW_US, "one that was composed for a later day is not for this one"

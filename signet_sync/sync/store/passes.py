@@ -95,17 +95,17 @@ class Composed(NamedTuple):
     tokens: int
 
 
-def of(database: Database, agent_id: str) -> Composed | None:
+def page_inputs(database: Database, agent_id: str) -> Composed | None:
     """Returns what is known of an agent's page; None where rows that it shows moved since."""
     rows = database.execute(f"select {', '.join(Composed._fields)} from composed where agent_id = ?", (agent_id,))
     return next((Composed(*row) for row in rows), None)
 
 
-def store(database: Database, agent_id: str, page: Composed | None) -> None:
+def store_page_inputs(database: Database, agent_id: str, page: Composed | None) -> None:
     """Remembers a page that was composed and written; None: one that has to be again. In the caller's transaction."""
     if page is None:
-        forget(database, [agent_id])
-    elif of(database, agent_id) != page:
+        forget_page(database, [agent_id])
+    elif page_inputs(database, agent_id) != page:
         database.execute("insert or replace into composed values(?, ?, ?, ?, ?, ?, ?)", (agent_id, *page))
 
 
