@@ -250,6 +250,13 @@ def _pi(home: Path, url: str) -> dict[str, str]:
     return {"PI_OFFLINE": "1"}
 
 
+def _qwen(home: Path, url: str) -> dict[str, str]:
+    (home / ".qwen").mkdir()
+    settings = {"security": {"auth": {"selectedType": "openai"}}, "privacy": {"usageStatisticsEnabled": False}}
+    (home / ".qwen" / "settings.json").write_text(json.dumps(settings))
+    return {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "m"}
+
+
 _CODEX = ["codex", "exec", "--dangerously-bypass-hook-trust"]  # it cannot ask whether hooks may run
 _WAITS = ["-c", "mcp_servers.signet-sync.required=true"]
 RUNS = {
@@ -280,6 +287,7 @@ RUNS = {
         ["pi", "--provider", "mock", "--model", "m"],
         "/quit",
     ),
+    "qwen": Run(_qwen, ["qwen", "-p"], ["qwen", "--continue", "-p"], ["qwen", "-i"], "/quit", compact="/compress"),
     "opencode": Run(
         _opencode, ["opencode", "run"], ["opencode", "run", "--continue"], ["opencode", "--prompt"], "/exit"
     ),
@@ -421,6 +429,8 @@ def _show(name: str, folder: Path) -> None:
             held = [what for what, text in (("of its start", OWN), ("of its prompt", OTHER)) if text in one]
             print(f"  {step}: {len(one):,} characters, {blocks} blocks: {', '.join(held) or 'nothing'}")
     ours("session", "take-spool")
+    if before >= set(vault.rglob("memory/*.md")):  # Qwen Code reports no end of `-p`: a sweep would come in 15 minutes
+        ours("import", name, str(home))
     new = [path.read_text() for path in set(vault.rglob("memory/*.md")) - before]
     back = [text for text in new if any(one in text for one in (OWN, OTHER, "signet-memory"))]
     print(f"  vault: {len(new)} new files, {len(back)} with what was injected")

@@ -45,7 +45,7 @@ _OUTPUT_HEAD = late(r"\AOutput: |\nProcess Group PGID: \d+\s*\Z")
 _FAILED = ("error", "cancelled")
 # What Gemini CLI answers to the summary of a compression, in the model's name.
 _THANKS = "Got it. Thanks for the additional context!"
-_SNAPSHOT = late(r"\A<state_snapshot>\n?(.*?)\n?</state_snapshot>\s*\Z", re.DOTALL)
+_SNAPSHOT = late(r"\A<state_snapshot>\n?(.*?)\n?</state_snapshot>(?:\n\nResume the prior task[^\n]*)?\s*\Z", re.DOTALL)
 
 
 def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
@@ -130,7 +130,7 @@ class _GeminiReader:
 
     def _compressed(self, messages: Sequence[Mapping[str, Any]]) -> None:
         """Recognises the snapshot after a compression: summary, thanks for it, and what was kept, all with new ids."""
-        texts = [joined(_texts(message.get("content"))) for message in messages]
+        texts = [joined(texts_of_parts(message.get("content"))) for message in messages]
         place = next((n for n, (_, following) in enumerate(pairwise(texts)) if following == _THANKS), None)
         if place is None or messages[place].get("type") != "user":
             return
@@ -178,7 +178,7 @@ class _GeminiReader:
 
     def _text(self, record: Mapping[str, Any]) -> str:
         # What was displayed is what the user typed; the content also contains the files it mentions.
-        texts = _texts(record.get("displayContent")) or _texts(record.get("content"))
+        texts = texts_of_parts(record.get("displayContent")) or texts_of_parts(record.get("content"))
         own = []
         for text in texts:
             if text.lstrip().startswith(_CONTEXT):
@@ -193,7 +193,7 @@ class _GeminiReader:
             self._call(call, message, at)
         elif answer := mapping_of(part.get("functionResponse")):
             key, name = text_of(answer.get("id")), text_of(answer.get("name"))
-            text, omitted = shortened(self.ours.kept(key, name, _result([part])))
+            text, omitted = shortened(self.ours.kept(key, name, result_of_parts([part])))
             failed = bool(mapping_of(answer.get("response")).get("error"))
             self.results.setdefault(key, (text, omitted, failed))
 
@@ -207,7 +207,7 @@ class _GeminiReader:
             # A call without an id has only its position, which calls of other messages share.
             known.ours = self.ours.called(text_of(call.get("id")), text_of(call.get("name")), call.get("args"))
         if items_of(call.get("result")) or text_of(call.get("resultDisplay")):
-            text = _result(call.get("result"), text_of(call.get("resultDisplay")))
+            text = result_of_parts(call.get("result"), text_of(call.get("resultDisplay")))
             name = text_of(call.get("displayName"))
             known.ours = known.ours or self.ours.is_ours("", name)
             known.result, known.omitted = shortened(self.ours.left_out(text) if known.ours else text)
@@ -234,8 +234,7 @@ class _GeminiReader:
             prefix = "" if message.kind == "info" else f"{message.kind}: "
             yield TranscriptEntry("event", message.at, one_line(prefix + message.text))
         elif message.kind == "compaction":
-            whole = _SNAPSHOT.match(message.text.strip())
-            yield TranscriptEntry("compaction", message.at, whole[1] if whole else message.text)
+            yield TranscriptEntry("compaction", message.at, summary_text(message.text))
         elif message.text:
             yield TranscriptEntry("user" if message.kind == "user" else "assistant", message.at, message.text)
         for key, call in message.calls.items():
@@ -252,7 +251,14 @@ def _shape(kind: str, text: str, calls: Iterable[str]) -> tuple[str, str, tuple[
     return kind, text, tuple(calls)
 
 
-def _texts(content: object) -> list[str]:
+def summary_text(text: str) -> str:
+    """Returns the text of a compression's summary, without the mark around it."""
+    whole = _SNAPSHOT.match(text.strip())
+    return whole[1] if whole else text
+
+
+def texts_of_parts(content: object) -> list[str]:
+    """Returns the texts of a content, without thoughts; an image is one, too."""
     if isinstance(content, str):
         return [content] if content else []
     texts = []
@@ -269,7 +275,7 @@ def _texts(content: object) -> list[str]:
     return texts
 
 
-def _result(parts: object, shown: str = "") -> str:
+def result_of_parts(parts: object, shown: str = "") -> str:
     """Returns a tool's output as sent to the model, or else as displayed to the user (`shown`)."""
     texts = []
     for part in map(mapping_of, items_of(parts)):

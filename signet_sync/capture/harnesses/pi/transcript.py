@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from signet_sync.capture.harnesses.jsonl import JsonLines
 from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry, conversation, count_unknown, time_of
@@ -19,6 +18,7 @@ from signet_sync.capture.harnesses.texts import (
     text_of,
     without_injected,
 )
+from signet_sync.capture.harnesses.tree import TreeRecord, branch
 from signet_sync.text.own_calls import OwnCalls, runs_us
 
 NAME = "pi"
@@ -27,16 +27,6 @@ NAME = "pi"
 _PASSED = ("model_change", "thinking_level_change", "label", "custom", "custom_message", "context_edit", "usage")
 _PASSED_ROLES = ("system", "custom", "hookMessage")
 _SUMMARY_LENGTH = 600
-
-
-@dataclass(frozen=True, slots=True)
-class _TreeRecord:
-    """A record's entries and its position in the tree. Without `parent` it is a root or follows the previous record."""
-
-    id: str
-    parent: str
-    after_the_one_before: bool
-    entries: tuple[TranscriptEntry, ...]
 
 
 def read(lines: Iterable[bytes], *, file_name: str = "", harness: str = NAME) -> Conversation:
@@ -50,13 +40,12 @@ def read(lines: Iterable[bytes], *, file_name: str = "", harness: str = NAME) ->
     for record in source:
         reading.record(record)
     header = reading.header
-    entries = [entry for record in _branch(reading) for entry in record.entries]
     named = UUID.search(file_stem(file_name))
     return conversation(
         harness,
         text_of(header.get("id")) or (named[0] if named else ""),
         text_of(header.get("cwd")),
-        entries,
+        branch(reading.records, header.get("id")),
         source=source,
         unknown=reading.unknown,
         title=reading.title,
@@ -69,7 +58,7 @@ class _PiReader:
 
     def __init__(self) -> None:
         self.header: Mapping[str, object] = {}
-        self.records: list[_TreeRecord] = []
+        self.records: list[TreeRecord] = []
         self.title: str | None = None
         self.ours = OwnCalls()
         self.unknown: dict[str, int] = {}
@@ -84,7 +73,7 @@ class _PiReader:
         rooted = "parentId" in record and parent is None and record.get("type") not in ("reset", "compaction")
         linear = not rooted and not text_of(parent)
         entries = tuple(self._entries(record))
-        self.records.append(_TreeRecord(text_of(record.get("id")), text_of(parent), linear, entries))
+        self.records.append(TreeRecord(text_of(record.get("id")), text_of(parent), linear, entries))
 
     def _entries(self, record: Mapping[str, object]) -> Iterator[TranscriptEntry]:
         kind = record.get("type")
@@ -166,27 +155,3 @@ def _left_branch(summary: object, at: int) -> TranscriptEntry:
     return TranscriptEntry(
         "event", at, f"came back from another branch: {said}" if said else "came back from another branch"
     )
-
-
-def _branch(reading: _PiReader) -> list[_TreeRecord]:
-    """Returns the records from the root to the last one, or all if a parent is missing."""
-    records = reading.records
-    places: dict[str, int] = {record.id: place for place, record in enumerate(records) if record.id}
-    if len(places) < sum(1 for record in records if record.id):
-        return records
-    kept: list[_TreeRecord] = []
-    place = len(records) - 1
-    while place >= 0:
-        record = records[place]
-        kept.append(record)
-        if len(kept) > len(records):
-            return records
-        if record.after_the_one_before:
-            place -= 1
-        elif not record.parent or record.parent == reading.header.get("id"):
-            break
-        elif record.parent in places:
-            place = places[record.parent]
-        else:
-            return records
-    return kept[::-1]

@@ -1,0 +1,28 @@
+"""Qwen Code: command hooks like Claude Code's, and a JSON Lines file for each session."""
+
+from __future__ import annotations
+
+import os
+
+from signet_sync.capture.harnesses.facts import Environ, JsonFacts, Payload
+from signet_sync.host.folders import home
+
+
+def folder(environ: Environ) -> str:
+    """Returns its folder of settings."""
+    return environ.get("QWEN_HOME") or os.path.join(home(environ), ".qwen")
+
+
+class _Qwen(JsonFacts):
+    folders = ("projects",)
+    pattern = r"projects/[^/]+/chats/[^/]+\.jsonl"
+
+    def homes(self, environ: Environ) -> tuple[str, ...]:
+        return environ.get("QWEN_RUNTIME_DIR") or folder(environ), folder(environ)
+
+    def payload(self, given: Payload, environ: Environ) -> Payload:
+        """Returns the document with another source: a resumed session has lost what the hook of its start gave."""
+        return {**given, "source": "startup"} if given.get("source") == "resume" else given
+
+
+FACTS = _Qwen()
