@@ -19,6 +19,7 @@ import sys
 import time
 from contextlib import suppress
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from signet_sync import __version__
 from signet_sync.formats.paths import MEMORY, OWN, TEMPORARY, TOMBSTONES
@@ -28,7 +29,6 @@ from signet_sync.storage.durable import READ, publish, unlink
 from signet_sync.storage.locations import SNAPSHOT
 from signet_sync.storage.safe_paths import folder
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any

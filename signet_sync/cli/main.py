@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import sys
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -18,6 +17,7 @@ from signet_sync.cli.commands import COMMANDS, GROUPS
 from signet_sync.cli.parsing import Group, SharedOption, UnknownCommand, alike
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, proposing
 from signet_sync.formats.invisible import JOINERS, SELECTORS, UNSEEN
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, display
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage import state_dir
@@ -475,7 +475,7 @@ def emit(document: Any) -> None:
 
 
 # Characters that control a terminal or are invisible: written as exact escapes.
-_UNSAFE = re.compile(f"[\x7f-\x9f\u2028\u2029{UNSEEN}{JOINERS}{SELECTORS}]")
+_UNSAFE = late(f"[\x7f-\x9f\u2028\u2029{UNSEEN}{JOINERS}{SELECTORS}]")
 
 
 def _json(document: Any, *, indent: int | None = None) -> bytes:

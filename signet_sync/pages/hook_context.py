@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from contextlib import AbstractContextManager, suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 from signet_sync.capture import injections, notes
 from signet_sync.capture.harnesses import registry
@@ -18,7 +19,6 @@ from signet_sync.pages.context import INJECTED_BUDGET, MOST_INJECTED, PromptHit
 from signet_sync.pages.session_context import SessionContext
 from signet_sync.pages.store.readable_index import RemovalUnfinished, readable_index
 
-TYPE_CHECKING = False  # same as in `typing`, without importing it
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.formats.paths import file_of, head_page
 from signet_sync.formats.snapshot import Found
@@ -11,7 +11,6 @@ from signet_sync.pages.context import IDENTITIES, LIMIT, cost, files_text
 from signet_sync.storage import files
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 
-TYPE_CHECKING = False  # same as in `typing`, without importing it
 if TYPE_CHECKING:
     from signet_sync.pages.board import Size
     from signet_sync.pages.project_context import ContextText

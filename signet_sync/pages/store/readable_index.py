@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from signet_sync.errors import DatabaseError
 
-TYPE_CHECKING = False  # same as in `typing`, without importing it
 if TYPE_CHECKING:
     from signet_sync.storage.database.connection import Database
 
