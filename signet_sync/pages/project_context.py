@@ -40,17 +40,20 @@ _QUOTED, _OF_QUOTES = 600, 0.35
 _BEFORE = 110  # tokens of the quotes of each session before it
 _ITEM_END = late(r"(?<=;)\s")
 # Content words of a sentence of an earlier session; characters of a message without a word like "I", "we" or "please",
-# from which on it is taken for pasted.
+# from which on it is taken for pasted; what other pasted ones begin with.
 _SUBJECT, _TYPED = 4, 160
+_PRINTED = ("=", "<", "{", "[", "|", "#", ">", "$")
 # What a note's line begins with: without it, it is what a line of the board says.
 _LABEL = late(r"^(?:outcome|decided|constraint|blocked|open|next(?: steps?)?|preference): ", re.IGNORECASE)
 ASKED = late(r"(?<=\S) \(asked: .*", re.DOTALL)  # what was asked for, behind what came out
-# A question, no request: what was answered since is in a later report.
+# A question, and a task: what came of it is in a later report or the outcome. What the person would have "us" do stays.
 _ASKS = late(
-    r"(?:(?:and|but|so|also|ok(?:ay)?|wait),? )*"
-    r"(?:what|why|how|which|where|when|who|is|are|does|did|has|was|were|(?:do|have) (?:you|we|i|they))\b",
+    r"\W*(?:(?:and|but|so|also|then|now|ok(?:ay)?|wait),? )*"
+    r"(?:what|why|how|which|where|when|who|is|are|does|did|has|was|were|(?:do|have) (?:you|we|i|they)"
+    r"|(?:can|could|would|will) you)\b",
     re.IGNORECASE,
 )
+_PROPOSES = late(r"\b(?:can|could|should|shall)(?:n?['’]t)? we\b", re.IGNORECASE)
 # A preference of one project with one of these is one for every project.
 _OF_EVERY_PROJECT = late(
     r"\b(?:every|all|any|each) (?:my |your |our |the )?(?:other )?(?:repo(?:s|sitor\w+)?|projects?|code ?bases?)\b"
@@ -201,8 +204,9 @@ def _lines_of(session: QuotedSession) -> dict[str, Quote]:
 def _by_worth(quotes: Sequence[Quote], *, last: bool) -> Iterator[tuple[Quote, int, str]]:
     """Yields the sentences of quotes with their quote and place, in the order in which they get room.
 
-    Of the `last` session its last report and the last words first; then what the person stated, and asked to be done,
-    the newest first; then reports. Left out are what only asks, and what is without a subject.
+    Of the `last` session its last report and the last words first; then what the person stated, and proposed, the
+    newest first; then reports, of an earlier session the last one alone. Left out are questions, tasks, what is pasted
+    and what is without a subject.
     """
     reports = [one for one in reversed(quotes) if one.speaker == "agent"]
     words = [one for one in reversed(quotes) if one.speaker == "person"][:1]
@@ -210,7 +214,7 @@ def _by_worth(quotes: Sequence[Quote], *, last: bool) -> Iterator[tuple[Quote, i
     for before, quote in pairwise((None, *quotes)):
         assert quote is not None
         answers = before is not None and before.speaker == "agent"
-        pasted = len(quote.text) > _TYPED and not OWN.search(quote.text)
+        pasted = quote.text.startswith(_PRINTED) or (len(quote.text) > _TYPED and not OWN.search(quote.text))
         pieces = (piece for sentence in split(quote.text) for piece in _ITEM_END.split(sentence))
         for place, piece in enumerate(pieces):
             subject = len(content_words(piece))
@@ -221,7 +225,11 @@ def _by_worth(quotes: Sequence[Quote], *, last: bool) -> Iterator[tuple[Quote, i
                 worth = 0 if last and not rank else 4 + rank if subject >= _SUBJECT and (last or not rank) else None
             elif last and quote in words:
                 worth = 1
-            elif pasted or _ASKS.match(piece) or not (subject >= _SUBJECT or (last and (subject > 1 or answers))):
+            elif (
+                pasted
+                or ((_ASKS.match(piece) or is_question(piece)) and not _PROPOSES.search(piece))
+                or not (subject >= _SUBJECT or (last and (subject > 1 or answers)))
+            ):
                 worth = None
             else:
                 worth = 3 if is_question(piece) else 2
