@@ -15,7 +15,7 @@ from signet_sync.formats.ids import require_agent
 from signet_sync.formats.timestamps import DAY, SECOND, iso
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion_score
-from signet_sync.memories.promotion_score import Gates, NearMiss, Promotion
+from signet_sync.memories.promotion_score import Gates, Promotion
 from signet_sync.memories.store import memories, promotions, recall_events
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
@@ -30,6 +30,18 @@ _CONCEPTS = "concepts"
 _BATCH = 500
 
 
+class RecalledMemory(NamedTuple):
+    """A recalled memory, with its present signals, what it lacks for promotion, and whether it has been promoted.
+
+    `undone`: a person took the promotion back.
+    """
+
+    memory: Promotion
+    lacks: tuple[str, ...]
+    risen: bool
+    undone: bool
+
+
 @dataclass(frozen=True, slots=True)
 class SweepResult:
     """What a sweep considered and promoted, best first; `deferred`: another one was running, and nothing was done.
@@ -41,7 +53,7 @@ class SweepResult:
     candidates: int
     skipped: int
     promoted: tuple[Promotion, ...]
-    near: tuple[NearMiss, ...] = ()
+    near: tuple[RecalledMemory, ...] = ()
     dry_run: bool = False
     deferred: bool = False
     waiting: str = ""
@@ -55,18 +67,6 @@ class UndoneResult:
     undone: bool
     changed: bool
     waiting: str
-
-
-class RecalledMemory(NamedTuple):
-    """A recalled memory, with its present signals, what it lacks for promotion, and whether it has been promoted.
-
-    `undone`: a person took the promotion back.
-    """
-
-    memory: Promotion
-    lacks: tuple[str, ...]
-    risen: bool
-    undone: bool
 
 
 def dream(
@@ -140,17 +140,12 @@ def undo(workspace: Workspace, agent_id: str, name: str, now_us: int, *, undone:
 
 def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = True) -> SweepResult:
     """Determines what a sweep would promote."""
-    limits = gates(workspace.settings)
     found = recalled(workspace.database, workspace.settings, agent_id, now_us)
-    fresh = [one.memory for one in found if not one.risen]
-    return SweepResult(
-        promotion_score.sweep_id(now_us),
-        len(found),
-        len(found) - len(fresh),
-        tuple(promotion_score.choose(fresh, limits)),
-        tuple(promotion_score.nearest(fresh, limits, NEAR)),
-        dry_run=dry_run,
-    )
+    fresh = [one for one in found if not one.risen]
+    chosen = [one.memory for one in fresh if not one.lacks][: workspace.settings.dream_max_promotions]
+    near = sorted((one for one in fresh if one.lacks), key=lambda one: len(one.lacks))[:NEAR]
+    sweep_id = promotion_score.sweep_id(now_us)
+    return SweepResult(sweep_id, len(found), len(found) - len(fresh), tuple(chosen), tuple(near), dry_run)
 
 
 def recalled(
@@ -168,7 +163,7 @@ def recalled(
 
 def gates(settings: Settings) -> Gates:
     """Returns what a memory must reach to be promoted."""
-    return Gates(score=settings.dream_min_score, most=settings.dream_max_promotions)
+    return Gates(score=settings.dream_min_score)
 
 
 def prune(workspace: Workspace, now_us: int) -> int:

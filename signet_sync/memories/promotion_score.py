@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
-from heapq import nsmallest
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
@@ -88,13 +87,12 @@ WEIGHTS = SignalWeights()
 
 
 class Gates(NamedTuple):
-    """What a memory must reach (hits, distinct queries, distinct days, score), and the maximum number of promotions."""
+    """What a memory must reach: hits, distinct queries, distinct days, score."""
 
     recall_count: int = 3
     queries: int = 2
     unique_days: int = 1
     score: float = 0.35
-    most: int = 20
 
 
 class Promotion(NamedTuple):
@@ -136,13 +134,6 @@ def parts(signals: Signals) -> tuple[ScorePart, ...]:
     return tuple(map(ScorePart, SignalWeights._fields, values, WEIGHTS))
 
 
-class NearMiss(NamedTuple):
-    """A memory that a sweep does not promote, with its values and what it `lacks`, in words."""
-
-    memory: Promotion
-    lacks: tuple[str, ...]
-
-
 def lacking(memory: Promotion, gates: Gates) -> tuple[str, ...]:
     """Lists what a memory lacks, gate by gate (`1 more query`); empty if it passes."""
     counts = (
@@ -156,20 +147,6 @@ def lacking(memory: Promotion, gates: Gates) -> tuple[str, ...]:
     return tuple(lacks)
 
 
-def nearest(memories: Iterable[Promotion], gates: Gates, most: int) -> list[NearMiss]:
-    """Returns the `most` memories that lack something, those that lack the fewest gates first; ties as `choose`."""
-    left = [NearMiss(one, lacks) for one in memories if (lacks := lacking(one, gates))]
-    return nsmallest(most, left, key=lambda near: (len(near.lacks), *order(near.memory)))
-
-
-def choose(memories: Iterable[Promotion], gates: Gates) -> list[Promotion]:
-    """Returns what a sweep promotes: the best that lack nothing, best first.
-
-    Ties are ordered by the last hit, newest first, then by id, so that the order of the memories does not matter.
-    """
-    return nsmallest(gates.most, (one for one in memories if not lacking(one, gates)), key=order)
-
-
 def weigh(memory_id: str, totals: Totals, now_us: int) -> Promotion:
     """Returns a memory with its values at `now_us` (microseconds since 1970 UTC)."""
     found = signals(totals, now_us)
@@ -177,7 +154,7 @@ def weigh(memory_id: str, totals: Totals, now_us: int) -> Promotion:
 
 
 def order(memory: Promotion) -> tuple[float, int, str]:
-    """Returns a sort key: the best first, of equal ones the newest."""
+    """Returns a sort key: the best first; ties by the last hit, newest first, then by id, the same on every machine."""
     return -memory.score, -memory.last_us, memory.memory_id
 
 

@@ -334,12 +334,15 @@ def test_empty_memory_yields_empty_report(vault: Vault) -> None:
     assert "1 quiet sweep, nothing new rose" in vault.page("DREAMS.md")
 
 
-def test_gate_filters_candidates_below_thresholds(vault: Vault) -> None:
-    luis = filled(vault)
-    remember(vault, KATE)
+def test_gate_filters_candidates_below_thresholds_and_says_what_they_lack(vault: Vault, database: Database) -> None:
+    luis, kate, lamp = filled(vault), remember(vault, KATE), remember(vault, "The lamp is lit at dusk")
     recall(vault, "Kate")
+    hit(database, lamp, *hits(0.1, 0.1, queries=2))
     found = dream(vault)
-    assert (found["candidates"], promoted(found)) == (2, [luis])
+    assert (found["candidates"], promoted(found)) == (3, [luis])
+    assert [(one["memory_id"], one["lacks"]) for one in found["near"]] == [
+        (lamp, ["1 more hit"]), (kate, ["2 more hits", "1 more query"]),
+    ]  # fmt: skip
     (told,) = found["promoted"]
     assert (told["hits"], told["days"], told["queries"]) == (3, 1, 3)
     assert LUIS in section(vault.page()) and KATE not in section(vault.page())

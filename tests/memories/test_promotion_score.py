@@ -15,11 +15,9 @@ from signet_sync.memories.promotion_score import (
     Gates,
     Promotion,
     Totals,
-    choose,
     consolidation,
     group_of,
     lacking,
-    nearest,
     score,
     signals,
     sweep_id,
@@ -43,27 +41,6 @@ ANY_TOTALS = st.builds(
     last_us=INSTANTS,
     queries=st.integers(0, 1 << 62),
     days=st.integers(0, 1 << 62),
-)
-TOTALS = st.integers(1, 12).flatmap(
-    lambda hits: st.builds(
-        Totals,
-        hits=st.just(hits),
-        score_sum=st.integers(1, 8).map(lambda eighths: hits * eighths / 8),
-        last_us=st.integers(0, 60).map(lambda days: NOW - days * DAY),
-        queries=st.integers(1, hits),
-        days=st.integers(1, hits),
-    )
-)
-CANDIDATES = st.lists(TOTALS, max_size=12).map(
-    lambda every: [weigh(f"m-{number}", one, NOW) for number, one in enumerate(every)]
-)
-CHOSEN_BY = st.builds(
-    Gates,
-    recall_count=st.integers(1, 6),
-    queries=st.integers(1, 7),
-    unique_days=st.integers(1, 4),
-    score=st.floats(0, 0.9),
-    most=st.integers(0, 6),
 )
 
 
@@ -144,7 +121,7 @@ def test_one_more_hit_lowers_no_signal_but_relevance(events: list[RecallEvent], 
         assert getattr(after, name) >= getattr(before, name)
 
 
-# ── gates and order ──
+# ── gates ──
 
 
 @pytest.mark.parametrize("short", [{"recall_count": 4}, {"queries": 3}, {"unique_days": 3}, {"score": 0.71}], ids=str)
@@ -154,35 +131,13 @@ def test_each_gate_alone_holds_a_memory_back(short: dict[str, float]) -> None:
     assert len(lacking(memory, Gates(3, 2, 2, 0.7)._replace(**short))) == 1
 
 
-def test_queries_and_days_are_counted_as_they_are() -> None:
+def test_what_it_lacks_in_words() -> None:
     """The original reads queries back from diversity, which days fill, and looks at no days."""
     many, daily = candidate("m-a", 9, 7, 1), candidate("m-b", 9, 1, 9)
-    assert choose([many, daily], Gates(queries=7)) == choose([many, daily], GATES) == [many]
-    assert choose([many], Gates(unique_days=2)) == []
-
-
-@given(CANDIDATES, CHOSEN_BY, st.randoms(use_true_random=False))
-def test_what_is_chosen_is_the_best_that_passes_every_gate_in_any_order(candidates, gates, chance) -> None:
-    promoted, every = choose(candidates, gates), choose(candidates, gates._replace(most=len(candidates)))
-    assert {one for one in candidates if not lacking(one, gates)} == set(every)
-    assert promoted == every[: gates.most]
-    assert every == sorted(every, key=lambda one: (-one.score, -one.last_us, one.memory_id))
-    left = {near.memory for near in nearest(candidates, gates, len(candidates))}
-    assert left == set(candidates) - set(every)
-    chance.shuffle(candidates)
-    assert choose(candidates, gates) == promoted
-
-
-def test_what_is_left_says_what_it_lacks_and_what_lacks_least_comes_first() -> None:
-    every = [
-        candidate("m-old", 3, 2, 1, 0.2, age=200), candidate("m-one", 1, 1, 1), candidate("m-two", 2, 2, 1),
-        candidate("m-rises", 3, 2, 1), candidate("m-far", 1, 1, 1, 0.1, age=200),
-    ]  # fmt: skip
-    assert [(near.memory.memory_id, near.lacks) for near in nearest(every, GATES, 3)] == [
-        ("m-two", ("1 more hit",)),
-        ("m-old", ("a score of 0.35",)),
-        ("m-one", ("2 more hits", "1 more query")),
-    ]
+    assert lacking(many, Gates(queries=7)) == () and lacking(daily, GATES) == ("1 more query",)
+    assert lacking(many, Gates(unique_days=2)) == ("1 more day",)
+    assert lacking(candidate("m-c", 1, 1, 1), GATES) == ("2 more hits", "1 more query")
+    assert lacking(candidate("m-d", 3, 2, 1, 0.2, age=200), GATES) == ("a score of 0.35",)
 
 
 # ── ids of sweeps ──
