@@ -116,16 +116,11 @@ def sweeps(database: Database, agent_id: str) -> list[SweepView]:
         f"select p.sweep_id, {_VIEW} where p.agent_id = ? {_BEST_FIRST}", (agent_id,)
     ):
         by_sweep.setdefault(sweep_id, []).append(DreamView(*row))
-    return [sweep._replace(dreams=by_sweep.get(sweep.id, [])) for sweep in numbers_of_sweeps(database, agent_id)]
-
-
-def numbers_of_sweeps(database: Database, agent_id: str) -> list[SweepView]:
-    """Returns every sweep of an agent, oldest first, without its promotions; reads no text."""
     rows = database.execute(
         "select sweep_id, at_us, candidates, skipped, promoted from dream_sweeps where agent_id = ? order by sweep_id",
         (agent_id,),
     )
-    return [SweepView._make((*row, ())) for row in rows]
+    return [SweepView._make((*row, by_sweep.get(row[0], ()))) for row in rows]
 
 
 def view_of(database: Database, agent_id: str, memory_id: str) -> DreamView | None:
