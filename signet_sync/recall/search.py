@@ -22,7 +22,7 @@ from signet_sync.text.word_forms import folded
 
 MOST_PASSAGES, MOST_FOUND = 400, 40
 COMMON = 1_000  # passages; a word of more of them finds nothing, but counts
-_NEWEST = 2_000  # texts that are searched where every word is common
+_NEWEST = 2_000  # texts that are searched where words are common and nowhere together
 _OF_SAID, _OF_WHOLE, _OF_COVERED = 1.0, 1.0, 3.0
 _OF_ALL = _OF_SAID + _OF_WHOLE + _OF_COVERED
 _LEAST = 0.3  # weight of a word that every text has
@@ -117,47 +117,48 @@ def search(
     database: Database, question: Question, within: Within, most: int = MOST_FOUND
 ) -> tuple[WeighedTerms, list[Match]]:
     """Returns the weighed terms, and the best sessions and statements, at most `most`, each once."""
-    ranges = rows.ranges(database, within.agent_id, within.period, private=within.private, statements=within.statements)
-    whole = within.private and not within.statements and within.period is None
-    texts = rows.count_all(database, within.agent_id) if whole else rows.count(database, ranges)
-    weighed, held = weigh(database, question, ranges, texts, within.project, COMMON)
-    if weighed.common and not held:  # every word is common
-        newest = rows.newest(database, ranges, _NEWEST)
-        weighed, held = weigh(database, question, newest, rows.count(database, newest), within.project, -1)
+    weighed, held = weigh(database, question, within)
     best = _scored(_matches(database, within, weighed, held))[:most]
     return weighed, _scored([_read(database, weighed, one) for one in best])
 
 
-def weigh(
-    database: Database,
-    question: Question,
-    ranges: Sequence[tuple[int, int]],
-    texts: int,
-    project: str | None,
-    most: int,
-) -> tuple[WeighedTerms, dict[int, int]]:
-    """Weighs the terms by rarity among the `texts` of some ranges; words that no text has are replaced by similar ones.
+def weigh(database: Database, question: Question, within: Within) -> tuple[WeighedTerms, dict[int, int]]:
+    """Weighs the terms by rarity among the texts that are searched; words that none has are replaced by similar ones.
 
-    With them are the passages that have any, each with its terms, and those printed behind it as higher bits. A term of
-    more than `most` passages finds none; -1 means that every term finds.
+    With them are the passages that have any, each with its terms, and those printed behind it as higher bits. Common
+    terms find only where there are no others: the passages with all of them, else the newest.
     """
+    agent_id, private, only, period, project = within
+    ranges = rows.ranges(database, agent_id, period, private=private, statements=only)
+    everything = private and not only and period is None
+    texts = rows.count_all(database, agent_id) if everything else rows.count(database, ranges)
     terms, weights, common = list(question.terms), [], 0
-    held: dict[int, int] = {}
-    limit = most + 1 if most >= 0 else -1
+    found: list[tuple[int, Sequence[int]]] = []
     for number, term in enumerate(question.terms):
-        found = rows.passages_with(database, term, ranges, limit, project)
-        printed = rows.printed_with(database, term, ranges, limit) if not 0 <= most < len(found) else []
-        if not found and not printed and term.plain and (alike := rows.spelled_like(database, term.forms[0])):
+        said = rows.passages_with(database, [term], ranges, COMMON + 1, project)
+        many = len(said) > COMMON
+        printed = [] if many else rows.printed_with(database, term, ranges, COMMON + 1)
+        if not said and not printed and term.plain and (alike := rows.spelled_like(database, term.forms[0])):
             term = terms[number] = term._replace(forms=(*term.forms, *alike))
-            found = rows.passages_with(database, term, ranges, limit, project)
-        if 0 <= most < len(found):
+            said = rows.passages_with(database, [term], ranges, COMMON + 1, project)
+        weights.append(term.worth * rarity(max(rows.minutes(said), texts // _MANY if many else 0), texts))
+        if many:
             common |= 1 << number
-            weights.append(term.worth * rarity(max(rows.minutes(found), texts // _MANY), texts))
-            continue
-        weights.append(term.worth * rarity(rows.minutes(found), texts))
-        for bit, places in ((1 << number, found), (1 << number + len(terms), printed)):
-            for place in places:
-                held[place] = held.get(place, 0) | bit
+        else:
+            found += [(1 << number, said), (1 << number + len(terms), printed)]
+    if common and not any(places for _, places in found):
+        sought = [term for number, term in enumerate(terms) if common >> number & 1]
+        found = [(common, rows.passages_with(database, sought, ranges, MOST_PASSAGES, project))]
+        if not found[0][1]:
+            newest = rows.newest(database, ranges, _NEWEST)
+            found = [
+                (1 << number, rows.passages_with(database, [term], newest, -1, project))
+                for number, term in enumerate(terms)
+            ]
+    held: dict[int, int] = {}
+    for bits, places in found:
+        for place in places:
+            held[place] = held.get(place, 0) | bits
     return WeighedTerms(terms, weights, common, texts), held
 
 

@@ -22,7 +22,6 @@ from signet_sync.recall.operations import recall
 from signet_sync.recall.query import MOST_TERMS, read
 from signet_sync.recall.search import Within, search, weigh
 from signet_sync.recall.shown import is_question
-from signet_sync.recall.store.rows import ranges
 from signet_sync.recall.store.words import files_with
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
@@ -472,9 +471,8 @@ def test_the_command_for_people(vault):
 def test_where_every_word_is_common_the_newest_are_searched(vault, monkeypatch):
     monkeypatch.setattr("signet_sync.recall.search.COMMON", 0)
     with vault.database() as database:
-        of_agent = ranges(database, "default", None, private=True, statements=False)
-        weighed, held = weigh(database, read("marmalade build"), of_agent, 9, None, 0)
-        assert weighed.common == 0b11 and not held
+        weighed, held = weigh(database, read("marmalade build"), Within("default"))
+        assert weighed.common == 0b11 and 0b11 in held.values()
         assert [hit.speaker for hit in recall(database, "marmalade build", Within("default"))] == ["User"]
 
 

@@ -94,15 +94,20 @@ def count(database: Database, within: Sequence[tuple[int, int]]) -> int:
 
 
 def passages_with(
-    database: Database, term: Term, within: Sequence[tuple[int, int]], most: int = -1, project: str | None = None
+    database: Database,
+    terms: Sequence[Term],
+    within: Sequence[tuple[int, int]],
+    most: int = -1,
+    project: str | None = None,
 ) -> list[int]:
-    """Returns the passages that have a term, in order, at most `most` of each range; of a project if it is given."""
-    of_project = "" if project is None else f' AND "{project_word(project)}"'
-    return _found(database, "said", _expression(database, term) + of_project, within, most)
+    """Returns the passages that have all terms, in order, at most `most` of each range; of a project if it is given."""
+    wanted = [_expression(database, term) for term in terms]
+    wanted += [] if project is None else [f'"{project_word(project)}"']
+    return _found(database, "said", " AND ".join(wanted), within, most)
 
 
 def printed_with(database: Database, term: Term, within: Sequence[tuple[int, int]], most: int = -1) -> list[int]:
-    """Returns the passages behind which tools printed a term, in order."""
+    """Returns the passages behind which tools printed a term, in order, at most `most` of each range."""
     return _found(database, "printed", _expression(database, term), within, most)
 
 
@@ -125,7 +130,7 @@ def _tokens(database: Database, text: str, tokenizer: tuple[str, list[str]]) -> 
 
 
 def _found(database: Database, table: str, expression: str, within: Sequence[tuple[int, int]], most: int) -> list[int]:
-    if expression == "()":  # of letters that FTS5 does not know
+    if expression.startswith("()"):  # of letters that FTS5 does not know
         return []
     found: list[int] = []
     for one in within:

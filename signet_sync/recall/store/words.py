@@ -40,7 +40,7 @@ def with_every_word(
     begins = firsts(database, within)
     found = set(begins)
     for term in terms:
-        places = passages_with(database, term, within) + printed_with(database, term, within)
+        places = passages_with(database, [term], within) + printed_with(database, term, within)
         found &= {begins[bisect_right(begins, place) - 1] for place in places if begins}
     return sorted(found, reverse=True)
 
