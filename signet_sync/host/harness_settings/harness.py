@@ -25,6 +25,7 @@ Flags = Sequence[str] | None  # of our MCP server
 # The events that call us, the words of the first call, and what is wrong with the calls.
 Calls = tuple[tuple[str, ...], list[str], list[HarnessProblem]]
 _OURS = b"signet-sync hooks install"  # in every script of ours
+_ASK = "// [ask.js]\n"  # where a script gets what all of them share
 _PROGRAM = re.compile(r"^const PROGRAM = (\[.*\])$", re.MULTILINE)
 
 
@@ -266,8 +267,9 @@ def script(harness: str, name: str, program: Program) -> str:
     """Returns a file as it is shipped; a script in it calls this program, by words in ASCII, which are JSON, too."""
     package = f"signet_sync.capture.harnesses.{harness.replace('-', '_')}"
     text = resources.files(package).joinpath(name).read_text(encoding="utf-8")
+    ask = resources.files(__package__).joinpath("ask.js").read_text(encoding="utf-8")
     line = f"const PROGRAM = {json.dumps(program.start)}"
-    return _PROGRAM.sub(lambda _: line, text, count=1)
+    return _PROGRAM.sub(lambda _: line, text.replace(_ASK, ask), count=1)
 
 
 def script_words(text: str) -> list[str]:

@@ -1,11 +1,8 @@
 // signet-sync: brings OpenClaw's sessions into the memory vault, and the vault's memory into its sessions.
 // Written by `signet-sync hooks install openclaw`, which replaces this file; `signet-sync hooks uninstall openclaw`
 // takes it away. SIGNET_NO_HOOKS=1 or SIGNET_BYPASS=1 in OpenClaw's environment switches it off.
-import { spawn } from "node:child_process"
 import { join } from "node:path"
 
-const PROGRAM = ["signet-sync"]
-const PATIENCE = 5000 // milliseconds
 const NAMES = {
   "agent:bootstrap": "SessionStart",
   "session:compact:after": "PostCompact",
@@ -14,32 +11,7 @@ const NAMES = {
   "session:auto-reset": "SessionEnd",
 }
 
-const off = () =>
-  ["SIGNET_NO_HOOKS", "SIGNET_BYPASS", "SIGNET_SYNC_CHILD"].some((name) => !["", "0"].includes(process.env[name] ?? ""))
-
-// What the program prints; nothing where it fails or takes too long. No session ever notices.
-const ask = (words, input) =>
-  new Promise((answer) => {
-    try {
-      const child = spawn(PROGRAM[0], [...PROGRAM.slice(1), ...words], {
-        stdio: ["pipe", "pipe", "ignore"],
-        detached: true, // a signal to the gateway is not meant for it
-      })
-      const clock = setTimeout(() => child.kill(), PATIENCE)
-      const done = (text) => {
-        clearTimeout(clock)
-        answer(text)
-      }
-      const parts = []
-      child.stdout.on("data", (part) => parts.push(part))
-      child.stdin.on("error", () => {})
-      child.on("error", () => done(""))
-      child.on("close", (code) => done(code === 0 ? Buffer.concat(parts).toString("utf8") : ""))
-      child.stdin.end(input)
-    } catch {
-      answer("")
-    }
-  })
+// [ask.js]
 
 // Where the session takes place: what others read too gets no memory.
 const place = (event, entry) => ({

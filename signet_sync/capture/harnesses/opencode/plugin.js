@@ -1,13 +1,9 @@
 // signet-sync: brings OpenCode's sessions into the memory vault, and the vault's memory into its sessions.
 // Written by `signet-sync hooks install opencode`, which replaces this file; `signet-sync hooks uninstall opencode`
 // takes it away. SIGNET_NO_HOOKS=1 or SIGNET_BYPASS=1 in OpenCode's environment switches it off.
-import { spawn } from "node:child_process"
 import { homedir } from "node:os"
 import { join } from "node:path"
 
-const PROGRAM = ["signet-sync"]
-const PATIENCE = 5000 // milliseconds
-const PROMPT_PATIENCE = 2000
 const MOST_TEXTS = 20 // of one session
 const STORE = join(process.env.XDG_DATA_HOME || join(homedir(), ".local", "share"), "opencode", "opencode.db")
 const NAMES = { "session.created": "SessionStart", "session.idle": "Stop", "session.compacted": "PostCompact" }
@@ -15,32 +11,7 @@ const NAMES = { "session.created": "SessionStart", "session.idle": "Stop", "sess
 // Without a person's window nobody is asked to write for one.
 const ATTENDED = !["run", "serve", "acp", "github"].some((word) => process.argv.includes(word))
 
-const off = () =>
-  ["SIGNET_NO_HOOKS", "SIGNET_BYPASS", "SIGNET_SYNC_CHILD"].some((name) => !["", "0"].includes(process.env[name] ?? ""))
-
-// What the program prints; nothing where it fails or takes too long. No session ever notices.
-const ask = (words, input, patience = PATIENCE) =>
-  new Promise((answer) => {
-    try {
-      const child = spawn(PROGRAM[0], [...PROGRAM.slice(1), ...words], {
-        stdio: ["pipe", "pipe", "ignore"],
-        detached: true, // Ctrl-C in the terminal is not meant for it
-      })
-      const clock = setTimeout(() => child.kill(), patience)
-      const done = (text) => {
-        clearTimeout(clock)
-        answer(text)
-      }
-      const parts = []
-      child.stdout.on("data", (part) => parts.push(part))
-      child.stdin.on("error", () => {})
-      child.on("error", () => done(""))
-      child.on("close", (code) => done(code === 0 ? Buffer.concat(parts).toString("utf8") : ""))
-      child.stdin.end(input)
-    } catch {
-      answer("")
-    }
-  })
+// [ask.js]
 
 export const SignetSync = async ({ directory }) => {
   const people = new Set() // sessions that somebody talks in

@@ -1,39 +1,10 @@
 // signet-sync: brings pi's sessions into the memory vault, and the vault's memory into its sessions.
 // Written by `signet-sync hooks install pi`, which replaces this file; `signet-sync hooks uninstall pi` takes it away.
 // SIGNET_NO_HOOKS=1 or SIGNET_BYPASS=1 in pi's environment switches it off.
-import { spawn } from "node:child_process"
 
-const PROGRAM = ["signet-sync"]
-const PATIENCE = 5000 // milliseconds
-const PROMPT_PATIENCE = 2000
 const OURS = "signet-memory"
 
-const off = () =>
-  ["SIGNET_NO_HOOKS", "SIGNET_BYPASS", "SIGNET_SYNC_CHILD"].some((name) => !["", "0"].includes(process.env[name] ?? ""))
-
-// What the program prints; nothing where it fails or takes too long. No session ever notices.
-const ask = (words, input, patience = PATIENCE) =>
-  new Promise((answer) => {
-    try {
-      const child = spawn(PROGRAM[0], [...PROGRAM.slice(1), ...words], {
-        stdio: ["pipe", "pipe", "ignore"],
-        detached: true, // Ctrl-C in the terminal is not meant for it
-      })
-      const clock = setTimeout(() => child.kill(), patience)
-      const done = (text) => {
-        clearTimeout(clock)
-        answer(text)
-      }
-      const parts = []
-      child.stdout.on("data", (part) => parts.push(part))
-      child.stdin.on("error", () => {})
-      child.on("error", () => done(""))
-      child.on("close", (code) => done(code === 0 ? Buffer.concat(parts).toString("utf8") : ""))
-      child.stdin.end(input)
-    } catch {
-      answer("")
-    }
-  })
+// [ask.js]
 
 export default function (pi) {
   let due = Promise.resolve("") // what the session gets with its next prompt
