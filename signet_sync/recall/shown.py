@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import file_of, running_session
@@ -15,8 +15,10 @@ from signet_sync.recall.store import hits
 from signet_sync.recall.store.hits import FoundArtifact, Statement
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.texts import Place
-from signet_sync.text.passages import Voice
 from signet_sync.text.sentences import basename, flatten
+
+if TYPE_CHECKING:
+    from signet_sync.text.passages import Voice
 
 Tier = Literal["memory", "statement", "entity", "session"]
 TIERS: tuple[Tier, ...] = ("memory", "statement", "entity", "session")
