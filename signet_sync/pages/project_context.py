@@ -53,6 +53,7 @@ _ASKS = late(
     r"|(?:can|could|would|will) you)\b",
     re.IGNORECASE,
 )
+_COMMIT = late(r"\b(?=[a-f]*\d)[0-9a-f]{7,40}\b")
 _PROPOSES = late(r"\b(?:can|could|should|shall)(?:n?['’]t)? we\b", re.IGNORECASE)
 # A preference of one project with one of these is one for every project.
 _OF_EVERY_PROJECT = late(
@@ -218,8 +219,10 @@ def _by_worth(quotes: Sequence[Quote], *, last: bool) -> Iterator[tuple[Quote, i
         pieces = (piece for sentence in split(quote.text) for piece in _ITEM_END.split(sentence))
         for place, piece in enumerate(pieces):
             subject = len(content_words(piece))
-            if quote.speaker == "agent" and (EMPTY.match(piece) or _LABEL.match(piece)):
-                continue  # what a label names is a statement, shown as long as it holds
+            # What a label names is a statement, shown as long as it holds; commits stand in the outcome.
+            known = EMPTY.match(piece) or _LABEL.match(piece) or (not last and _COMMIT.search(piece))
+            if quote.speaker == "agent" and known:
+                continue
             if quote.speaker == "agent":
                 rank = reports.index(quote)
                 worth = 0 if last and not rank else 4 + rank if subject >= _SUBJECT and (last or not rank) else None
