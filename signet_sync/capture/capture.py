@@ -48,6 +48,8 @@ SEGMENT_BYTES = 8 * 1024 * 1024
 # The transcript's record of a prompt may carry a time slightly before that of the hook.
 PROMPT_LEAD_US = 2 * SECOND
 _NAMED_TIME = late(r"(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)(?:-(\d\d))?(?!\d)", re.ASCII)
+_DRIVE = late(r"([A-Za-z]):[\\/](.*)", re.DOTALL)
+_SHARE = late(r"\\\\wsl(?:\$|\.localhost)\\[^\\]+(\\.+)", re.DOTALL)
 # A compaction record this close to the hook's time belongs to the compaction that the hook reported.
 SAME_COMPACTION_US = 120 * SECOND
 COPIED = "copied history: all of it stands in another session, or was removed with it"
@@ -106,7 +108,7 @@ def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
         begins = (found.begins, _named_time(source.path), source.mtime_ns // 1000)
         now_us = latest if now_us is None else now_us
         found = redated(found, latest, next((at for at in begins if 0 <= at <= now_us), now_us))
-    found = _without_own_calls(found)
+    found = _without_own_calls(replace(found, project=_in_wsl(found.project)))
     if not found.session_id:
         return found
     named = session_name(found.session_id)
@@ -125,6 +127,15 @@ def _without_own_calls(found: Conversation) -> Conversation:
         if not ours:
             kept.append(entry)
     return found if len(kept) == len(found.entries) else replace(found, entries=tuple(kept), remark=OWN_CALL)
+
+
+def _in_wsl(project: str | None) -> str | None:
+    """Returns a folder as Linux sees it beside a Windows whose program wrote the transcript; others as they are."""
+    drive = _DRIVE.match(project or "")
+    if drive is not None:
+        return f"/mnt/{drive[1].lower()}/{drive[2]}".replace("\\", "/").rstrip("/")
+    share = _SHARE.match(project or "")
+    return share[1].replace("\\", "/") if share is not None else project
 
 
 def _named_time(path: str) -> int:

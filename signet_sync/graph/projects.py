@@ -48,7 +48,7 @@ def possible_roots(place: Place) -> Iterator[str]:
     path = place.folder
     for _ in range(_PARENTS):
         above = path.rpartition("/")[0]
-        if above in ("", "/home", "/Users"):
+        if above in ("", "/home") or above.endswith("/Users"):  # also of a Windows below /mnt
             return
         yield path
         path = above

@@ -120,6 +120,20 @@ def test_what_was_said_and_done_is_read_in_order(tmp_path: Path, harness: str) -
     assert tool.call == result.call != "" and tool.name.lower() == "bash"
 
 
+@pytest.mark.parametrize(
+    ("written", "seen"),
+    [
+        (r"C:\Users\mira\code\shop", "/mnt/c/Users/mira/code/shop"),
+        (r"\\wsl.localhost\Ubuntu\home\mira\shop", "/home/mira/shop"),
+        (r"\\server\share\shop", r"\\server\share\shop"),
+        ("/srv/c:/shop", "/srv/c:/shop"),
+    ],
+)
+def test_a_folder_of_windows_is_the_one_that_linux_sees(tmp_path: Path, written: str, seen: str) -> None:
+    path = harness_samples.write("codex", tmp_path, TALK, cwd=written)
+    assert harness_samples.read("codex", path).project == seen
+
+
 def test_an_edit_is_a_deed(tmp_path: Path, harness: str) -> None:
     name = getattr(harness_samples.sample(harness), "EDITOR", "edit")
     turns = [TALK[0], Turn("call", name, {"path": "src/queue.py", "old_string": "5"}, "done"), TALK[-1]]
