@@ -73,6 +73,17 @@ def add_session(connection: apsw.Connection, session_id: str, *, updated: int = 
 # ── where transcripts are ───────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_each_folder_of_claude_code_is_read_once(home):
+    for place in (".claude", ".config/claude"):
+        put(home / place / f"projects/-x/{place[-6:]}.jsonl")
+    environ = {"HOME": str(home)}
+    assert len(list(sources("claude-code", environ))) == 2
+    assert list(sources("claude-code", environ | {"CLAUDE_CONFIG_DIR": str(home / "none")})) == []
+    (home / ".config/claude/projects").rename(home / "moved")
+    (home / ".config/claude/projects").symlink_to(home / ".claude/projects")
+    assert len(list(sources("claude-code", environ))) == 1
+
+
 def test_each_harness_is_found_in_its_own_folder(home):
     put(home / ".claude/projects/-home-u-lantern/aaaa.jsonl", at=3)
     put(home / ".claude/projects/-home-u-lantern/bbbb.jsonl", at=2)

@@ -16,7 +16,7 @@ DEPTH = 16  # a folder that a person names may be a tree; a deeper one is someth
 class HarnessFacts:
     """What is particular to one harness: the defaults are those of a program with a file for each session.
 
-    In the first of its homes, transcripts are in `folders` (which a person may have linked elsewhere), at most `depth`
+    In each of its homes, transcripts are in `folders` (which a person may have linked elsewhere), at most `depth`
     folders deeper, under a path that matches `pattern`; `ending` is that of a transcript's name, also in copies
     elsewhere. `silence` is printed instead of nothing. `pathless` is what an event without a transcript's path means.
     A harness that `starts_at_prompts` gets what belongs to its start with the next prompt; after a compaction, so does
@@ -36,7 +36,7 @@ class HarnessFacts:
     carries_chats = False
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
-        """Returns the folders of which one exists if the harness is present."""
+        """Returns the folders of which one exists if the harness is present; the first one is its own."""
         raise NotImplementedError
 
     def payload(self, given: Payload, environ: Environ) -> Payload:

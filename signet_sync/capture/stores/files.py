@@ -67,8 +67,8 @@ def files(
             return [_source(harness, where, status)], []
         roots = [(where, "", DEPTH)]
     else:
-        home = facts.homes(environ)[0]
-        roots = [(os.path.realpath(os.path.join(home, one)), one, facts.depth) for one in facts.folders]
+        places = [(os.path.join(home, one), one) for home in facts.homes(environ) for one in facts.folders]
+        roots = list({(os.path.realpath(path), one, facts.depth): None for path, one in places})
     found: list[TranscriptSource] = []
     left: list[tuple[str, str]] = []
     for root, folder, depth in roots:

@@ -16,7 +16,6 @@ from signet_sync.capture.stores.opencode import opencode_session, opencode_sourc
 __all__ = (
     "TranscriptSource",
     "files",
-    "homes",
     "installed",
     "lines",
     "opencode_session",
@@ -63,8 +62,3 @@ def renamed(harness: str, path: str) -> str:
 def installed(environ: Mapping[str, str] = os.environ) -> list[str]:
     """Returns the harnesses whose folder exists on this machine, in the order of their names."""
     return [one for one in registry.names() if any(map(os.path.isdir, registry.facts(one).homes(environ)))]
-
-
-def homes(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Returns the folders in which harnesses keep their transcripts, whether they exist or not."""
-    return [registry.facts(one).homes(environ)[0] for one in registry.names()]

@@ -22,7 +22,10 @@ class _ClaudeCode(JsonFacts):
     asks_in_compaction = True
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
-        return (folder(environ),)
+        if environ.get("CLAUDE_CONFIG_DIR"):
+            return (folder(environ),)
+        more = environ.get("XDG_CONFIG_HOME") or os.path.join(home(environ), ".config")
+        return folder(environ), os.path.join(more, "claude")  # some versions took this one
 
     def is_attended(self, payload: Payload, environ: Environ) -> bool:
         return environ.get("CLAUDE_CODE_ENTRYPOINT") in _ATTENDED
