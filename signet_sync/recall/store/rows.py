@@ -175,12 +175,13 @@ def passage_at(database: Database, text: FoundText, place: int) -> tuple[int, ..
 def spelled_like(database: Database, word: str) -> tuple[str, ...]:
     """Returns the words of the full text, of all agents, that differ from a word by the fewest letters, one or two.
 
-    They begin with the same two letters. () if the word is too short to be told from others.
+    They begin with the same two letters. () if the word is too short to be told from others, or some text has it.
     """
     from rapidfuzz.distance import OSA  # slow import; few questions have a word that no text has
 
     most = 2 if len(word) >= _LONG else 1
-    if len(word) < _SPELLED:
+    everywhere = (0, (1 << 63) - 1)
+    if len(word) < _SPELLED or _found(database, "said", f'"{word}"', [everywhere], 1):
         return ()
     stem = next(iter(_tokens(database, word, _STEMS)), "")  # SQLite does not know every letter
     if len(stem) < 2:
