@@ -62,7 +62,7 @@ def ranges(
     database: Database, agent_id: str, period: Period | None, *, private: bool, statements: bool
 ) -> list[tuple[int, int]]:
     """Returns the ranges of numbers that an agent's texts have; empty ones are left out."""
-    kinds = [2, 3] if statements else [0, 1, 2, 3]
+    kinds = [2, 3] if statements else [0, 2, 3]
     kinds = kinds if private else [kind for kind in kinds if not kind % 2]
     since, until = period or (0, _LAST_US)
     together = period is None and private
@@ -100,14 +100,17 @@ def passages_with(
     most: int = -1,
     project: str | None = None,
 ) -> list[int]:
-    """Returns the passages that have all terms, in order, at most `most` of each range; of a project if it is given."""
+    """Returns the passages that have all terms, in order; of a project if it is given.
+
+    Of a range there are at most `most`; if so many are found, those behind it are not read.
+    """
     wanted = [_expression(database, term) for term in terms]
     wanted += [] if project is None else [f'"{project_word(project)}"']
     return _found(database, "said", " AND ".join(wanted), within, most)
 
 
 def printed_with(database: Database, term: Term, within: Sequence[tuple[int, int]], most: int = -1) -> list[int]:
-    """Returns the passages behind which tools printed a term, in order, at most `most` of each range."""
+    """Returns the passages behind which tools printed a term, likewise."""
     return _found(database, "printed", _expression(database, term), within, most)
 
 
@@ -134,6 +137,8 @@ def _found(database: Database, table: str, expression: str, within: Sequence[tup
         return []
     found: list[int] = []
     for one in within:
+        if 0 <= most <= len(found):
+            break
         # As one text: thousands of rows of one number each cost twice as much.
         rows = f"select rowid from {table} where {table} match ? and rowid between ? and ? limit ?"
         found += json.loads(database.value(f"select json_group_array(rowid) from ({rows})", (expression, *one, most)))
