@@ -423,7 +423,7 @@ def test_a_value_that_no_check_can_doubt_is_made_anew(folder: Path) -> None:
     """SQLite keeps no sums: what still is a number or a text is believed until somebody stumbles over it."""
     vault = Vault(folder / "vault")
     with vault.database(readonly=False) as database:
-        database.execute("update ledger_days set day = replace(day, '2026', '202\x16')")
+        database.execute("update memory_thread_heads set latest_us = '202\x16'")
         database.execute("update pages set inputs_sha256 = ''")
     document = vault.reindex()
     assert any("all are made anew" in line for line in document["trouble"])
