@@ -95,13 +95,14 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
     pieces = [*_requests(deeds)]
     told = " ".join(pieces)
     commits = [one for one in deeds.commits if overlap(one.subject, told) < 0.6]
-    # Of many, the first ones and the last.
-    chosen = [*commits[: max(0, _PIECES - len(pieces) - 1)], *commits[-1:]] if len(commits) > 1 else commits
+    fetched = fetched_in(turns)
+    noted = _noted(turns, deeds, fetched)
+    # Of many, the first ones and the last; beside what the agent handed over, the last.
+    most = 0 if noted else max(0, _PIECES - len(pieces) - 1)
+    chosen = [*commits[:most], *commits[-1:]] if len(commits) > 1 else commits
     pieces += [_tidy(one.subject) for one in dict.fromkeys(chosen)]
     asked = {turn.number: " ".join(own.get(turn.number, ())) for turn in turns}
     first = next((text for text in asked.values() if len(stems(text)) > 1), "")
-    fetched = fetched_in(turns)
-    noted = _noted(turns, deeds, fetched)
     pieces += [noted] if noted and _is_fresh(noted, pieces) else []
     for turn in _reporting(turns, deeds, len(pieces)) if not noted else ():
         assert turn.report is not None
@@ -109,8 +110,8 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
         if line and _is_fresh(line, pieces):
             pieces.append(line)
     named = " ".join(pieces).casefold()
-    most = sorted(deeds.files, key=lambda path: -deeds.files[path])
-    names = list(dict.fromkeys(path.rpartition("/")[2] for path in most))
+    by_edits = sorted(deeds.files, key=lambda path: -deeds.files[path])
+    names = list(dict.fromkeys(path.rpartition("/")[2] for path in by_edits))
     if names and names[0].casefold() not in named:
         names = [name for name in names if 2 < len(name) <= 40][:2]
         if names:
