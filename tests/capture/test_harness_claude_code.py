@@ -133,7 +133,7 @@ REFUSED = "The user doesn't want to proceed with this tool use. The tool use was
 @pytest.mark.parametrize(("name", "text", "more", "own"), [
     ("Edit", REFUSED + "the user said:\nleave the wick alone", {"is_error": True}, ["leave the wick alone"]),
     ("Edit", REFUSED + "the user said:\nleave the wick alone", {}, []),
-    ("AskUserQuestion", REFUSED + "the user said:\nThe user wants to clarify these questions.\n  Why?", {"is_error": True},
+    ("Edit", REFUSED + "the user said:\nThe user wants to clarify these questions.\nleave the wick", {"is_error": True},
      []),
     ("mcp__pier__light", REFUSED + "the user said:\nleave the wick alone", {"is_error": True}, []),
     ("Edit", "cat: " + REFUSED + "the user said:\nleave the wick alone", {"is_error": True}, []),
