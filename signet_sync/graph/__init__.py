@@ -1,4 +1,4 @@
 """Derives the temporal graph: nodes of sessions, threads, roll-ups of weeks and quarters; and statements.
 
-Tables: those of `graph.store`. It is described in docs/memory-model.md.
+Tables: those of `graph.store`. It is described in docs/internals/memory-model.md.
 """

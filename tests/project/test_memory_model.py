@@ -1,4 +1,4 @@
-"""docs/memory-model.md shows what really happens: its commands are run, their output is compared.
+"""docs/internals/memory-model.md shows what really happens: its commands are run, their output is compared.
 
 `WRITE_DOCS=1 pytest -n 0 tests/project/test_memory_model.py` writes the output anew.
 """
@@ -15,7 +15,7 @@ from workbench import Vault
 
 from signet_sync.memories.score import HALF_LIVES, WEIGHTS
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "memory-model.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "internals" / "memory-model.md"
 FENCE = re.compile(r"^```(json|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMES = {"next": "next step"}
 
