@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import random
 import shutil
@@ -56,15 +57,23 @@ MEASURES = {
     "recall p50": Measure("`recall` among 15,000 artifacts, warm, p50 of a processor", "ms", 15),
     "recall p99": Measure("· p99", "ms", 40),
     "recall shell": Measure("· from the shell, over bare Python", "ms"),
+    "change": Measure("one change, a pass in a warm process, of a processor", "ms", 15),
     "change p50": Measure("one change → row and page, less quiet time, p50", "ms", 12),
     "change p99": Measure("· p99", "ms", 45),
     "change growth": Measure("· p50, growth with the vault", "×", 1.1),
     "three files": Measure("three files moved in → MEMORY.md, p50", "ms", 100),
+    "agent start": Measure("a start's hook with the agent, processor over bare Python", "ms", 30),
+    "agent prompt": Measure("a prompt's hook with the agent, the same", "ms", 30),
+    "agent stop": Measure("a stop's hook with the agent, the same", "ms", 30),
     "idle memory": Measure("idle, resident memory", "MB", 70),
     "idle processor": Measure("idle, processor", "%", 0.01),
     "idle wake-ups": Measure("idle, wake-ups", "a second"),
     "end long": Measure("a session's end, 1 MB", "ms", 150),
     "end short": Measure("a session's end, 4 KB", "ms", 15),
+    "end 1": Measure("a session's end by its hook, to its files, p50", "ms", 250),
+    "end 20": Measure("20 at once, the same", "ms", 1000),
+    "import": Measure("import, 8 × 1 MB, of a processor a MB", "ms", 250),
+    "mcp": Measure("MCP server, to the first answer", "ms", 350),
     "huge cold": Measure("cold, all derived", "×"),
     "huge growth": Measure("· time a file, growth from 15,000", "×", 1.15),
     "huge memory": Measure("· peak memory of all processes", "MB", 200),
@@ -91,6 +100,12 @@ STARTS: tuple[tuple[str, tuple[str, ...], bytes], ...] = (
         ("hook", "claude-code"),
         b'{"session_id":"TURN","hook_event_name":"UserPromptSubmit","prompt":"What was decided about the heartbeat?"}',
     ),
+)
+# What a harness's hooks say under an agent.
+EVENTS: tuple[tuple[str, bytes], ...] = (
+    ("agent start", STARTS[-2][2]),
+    ("agent prompt", STARTS[-1][2]),
+    ("agent stop", b'{"session_id":"TURN","hook_event_name":"Stop"}'),
 )
 QUESTION = ("recall", "Which decision about the retry of the queue was kept?")
 # Enough of them that the slowest in a hundred is one of several.
@@ -251,8 +266,11 @@ class Bench:
         yield Row("modules", _count(sessions), self._loaded(where), "", 0)
 
     def _asked(self, name: str, where: str, sessions: int, words: Sequence[str], given: bytes = b"") -> Row:
+        return self._over_bare(name, sessions, self.ground.signet(where, *words), given)
+
+    def _over_bare(self, name: str, sessions: int, argv: Sequence[str], given: bytes = b"") -> Row:
         """A command as a whole process, over bare Python in turn with it."""
-        runs = {"ours": self.ground.signet(where, *words), "bare": [sys.executable, "-c", "pass"]}
+        runs = {"ours": argv, "bare": [sys.executable, "-c", "pass"]}
         spent: dict[str, list[float]] = {key: [] for key in runs}
         for turn in range(3 * self.rounds + 1):
             for key, argv in runs.items():
@@ -293,6 +311,21 @@ class Bench:
             counted.append(f"{what} {ran.stderr.split()[-1]}")
         return ", ".join(counted)
 
+    # ── one change ──
+
+    def change(self) -> Iterator[Row]:
+        """A pass over one new summary, beside what the straight line takes for a file."""
+        for sessions in (self.sizes.small, self.sizes.large):
+            self.ground.fresh_state()
+            where = self.ground.workspace(sessions)
+            self.ground.index(where, 3 * sessions)
+            timed = self.ground.run(
+                *python("benchmarks.gate", "--changes-of", where, self.ground.path("ours.db"))
+            ).json()
+            ours, straight = zip(*timed, strict=True)
+            shown = f"{statistics.median(straight) * 1000:.2f} ms a file"
+            yield Row("change", _count(sessions), _ms(ours), shown, statistics.median(ours) * 1000)
+
     # ── under `run` ──
 
     def under_run(self) -> Iterator[Row]:
@@ -313,6 +346,9 @@ class Bench:
                 yield from self._idle(process.pid, sessions)
             watch = Watch(where, self.ground.path("ours.db"), process)
             yield from self._changes(watch, single, sessions, middles)
+            for name, event in EVENTS if with_idle else ():
+                hook = python("signet_sync", "--workspace", where, "hook", "claude-code")
+                yield self._over_bare(name, sessions, hook, event)
             if with_idle:
                 pages = [watch.latency(one).page for one in triple]
                 yield Row("three files", _count(sessions), _ms(pages), "", statistics.median(pages) * 1000)
@@ -388,6 +424,52 @@ class Bench:
         for name, size in (("end long", 1024 * 1024), ("end short", 4 * 1024)):
             ours, theirs = found[str(size)]
             yield Row(name, _count(self.sizes.small), _ms(ours), _ms(theirs), statistics.median(ours) * 1000)
+        crowds = python("benchmarks.flow", "--json", "--sessions", str(self.sizes.small), "--at-once", "1", "20")
+        for agent, count, one in self.ground.run(*crowds, "--runs", str(self.rounds)).json():
+            middle = percentile(one["seconds"], 0.5) * 1000
+            shown = f"{middle:.0f} ms, {agent}, {one['workers']} processes, {one['peak_mb']:.0f} MB"
+            yield Row(f"end {count}", _count(self.sizes.small), shown, "", middle)
+
+    # ── what is read and served elsewhere ──
+
+    def others(self) -> Iterator[Row]:
+        """Past sessions of a harness, and what an agent's client waits for."""
+        from benchmarks.flow import words
+
+        self.ground.fresh_state()
+        where = self.ground.workspace(self.sizes.small)
+        self.ground.index(where, 3 * self.sizes.small)
+        folder, megabytes = self.ground.path("transcripts"), 8
+        shutil.rmtree(folder, ignore_errors=True)
+        os.mkdir(folder)
+        said = words(where, 1_000_000).split("\n")
+        for number in range(megabytes):
+            with open(os.path.join(folder, f"{number}.jsonl"), "w", encoding="utf-8") as file:
+                for turn in range(0, len(said), 20):
+                    role = ("user", "assistant")[turn // 20 % 2]
+                    message = {"role": role, "content": f"{number}: " + "\n".join(said[turn : turn + 20])}
+                    at = {"sessionId": f"import-{number}", "uuid": f"{number}-{turn}", "type": role, "message": message}
+                    at["timestamp"] = "2026-03-20T10:00:00.000Z"
+                    file.write(json.dumps(at) + "\n")
+        ran = self.ground.run(*self.ground.signet(where, "import", "claude-code", folder))
+        yield Row("import", str(megabytes), _seconds([ran]), "", ran.processor / megabytes * 1000)
+        hello = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+        line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).encode() + b"\n"
+        answers = []
+        for _ in range(3 * self.rounds):
+            began = time.perf_counter()
+            argv = self.ground.signet(where, "mcp")
+            with subprocess.Popen(
+                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self.ground.env
+            ) as server:
+                assert server.stdin is not None and server.stdout is not None
+                server.stdin.write(line)
+                server.stdin.flush()
+                if b'"result"' not in server.stdout.readline():
+                    raise BenchError("the MCP server answers nothing")
+                answers.append(time.perf_counter() - began)
+                server.stdin.close()
+        yield Row("mcp", _count(self.sizes.small), _ms(answers), "", statistics.median(answers) * 1000)
 
     # ── ten times as large as the large one ──
 
@@ -553,8 +635,10 @@ PARTS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "cold": Bench.cold,
     "unchanged": Bench.unchanged,
     "commands": Bench.commands,
+    "change": Bench.change,
     "run": Bench.under_run,
     "ending": Bench.ending,
+    "others": Bench.others,
     "huge": Bench.huge,
 }
 

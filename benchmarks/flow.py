@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -261,7 +261,7 @@ def crowd(root: str, count: int) -> Crowd:
     lacking, calls = {}, []
     for number in range(count):
         session, path = f"crowd-{time.time_ns()}", os.path.join(folder, f"{number}.jsonl")
-        turns = (("user", f"Why does test {number} fail?"), ("assistant", "The lock is taken twice, in `open`."))
+        turns = (("user", f"Why does test {session} fail?"), ("assistant", "The lock is taken twice, in `open`."))
         at = {"sessionId": session, "cwd": "/home/ada/code/lantern", "isSidechain": False}
         with open(path, "w", encoding="utf-8") as file:
             for turn, (role, text) in enumerate(turns * 20):
@@ -329,24 +329,28 @@ def _pythons(root: str) -> Iterator[tuple[int, float, float]]:
                 yield int(pid), mb, ticks / os.sysconf("SC_CLK_TCK")
 
 
-def crowds(root: str, counts: Sequence[int], runs: int) -> str:
-    """A markdown table of sessions that end at once, without the agent and with it."""
-    lines = ["| sessions at once | files p50 s | all s | processes besides hooks | MB | processor s |"]
-    lines += ["|---|---|---|---|---|---|"]
+def crowds(root: str, counts: Sequence[int], runs: int) -> Iterator[tuple[str, int, Crowd]]:
+    """Lets sessions end at once, without the agent and with it."""
     for agent in ("no agent", "agent"):
         beside = [sys.executable, "-m", "signet_sync", "--workspace", root, "run"]
         running = subprocess.Popen(beside, cwd=PROJECT, stderr=subprocess.DEVNULL) if agent == "agent" else None
         time.sleep(STILL / 2 if running else 0)
         for count in counts:
-            for run in range(runs):
-                found = crowd(root, count)
-                middle, latest = percentile(found.seconds, 0.5), max(found.seconds)
-                ended = f"{middle:.2f} | {latest:.2f} | {found.workers} | {found.peak_mb:.0f} | {found.processor:.1f}"
-                lines.append(f"| {count}, {agent}, run {run + 1} | {ended} |")
+            for _ in range(runs):
+                yield agent, count, crowd(root, count)
         if running is not None:
             running.terminate()
             running.wait()
-    return "\n".join(lines)
+
+
+def crowd_table(ended: Sequence[tuple[str, int, dict[str, Any]]]) -> str:
+    """A markdown table of sessions that ended at once."""
+    lines = ["| sessions at once | files p50 s | all s | processes besides hooks | MB | processor s |"]
+    lines += ["|---|---|---|---|---|---|"]
+    for agent, count, one in ended:
+        took = f"{percentile(one['seconds'], 0.5):.2f} | {max(one['seconds']):.2f} | {one['workers']}"
+        lines.append(f"| {count}, {agent} | {took} | {one['peak_mb']:.0f} | {one['processor']:.1f} |")
+    return "\n".join([machine(), "", *lines])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -369,13 +373,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         reindex = [sys.executable, "-m", "signet_sync", "--workspace", root, "reindex", "--json"]
         subprocess.run(reindex, stdout=subprocess.DEVNULL, cwd=PROJECT, check=True)
         if chosen.at_once:
-            print(f"{machine()}; {chosen.sessions:,} sessions before\n")
-            print(crowds(root, chosen.at_once, chosen.runs))
+            ended = [(agent, count, asdict(one)) for agent, count, one in crowds(root, chosen.at_once, chosen.runs)]
+            print(json.dumps(ended) if chosen.json else crowd_table(ended))
             return 0
         watch, order = stopwatch()
         if chosen.json:
-            ended = {size: _last(measure(watch, root, size, chosen.runs)) for size in chosen.sizes}
-            print(json.dumps({size: [found.whole, found.baseline] for size, found in ended.items()}))
+            measured = {size: _last(measure(watch, root, size, chosen.runs)) for size in chosen.sizes}
+            print(json.dumps({size: [found.whole, found.baseline] for size, found in measured.items()}))
             return 0
         print(f"{machine()}; {chosen.sessions:,} sessions before, {chosen.runs} runs\n")
         for size in chosen.sizes:

@@ -58,7 +58,7 @@ def _cold(ground: Ground) -> float:
 def _change(ground: Ground) -> float:
     """In a process of its own, on the vault that the cold index has left."""
     command = python("benchmarks.gate", "--changes-of", ground.path("workspace"), ground.path("ours.db"))
-    return _middle("change", ground.run(*command).json())
+    return _middle("change", [ours / straight for ours, straight in ground.run(*command).json()])
 
 
 def _start(ground: Ground) -> float:
@@ -97,8 +97,8 @@ def _summaries(count: int, after_ms: int) -> list[dict[str, str]]:
     return found
 
 
-def time_changes(where: str, database: str) -> list[float]:
-    """Ratios of a pass over one new summary, in a process that is there, to the straight line's time for a file."""
+def time_changes(where: str, database: str) -> list[tuple[float, float]]:
+    """Times passes over one new summary, in a process that is there, each beside the straight line for a file."""
     from benchmarks.baseline import index
     from signet_sync.app.workspace import opened
     from signet_sync.settings.model import Settings
@@ -106,7 +106,7 @@ def time_changes(where: str, database: str) -> list[float]:
     from signet_sync.sync.engine import run_pass
     from signet_sync.sync.request import Request
 
-    few, ratios = tempfile.mkdtemp(prefix="few-", dir=os.path.dirname(database)), []
+    few, found = tempfile.mkdtemp(prefix="few-", dir=os.path.dirname(database)), []
     summaries = _summaries(CHANGES, now_us() // 1000 - 3_000_000)
     os.mkdir(os.path.join(few, "memory"))
     for files in summaries:
@@ -120,8 +120,8 @@ def time_changes(where: str, database: str) -> list[float]:
             corpus.write_files(where, files)
             began = time.process_time()
             run_pass(workspace, Request(now_us=now_us(), paths=frozenset(files)))
-            ratios.append((time.process_time() - began) / straight)
-    return ratios[4:]  # the first ones load what they need
+            found.append((time.process_time() - began, straight))
+    return found[4:]  # the first ones load what they need
 
 
 def main(argv: Sequence[str] | None = None) -> int:
