@@ -66,7 +66,7 @@ def serve(memory: ServedMemory) -> int:
             if (found := server.answer(message)) is not None:
                 with speaking:
                     try:
-                        sys.stdout.buffer.write(json.dumps(found).encode() + b"\n")
+                        sys.stdout.buffer.write(json.dumps(found, separators=(",", ":")).encode() + b"\n")
                         sys.stdout.buffer.flush()
                     except OSError:  # the client no longer reads
                         os._exit(0)

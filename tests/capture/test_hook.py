@@ -582,3 +582,17 @@ def test_only_the_standard_library_is_imported(listened, transcript):
         heavy = {"dataclasses", "socket", "subprocess", "uuid", "inspect", "tomllib"}
         if event in ("Stop", "UserPromptSubmit"):
             assert not ({*heavy, "typing"} if event == "Stop" else heavy) & loaded
+
+
+def test_hooks_without_an_agent_start_one_worker_until_it_ends(vault, monkeypatch):
+    held, started = [], []
+    begin = lambda words, stdin, **_: held.append(os.dup(stdin)) or started.append(words)  # noqa: E731
+    monkeypatch.setattr("subprocess.Popen", begin)
+    folder = state_dir.locate(str(vault.root))
+    for _ in range(3):
+        hook._start_worker(str(vault.root), folder)
+    assert len(started) == 1
+    os.close(held.pop())  # it was killed before it took anything
+    hook._start_worker(str(vault.root), folder)
+    assert len(started) == 2
+    os.close(held.pop())
