@@ -216,7 +216,11 @@ def _by_worth(quotes: Sequence[Quote], *, last: bool) -> Iterator[tuple[Quote, i
         assert quote is not None
         answers = before is not None and before.speaker == "agent"
         pasted = quote.text.startswith(_PRINTED) or (len(quote.text) > _TYPED and not OWN.search(quote.text))
-        pieces = (piece for sentence in split(quote.text) for piece in _ITEM_END.split(sentence))
+        pieces = (
+            piece
+            for sentence in split(quote.text)
+            for piece in ([sentence] if _LABEL.match(sentence) else _ITEM_END.split(sentence))
+        )
         for place, piece in enumerate(pieces):
             subject = len(content_words(piece))
             # What a label names is a statement, shown as long as it holds; commits stand in the outcome.
