@@ -111,7 +111,7 @@ def _record(session: HookSession) -> AbstractContextManager[Injections]:
 
 def _composed(session: HookSession, record: Injections | None, budget: int, request: str) -> SessionContext:
     """Returns what `record` (None: nothing) does not contain yet; nothing of memory while a removal is unfinished."""
-    from signet_sync.text.token_estimate import estimate_tokens
+    from signet_sync.text.token_estimate import page_tokens
 
     room = context.room(session.root, request)
     budget = min(budget, room)
@@ -128,7 +128,7 @@ def _composed(session: HookSession, record: Injections | None, budget: int, requ
         shared=shared,
         limit=budget,
         # A harness limits characters as well: those of the budget's share of the room count as a token.
-        size=lambda line: max(estimate_tokens(line), -(-len(line) * budget // room)),
+        size=lambda line: max(page_tokens(line), -(-len(line) * budget // room)),
         memory=memory,
         known=known,
     )
