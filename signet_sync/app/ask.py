@@ -164,7 +164,7 @@ def _answered(
             part = agent.recv(1 << 16)
             if not part:
                 return None
-            until += 0 if answer or part != BEGUN else LONGEST_OPERATION
+            until += LONGEST_OPERATION if not answer and part.startswith(BEGUN) else 0
             answer += part
         found = json.loads(answer)
         if "operation" not in asked:
