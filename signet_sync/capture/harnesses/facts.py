@@ -37,7 +37,7 @@ class HarnessFacts:
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
         """Returns the folders of which one exists if the harness is present; the first one is its own."""
-        raise NotImplementedError
+        return ()
 
     def payload(self, given: Payload, environ: Environ) -> Payload:
         """Returns a hook's document with Claude Code's names."""
