@@ -138,9 +138,10 @@ class Ground:
         processor, read = usage.ru_utime + usage.ru_stime, usage.ru_inblock * 512 / 1e6
         return Ran(seconds, processor, peak, read, printed, said)
 
-    def signet(self, workspace: str, *command: str) -> list[str]:
-        """Gives the command line of signet-sync on a workspace, with a database beside it."""
-        return python("signet_sync", "--workspace", workspace, "--db", self.path("ours.db"), *command)
+    def signet(self, workspace: str, *command: str, apart: bool = True) -> list[str]:
+        """Gives the command line of signet-sync on a workspace, with a database `apart` from its state."""
+        database = ["--db", self.path("ours.db")] if apart else []
+        return python("signet_sync", "--workspace", workspace, *database, *command)
 
     def index(self, workspace: str, files: int) -> tuple[Ran, dict[str, Any]]:
         """Makes one pass; `BenchError` unless every file is indexed and nothing was found wrong."""
@@ -163,9 +164,9 @@ class Ground:
         return ran
 
     @contextlib.contextmanager
-    def agent(self, workspace: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Starts `run` on a workspace, and ends it by SIGTERM."""
-        command = self.signet(workspace, "run", "--debounce", str(DEBOUNCE))
+    def agent(self, workspace: str, *, apart: bool = True) -> Iterator[subprocess.Popen[bytes]]:
+        """Starts `run` on a workspace, and ends it by SIGTERM; one with a database `apart` answers nobody."""
+        command = self.signet(workspace, "run", "--debounce", str(DEBOUNCE), apart=apart)
         with open(self.path("run.log"), "wb") as out:
             process = subprocess.Popen(command, stdout=out, stderr=out, env=self.env, cwd=self.root)
         try:
@@ -178,10 +179,10 @@ class Ground:
                 process.kill()
                 process.wait()
 
-    def until_idle(self, workspace: str, process: subprocess.Popen[bytes]) -> None:
+    def until_idle(self, workspace: str, process: subprocess.Popen[bytes], *, apart: bool = True) -> None:
         """Waits until the agent watches, has nothing left to follow, and was still for longer than it puts work off."""
         deadline = time.monotonic() + PROCESS_LIMIT
-        while not self._is_done(workspace):
+        while not self._is_done(workspace, apart=apart):
             if time.monotonic() > deadline or process.poll() is not None:
                 with open(self.path("run.log"), errors="replace") as handle:
                     raise BenchError(f"`run` does not come to rest, code {process.poll()}\n{handle.read()[-1500:]}")
@@ -192,9 +193,9 @@ class Ground:
             if Usage.of(process.pid).processor - before < 0.02:
                 return
 
-    def _is_done(self, workspace: str) -> bool:
+    def _is_done(self, workspace: str, *, apart: bool) -> bool:
         try:
-            answer = self.run(*self.signet(workspace, "status", "--json")).json()
+            answer = self.run(*self.signet(workspace, "status", "--json", apart=apart)).json()
         except BenchError:
             return False  # there is nothing to ask yet
         return bool(answer["running"] and answer["state"] == "watching" and not answer["backlog"])
