@@ -238,7 +238,8 @@ def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> li
 
 def thread_line(view: ThreadView, today_us: int, *, at_hand: bool = False) -> str:
     """Returns `**lantern** (open, Mar 28, 4 sessions): Its outcome.`; shorter at rest, unless it is `at_hand`."""
-    day, outcome = short_day(view.latest_us, today_us), plain(outcome_of(view.sample, basename(view.project)))
+    day = short_day(view.latest_us, today_us)
+    outcome = plain(clause(outcome_of(view.sample, basename(view.project)), TEXT_LENGTH))
     if today_us - view.latest_us > QUIET_AFTER and not at_hand:
         about = f"done, {day}" if view.status == "done" else f"quiet since {day}"
         outcome = clause(outcome, QUIET_LENGTH)
