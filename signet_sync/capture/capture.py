@@ -26,12 +26,20 @@ from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
 from signet_sync.formats.body import utf8
 from signet_sync.formats.ids import agent_for, asks_model, in_model_folder, is_excluded, is_session_id
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.origin import origin_of
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.host.repository import Repository, resolve, views
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.copied_history import Exchange, HeldExchanges, exchanges_of
-from signet_sync.sessions.input import FUTURE_US, CompactionInput, SessionInput, compaction_input, session_input
+from signet_sync.sessions.input import (
+    FUTURE_US,
+    CompactionInput,
+    SessionInput,
+    compaction_input,
+    is_root,
+    session_input,
+)
 from signet_sync.sessions.live import refuse_removed
 from signet_sync.sessions.live_turns import SpokenTurn, insert_live, is_live, is_same, live_turns_in, recorded_entries
 from signet_sync.sessions.states import Propose
@@ -171,7 +179,7 @@ def capture(
     done = CaptureResult(source, conversation.session_id)
     done.remark = EXCLUDED if is_left_out(workspace, conversation) else _why_empty(conversation, prompt)
     if not done.remark:
-        done.repository = repository_of(conversation.project, reported)
+        done.repository = repository_of(conversation, reported)
         places = views(conversation.project, done.repository) if conversation.project is not None else []
         done.agent_id = agent_id or agent_for(places, environ, workspace.settings.agents_projects)
         refuse_removed(workspace, done.agent_id, conversation.session_id, conversation.session_id)
@@ -465,21 +473,37 @@ def _identity(conversation: Conversation, done: CaptureResult) -> dict[str, obje
     }
 
 
-def repository_of(project: str | None, reported: Job | None) -> Repository | None:
+def repository_of(conversation: Conversation, reported: Job | None) -> Repository | None:
     """Returns the repository of a session's folder: as its hook found it, else as it is now.
 
-    If the folder is gone, one that the hook found in a folder above or below counts.
+    If the folder is gone, one that the hook found in a folder above or below counts, else what the harness recorded.
     """
+    project = conversation.project
     known, cwd = (reported.repository, reported.cwd or "") if reported is not None else (None, "")
     if project is None or (known is not None and cwd == project):
         return known if project is not None else None
-    if known is None or os.path.lexists(project):
+    if os.path.lexists(project):
         return resolve(project)
+    if known is None:
+        return _of_folder_gone(project, conversation)
     folder = project.rstrip("/")
     if cwd.startswith(f"{folder}/"):
         return known._replace(path=known.path.removesuffix(cwd[len(folder) + 1 :]).rstrip("/"))
     below = folder.removeprefix(f"{cwd.rstrip('/')}/")
     return known._replace(path=f"{known.path}/{below}".lstrip("/")) if below != folder else None
+
+
+def _of_folder_gone(project: str, conversation: Conversation) -> Repository | None:
+    """Returns the repository that a folder was a worktree of or in, unless the harness recorded another remote."""
+    above = project
+    while not os.path.isdir(above) and above not in ("", "/"):
+        above = os.path.dirname(above)
+    places = [resolve(one) for one in (conversation.worktree_of, above)]
+    found = next((one._replace(path="") for one in places if one is not None), None)
+    origin = origin_of(conversation.remote)
+    if origin is None or (found is not None and found.origin == origin):
+        return found
+    return Repository(project, origin, "") if is_root(project) else None
 
 
 def _add(done: CaptureResult, answer: Mapping[str, object]) -> None:

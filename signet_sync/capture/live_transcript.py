@@ -96,7 +96,7 @@ def _place(conversation: Conversation, job: Job) -> LivePlace:
         "project": session_value(conversation.project or ""),
         "harness": conversation.harness,
         "transcript": "",
-        **dict(zip(REPOSITORY_FIELDS, capture.repository_of(conversation.project, job) or (), strict=False)),
+        **dict(zip(REPOSITORY_FIELDS, capture.repository_of(conversation, job) or (), strict=False)),
     }
     return written_place(session_input(named, now_us=0))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import js_trim, well_formed
-from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT
+from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT, composed
 
 # A session that does not exist: `doctor` calls hooks with it, and no job is made of it.
 TRIAL = "signet-sync-doctor"
@@ -94,7 +94,7 @@ def _expanded(path: str, environ: Mapping[str, str]) -> str:
 
 
 def _parts(path: str) -> list[str]:
-    return [part for part in path.split("/") if part not in ("", ".")]
+    return [part for part in composed(path).split("/") if part not in ("", ".")]
 
 
 def require_agent(agent_id: str) -> None:

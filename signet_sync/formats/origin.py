@@ -18,6 +18,8 @@ _SCP = late(rf"(?:[^/:@?#]*@)?{_HOST}:(?!//){_PATH}", re.IGNORECASE)
 def origin_of(url: str) -> str | None:
     """Returns `host/path` of a remote's URL, equal for all its forms; None for a local path and anything unusual.
 
+    It is of small letters: hosts of repositories know a name in any case.
+
     User, password, query and `.git` are left out, and the port if it is the usual one of its protocol. An `@` or a
     colon after the host may be the end of a password, so that nothing is read.
     """
@@ -38,7 +40,7 @@ def origin_of(url: str) -> str | None:
     else:
         return None
     host = host.lower().rstrip(".")
-    parts = [part for part in path.split("/") if part not in ("", ".")]
+    parts = [part for part in path.lower().split("/") if part not in ("", ".")]
     name = "/".join(parts).removesuffix(".git").rstrip("/")
     if not name or ".." in parts:
         return None

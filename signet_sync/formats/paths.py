@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from unicodedata import normalize
 
 from signet_sync.formats.invisible import UNSEEN
 from signet_sync.formats.lazy_pattern import late
@@ -30,6 +31,11 @@ _DAY_PAGE = late(rf"{OF_AGENT}ledger/(\d{{4}})/(\d\d)/(\d\d)\.md", re.ASCII)
 _MONTH_PAGE = late(rf"{OF_AGENT}ledger/(\d{{4}}-\d\d)\.md", re.ASCII)
 _HEAD_PAGE = late(rf"{OF_AGENT}(?:MEMORY|DREAMS)\.md", re.ASCII)
 KEPT_COPY = late(r"(?:[^/]+/)*[^/]+\.(?:signet|user)-\d{8}T\d{6}(?:\d{3})?Z(?:-\d+)?\.md", re.ASCII)
+
+
+def composed(path: str) -> str:
+    """Returns a path as it is equal for all forms of its letters: some file systems and programs decompose them."""
+    return path if path.isascii() else normalize("NFC", path)
 
 
 def running_session(path: str | None) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from signet_sync.formats.paths import composed
 from signet_sync.host.repository import holds_home, real_path, resolve
 
 
@@ -22,15 +23,16 @@ def of_path(
     at = os.path.normpath(path)
     real = real_path(at)
     found = resolve(at) or resolve(os.path.dirname(at))
+    at, real, root = composed(at), composed(real), composed(found.root) if found is not None else ""
     origin = None if found is None else found.origin or origin_of(found.root)
 
     def belongs(project: str | None) -> bool:
         if found is not None:
-            return bool(project) and (project in (origin, found.root) or _is_below(str(project), found.root))
+            return bool(project) and (project in (origin, root) or _is_below(str(project), root))
         other = os.path.normpath(project) if project else ""
         return other in (at, real) or (any(_is_below(one, other) for one in (at, real)) and not holds_home(other))
 
-    return (origin or found.root) if found is not None else at, belongs
+    return (origin or root) if found is not None else at, belongs
 
 
 def _is_below(path: str, folder: str) -> bool:

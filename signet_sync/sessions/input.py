@@ -165,12 +165,17 @@ def _identity(given: Mapping[str, Any], now_us: int) -> dict[str, Any]:
         raise _bad("repository_root", "must be given with repository_origin or repository_path")
     if root is not None:
         root = values["repository_root"] = root.rstrip("/") or "/"
-        if not root.startswith("/") or root.startswith("//") or posixpath.normpath(root) != root:
+        if not is_root(root):
             raise _bad("repository_root", "must be an absolute path without . and ..")
         if origin is not None:
             origin = js_trim(origin)
             values["repository_origin"] = origin_of(origin if "://" in origin or "@" in origin else f"https://{origin}")
     return values
+
+
+def is_root(path: str) -> bool:
+    """Returns whether a path can be that of a repository: absolute, as it is written shortest."""
+    return path.startswith("/") and not path.startswith("//") and posixpath.normpath(path) == path
 
 
 FUTURE_US = 86_400 * 1_000_000

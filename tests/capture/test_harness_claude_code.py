@@ -118,7 +118,7 @@ def test_words_typed_while_the_assistant_worked_stand_in_an_attachment_only():
 
 
 def test_a_failed_tool_and_a_long_result():
-    long = "head\n" + "x" * 1_000_000 + "\ntail"
+    long = "head\n" + "x." * 500_000 + "\ntail"
     found = conversation(
         said([call("Bash", {"command": "false"})], "a1"), user([result(long, is_error=True)], "r1", "a1")
     )

@@ -134,6 +134,14 @@ def test_a_folder_of_windows_is_the_one_that_linux_sees(tmp_path: Path, written:
     assert harness_samples.read("codex", path).project == seen
 
 
+@pytest.mark.parametrize("break_", ["", "\n"])
+def test_data_in_words_is_told_by_its_size(tmp_path: Path, harness: str, break_: str) -> None:
+    data = break_.join(["iVBORw0KGgoAAAANSUhEUgAAB+/xCAYAAAB" * 2] * 70) + "=="
+    said = [Turn("user", f"What does data:image/png;base64,{data} show?"), TALK[1]]
+    found = harness_samples.read(harness, harness_samples.write(harness, tmp_path, said))
+    assert found.entries[0].text == f"What does data:image/png;base64,[base64, {len(data):,} characters] show?"
+
+
 def test_an_edit_is_a_deed(tmp_path: Path, harness: str) -> None:
     name = getattr(harness_samples.sample(harness), "EDITOR", "edit")
     turns = [TALK[0], Turn("call", name, {"path": "src/queue.py", "old_string": "5"}, "done"), TALK[-1]]

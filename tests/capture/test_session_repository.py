@@ -14,7 +14,7 @@ from test_found_repository import NAME, ORIGIN, git, needs_git, with_origin
 from test_hook import jobs, payload, take
 from test_intake import put
 from test_intake import take as intake
-from transcript_builder import SECRET, TranscriptBuilder, import_, store
+from transcript_builder import SECRET, SESSION, TranscriptBuilder, import_, store
 from workbench import Vault
 
 from signet_sync.capture import spool
@@ -128,6 +128,37 @@ def test_a_folder_that_is_gone_is_a_project_by_its_path(vault: Vault, code: Path
     import_(vault, "claude-code")
     assert stored(vault) == [None] * 3
     assert vault.rows("select project, label from memory_thread_heads") == [(str(code / "docs"), "docs")]
+
+
+@pytest.mark.parametrize("recorded", ["a folder inside", "where it was made", "the remote", "another remote"])
+def test_a_worktree_that_is_gone_is_of_the_repository_that_the_harness_recorded(
+    vault: Vault, code: Path, recorded: str
+) -> None:
+    if "remote" in recorded:
+        url = f"https://ada:{SECRET}@Example.org/Ada/{'Lantern' if recorded == 'the remote' else 'prism'}"
+        folder = Path(os.environ["HOME"], ".codex/sessions/2026/03/01")
+        meta = {"id": SESSION, "cwd": str(code / ".worktrees/fix"), "git": {"repository_url": url}}
+        words = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Light the lantern."}]}
+        lines = [("session_meta", meta), ("response_item", words)]
+        records = [{"timestamp": moment(1), "type": kind, "payload": payload} for kind, payload in lines]
+        folder.mkdir(parents=True)
+        rollout = folder / f"rollout-2026-03-01T10-00-00-{SESSION}.jsonl"
+        rollout.write_text("\n".join(map(json.dumps, records)))
+        os.utime(rollout, (1e9, 1e9))
+        import_(vault, "codex")
+    elif recorded == "where it was made":
+        talk = talk_in("/gone/fix")
+        talk.record("worktree-state", 9, worktreeSession={"originalCwd": str(code / "docs")})
+        talk.idle()
+        import_(vault, "claude-code")
+    else:
+        talk_in(code / ".worktrees" / "fix").idle()
+        import_(vault, "claude-code")
+    name = NAME.replace("lantern", "prism") if recorded == "another remote" else NAME
+    root = str(code / ".worktrees/fix") if recorded == "another remote" else str(code)
+    assert stored(vault) == [(root, name, "")] * 3
+    assert vault.rows("select project from memory_thread_heads") == [(name,)]
+    assert SECRET.encode() not in everywhere(vault)
 
 
 FIELDS = {"repository_root": "/code/lantern/", "repository_origin": ORIGIN, "repository_path": "docs"}

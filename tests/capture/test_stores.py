@@ -79,6 +79,8 @@ def test_each_folder_of_claude_code_is_read_once(home):
     environ = {"HOME": str(home)}
     assert len(list(sources("claude-code", environ))) == 2
     assert list(sources("claude-code", environ | {"CLAUDE_CONFIG_DIR": str(home / "none")})) == []
+    both = f"{home}/none, {home}/.claude,{home}/.config/claude"
+    assert len(list(sources("claude-code", environ | {"CLAUDE_CONFIG_DIR": both}))) == 2
     (home / ".config/claude/projects").rename(home / "moved")
     (home / ".config/claude/projects").symlink_to(home / ".claude/projects")
     assert len(list(sources("claude-code", environ))) == 1

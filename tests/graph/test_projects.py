@@ -68,6 +68,7 @@ def test_places() -> None:
     assert make_place(" /x/y// ", None, "o") == ("/x/y", "", "")
     assert make_place(None, "/r/", " o ") == ("", "/r", "o")
     assert make_place("/", None, None) == ("/", "", "")
+    assert make_place("/x/cafe\u0301", "/cafe\u0301", None) == ("/x/café", "/café", "")
     assert [*possible_roots(make_place("/a/b/c", None, None))] == ["/a/b/c", "/a/b"]
     assert [*possible_roots(make_place("/home/ada/x", None, None))] == ["/home/ada/x"]
     assert [*possible_roots(make_place("/Users/ada", None, None))] == []

@@ -129,6 +129,7 @@ def test_a_clone_and_a_moved_one(made: Path, tmp_path: Path) -> None:
         ("http://example.org:80/ada/lantern", NAME),
         ("git://example.org:9418/ada/lantern", NAME),
         ("file://example.org/ada/lantern.git", None),
+        ("https://Example.org/Ada/Lantern.git", NAME),
         ("https://example.org:8443/ada/lantern", "example.org:8443/ada/lantern"),
         ("ssh://git@example.org:2222/ada/lantern", "example.org:2222/ada/lantern"),
         ("git@[2001:db8::1]:ada/lantern", "[2001:db8::1]/ada/lantern"),

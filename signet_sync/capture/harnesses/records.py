@@ -55,7 +55,8 @@ class Conversation:
     counts records whose type is not on the allow-list, `damaged` counts lines without a JSON object; `torn` means that
     the last line is incomplete (the session may still be writing it). `remark` explains to a person why there are no
     entries. `origin` is the session of which the file says that it is a fork, where the copied records have the time of
-    the fork: those up to `copied_until`. `headless` means that the file shows that a program asked, and no person.
+    the fork: those up to `copied_until`. `headless` means that the file shows that a program asked, and no person. If
+    its folder is gone, the session is of the repository of the folder it was made a `worktree_of`, or of its `remote`.
     """
 
     harness: str
@@ -72,6 +73,8 @@ class Conversation:
     origin: str = ""
     copied_until: int = NO_TIME
     headless: bool = False
+    worktree_of: str = ""
+    remote: str = ""
 
     @property
     def turns(self) -> int:

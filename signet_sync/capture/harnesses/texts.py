@@ -23,6 +23,9 @@ _PATCHED = late(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _STEM = late(r"[^/\\]*$")
 # Also within JSON.
 _BREAK = late(r"[ \t]*(?:\r?\n|\\n|\\r\\n)\s*")
+# Words are shorter; a key is, too, so that what names it as a secret sees all of it.
+_DATA = 4_096
+_ENCODED = late(rf"(?<![\w+/-])(?:[\w+/-]{{{_DATA},}}|(?:[\w+/-]{{60,}}\r?\n){{60,}}[\w+/-]*)={{0,2}}", re.ASCII)
 UUID = late(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
@@ -102,10 +105,14 @@ class Tags:
 
 
 def without_injected(text: str) -> str:
-    """Removes what we (and hooks in general) injected into the conversation."""
+    """Removes what nobody said: what we (and hooks in general) injected into the conversation, and encoded data."""
     # Ours first: a page that mentions the other tag must not end its span early.
-    text = _without_ours(text)
-    return without_spans(text, "<hook_context>", "</hook_context>")
+    text = without_spans(_without_ours(text), "<hook_context>", "</hook_context>")
+    return _ENCODED.sub(_size_of, text) if len(text) > _DATA else text
+
+
+def _size_of(match: re.Match[str]) -> str:
+    return f"[base64, {len(match[0]):,} characters]"
 
 
 def _without_ours(text: str) -> str:

@@ -11,9 +11,14 @@ from signet_sync.host.folders import home
 _ATTENDED = frozenset(("cli", "claude-vscode", "claude-jetbrains", "claude-desktop"))
 
 
+def folders(environ: Environ) -> list[str]:
+    """Returns the folders of settings and transcripts that a variable names, separated by commas."""
+    return [one for one in map(str.strip, environ.get("CLAUDE_CONFIG_DIR", "").split(",")) if one]
+
+
 def folder(environ: Environ) -> str:
-    """Returns its folder of settings and transcripts."""
-    return environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home(environ), ".claude")
+    """Returns its own folder of settings and transcripts."""
+    return next(iter(folders(environ)), os.path.join(home(environ), ".claude"))
 
 
 class _ClaudeCode(JsonFacts):
@@ -22,8 +27,8 @@ class _ClaudeCode(JsonFacts):
     asks_in_compaction = True
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
-        if environ.get("CLAUDE_CONFIG_DIR"):
-            return (folder(environ),)
+        if named := folders(environ):
+            return tuple(named)
         more = environ.get("XDG_CONFIG_HOME") or os.path.join(home(environ), ".config")
         return folder(environ), os.path.join(more, "claude")  # some versions took this one
 

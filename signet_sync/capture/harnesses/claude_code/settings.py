@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from signet_sync.capture.harnesses.claude_code import folder
+from signet_sync.capture.harnesses.claude_code import folder, folders
 from signet_sync.host.folders import home
 from signet_sync.host.harness_settings.harness import Environ, Harness, ServerList, program_and_arguments
 
@@ -15,7 +15,7 @@ def _servers(environ: Environ) -> str:
     Claude Code has its own data in the same file, and writes it while it runs.
     """
     older = os.path.join(folder(environ), ".config.json")
-    newer = os.path.join(environ.get("CLAUDE_CONFIG_DIR") or home(environ), ".claude.json")
+    newer = os.path.join(next(iter(folders(environ)), home(environ)), ".claude.json")
     return older if os.path.exists(older) else newer
 
 

@@ -45,7 +45,7 @@ _BOOKKEEPING = frozenset(
         *("api-request-shape", "atis-latch", "bridge-session", "content-replacement", "cost-state"),
         *("file-history-delta", "file-history-snapshot", "fork-context-ref", "frame-link", "mode"),
         *("permission-mode", "pr-link", "progress", "queue-operation", "relocated", "result", "started", "tag"),
-        *("tools-used", "worktree-state"),
+        "tools-used",
     )
 )
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle"}
@@ -117,7 +117,7 @@ class _ClaudeCodeReader:
         self.summaries: list[tuple[str, str]] = []
         self.unknown: dict[str, int] = {}
         self.agent_id = ""
-        self.tip = self.leaf = ""
+        self.tip = self.leaf = self.worktree_of = ""
         self.boundary: list[TranscriptEntry] | None = None
 
     def take(self, record: Mapping[str, Any]) -> None:
@@ -136,6 +136,9 @@ class _ClaudeCodeReader:
             self.summaries.append((text_of(record.get("leafUuid")), one_line(text_of(record.get("summary")))))
         elif kind == "last-prompt":
             self.leaf = text_of(record.get("leafUuid"))
+        elif kind == "worktree-state":
+            made = text_of(mapping_of(record.get("worktreeSession")).get("originalCwd"))
+            self.worktree_of = self.worktree_of or made
         elif kind not in _BOOKKEEPING:
             count_unknown(self.unknown, kind)
 
@@ -307,7 +310,7 @@ class _ClaudeCodeReader:
             title=self._title(),
             parent=(session or UNNAMED) if aside else None,
         )
-        return replace(found, headless=bool(self.entrypoints) and headless)
+        return replace(found, headless=bool(self.entrypoints) and headless, worktree_of=self.worktree_of)
 
     def _session(self) -> str:
         """Returns the file's own session; those of other records in it are the ones that it continues."""
