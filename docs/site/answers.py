@@ -1240,22 +1240,20 @@ class Setting(TypedDict):
     default: Any
 
 
-class SettingsExplain(Setting):
-    meaning: str
-    type: str
-    least: float | None
-    most: float | None
-    choices: list[str]
-    variable: str
-    in_workspace: bool
-
-
-class SettingsList(TypedDict):
-    settings: list[Setting]
-
-
-class SettingsSet(Setting):
-    path: str
+class Settings(TypedDict):
+    settings: NotRequired[list[Setting]]  # Without NAME; all else is of the setting of that name.
+    name: NotRequired[str]
+    value: NotRequired[Any]
+    origin: NotRequired[str]
+    default: NotRequired[Any]
+    meaning: NotRequired[str]  # From here to `in_workspace` without VALUE.
+    type: NotRequired[str]
+    least: NotRequired[float | None]
+    most: NotRequired[float | None]
+    choices: NotRequired[list[str]]
+    variable: NotRequired[str]
+    in_workspace: NotRequired[bool]
+    path: NotRequired[str]  # Of the file that was changed.
 
 
 class ObsidianFile(TypedDict):

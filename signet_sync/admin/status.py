@@ -117,7 +117,7 @@ def _trouble(root: str, folder: StateFolder, path: str, index: _Index, *, runnin
     if not running and os.path.islink(root) and not os.path.exists(root):
         return f"the workspace is a link to {os.readlink(root)}, which does not exist: bring that back, or unlink it"
     if not running and not os.path.isdir(root):
-        return "there is no such workspace: signet-sync init makes it, --workspace names another one"
+        return "there is no such workspace: signet-sync setup makes it, --workspace names another one"
     if state_dir.is_inaccessible(folder):
         return "the state folder cannot be opened: signet-sync doctor says why"
     if not os.path.exists(path):

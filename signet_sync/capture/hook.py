@@ -347,7 +347,7 @@ class _HookEvent:
             # At a session's first prompt its file does not exist yet, and it may be deleted before the end.
             path = str(path) if event in ("stop", "end") else present
         if not os.path.isdir(self.root) and not os.path.isdir(self.folder.path):
-            raise _RefusedEvent("there is no workspace; create it with: signet-sync init")
+            raise _RefusedEvent("there is no workspace; create it with: signet-sync setup")
         return spool.Job(
             event=event,
             harness=self.harness,

@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from signet_sync.cli.main import Context, json_option, pass_context
-from signet_sync.cli.parsing import Command, Group
+from signet_sync.cli.parsing import Command
 from signet_sync.formats.paths import display
 
-
-@click.group(cls=Group)
-def settings() -> None:
-    """Show, explain or change settings.
-
-    A value is taken from the command line, else the environment, else your own config.toml, else the
-    workspace's signet-sync.toml, else it is the default.
-    """
+if TYPE_CHECKING:
+    from signet_sync.settings.model import KnownSetting
 
 
-@settings.command("list", cls=Command, short_help="Show every setting, its value and where that is from.")
-@click.option("--changed", is_flag=True, help="Only those that are not at their default.")
+@click.command(cls=Command)
+@click.argument("name", required=False)
+@click.argument("value", required=False)
+@click.option("--changed", is_flag=True, help="List only those that are not at their default.")
 @json_option
 @pass_context
-def list_(context: Context, changed: bool) -> None:
-    """Show every setting with its value, where the value is from, and the default."""
+def settings(context: Context, name: str | None, value: str | None, changed: bool) -> None:
+    """List every setting; say what the setting NAME means and may be; set it to VALUE in your own config.toml.
+
+    A value is taken from the command line, else the environment, else your own config.toml, else the workspace's
+    signet-sync.toml, else it is the default. The comments of a file stay. A list is divided by commas.
+    """
+    if changed and name is not None:
+        raise click.UsageError("--changed lists settings: leave NAME out")
+    if name is None:
+        _list(context, changed=changed)
+    elif value is None:
+        _explain(context, name)
+    else:
+        _set(context, name, value)
+
+
+def _list(context: Context, *, changed: bool) -> None:
     from signet_sync.settings import model
 
     known, remarks = model.known_settings(context.root)
@@ -36,29 +48,20 @@ def list_(context: Context, changed: bool) -> None:
     def show() -> None:
         width = max((len(one["name"]) for one in listed), default=0)
         for one in listed:
-            usual = (
-                "" if one["origin"] == "default" else f"  ({display(one['origin'])}; default {_word(one['default'])})"
-            )
-            click.echo(f"{one['name']:{width}}  {_word(one['value'])}{usual}")
+            usual = f"  ({display(one['origin'])}; default {_word(one['default'])})"
+            click.echo(f"{one['name']:{width}}  {_word(one['value'])}{'' if one['origin'] == 'default' else usual}")
         if not listed:
             click.echo("every setting is at its default")
 
     context.answer({"settings": listed}, show)
 
 
-@settings.command(cls=Command, short_help="Say what a setting means and what it may be.")
-@click.argument("name")
-@json_option
-@pass_context
-def explain(context: Context, name: str) -> None:
-    """Say what the setting NAME means, what it may be, and where its value is from."""
+def _explain(context: Context, name: str) -> None:
     from signet_sync.settings import model
 
     field = model.named(name)
-    known, _ = model.known_settings(context.root)
     limits, choices = field.metadata["limits"], field.metadata["choices"]
-    document = next(_document(one) for one in known if one.field.name == field.name)
-    document |= {
+    document = _known(context, field.metadata["key"]) | {
         "meaning": field.metadata["doc"],
         "type": model.TYPES[type(field.metadata["default"])],
         "least": None if limits is None else limits[0],
@@ -75,35 +78,34 @@ def explain(context: Context, name: str) -> None:
         click.echo(f"  is        {_word(document['value'])} ({display(document['origin'])})")
         click.echo(f"  default   {_word(document['default'])}")
         click.echo(f"  variable  {document['variable']}")
+        click.echo(f"  to change it: signet-sync settings {document['name']} VALUE")
         if not document["in_workspace"]:
             click.echo("  The file of a workspace cannot set it.")
 
     context.answer(document, show)
 
 
-@settings.command("set", cls=Command, short_help="Change a setting in your own file.")
-@click.argument("name")
-@click.argument("value")
-@json_option
-@pass_context
-def set_(context: Context, name: str, value: str) -> None:
-    """Set NAME to VALUE in your own config.toml; its comments stay. A list is divided by commas."""
-    from signet_sync.settings import model, user_settings
+def _set(context: Context, name: str, value: str) -> None:
+    from signet_sync.settings import user_settings
 
     path, typed = user_settings.set_value(context.root, name, value)
-    one = next(
-        _document(known) for known in model.known_settings(context.root)[0] if known.field.metadata["key"] == name
-    )
+    document = _known(context, name)
 
     def show() -> None:
         click.echo(f"{name} is {_word(typed)} in {display(path)}")
-        if one["origin"] != path:
-            click.echo(f"{display(one['origin'])} says {_word(one['value'])}, which counts more")
+        if document["origin"] != path:
+            click.echo(f"{display(document['origin'])} says {_word(document['value'])}, which counts more")
 
-    context.answer({**one, "path": path}, show)
+    context.answer({**document, "path": path}, show)
 
 
-def _document(one: Any) -> dict[str, Any]:
+def _known(context: Context, key: str) -> dict[str, Any]:
+    from signet_sync.settings import model
+
+    return next(_document(one) for one in model.known_settings(context.root)[0] if one.field.metadata["key"] == key)
+
+
+def _document(one: KnownSetting) -> dict[str, Any]:
     meta = one.field.metadata
     return {"name": meta["key"], "value": _plain(one.value), "origin": one.origin, "default": _plain(meta["default"])}
 
@@ -119,6 +121,4 @@ def _plain(value: object) -> object:
 
 def _word(value: object) -> str:
     """Returns a value as it is written in a file."""
-    import json
-
     return display(json.dumps(value, ensure_ascii=False))

@@ -259,7 +259,7 @@ def named(key: str) -> Field[Any]:
     by_key: dict[str, Field[Any]] = {f.metadata["key"]: f for f in fields(Settings)}
     if key not in by_key:
         message = f"there is no setting {display(key[:60])}{_suggestion(key, by_key)}"
-        raise UsageError(message, hint="signet-sync settings list shows every setting", code="unknown-setting")
+        raise UsageError(message, hint="signet-sync settings shows every setting", code="unknown-setting")
     return by_key[key]
 
 
@@ -379,7 +379,7 @@ class _Layers:
                 why = f"{UNKNOWN}{meant}" if known is None else "a workspace may not set this"
                 self.remarks.append(SettingsRemark(source, f"{display(key)} ignored: {why}", "", False))
             elif known is None:
-                hint = "signet-sync settings list shows every setting; remove or rename it"
+                hint = "signet-sync settings shows every setting; remove or rename it"
                 self.refuse(ConfigError(f"{UNKNOWN} {display(key)}{meant}", path=path, hint=hint), path)
             elif known in self._fields:
                 try:

@@ -17,7 +17,7 @@ def require_root(root: str) -> None:
     if not os.path.isdir(root):
         if os.path.exists(root):
             raise WorkspaceError("the workspace is not a folder", path=root, hint="name a folder with --workspace")
-        hint = "name another one with --workspace, or create it with: signet-sync init"
+        hint = "name another one with --workspace, or create it with: signet-sync setup"
         raise WorkspaceError("the workspace does not exist", path=root, hint=hint)
     if not os.access(root, os.R_OK | os.X_OK):
         raise WorkspaceError("the workspace cannot be read", path=root, hint="check its permissions")

@@ -312,7 +312,7 @@ def test_without_a_workspace_nothing_is_installed(home: Path) -> None:
     put(home / ".claude/settings.json", SETTINGS)
     answer = call("hooks", "install", "claude-code")
     assert answer.code == 3
-    assert "signet-sync init" in answer.err
+    assert "signet-sync setup" in answer.err
     assert (home / ".claude/settings.json").read_text() == SETTINGS
     good(call("hooks", "uninstall", "claude-code"))
 

@@ -104,7 +104,7 @@ def test_a_workspace_that_is_missing_or_a_file(tmp_path):
 # What is asked of a machine or of what is left of a workspace, and what makes one; `fleet` names its workspaces itself.
 WITHOUT_WORKSPACE = (
     "setup", "init", "demo", "hook", "hooks status", "hooks uninstall", "doctor",
-    "settings list", "settings explain", "settings set", "note",
+    "settings", "note",
 )  # fmt: skip
 
 

@@ -38,7 +38,7 @@ def test_a_small_budget_is_not_taken_for_an_empty_memory(vault: Vault, words: li
 def test_without_a_workspace_the_remedy_is_to_make_one(tmp_path: Path, words: list[str]) -> None:
     root = tmp_path / "not there"
     answer = call("--workspace", root, *words)
-    assert answer.code == 3 and "signet-sync init" in answer.err and str(root) in answer.err
+    assert answer.code == 3 and "signet-sync setup" in answer.err and str(root) in answer.err
     root.mkdir()
     answer = call("--workspace", root, *words)
     assert answer.code == 3 and f"signet-sync --workspace '{root}' reindex" in answer.err

@@ -19,8 +19,8 @@ Every setting, made from the code. In order of precedence: options of a command,
 workspace's `signet-sync.toml`, defaults. A workspace may come from a checkout, so its file cannot make the settings
 marked *own*: it can run nothing, send nothing and write nowhere else.
 
-`signet-sync settings list` shows each value and where it is from, `settings explain NAME` what it may be, and
-`settings set NAME VALUE` changes it in your own file, whose comments stay.
+`signet-sync settings` shows each value and where it is from, `settings NAME` what it may be, and `settings NAME VALUE`
+changes it in your own file, whose comments stay.
 
 The environment variable of a setting is its key in capitals: `watch.mode` is `SIGNET_WATCH_MODE`. `SIGNET_WORKSPACE`
 names the workspace, `SIGNET_DB` the database, `SIGNET_STATE` the folder with the state of all workspaces.

@@ -141,7 +141,7 @@ NOT_HERE = {
     "service install": "unit files: tests/host/test_service.py",
     "service uninstall": "unit files: tests/host/test_service.py",
     "eject": "the state itself goes: tests/admin/test_eject.py",
-    "settings set": "the person's own file, replaced as a whole",
+    "settings": "the person's own file, replaced as a whole",
     "fleet index": "tables elsewhere: tests/fleet/test_fleet_tables.py",
     "fleet search": "reads",
     "mcp": "serves the operations of the commands",

@@ -30,7 +30,7 @@ def mine() -> Path:
 
 
 def listed(vault: Vault, *arguments: str) -> dict[str, tuple[object, str]]:
-    answer = vault.call("settings", "list", "--json", *arguments)
+    answer = vault.call("settings", "--json", *arguments)
     assert answer.code == 0
     return {one["name"]: (one["value"], one["origin"]) for one in answer.json["settings"]}
 
@@ -46,27 +46,27 @@ def test_each_value_says_where_it_is_from(vault: Vault, mine: Path, monkeypatch:
         "projection.budget_tokens": (3000, str(mine)),
         "dream.interval": (7200.0, "SIGNET_DREAM_INTERVAL"),
     }
-    told = vault.call("settings", "list").out
+    told = vault.call("settings").out
     assert "projection.window_days" in told and "(signet-sync.toml; default 30)" in told
 
 
 def test_broken_settings_are_listed_all_the_same(vault: Vault, mine: Path) -> None:
     mine.write_text("[llm]\nprovider = 'ollama'\nmodle = 'm'\n")
-    answer = vault.call("settings", "list")
+    answer = vault.call("settings")
     assert answer.code == 0 and "did you mean llm.model?" in answer.err
 
 
 @pytest.mark.parametrize("field", fields(Settings), ids=lambda f: f.name)
 def test_every_setting_is_explained(vault: Vault, field: Field[Any]) -> None:
     key, _, doc, workspace = model.spec(field)
-    document = vault.call("settings", "explain", key, "--json").json
+    document = vault.call("settings", key, "--json").json
     assert (document["name"], document["meaning"], document["in_workspace"]) == (key, doc, workspace)
     assert document["variable"] == model.environment_name(field)
-    assert vault.call("settings", "explain", key).out.startswith(doc)
+    assert vault.call("settings", key).out.startswith(doc)
 
 
 def test_a_name_that_does_not_exist_is_refused_with_what_was_meant(vault: Vault, mine: Path) -> None:
-    for words in (("explain", "watch.mod"), ("set", "watch.mod", "off")):
+    for words in (("watch.mod",), ("watch.mod", "off")):
         answer = vault.call("settings", *words, "--json")
         assert (answer.code, answer.json["error"]["code"]) == (2, "unknown-setting")
         assert "did you mean watch.mode?" in answer.json["error"]["message"]
@@ -82,7 +82,7 @@ def test_a_name_that_does_not_exist_is_refused_with_what_was_meant(vault: Vault,
     ],
 )  # fmt: skip
 def test_a_value_is_written_as_what_it_is(vault: Vault, mine: Path, name: str, text: str, value: object) -> None:
-    answer = vault.call("settings", "set", name, text, "--json")
+    answer = vault.call("settings", name, text, "--json")
     assert answer.code == 0 and answer.json["value"] == value and answer.json["origin"] == str(mine)
     found = tomllib.loads(mine.read_text())
     for step in name.split("."):
@@ -95,7 +95,7 @@ def test_a_change_keeps_comments_the_mode_and_a_link(vault: Vault, mine: Path, t
     dotfiles.write_text("# mine\n[watch] # of files\nmode = 'auto' # or off\n")
     dotfiles.chmod(0o644)
     mine.symlink_to(dotfiles)
-    assert vault.call("settings", "set", "watch.mode", "off").code == 0
+    assert vault.call("settings", "watch.mode", "off").code == 0
     assert dotfiles.read_text() == '# mine\n[watch] # of files\nmode = "off" # or off\n'
     assert mine.is_symlink() and dotfiles.stat().st_mode & 0o777 == 0o644
 
@@ -113,19 +113,19 @@ def test_what_would_be_refused_is_not_written(
     vault: Vault, mine: Path, before: str, name: str, text: str, said: str
 ) -> None:
     mine.write_text(before)
-    answer = vault.call("settings", "set", name, text, "--json")
+    answer = vault.call("settings", name, text, "--json")
     error = answer.json["error"]
     assert answer.code == 2 and said in error["message"] and error["hint"] and mine.read_text() == before
 
 
 def test_a_variable_that_outweighs_the_file_is_said(vault: Vault, mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIGNET_LOG_LEVEL", "DEBUG")
-    answer = vault.call("settings", "set", "log.level", "ERROR")
+    answer = vault.call("settings", "log.level", "ERROR")
     assert 'SIGNET_LOG_LEVEL says "DEBUG", which counts more' in answer.out
 
 
 def test_a_secret_on_the_wrong_line_is_not_shown(vault: Vault, mine: Path) -> None:
     secret = "sk-ant-api03-" + "aB3dE5fG7h" * 9 + "AA"
     mine.write_text(f"[llm]\napi_key_env = '{secret}'\n")
-    for words in (("list",), ("list", "--json"), ("explain", "llm.api_key_env")):
+    for words in ((), ("--json",), ("llm.api_key_env",)):
         assert secret not in vault.call("settings", *words).out

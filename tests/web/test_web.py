@@ -253,7 +253,7 @@ def test_errors_say_what_happened_and_what_to_do(vault: Vault) -> None:
 
 def test_without_a_workspace_or_an_index_the_page_opens_and_says_what_to_do(tmp_path: Path) -> None:
     nowhere = visitor(tmp_path / "nowhere")
-    assert "signet-sync init" in nowhere.get("/").text
+    assert "signet-sync setup" in nowhere.get("/").text
     (tmp_path / "bare" / "memory").mkdir(parents=True)
     bare = visitor(tmp_path / "bare")
     assert "signet-sync reindex" in bare.get("/").text

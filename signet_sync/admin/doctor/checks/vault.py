@@ -38,7 +38,7 @@ def workspace(target: Installation) -> list[Finding]:
     if os.path.lexists(root) and not os.path.isdir(root):
         return [problem("workspace", f"{root} is not a folder", "signet-sync --workspace FOLDER doctor")]
     if not os.path.isdir(root):
-        return [problem("workspace", f"{root} does not exist", f"{target.command('init')}  # or give --workspace")]
+        return [problem("workspace", f"{root} does not exist", f"{target.command('setup')}  # or give --workspace")]
     found = [fine("workspace", root)]
     if not os.access(root, os.R_OK | os.W_OK | os.X_OK):
         words = "the workspace cannot be written; check works where it can be read"
