@@ -274,6 +274,22 @@ class OpenQuote(TypedDict):
     text: str
 
 
+class DoneCommit(TypedDict):
+    commit: str  # Its name, as git printed it; may be empty.
+    subject: str
+
+
+class DonePullRequest(TypedDict):
+    number: str
+    title: str
+    merged: bool
+
+
+class ChangedFile(TypedDict):
+    path: str
+    edits: int
+
+
 class OpenedSession(TypedDict):
     agent_id: str
     session_id: str  # The harness's id of the session.
@@ -288,6 +304,9 @@ class OpenedSession(TypedDict):
     verdicts: dict[str, str]  # By path: indexed, or what is wrong.
     live: int  # Turns of the running session.
     status: str | None
+    commits: list[DoneCommit]
+    pull_requests: list[DonePullRequest]
+    files: list[ChangedFile]
     quotes: list[OpenQuote]  # Its last reports and what its person said, as they were said.
 
 

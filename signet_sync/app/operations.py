@@ -55,14 +55,27 @@ def recall(
     return {"hits": [hit._asdict() for hit in hits], "trouble": meaning.trouble, "unknown": unknown}
 
 
-def find_files(place: IndexPlace, agent: str, *, query: str, limit: int, period: list[int] | None) -> Document:
-    """Finds the files of sessions that contain every word."""
+def find_files(
+    place: IndexPlace,
+    agent: str,
+    *,
+    query: str,
+    limit: int,
+    period: list[int] | None,
+    commit: str = "",
+    file: str = "",
+) -> Document:
+    """Finds files of sessions that contain every word, or transcripts of those that made a commit or changed a file."""
+    from signet_sync.recall.done import transcripts_that
     from signet_sync.recall.store.rows import Period
     from signet_sync.recall.store.words import files_with
 
     with reading(place) as database:
         span = Period(*period) if period else None
-        files = files_with(database, query, agent_id=agent, period=span, limit=limit)
+        if commit or file:
+            files = transcripts_that(database, agent, commit=commit, file=file, period=span, limit=limit)
+        else:
+            files = files_with(database, query, agent_id=agent, period=span, limit=limit)
         unknown = "" if files else _unknown(database, agent)
         count_artifacts(place, [(agent, file.path) for file in files])
     return {"files": [file._asdict() for file in files], "unknown": unknown}

@@ -29,7 +29,7 @@ _EDITORS = frozenset(
 )  # fmt: skip
 TODO = frozenset(("todowrite", "update_plan", "write_todos", "todo_write", "taskcreate", "taskupdate"))
 ASKERS = frozenset(("askuserquestion", "ask_user", "request_user_input", "question"))
-COMMITTED = late(r"^\s*\[([^\s\]]+)(?: \(root-commit\))? [0-9a-f]{7,40}\] (\S.*)$")
+COMMITTED = late(r"^\s*\[([^\s\]]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (\S.*)$")
 _COMMIT = late(r"\bgit\b(?: -[cC] \S{1,200})* commit\b(?! --(?:help|dry-run))")
 _MESSAGE = late(
     r"\s(?:-\w{0,6}m|--message)[= ]?\s?(?:\"\$\(cat <<-?\s?['\"]?\w+['\"]?(?:\\n|\s)*([^\n]{3,300})|\"((?:\\.|[^\"\\]){3,300})|'([^']{3,300}))"
@@ -67,10 +67,11 @@ _APPROVED = ("User has approved your plan", "Plan approved", "approved")
 
 
 class Commit(NamedTuple):
-    """A commit: its subject and the number of its turn."""
+    """A commit: its subject, the number of its turn, and its name as git printed it (may be empty)."""
 
     subject: str
     turn: int
+    name: str = ""
 
 
 class PullRequest(NamedTuple):
@@ -164,7 +165,7 @@ class Deeds:
         if len(self.commands) > _FILES:
             del self.commands[next(iter(self.commands))]
         printed = call.output if "commit" in command and "] " in call.printed else ()
-        made = [found[2] for line in printed if (found := COMMITTED.match(line))]
+        made = [(found[3], found[2]) for line in printed if (found := COMMITTED.match(line))]
         if patched := _PATCHED.findall(command) if "*** " in command else []:
             if not call.failed:
                 self._edit(patched, turn)
@@ -196,12 +197,12 @@ class Deeds:
         elif not tests and _writes(bare):
             self.acts[turn] += 1
 
-    def _commit(self, call: ToolCall, made: Sequence[str], turn: int) -> None:
-        for subject in made or list(_given(call.detail[:_COMMAND])):
+    def _commit(self, call: ToolCall, made: Sequence[tuple[str, str]], turn: int) -> None:
+        for subject, name in made or [(subject, "") for subject in _given(call.detail[:_COMMAND])]:
             if "--amend" in call.detail and self.commits:
-                self.commits[-1] = Commit(subject, turn)
+                self.commits[-1] = Commit(subject, turn, name)
             elif all(one.subject != subject for one in self.commits):
-                self.commits.append(Commit(subject, turn))
+                self.commits.append(Commit(subject, turn, name))
 
 
 def deeds_of(turns: Sequence[Turn]) -> Deeds:

@@ -146,6 +146,12 @@ def session_lines(document: dict[str, Any], *, bold: Style = str, red: Style = s
     for path, code in document["verdicts"].items():
         if code != "indexed":
             yield red(f"  {code}: {path}")
+    for one in document["commits"]:
+        yield f"  commit: {display(' '.join(filter(None, (one['commit'], one['subject']))))}"
+    for one in document["pull_requests"]:
+        yield f"  pull request: #{one['number']} {display(one['title'])}{' (merged)' if one['merged'] else ''}"
+    for one in document["files"]:
+        yield f"  changed: {display(one['path'])}"
     for one in document["quotes"]:
         quote = Quote(one["turn"], one["speaker"], one["at"] and parse_instant(one["at"]), one["text"])
         yield f"  {display(place_line(quote))}"

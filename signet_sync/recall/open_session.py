@@ -7,6 +7,7 @@ from typing import Any
 from signet_sync.formats.session_token import derive_token
 from signet_sync.formats.timestamps import iso
 from signet_sync.graph.store import nodes, quotes
+from signet_sync.recall.done import done_by
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import bodies, sessions
@@ -35,6 +36,7 @@ def running(database: Database, agent: str, session: str) -> dict[str, Any] | No
         "verdicts": {},
         "live": sum(one.turns for one in live_sessions),
         "status": None,
+        **done_by(database, [], None),
         "quotes": [],
     }
 
@@ -81,6 +83,7 @@ def describe_one(database: Database, ref: SessionRef) -> dict[str, Any]:
         ),
         # What no page shows has no place in a thread; its summary says how it ended.
         "status": place.status if place else digest_mark.status_of(bodies.text_at(database, best.source_path)),
+        **done_by(database, [f.source_path for f in content if f.source_kind == "transcript"], best.project),
         "quotes": [_quoted(one) for one in quotes.of_session(database, ref[:3])],
     }
 

@@ -153,11 +153,25 @@ def test_an_edit_is_a_deed(tmp_path: Path, harness: str) -> None:
 def test_a_home_is_imported_once(vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: str) -> None:
     home = tmp_path / "person"
     monkeypatch.setenv("HOME", str(home))
-    os.utime(harness_samples.write(harness, home, TALK), (1.7e9, 1.7e9))
+    edit = Turn("call", getattr(harness_samples.sample(harness), "EDITOR", "edit"), {"path": f"{PROJECT}/src/queue.py"})
+    commit = Turn(
+        "call", "bash", {"command": "git commit -m 'Five tries'"}, "[main 1f2e3d4] Five tries\n 1 file changed"
+    )
+    os.utime(harness_samples.write(harness, home, [*TALK, edit, commit, TALK[-1]]), (1.7e9, 1.7e9))
     assert transcripts.installed({"HOME": str(home)}) == [harness]
     for written in (1, 0):
         assert len(vault.call("import", harness, "--json").json["segments"]) == written
     assert vault.hits("retry", "loop", "give")
+    opened = vault.call("open", SESSION, "--json").json
+    assert opened["commits"] == [{"commit": "1f2e3d4", "subject": "Five tries"}]
+    assert opened["files"] == [{"path": "src/queue.py", "edits": 1}]
+    for asked, found in {
+        ("--commit", "1f2e3d4"): "1f2e3d4 Five tries", ("--commit", f"1F2e3d4{33 * 'a'}"): "1f2e3d4 Five tries",
+        ("--commit", "1f2e3d5"): "", ("--commit", "1f2e3"): "", ("--file", "other/queue.py"): "",
+        ("--file", "src/queue.py"): f"{PROJECT}/src/queue.py: 1 edit", ("--file", "ueue.py"): "",
+    }.items():  # fmt: skip
+        told = [(one["session_id"], one["snippet"]) for one in vault.call("recall", *asked, "--json").json["files"]]
+        assert told == ([(SESSION, found)] if found else []), asked
 
 
 def test_damage_of_a_transcript_raises_nothing_else(tmp_path: Path, harness: str) -> None:

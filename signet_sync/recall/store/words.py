@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from collections.abc import Callable
 from typing import NamedTuple
 
 from signet_sync.recall.query import read
@@ -46,10 +47,21 @@ def with_every_word(
 
 
 def files_with(
-    database: Database, text: str, *, agent_id: str, period: Period | None = None, limit: int = 10
+    database: Database,
+    text: str,
+    *,
+    agent_id: str,
+    period: Period | None = None,
+    limit: int = 10,
+    begun: bool = False,
+    told: Callable[[str], str] | None = None,
 ) -> list[FoundFile]:
-    """Returns an agent's files with every word of a text, the newest first; accepts any text."""
-    found = with_every_word(database, agent_id, text, period) or []
+    """Returns an agent's files with every word of a text, the newest first; accepts any text.
+
+    The last word may be a beginning if it is `begun`. `told` returns the piece that is wanted of a transcript, by its
+    path; those without one are left out, and all other files.
+    """
+    found = with_every_word(database, agent_id, text, period, begun=begun) or []
     rows = database.execute(
         "select a.source_path, a.source_kind, a.session_token, a.session_id, a.membership_us,"
         " coalesce(a.memory_sentence, '') from json_each(?) j cross join texts t on t.first = j.value"
@@ -60,7 +72,10 @@ def files_with(
     for path, kind, token, session_id, at_us, sentence in rows:
         if period is not None and not period.holds(at_us):
             continue
-        piece = snippet(text_at(database, path), sentence, text, spoken=kind == "transcript")
+        if told is None:
+            piece = snippet(text_at(database, path), sentence, text, spoken=kind == "transcript")
+        elif kind != "transcript" or not (piece := told(path)):
+            continue
         files.append(FoundFile(path, kind, token, session_id, at_us, piece))
         if len(files) == limit:
             break
