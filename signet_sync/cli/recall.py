@@ -48,9 +48,9 @@ def recall(
     """
     text = " ".join(query)
     period = None if since is None and until is None else [since or 0, LARGEST if until is None else until]
-    if sum(map(bool, (text, commit, file))) != 1:
+    if sum(map(bool, (query, commit, file))) != 1:
         raise UsageError("give words, or --commit, or --file", hint="signet-sync recall --help shows all of them")
-    if words or not text:
+    if words or commit or file:
         return _files(context, {"query": text, "commit": commit, "file": file, "limit": limit, "period": period})
     given: dict[str, Any] = {"query": text, "limit": limit, "period": period, "project": project}
     found = context.ask("recall", anyway=True, **given, now_us=context.now_us)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from signet_sync.digest.deeds import Deeds, deeds_of
 from signet_sync.digest.turns import turns_of
-from signet_sync.recall.store.rows import Period
-from signet_sync.recall.store.words import FoundFile, files_with
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.bodies import text_at
+
+if TYPE_CHECKING:
+    from signet_sync.recall.store.rows import Period
+    from signet_sync.recall.store.words import FoundFile
 
 _ABBREVIATED = 7  # characters to which git shortens the name of a commit, or more
 
@@ -39,6 +41,8 @@ def transcripts_that(
     database: Database, agent_id: str, *, commit: str, file: str, period: Period | None, limit: int
 ) -> list[FoundFile]:
     """Returns the transcripts of an agent's sessions that made a commit or changed a file, the newest first."""
+    from signet_sync.recall.store.words import files_with  # `open` needs no search
+
     asked = commit[:_ABBREVIATED] if commit else file.rstrip("/").rpartition("/")[2]
 
     def told(path: str) -> str:
