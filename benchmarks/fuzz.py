@@ -69,6 +69,7 @@ from signet_sync.statements import sections
 from signet_sync.sync.planner import JudgeContext, Judgement, Tombstones, judge, judge_tombstone
 from signet_sync.text import chunking, tags
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
+from signet_sync.text.secrets.engine import redact
 from signet_sync.text.token_estimate import estimate_tokens, rough_tokens
 
 LIMIT_S = 0.05
@@ -273,7 +274,7 @@ def _answers() -> Sequence[bytes]:
 def _read_text(raw: bytes) -> object:
     text = raw.decode("utf-8", "surrogateescape")
     clean = sanitize_transcript_v2(text)
-    assert sanitize_transcript_v2(clean) == clean, "the sanitizer changes what it wrote"
+    assert sanitize_transcript_v2(clean) == clean == redact(clean)[0], "the sanitizer changes what it wrote"
     return clean
 
 

@@ -46,7 +46,7 @@ class SessionInput(_SharedFields):
     """The end of a session; `transcript` is the whole session so far, or with `tail` the turns since its last ending.
 
     `more`: the rest follows as an ending of its own, so it is not known yet which live turns the transcript lacks.
-    `headless`: the transcript shows that no person spoke.
+    `headless`: the transcript shows that no person spoke. `rendered`: the heads of its turns are ours.
     """
 
     transcript: str
@@ -54,6 +54,7 @@ class SessionInput(_SharedFields):
     tail: bool = False
     more: bool = False
     headless: bool = False
+    rendered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,7 @@ def session_input(document: object, *, now_us: int) -> SessionInput:
 
     Raises `UsageError` (`input-invalid`, `agent-invalid`) that names the field and the requirement.
     """
-    own = {"tail", "more", "headless"}
+    own = {"tail", "more", "headless", "rendered"}
     given = _mapping(document, {f.name for f in fields(SessionInput)} - own | {"transcript_is"})
     scope = given.get("transcript_is")
     if scope not in (None, "whole", "tail"):

@@ -51,6 +51,7 @@ from signet_sync.text.passages import asks_only_memory
 from signet_sync.text.redacted_match import alike
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted, sanitizer_stamp
 from signet_sync.text.sentences import SentenceSubject
+from signet_sync.text.turn_words import with_closed_fences
 
 # Seconds for which a session end waits for other writers, for example while a first index is built.
 LOCK_TIMEOUT = 600.0
@@ -107,6 +108,8 @@ def compact(
 def _session_request(given: SessionInput) -> _SanitizedRequest:
     counts = Counter[str]()
     transcript = _clean(given.transcript, counts)
+    if given.rendered and "[REDACTED:" in transcript:
+        transcript = _clean(with_closed_fences(transcript), counts)
     summary = _clean(given.summary, counts) if given.summary is not None else None
     bodies = {"transcript": transcript, "summary": summary or None}
     return replace(_request("end", given, bodies, given.tail, counts), more=given.more, headless=given.headless)

@@ -3,23 +3,46 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.sanitizer import sanitize_transcript_v2
-from signet_sync.text.turn_heads import FORGED
+from signet_sync.text.sanitizer import has_controls, sanitize_transcript_v2
+from signet_sync.text.turn_heads import FORGED, HEAD
 
 _FENCE = late(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+# What every line begins with that could be a head. Of a text without controls the sanitizer makes no other one: what
+# stands in place of a secret begins with a bracket, and ends no line.
+_ROLE = r"#{1,6}[ \t]+(?:User|Assistant|Compaction|Harness|Tool)"
+_MAY_BE_ROLE = late(rf"\n {{0,3}}{_ROLE}")
+_MAY_BE_HEAD = late(rf"\n {{0,3}}(?:{_ROLE}|-[ \t]+(?:sub-agent[ \t]+)?`)")
+_HEAD = late(rf"^{HEAD}", re.MULTILINE | re.ASCII)
 
 
 def words_of(text: str) -> str:
     """Returns words as a turn shows them: they cannot forge a head, and no fence is left open.
 
-    What the sanitizer will remove could hide a head, or close a fence. Else it is left to it, which counts.
+    What the sanitizer will remove could hide a head. Else it is left to it, which counts.
     """
-    clean = sanitize_transcript_v2(text)
-    text = (FORGED.sub(r"\1\\", clean) if FORGED.search(clean) else text).strip("\n")
-    fence = _open_fence(clean)
+    if has_controls(text) or (_MAY_BE_HEAD if "·" in text else _MAY_BE_ROLE).search(f"\n{text}"):
+        clean = sanitize_transcript_v2(text)
+        text = FORGED.sub(r"\1\\", clean) if FORGED.search(clean) else text
+        fence = _open_fence(clean)
+    else:
+        fence = _open_fence(text)
+    text = text.strip("\n")
     return f"{text}\n{fence}" if fence else text
+
+
+def with_closed_fences(transcript: str) -> str:
+    """Returns a transcript of ours in which no turn leaves a fence open whose end went with a secret."""
+    starts = [head.start() for head in _HEAD.finditer(transcript)]
+    parts = []
+    for start, end in pairwise((0, *starts, len(transcript))):
+        turn = transcript[start:end]
+        words = turn.rstrip("\n")
+        fence = _open_fence(words)
+        parts += [words, f"\n{fence}" if fence else "", turn[len(words) :]]
+    return "".join(parts)
 
 
 def indented(text: str) -> str:
@@ -30,6 +53,8 @@ def indented(text: str) -> str:
 def _open_fence(text: str) -> str:
     """Returns the fence that closes the code block which the text leaves open; empty if there is none."""
     opened = ""
+    if "```" not in text and "~~~" not in text:
+        return opened
     for match in _FENCE.finditer(text):
         mark, rest = match.groups()
         if not opened:

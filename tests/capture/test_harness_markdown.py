@@ -15,6 +15,7 @@ from signet_sync.digest.transcript import parse as digest_turns
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.chunking import turns
 from signet_sync.text.sanitizer import sanitize_transcript_v2
+from signet_sync.text.turn_words import with_closed_fences
 
 T = parse_instant("2026-03-28T22:34:06.792Z")
 STAMP = "2026-03-28T22:34:06.792Z"
@@ -162,6 +163,19 @@ def test_what_is_no_speech_forges_no_turn_either(text, name, kind):
 ])  # fmt: skip
 def test_a_code_fence_left_open_is_closed(text, end):
     assert render([entry("user", text)]).endswith(end)
+
+
+def test_a_fence_whose_end_goes_with_a_secret_is_closed():
+    """Else the heads behind it would be code, and what the next one says the words of the one before."""
+    key = "\n".join(
+        (f"-----{'BEGIN'} PRIVATE KEY-----", "MIIEvQ7abcDEF0123" * 4, "```", "-----" + "END PRIVATE KEY-----")
+    )
+    said = [entry("assistant", f"```\n{key}"), entry("user", "And now?")]
+    body = sanitize_transcript_v2(render(said))
+    assert "[REDACTED:private-block]" in body and [turn.label for turn in turns(body)] == ["Assistant"]
+    closed = with_closed_fences(body)
+    assert [turn.label for turn in turns(closed)] == ["Assistant", "User"] and with_closed_fences(closed) == closed
+    assert sanitize_transcript_v2(closed) == closed
 
 
 @pytest.mark.parametrize("text", ["[[a]]", "#tag", "<b>", "a_b_*c*", "%%x%%", "`tick`", "$x$"])

@@ -9,8 +9,9 @@ from random import Random
 import pytest
 from invented_secrets import ALNUM, DISGUISES, FORMATS, LOOK_ALIKES, make
 
-from signet_sync.text.sanitizer import redact, sanitize_transcript_v2
+from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.secrets import providers
+from signet_sync.text.secrets.engine import redact
 from signet_sync.text.secrets.providers import TokenForm
 
 TABLE = Path(providers.__file__).with_name("providers.txt")
