@@ -194,7 +194,7 @@ def _count(database: Database, found: _Index) -> None:
         }
         found.violations = [row[0] for row in database.execute("select path from violations order by path limit 20")]
         found.drifted = database.value("select count(*) from garden_drift")
-        found.backlog = outbox.backlog(database)
+        found.backlog = outbox.backlog(database) + passes.unread(database)
         found.halt = passes.halt_message(database)
         found.refused = database.value("select count(*) from flow_results where refused = 1")
         found.sizes, found.rows = sizes.inside(database)

@@ -28,6 +28,7 @@ class MemoryPages(Publisher):
     """
 
     name = "MEMORY.md"
+    early = True
 
     def mark(self, database: Database, change: Change) -> None:
         """Marks the pages of the agents that changed as stale."""

@@ -25,7 +25,7 @@ from signet_sync.sync.indexing import building, index, record
 from signet_sync.sync.publishing import publish
 from signet_sync.sync.reading import BULK_FROM, DERIVERS_FROM
 from signet_sync.sync.request import Outcome, Pass, Request
-from signet_sync.sync.stages import Maintenance
+from signet_sync.sync.stages import Maintenance, Publisher
 from signet_sync.sync.store import passes
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workers import Workers
@@ -49,17 +49,20 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
     started = time.perf_counter()
     pipeline = workspace.pipeline
     run = Pass(workspace, request)
-    if request.paths is not None and deriving.is_stale(workspace.database, pipeline):
-        # No full pass has run since the database was created or an upgrade emptied its tables: pages made from a few
+    database = workspace.database
+    if request.paths is not None and (deriving.is_stale(database, pipeline) or passes.unread(database)):
+        # No full pass has ended since the database was created or an upgrade emptied its tables: pages made from a few
         # paths would hide everything else.
         run.request = request._replace(paths=None)
     with _few_collections(), ExitStack() as recovered:
         for recovery in pipeline.recoveries:
             recovered.enter_context(recovery.recover(run))
         with Workers(run.request.workers) as run.workers:
-            with building(run):
-                index(run)
-            _derive(run)
+            _index(run)
+            while run.outcome.unread:
+                _show(run, (publisher for publisher in pipeline.publishers if publisher.early))
+                run.outcome.change.sources.clear()
+                _index(run)
             if run.outcome.read > BULK_FROM:
                 full_text_merges.merge_all(run.database)
             for place in sorted(run.workers.failures):
@@ -67,9 +70,7 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
         run.request.go_on()
         if run.outcome.cliff is None:
             _maintain(run, pipeline.maintenance.of(full=run.outcome.full))
-        if request.project and not workspace.touch_nothing:
-            publish(run, pipeline.publishers)
-            _record(run)
+        _show(run, pipeline.publishers)
         if run.outcome.whole:
             _remember(run)
     run.outcome.elapsed_ms = (time.perf_counter() - started) * 1000
@@ -103,6 +104,19 @@ def _few_collections() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+def _index(run: Pass) -> None:
+    """Indexes what moved, of a first index one part, and derives what follows from it."""
+    with building(run):
+        index(run)
+    _derive(run)
+
+
+def _show(run: Pass, publishers: Iterable[Publisher]) -> None:
+    if run.request.project and not run.workspace.touch_nothing:
+        publish(run, publishers)
+        _record(run)
 
 
 def _derive(run: Pass) -> None:

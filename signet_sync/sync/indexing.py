@@ -29,8 +29,9 @@ from signet_sync.sync.workspace import Workspace
 from signet_sync.text import digest_mark
 from signet_sync.text.sanitizer import sanitizer_stamp
 
-# Files that a first index makes durable at a time: what is killed loses no more. The first ones need no journal.
-PART = 50_000
+# Files that a first index reads first, the newest ones: with their page they answer while the others are read. Then
+# those that it makes durable at a time: what is killed loses no more.
+NEWEST, PART = 600, 50_000
 _STRAY = f"{MEMORY}/.signet-"
 
 
@@ -75,7 +76,8 @@ def look(run: Pass, *, from_scratch: bool = False) -> Looked:
         run.request = request._replace(paths=None)
         return look(run)
     run.request = request._replace(reread=reread)
-    run.outcome.scanned, run.outcome.unchanged, run.outcome.cliff = plan.scanned, plan.unchanged, plan.cliff
+    run.outcome.scanned, run.outcome.cliff = plan.scanned, plan.cliff
+    run.outcome.unchanged = max(plan.unchanged - run.outcome.read, 0)
     if snapshot.ground == "refused" and plan.cliff is None:
         raise WorkspaceError(snapshot.ground_message, path=MEMORY, hint="signet-sync doctor says how to put it right")
     return Looked(snapshot, known, removals, plan, _judge_context(run, removals.tombstones))
@@ -97,6 +99,7 @@ def index(run: Pass) -> None:
         others = [path for path in plan.read if path in snapshot.odd or not is_artifact(path)]
         plan.read = sorted(path for path in snapshot.files if is_artifact(path)) + others
         run.outcome.unchanged = 0
+    _leave_older(run, plan, known)
     if request.accept_removals and snapshot.everything:
         present = snapshot.files.keys() | snapshot.odd.keys()
         gone = [path for path in violations.sealed_paths(database) if path not in present]
@@ -107,6 +110,20 @@ def index(run: Pass) -> None:
     _apply(run, plan, judging, {} if request.rebuild else known)
     if run.outcome.read:
         run.outcome.seen = None  # no longer needed: everything found is written
+
+
+def _leave_older(run: Pass, plan: Plan, known: dict[str, Known]) -> None:
+    """Leaves all but the newest files of a first index for later, and records how many: they are read by further calls.
+
+    Between two parts the pass derives and shows what it has; after a crash the next one continues.
+    """
+    first = run.outcome.full and not run.request.rebuild and (not known or passes.unread(run.database))
+    most = PART if known else NEWEST
+    run.outcome.unread = 0
+    if first and len(plan.read) > max(most, WORKERS_FROM):
+        plan.read.sort()
+        run.outcome.unread = len(plan.read) - most
+        del plan.read[:-most]
 
 
 def record(run: Pass, paths: Iterable[str]) -> None:
@@ -223,15 +240,14 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
     if erasing and outbox.any_waits(database):
         # What a removal covers is found in derived rows, which must be up to date.
         change.add(deriving.drain(database, pipeline))
-    over = outcome.full and passes.is_halted(database)
+    over = outcome.full and (passes.is_halted(database) or passes.unread(database))
     stale = deriving.stale(database, pipeline) if outcome.full else []
     if not (plan.read or named or gone or request.rebuild or erasing or over or stale):
         return
     first = not (outcome.full or database.value("select exists(select 1 from files)"))
-    # Nothing is derived yet, and no row was made under other rules: an unfinished first index is continued.
-    made_now = not known or artifacts.sanitizer_of_rows(database) == _rules(workspace)
-    new = outcome.full and made_now and len(stale) == len(pipeline.derivers)
-    whole = request.rebuild or new or (outcome.full and not known)
+    whole = request.rebuild or (outcome.full and not known)
+    # Every file of a first index was read: one that is sealed and of which there is no verdict is missing.
+    complete = whole or (outcome.full and passes.unread(database) > 0)
     erasers = [(one, one.gather(run, removed)) for one in pipeline.erasers] if erasing else []
     # A rebuild requested by a person tries every file; a rebuild by the agent after damage keeps the quarantine.
     quarantine = Quarantine(
@@ -239,19 +255,13 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
         records_crashes=request.records_crashes,
         from_scratch=request.rebuild and not request.records_crashes,
     )
-    unsettled: set[str] = set()
-    if new and not (request.rebuild or erasing):
-        plan.read.sort()
-        while len(plan.read) > PART:  # the newest first: until the end they are all that `recall` finds
-            unsettled |= _part(run, plan.read[-PART:], judging, known, quarantine)
-            del plan.read[-PART:]
     with quarantine.watched(), database.transaction():
         conclude = [eraser.erase(run, removed, gathered) for eraser, gathered in erasers]
         # Before files are judged: what is under the path of a removed file is judged without the old seal.
         tokens, rows = tombstones_store.remove_covered(database, removed, pipeline.erasers)
         if request.rebuild:
             database.reset_derived()
-        unsettled |= read_and_write(run, plan.read, judging, known, quarantine)
+        unsettled = read_and_write(run, plan.read, judging, known, quarantine)
         dropped, vanished = _gone(request, gone, known, judging, unsettled)
         named += vanished
         _drop(run, dropped, named, known)
@@ -261,7 +271,7 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
         outcome.removed_rows += rows
         change.sources.update(Source(SESSION, *session) for session in tokens)
         change.agents.update(agent for agent, _, _ in tokens)
-        if whole:
+        if complete and not outcome.unread:
             artifacts.store_files(database, _vanished_seals(run, judging), request.now_us)
         request.go_on()
         deriving.rebuild(database, pipeline, pipeline.derivers if whole else stale)
@@ -279,6 +289,7 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
         change.agents.update(_follow_verdicts(run))
         if outcome.full:
             passes.end_halt(database)
+            passes.leave_unread(database, outcome.unread)
         if change.paths or whole:
             # Only a full pass that may write looks for them, e.g. after a crash or a pass over a checked-out copy.
             passes.expect(database, "manifests_due")
@@ -286,19 +297,6 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
         for publisher in pipeline.publishers:
             publisher.mark(database, change)
     outcome.unsettled = frozenset(unsettled)
-
-
-def _part(
-    run: Pass, paths: Sequence[str], judging: JudgeContext, known: dict[str, Known], quarantine: Quarantine
-) -> set[str]:
-    """Makes some files of a first index durable; returns the paths that are left for a later look."""
-    database = run.database
-    with quarantine.watched(), database.transaction():
-        unsettled = read_and_write(run, paths, judging, known, quarantine)
-        _made_by(run, settled=True)
-    database.end_build()
-    database.checkpoint()
-    return unsettled
 
 
 def _drop(run: Pass, dropped: Sequence[str], named: Sequence[Judgement], known: dict[str, Known]) -> None:

@@ -89,6 +89,7 @@ class Outcome:
     trouble: list[str] = field(default_factory=list)
     elapsed_ms: float = 0.0
     seen: Snapshot | None = None
+    unread: int = 0
 
     @property
     def whole(self) -> bool:

@@ -169,9 +169,13 @@ class Maintenance(Protocol):
 
 
 class Publisher(Protocol):
-    """Keeps files in line with the rows they are composed from, after the commit."""
+    """Keeps files in line with the rows they are composed from, after the commit.
+
+    What is `early` is published as soon as the newest files of a first index are found, too.
+    """
 
     name: str
+    early: bool = False
 
     def mark(self, database: Database, change: Change) -> None:
         """Marks what has to be composed again, in the transaction in which its inputs moved."""

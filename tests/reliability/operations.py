@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import artifacts_fixture as made
@@ -39,7 +39,7 @@ from signet_sync.privacy import quotes as privacy_quotes
 from signet_sync.privacy import redact, remove
 from signet_sync.recall import pinning
 from signet_sync.storage import files
-from signet_sync.sync import engine
+from signet_sync.sync import engine, indexing
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
 
@@ -163,6 +163,18 @@ def _reindex(now: str = NOW, *more: str, gone: tuple[str, ...] = ()) -> Callable
     return lambda _: Scenario(passed("reindex", "--now", now, *more), flow=False, now=now, gone=gone)
 
 
+def _in_parts(prepared: Prepared) -> Scenario:
+    """A first index of a part for each session."""
+    whole = _reindex()(prepared)
+
+    def work(root: Path) -> int:
+        indexing.NEWEST = indexing.PART = 3
+        indexing.WORKERS_FROM = 2
+        return whole.work(root)
+
+    return replace(whole, work=work)
+
+
 def _beside(*words: str) -> Callable[[Path], int]:
     """A command that leaves no harness feeding Signet, if it says that it is done."""
     work = told_to(*words)
@@ -183,7 +195,7 @@ _WHY = ("--reason", "mine", "--yes", "--now", NOW)
 _ALL = (
     # ── passes ──
     Operation("publish", vaults.plain, lambda _: Scenario(done(_publish), tidies=True), ("reindex",)),
-    Operation("first index", vaults.new, _reindex(), ("reindex",)),
+    Operation("first index", vaults.new, _in_parts, ("reindex",)),
     Operation("backlog", vaults.backlog, lambda _: Scenario(done(_work_off, answers=False), flow=False), ("run",)),
     Operation("manifest update", vaults.without_a_manifest, _reindex(LATER), ("reindex",)),
     Operation("projection", vaults.written_around, _reindex(), ("reindex", "render")),

@@ -13,7 +13,7 @@ from workbench import NOW, SIGNS, Vault, contents, numbered, spawn_ordinary, tre
 
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import parse
-from signet_sync.sync import indexing
+from signet_sync.sync import indexing, reading
 
 
 @pytest.fixture
@@ -89,8 +89,8 @@ def test_full_gives_the_same_rows_and_keeps_what_is_native(vault):
 
 
 @pytest.mark.parametrize("lost", ["nothing", "the database and a file"])
-def test_a_first_index_that_was_killed_goes_on(tmp_path, monkeypatch, lost):
-    """Killed after two parts; the next pass reads only what is left, and gives the same rows as one that was not."""
+def test_a_first_index_answers_before_it_is_complete_and_goes_on_when_it_was_killed(tmp_path, monkeypatch, lost):
+    """Killed while it reads the second part; the next pass reads only what is left, as if it had not been killed."""
     vault = Vault(tmp_path / "vault")
     for number in range(1, 11):
         vault.session(number)
@@ -98,30 +98,34 @@ def test_a_first_index_that_was_killed_goes_on(tmp_path, monkeypatch, lost):
         vault.reindex()
         lose_database(vault)
         (vault / path_of("transcript", 10)).unlink()
-    monkeypatch.setattr(indexing, "PART", 7)
-    for name in ("BULK_FROM", "WORKERS_FROM"):
-        monkeypatch.setattr(indexing, name, 20)
-    parts, part = [], indexing._part
+    for name, value in {"NEWEST": 7, "PART": 6, "BULK_FROM": 5, "WORKERS_FROM": 5}.items():
+        monkeypatch.setattr(indexing, name, value)
+    log, page, parts = vault / "ledger/2026-03.md", vault / "MEMORY.md", []
+    logged = log.read_bytes() if log.exists() else None
 
-    def killed(*given):
-        parts.append(part(*given))
+    def killed(run, paths, *given):
+        parts.append(len(paths))
         if len(parts) == 2:
             raise SystemExit(9)
-        return parts[-1]
+        return reading.read_and_write(run, paths, *given)
 
-    monkeypatch.setattr(indexing, "_part", killed)
+    monkeypatch.setattr(indexing, "read_and_write", killed)
     with pytest.raises(SystemExit):
         vault.call("reindex", "--now", NOW)
-    assert vault.rows("select count(*) from files") == [(14,)]
+    assert vault.rows("select count(*) from files") == [(7,)]
     assert vault.hits("number1x") and not vault.hits("number10x")
+    assert "step number 1 bounded" in page.read_text() and "step number 10 bounded" not in page.read_text()
+    assert (log.read_bytes() if log.exists() else None) == logged, "a page of the log is complete, or as it was"
+    assert vault.call("status", "--json").json["backlog"] == (23 if lost == "nothing" else 22)
+    assert vault.call("remember", "Lamps need oil.").code == 0  # hides nothing: it looks at all that is left
+    assert vault.call("status", "--json").json["backlog"] == 0 and max(parts) == 7
     document = vault.reindex()
-    assert document["counts"]["read"] == (16 if lost == "nothing" else 15) and len(parts) == 4
     if lost != "nothing":
         assert vault.problems(document) == {path_of("transcript", 10): ("violation", "vanished")}
         return
     assert not document["problems"] and vault.rows("select count(*) from links where broken") == [(0,)]
-    assert (vault / "MEMORY.md").exists() and vault.dump() == vault.dump_from_scratch()
-    assert vault.reindex()["counts"]["read"] == 0
+    assert "step number 10 bounded" in vault.page() and vault.dump() == vault.dump_from_scratch()
+    assert document["counts"]["read"] == 0
 
 
 # ── databases that are lost or damaged ──

@@ -110,7 +110,7 @@ def _drifted(document: Mapping[str, Any]) -> str:
 
 def _backlog(document: Mapping[str, Any]) -> Iterator[str]:
     if document["backlog"]:
-        yield _line("backlog", f"{counted(document['backlog'], 'source')} to be processed for recall and pages")
+        yield _line("backlog", f"{counted(document['backlog'], 'file or session', 'files or sessions')} left to read")
 
 
 def _intake(document: Mapping[str, Any]) -> Iterator[str]:

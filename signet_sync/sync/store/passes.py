@@ -39,6 +39,17 @@ def end_halt(database: Database) -> None:
     database.set_state(_TABLE, "halted", None)
 
 
+def unread(database: Database) -> int:
+    """Returns how many files an unfinished first index has left to read."""
+    return database.state(_TABLE, "unread") or 0
+
+
+def leave_unread(database: Database, count: int) -> None:
+    """Records how many files a first index has left to read. In the caller's transaction."""
+    if count != unread(database):
+        database.set_state(_TABLE, "unread", count)
+
+
 # What is due: a look for sessions without a manifest, by the next full pass that may write; wiping free space that may
 # hold expired rows; rebuilding full text without the words of deleted recall lines.
 Due = Literal["manifests_due", "wipe_due", "scour_due"]
