@@ -56,8 +56,6 @@ from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.formats.temporary_sessions import NoiseRule
 from signet_sync.formats.wikilinks import leaves_workspace, targets
 from signet_sync.graph import nodes
-from signet_sync.history.git import config as git_config
-from signet_sync.history.git import ignore, objects
 from signet_sync.host.harness_settings import harness
 from signet_sync.host.harness_settings.json_text import JsonText
 from signet_sync.host.harness_settings.toml_text import TomlText
@@ -490,23 +488,6 @@ def _read_settings(raw: bytes) -> object:
     return None
 
 
-def _git() -> Sequence[bytes]:
-    config = b'[core]\n\trepositoryformatversion = 0\n\tbare = false\n[remote "origin"]\n\turl = "x" ; y\n'
-    rules = b"*.md\n!keep.md\n/a/**/b\n[a-z]?\\*\n# x\nfolder/\n**/x\n"
-    tree = b"100644 a.md\0" + bytes(20) + b"40000 memory\0" + b"\1" * 20
-    return [config, rules, tree]
-
-
-def _read_git(raw: bytes) -> object:
-    layer = ignore.layer("a/", raw.decode("utf-8", "replace"), any_case=True)
-    if layer is not None:
-        for path in ("a/b.md", "a/memory/x/y.md", "a/" + "a" * 60):
-            ignore.ignored(path, False, [layer])
-    with suppress(ValueError):  # a damaged tree
-        objects.entries(raw)
-    return git_config.objection(raw)
-
-
 _KEYS = (*MODELS["transcript"].model_fields, *MODELS["manifest"].model_fields, "tags", "aliases", "modified")
 
 
@@ -530,7 +511,6 @@ READERS: dict[str, Reader] = {
     "transcripts": Reader(_transcripts, _read_transcripts),
     "inputs": Reader(_inputs, _read_input),
     "settings": Reader(_settings, _read_settings),
-    "git": Reader(_git, _read_git),
 }
 
 

@@ -32,7 +32,7 @@ def checkpoint(context: Context, note: tuple[str, ...]) -> int:
     with context.opened() as workspace:
         done = history_operations.checkpoint(workspace, context.agent, " ".join(note), context.now_us)
     context.say(done.hint)
-    context.answer(history_operations.checkpoint_document(done), lambda: _show_checkpoint(done))
+    context.answer(done.document(), lambda: _show_checkpoint(done))
     return 0 if done.ok else 2
 
 
@@ -69,7 +69,7 @@ def history(ctx: click.Context, limit: int, with_diff: bool) -> int:
         context.say("a single commit has nothing to be compared with; use --limit 2 or more")
     if listed.diff is not None:
         context.say(listed.diff.cut)
-    context.answer(history_operations.document(listed), lambda: _show(listed))
+    context.answer(listed.document(), lambda: _show(listed))
     return 0
 
 
@@ -106,7 +106,7 @@ def forget(context: Context, yes: bool) -> int:
             forgetting.refuse_others(workspace)
         confirm(context, "delete every commit of the history for good?", yes=yes)
         done = forgetting.forget(workspace, context.agent, context.now_us, yes=yes)
-    context.answer(history_operations.checkpoint_document(done), lambda: _show_forgotten(done))
+    context.answer(done.document(), lambda: _show_forgotten(done))
     return 0 if done.ok or done.reason == DISABLED else 2
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from signet_sync.errors import SignetSyncError, Unreachable, UsageError, WorkspaceError, extra_hint, reason, sentence_of
 from signet_sync.formats.paths import display
 from signet_sync.formats.snapshot import Found, Trouble
-from signet_sync.history.git import repository
+from signet_sync.history import repository
 from signet_sync.storage.files import kind_of, signature_of
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.storage.vault import Vault

@@ -1,33 +1,110 @@
-"""Creates the workspace's history and commits what changed; `log` reads it."""
+"""Commits the files of the workspace that are ours, by an allow-list of paths, to its repository."""
 
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Mapping
-from contextlib import suppress
+import stat
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from signet_sync.formats.paths import TEMPORARY, display
-from signet_sync.formats.snapshot import Found
-from signet_sync.history.git import config as git_config
-from signet_sync.history.git import index as git_index
-from signet_sync.history.git import lock, objects, repository, worktree
-from signet_sync.history.git.gathering import CachedBlob, Gathered, Gathering, Limits, Skipped
-from signet_sync.history.git.objects import COMMIT, NewObjects, TreeEntry
-from signet_sync.history.git.repository import OpenRepository
-from signet_sync.history.git.versions import run_git
+from signet_sync.errors import WorkspaceError
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.paths import OF_AGENT, display
+from signet_sync.formats.snapshot import Found, Signature
+from signet_sync.history import repository
+from signet_sync.history.git_program import run_git
+from signet_sync.history.repository import MAIN
 from signet_sync.storage import files
-from signet_sync.storage.durable import sync_folder, sync_path
+from signet_sync.storage.durable import create, sync_folder, unlink
+from signet_sync.storage.files import signature_of
 from signet_sync.storage.safe_paths import folder
-from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
+from signet_sync.text.sanitizer import sanitize_counted, sanitize_line, sanitize_transcript_v2
+
+if TYPE_CHECKING:
+    import pygit2
 
 SUBJECT_LENGTH = 200  # characters
 LISTED = 100  # skipped files listed in a commit's body
 MANY = 2000  # loose objects from which a pack is worthwhile
+FIRST = "workspace init"
+# Clocks of file systems tick: a file written just now may change again without a change of its times.
+_TICK_NS, _COARSE_TICK_NS = 100_000_000, 2_000_000_000
 
-Outcome = Literal["committed", "clean", "busy"]
+# ── which files ──
+
+_OURS = late(
+    rf"{OF_AGENT}(?:[^/]+\.md|ledger/(?:[^/]+/)*[^/]+\.md|entities/(?:[^/]+/)*[^/]+\.(?:md|jsonl))"
+    r"|memory/(?:tombstones/)?[^/]+\.md|signet-sync\.toml|\.git(?:ignore|attributes)"
+)
+_FOLDERS = late(rf"memory(?:/tombstones)?|agents|agents/[^/]+|{OF_AGENT}(?:ledger|entities)(?:/[^/]+)*")
+_TRANSCRIPT = late(r"memory/[^/]*--transcript[^/]*\.md")
+# The same list for a person's own git, whose `status` then shows what the next commit takes.
+BESIDE = {
+    ".gitignore": b"""\
+# Written once by signet-sync. What it commits is fixed; these rules only tell your own git the same.
+/*
+!/.gitignore
+!/.gitattributes
+!/*.md
+!/signet-sync.toml
+!/memory/
+/memory/*
+!/memory/*.md
+!/memory/tombstones/
+/memory/tombstones/*
+!/memory/tombstones/*.md
+!/ledger/
+!/entities/
+!/agents/
+agents/*/*
+!agents/*/*.md
+!agents/*/ledger/
+!agents/*/entities/
+ledger/**
+!ledger/**/
+!ledger/**/*.md
+entities/**
+!entities/**/
+!entities/**/*.md
+!entities/**/*.jsonl
+/memory/*--transcript*.md
+transcripts/
+media/
+*.tmp
+*.swp
+.DS_Store
+""",
+    ".gitattributes": b"# Written once by signet-sync: every file is kept byte for byte.\n* -text\n",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is committed: files of at most `max_bytes` bytes; transcripts only if wanted."""
+
+    max_bytes: int = 1024 * 1024
+    transcripts: bool = False
+
+
+class Skipped(NamedTuple):
+    """A file not committed, or not as it is: `too-large`, `secret`, `not-a-file`, `unreadable`, `unsettled`."""
+
+    path: str
+    why: str
+
+
+class CachedBlob(NamedTuple):
+    """What was found when a file was read: the hex id of its blob, or why it was skipped (the other is empty).
+
+    Valid for one `sanitizer_stamp`; for another one the caller starts with an empty cache.
+    """
+
+    signature: Signature
+    oid: str
+    skipped: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +114,7 @@ class Committed:
     `learnt` and `forgotten` update the caller's cache, whatever the outcome.
     """
 
-    outcome: Outcome
+    outcome: Literal["committed", "clean", "busy"]
     oid: str | None = None
     reason: str = ""
     skipped: tuple[Skipped, ...] = ()
@@ -45,110 +122,121 @@ class Committed:
     forgotten: frozenset[str] = frozenset()
 
 
-# ── creating ──
+def _scan(root: str) -> dict[str, os.stat_result | str]:
+    """Returns the stat of every file of the allow-list by path, or why it is not read; links are not followed.
 
-IGNORES = b"""\
-# Written once by signet-sync; change it as you like.
-# Transcripts (`memory/*--transcript.md`) and `.signet/` are never committed, whatever is listed here, unless
-# `history.transcripts` is set.
-.signet/
-memory/*--transcript.md
-transcripts/
-media/
-*.db
-*.db-*
-*.sqlite*
-*.tmp
-*.swp
-.DS_Store
-.trash/
-.obsidian/workspace*.json
-"""
-ATTRIBUTES = b"""\
-# Written once by signet-sync: every file is kept byte for byte.
-* -text
-"""
-
-
-BUILDING = f"{TEMPORARY}/history"
-
-
-def create(root: str, workspace_id: str) -> None:
-    """Creates the repository: branch `main`, no commit, no remote; `.gitignore` and `.gitattributes` if absent.
-
-    Does nothing if it is ours already. Raises `RepositoryRefused` (`existing-repository`, `unsafe-repository`,
-    `inside-repository`, `extra-missing`), `OSError`.
+    A name that some file system takes for another one (`git~1`, one with invisible characters) is not read.
     """
-    present = repository.inspect(root, workspace_id)
-    if present.state == "ours":
-        with suppress(OSError):
-            os.rmdir(os.path.join(root, BUILDING))  # left, empty, by a creation that was interrupted at its end
-        return
-    if present.state != "none" or present.outer:
-        raise repository.refusal(present)
-    repository.require()
-    for name, text in ((".gitignore", IGNORES), (".gitattributes", ATTRIBUTES)):
-        with suppress(FileExistsError):
-            files.create_once(root, name, text)
-    _initialise(root, workspace_id)
+    found: dict[str, os.stat_result | str] = {}
+    pending = [""]
+    while pending:
+        where = pending.pop()
+        prefix = f"{where}/" if where else ""
+        try:
+            with folder(root, where) as descriptor, os.scandir(descriptor) as entries:
+                inside = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
+        except FileNotFoundError:
+            continue
+        except (OSError, WorkspaceError):
+            found[where] = "unreadable"
+            continue
+        for name, status in inside:
+            path = prefix + name
+            is_folder = stat.S_ISDIR(status.st_mode)
+            wanted = _FOLDERS.fullmatch(path) and not name.startswith(".") if is_folder else _OURS.fullmatch(path)
+            if not wanted or ".git/" in path:
+                continue
+            if not name.isprintable() or (is_folder and ("~" in name or ":" in name)):
+                found[path] = "not-a-file"
+            elif is_folder:
+                pending.append(path)
+            else:
+                found[path] = status if stat.S_ISREG(status.st_mode) else "not-a-file"
+    return found
 
 
-def _initialise(root: str, workspace_id: str) -> None:
-    """Builds `.git` in `.signet/tmp` and renames it into place: it is complete or absent."""
-    import pygit2
-    from pygit2.enums import RepositoryInitFlag
-
-    files.prepare(root)
-    with folder(root, TEMPORARY, create=True):
-        pass
-    building = os.path.join(root, BUILDING)
-    shutil.rmtree(building, ignore_errors=True)  # of an interrupted creation
-    with repository.readable():
-        flags = RepositoryInitFlag.NO_REINIT | RepositoryInitFlag.MKDIR
-        with repository.private():
-            pygit2.init_repository(building, flags=flags, initial_head="main").free()
-    dot = os.path.join(building, ".git")
-    with repository.private(), open(os.path.join(dot, repository.MARK), "xb") as handle:
-        handle.write(workspace_id.encode("utf-8", "surrogateescape") + b"\n")
-    # Only the owner may read the workspace's files, and so it is with their earlier versions.
-    os.chmod(dot, 0o700)
-    _sync(dot)
-    os.rename(dot, os.path.join(root, ".git"))
-    sync_folder(root)
-    os.rmdir(building)
+def holds_secret(path: str, raw: bytes) -> bool:
+    """Returns whether the sanitizer would redact anything in a file or its name."""
+    encodings = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+    text = raw.decode(encodings.get(raw[:2], "utf-8"), "replace")
+    return bool(sanitize_counted(path)[1] or sanitize_counted(text)[1])
 
 
-def _sync(top: str) -> None:
-    for where, _, names in os.walk(top, topdown=False):
-        for path in (*(os.path.join(where, name) for name in names), where):
-            sync_path(path)
+@dataclass(slots=True)
+class _NextTree:
+    """Collects what the next commit contains: each file as it is, as it was, or not at all, with the reason."""
+
+    git: pygit2.Repository
+    root: str
+    before: dict[str, tuple[pygit2.Oid, int]]
+    limits: Limits
+    cache: Mapping[str, CachedBlob]
+    entries: dict[str, tuple[pygit2.Oid, int]] = field(default_factory=dict)
+    skipped: list[Skipped] = field(default_factory=list)
+    learnt: dict[str, CachedBlob] = field(default_factory=dict)
+
+    def collect(self, only: Mapping[str, bytes] | None = None) -> None:
+        """Takes every file of the allow-list; what a person committed beside them stays."""
+        seen = _scan(self.root)
+        odd = tuple(f"{path}/" for path, status in seen.items() if isinstance(status, str))
+        for path, entry in self.before.items():
+            if not _OURS.fullmatch(path) or path.startswith(odd):
+                self.entries[path] = entry
+        for path, status in sorted(seen.items()):
+            if only is None or path in only:
+                self._take(path, status)
+
+    def _take(self, path: str, status: os.stat_result | str) -> None:
+        if _TRANSCRIPT.fullmatch(path) and not self.limits.transcripts:
+            why = "transcript"
+        elif isinstance(status, str):
+            why = status
+        elif status.st_size > self.limits.max_bytes:
+            why = "too-large"
+        else:
+            oid, why = self._blob(path, status)
+            if oid is not None:
+                self.entries[path] = (oid, 0o100644)
+        if not why:
+            return
+        if path in self.before:
+            self.entries[path] = self.before[path]
+        if why != "transcript":
+            self.skipped.append(Skipped(path, why))
+
+    def _blob(self, path: str, status: os.stat_result) -> tuple[pygit2.Oid | None, str]:
+        """Returns the id of a file's blob, or why there is none; reads only what the cache does not know."""
+        import pygit2
+
+        known = self.cache.get(path)
+        last = self.before.get(path, (None, 0))[0]
+        if known is not None and known.signature == signature_of(status):
+            if known.skipped:
+                return None, known.skipped
+            # An id counts only if the last tree has it: then the object exists, whatever the cache says.
+            if last is not None and str(last) == known.oid:
+                return last, ""
+        read = files.read(self.root, path, self.limits.max_bytes)
+        if not isinstance(read, Found):
+            return None, "" if read.code == "gone" else read.code
+        why = "secret" if holds_secret(path, read.raw) else ""
+        oid = None if why else pygit2.hash(read.raw)
+        if oid is not None and oid != last:
+            self.git.create_blob(read.raw)
+        written = max(read.signature.mtime_ns, read.signature.ctime_ns)
+        # Times in whole seconds: the file system has no finer ones.
+        tick = _TICK_NS if read.signature.mtime_ns % 10**9 else _COARSE_TICK_NS
+        if written + tick < time.time_ns():
+            self.learnt[path] = CachedBlob(read.signature, str(oid or ""), why)
+        return oid, why
 
 
 # ── committing ──
 
 
-FIRST = "workspace init"
-
-
-def begin(
-    place: OpenRepository, *, author: tuple[str, str], agent: tuple[str, str] | None = None, now_us: int, limits: Limits
-) -> None:
-    """Makes the first commit: the files of `create`, so that the next commit has its own subject.
-
-    Does nothing if there is a commit. Raises what `commit` raises.
-    """
-    if repository.tip(place) is not None or _hindrance(place):
-        return
-    with repository.readable(), NewObjects(place.git) as new:
-        found = _gathering(place, {}, limits, {}, new).some((".gitignore", ".gitattributes"))
-        top = objects.build(found.flat, new.add)
-        made = new.add(COMMIT, _commit_object(top, None, message(FIRST, "", []), author, agent or author, now_us))
-        new.flush()
-        _publish(place, None, made, found)
-
-
 def commit(
-    place: OpenRepository,
+    git: pygit2.Repository,
+    root: str,
     *,
     subject: str,
     body: str = "",
@@ -158,117 +246,120 @@ def commit(
     limits: Limits,
     cache: Mapping[str, CachedBlob],
 ) -> Committed:
-    """Commits every file that is not ignored; `author` is name and address, `now_us` is microseconds.
+    """Commits what changed; `author` is name and address, `now_us` is microseconds.
 
     `agent` is the committer and identifies the agent, whatever the settings call the author (None: the author). A
-    tracked file that cannot be committed (too large, contains a secret, unreadable) keeps its last version. The caller
-    holds the history lock. A kill never leaves an invalid repository: objects are durable before the ref moves. Raises
-    `RepositoryRefused` if the repository is damaged, `OSError` if the disk refuses.
+    history begins with a commit of `BESIDE` alone, so that the next one has its own subject. A tracked file that cannot
+    be committed keeps its last version. The caller holds the history lock. A kill never leaves an invalid repository:
+    objects are durable before the ref moves. Raises `RepositoryRefused` if the repository is damaged, `OSError`.
     """
-    reason = _hindrance(place)
-    if reason:
+    _release(root)
+    if reason := repository.busy(root):
         return Committed("busy", reason=reason)
-    with repository.readable(), NewObjects(place.git) as new:
-        parent = repository.tip(place)
-        tracked, known_trees = objects.flatten(place.git, _tree_of(place, parent)) if parent else ({}, set())
-        found = _gathering(place, tracked, limits, cache, new).gathered()
-        forgotten = frozenset(cache.keys() - found.flat.keys() - {path for path, _ in found.skipped})
-        done = Committed("clean", None, "", tuple(found.skipped), found.learnt, forgotten)
-        if parent is not None and found.flat == tracked:
-            _mend_index(place, found)
-            return done
-
-        def add(kind: int, data: bytes) -> bytes:
-            oid = objects.object_id(kind, data)
-            return oid if oid in known_trees else new.add(kind, data)
-
-        top = objects.build(found.flat, add)
-        text = message(subject, body, found.skipped)
-        made = new.add(COMMIT, _commit_object(top, parent, text, author, agent or author, now_us))
-        new.flush()
-        if not _publish(place, parent, made, found):
-            return replace(done, outcome="busy", reason="another git command is running")
-        _tidy(place)
-        return replace(done, outcome="committed", oid=made.hex())
-
-
-def _hindrance(place: OpenRepository) -> str:
-    """Returns why nothing is committed now (git is running, HEAD is detached). First removes our own leftover locks."""
-    lock.mend(place.folder)
-    if repository.branch(place) is None:
-        return "HEAD is detached; `git switch main` returns to the branch"
-    return repository.busy(place.folder)
-
-
-def _tidy(place: OpenRepository) -> None:
-    """Lets git, if it is installed, pack loose objects once there are many: a pack stores trees as differences."""
-    with suppress(FileNotFoundError):
-        # Ids are evenly distributed: as git does, we count the objects of one folder for all.
-        if len(os.listdir(os.path.join(place.folder, "objects", "17"))) * 256 > MANY:
-            run_git(place.root, place.root, "repack", "-d", "-q")
-
-
-def _tree_of(place: OpenRepository, commit: bytes) -> bytes:
     import pygit2
 
-    return place.git[pygit2.Oid(raw=commit)].peel(pygit2.Commit).tree_id.raw
+    done = Committed("clean")
+    for first in (True, False) if repository.tip(git) is None else (False,):
+        parent = repository.tip(git)
+        index = pygit2.Index()
+        if parent is not None:
+            index.read_tree(parent.tree)
+        following = _NextTree(git, root, {entry.path: (entry.id, entry.mode) for entry in index}, limits, cache)
+        following.collect(only=BESIDE if first else None)
+        index.clear()
+        for path, (oid, mode) in following.entries.items():
+            index.add(pygit2.IndexEntry(path, oid, pygit2.enums.FileMode(mode)))
+        tree = index.write_tree(git)
+        forgotten = frozenset(cache.keys() - following.entries.keys() - {path for path, _ in following.skipped})
+        done = Committed("clean", None, "", tuple(following.skipped), following.learnt, forgotten)
+        if parent is not None and parent.tree_id == tree:
+            if os.path.lexists(os.path.join(root, ".git", _INDEX)):  # a kill came between the ref and the index
+                _publish(git, root, parent, parent.id, index)
+            return done
+        by, through = _signature(author, now_us), _signature(agent or author, now_us)
+        text = _message(FIRST, "", ()) if first else _message(subject, body, following.skipped)
+        made = git.create_commit(None, by, through, text, tree, [parent.id] if parent is not None else [])
+        if not _publish(git, root, parent, made, index):
+            return replace(done, outcome="busy", reason="another git command is running")
+        done = replace(done, outcome="committed", oid=str(made))
+    # Ids are evenly distributed: as git does, we count the objects of one folder for all.
+    with suppress(FileNotFoundError):
+        if len(os.listdir(os.path.join(root, ".git/objects/17"))) * 256 > MANY:
+            run_git(root, root, "repack", "-d", "-q")
+    return done
 
 
-def _gathering(
-    place: OpenRepository,
-    tracked: Mapping[str, TreeEntry],
-    limits: Limits,
-    cache: Mapping[str, CachedBlob],
-    new: NewObjects,
-) -> Gathering:
-    config = files.read(place.root, ".git/config", repository.CONFIG_LIMIT)
-    raw = config.raw if isinstance(config, Found) else b""
-    any_case = git_config.flag(raw, "core", "ignorecase", False)
-    exclude = files.read(place.root, ".git/info/exclude", worktree.RULES_LIMIT)
-    layer = worktree.rules("", exclude.raw, any_case=any_case) if isinstance(exclude, Found) else None
-    filemode = git_config.flag(raw, "core", "filemode", True)
-    return Gathering(place.root, tracked, limits, cache, new.add, (layer,) if layer else (), any_case, filemode)
+# ── under git's locks ──
+
+# Git's protocol: who creates `NAME.lock` may replace `NAME`. A lock that a dead process left blocks all programs for
+# ever; ours is a hard link of a file that only we write, by which our next process knows it.
+_INDEX, _REF = "signet-index", "signet-ref"
 
 
-def _mend_index(place: OpenRepository, found: Gathered) -> None:
-    """Updates an index that a kill between ref and index left behind; nothing else would be committed."""
-    index = lock.index(place.folder)
-    if index.unfinished() and index.stage(git_index.serialised(found.flat, found.stats)):
-        index.publish()
+def _release(root: str) -> None:
+    """Removes the locks that a killed process of ours left; keeps `signet-index` if the index is not published yet."""
+    for name, staged in (("index", _INDEX), (MAIN, _REF)):
+        lock, ours = (os.path.join(root, ".git", path) for path in (f"{name}.lock", staged))
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.lstat(lock), os.lstat(ours)):
+                os.unlink(lock)
+    unlink(os.path.join(root, ".git", _REF))
 
 
-def _publish(place: OpenRepository, parent: bytes | None, made: bytes, found: Gathered) -> bool:
-    """Moves the ref from one commit to the next, and the index with it.
+@contextmanager
+def _locked(root: str, name: str, staged: str) -> Iterator[str]:
+    """Yields the file to rename into place, locked; an empty string if another program holds the lock."""
+    lock, ours = (os.path.join(root, ".git", path) for path in (f"{name}.lock", staged))
+    source = lock
+    try:
+        os.link(ours, lock, follow_symlinks=False)
+    except FileExistsError:
+        source = ""
+    except OSError:
+        source = ours  # no hard links here: unlocked, a git command at the same moment may win, but nothing is lost
+    try:
+        yield source
+    finally:
+        if source == lock:
+            unlink(lock)
+        unlink(ours)
+
+
+def _publish(
+    git: pygit2.Repository, root: str, parent: pygit2.Commit | None, made: pygit2.Oid, index: pygit2.Index
+) -> bool:
+    """Moves the ref from one commit to the next, and then the index.
 
     Returns False, without any change, if another program holds either lock or has moved the ref.
     """
-    name = repository.branch(place)
-    assert name is not None
-    index, ref = lock.index(place.folder), lock.ref(place.folder, name)
-    staged: list[lock.Replacement] = []
-    try:
-        if not index.stage(git_index.serialised(found.flat, found.stats)):
+    import pygit2
+
+    dot = os.path.join(root, ".git")
+    staged = pygit2.Index(os.path.join(dot, _INDEX))
+    staged.clear()
+    for entry in index:
+        staged.add(entry)
+    staged.write()
+    for above in ("refs", "refs/heads"):  # not `.git` itself: if it was just deleted, it stays deleted
+        with suppress(FileExistsError):
+            os.mkdir(os.path.join(dot, above))
+    unlink(os.path.join(dot, _REF))
+    os.close(create(os.path.join(dot, _REF), f"{made}\n".encode(), 0o666))
+    with _locked(root, MAIN, _REF) as ref, _locked(root, "index", _INDEX) as staged_index:
+        # Looked at again under the locks.
+        now = repository.tip(git)
+        if not ref or not staged_index or (now and now.id) != (parent and parent.id) or not repository.is_on_main(root):
             return False
-        staged.append(index)
-        if not ref.stage(made.hex().encode() + b"\n"):
-            return False
-        staged.append(ref)
-        # Read again under the lock: `HEAD` may have moved to another branch, which this lock does not cover.
-        if repository.branch(place) != name or repository.tip(place) != parent:
-            return False
-        while staged:
-            staged[-1].publish()
-            staged.pop()
-        return True
-    finally:
-        for held in staged:
-            held.drop()
+        os.rename(ref, os.path.join(dot, MAIN))
+        sync_folder(os.path.join(dot, "refs/heads"))
+        os.rename(staged_index, os.path.join(dot, "index"))
+    return True
 
 
 # ── a commit's text ──
 
 
-def message(subject: str, body: str, skipped: list[Skipped]) -> str:
+def _message(subject: str, body: str, skipped: Sequence[Skipped]) -> str:
     """Composes subject, body and the list of skipped files, sanitized; the subject is one line."""
     parts = [sanitize_line(subject)[:SUBJECT_LENGTH].strip() or "(no subject)", sanitize_transcript_v2(body).strip()]
     if skipped:
@@ -278,16 +369,10 @@ def message(subject: str, body: str, skipped: list[Skipped]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _commit_object(
-    top: bytes, parent: bytes | None, text: str, author: tuple[str, str], agent: tuple[str, str], now_us: int
-) -> bytes:
-    lines = [f"tree {top.hex()}", *([f"parent {parent.hex()}"] if parent else [])]
-    for role, who in (("author", author), ("committer", agent)):
-        name, email = (_identity(part) for part in who)
-        lines.append(f"{role} {name} <{email}> {now_us // 1_000_000} +0000")
-    return ("\n".join(lines) + f"\n\n{text}").encode("utf-8", "replace")
+def _signature(who: tuple[str, str], now_us: int) -> pygit2.Signature:
+    """Returns a name and an address as git takes them: without the characters that would end them early."""
+    import pygit2
 
-
-def _identity(text: str) -> str:
-    # As in git itself, characters that would end a name or an address early are left out.
-    return sanitize_line(text).translate(dict.fromkeys(map(ord, "<>"))).strip(" .,:;\"'") or "unknown"
+    cut = dict.fromkeys(map(ord, "<>"))
+    name, email = (sanitize_line(part).translate(cut).strip(" .,:;\"'") or "unknown" for part in who)
+    return pygit2.Signature(name, email, now_us // 1_000_000, 0)

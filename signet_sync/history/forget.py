@@ -8,11 +8,9 @@ import shutil
 from collections.abc import Iterable
 
 from signet_sync.formats.paths import TEMPORARY
-from signet_sync.history import operations
-from signet_sync.history.commit import BUILDING
-from signet_sync.history.git import lock, repository, versions
-from signet_sync.history.git.repository import RepositoryRefused
+from signet_sync.history import git_program, operations, repository
 from signet_sync.history.operations import AGENTS_ADDRESS, CheckpointResult
+from signet_sync.history.repository import BUILDING, MAIN, RepositoryRefused
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.durable import sync_folder
 from signet_sync.storage.safe_paths import folder
@@ -31,9 +29,8 @@ def forget(workspace: Workspace, agent_id: str, now_us: int, *, yes: bool) -> Ch
         if not os.path.lexists(gone):
             if not yes:
                 refuse_others(workspace)
-            with repository.opened(workspace.root, workspace.state.key) as place:
-                lock.mend(place.folder)
-                if reason := repository.busy(place.folder):
+            with repository.opened(workspace.root, workspace.state.key):
+                if reason := repository.busy(workspace.root):
                     raise RepositoryRefused(reason, path=".git", hint="finish that first", code="history-busy")
             files.prepare(workspace.root)
             with folder(workspace.root, TEMPORARY, create=True):
@@ -46,13 +43,12 @@ def forget(workspace: Workspace, agent_id: str, now_us: int, *, yes: bool) -> Ch
 
 def refuse_others(workspace: Workspace) -> None:
     """Raises `RepositoryRefused` (`not-only-ours`) if commits, branches, tags or remotes are not ours."""
-    with repository.opened(workspace.root, workspace.state.key) as place:
-        ours, newest = repository.branch(place), repository.tip(place)
-        commits = place.git.walk(newest.hex()) if newest else ()
-        others = sum(commit.committer.email != AGENTS_ADDRESS for commit in commits)
+    with repository.opened(workspace.root, workspace.state.key) as git:
+        newest = repository.tip(git)
+        others = sum(commit.committer.email != AGENTS_ADDRESS for commit in (git.walk(newest.id) if newest else ()))
         found = [f"{counted(others, 'commit')} of others"] if others else []
-        found += [name for name in place.git.references if name not in (ours, "HEAD")]
-        found += [f"the remote {name}" for name in place.git.remotes.names() if name]
+        found += [name for name in git.references if name not in (MAIN, "HEAD")]
+        found += [f"the remote {name}" for name in git.remotes.names() if name]
     if found:
         raise RepositoryRefused(
             f"the history contains what is not ours: {', '.join(found[:8])}{' …' if len(found) > 8 else ''}",
@@ -64,7 +60,7 @@ def refuse_others(workspace: Workspace) -> None:
 
 def filter_line(root: str, workspace_id: str, paths: Iterable[str]) -> str:
     """Returns the command that takes files out of the history of a person's own repository; empty if it is ours."""
-    top = versions.top_of(root)
+    top = git_program.top_of(root)
     if top is None or repository.inspect(root, workspace_id).state == "ours":
         return ""
     below = os.path.relpath(os.path.realpath(root), top)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,9 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from signet_sync.formats.invisible import CONTROLS, UNSEEN
 from signet_sync.formats.paths import display, escaped_character
 from signet_sync.formats.timestamps import SECOND, iso
-from signet_sync.history.git import objects, repository
-from signet_sync.history.git.objects import TreeEntry
-from signet_sync.history.git.repository import OpenRepository
+from signet_sync.history import repository
 from signet_sync.text.sanitizer import redact, sanitize_line, sanitize_transcript_v2
 
 if TYPE_CHECKING:
@@ -23,6 +20,9 @@ if TYPE_CHECKING:
 LOG_LIMIT = 100
 DIFF_LIMIT = 1024 * 1024  # characters
 _COMPARED = 1024 * 1024  # bytes of a file that is compared line by line; the worst case takes seconds
+_CONTROL = re.compile(f"[{CONTROLS}{UNSEEN}]")
+# Returns how much of a file's patch (path, patch) is shown; "" leaves it out.
+PatchFilter = Callable[[str, str], str]
 
 
 class CommitSummary(NamedTuple):
@@ -54,133 +54,62 @@ class Diff:
     cut: str = ""
 
 
-# ── commits ──
-
-
-def log(place: OpenRepository, limit: int) -> list[CommitSummary]:
+def log(git: pygit2.Repository, limit: int) -> list[CommitSummary]:
     """Returns the newest commits first, `limit` clamped to 1..100; none before the first commit."""
     import pygit2
 
-    with repository.readable():
-        newest = repository.tip(place)
-        if newest is None:
-            return []
-        commits = place.git.walk(pygit2.Oid(raw=newest), pygit2.enums.SortMode.NONE)
-        return [_shown(commit) for commit in islice(commits, max(1, min(limit, LOG_LIMIT)))]
+    newest = repository.tip(git)
+    if newest is None:
+        return []
+    found = []
+    for commit in islice(git.walk(newest.id, pygit2.enums.SortMode.NONE), max(1, min(limit, LOG_LIMIT))):
+        subject, _, body = commit.raw_message.decode("utf-8", "replace").strip().partition("\n\n")
+        author, name, email = (
+            sanitize_line(raw.decode("utf-8", "replace"))
+            for raw in (commit.author.raw_name, commit.committer.raw_name, commit.committer.raw_email)
+        )
+        oid, words = str(commit.id), (sanitize_line(subject), sanitize_transcript_v2(body).strip())
+        found.append(CommitSummary(oid, oid[:7], *words, author, commit.commit_time, (name, email)))
+    return found
 
 
-def _shown(commit: pygit2.Commit) -> CommitSummary:
-    subject, _, body = commit.raw_message.decode("utf-8", "replace").strip().partition("\n\n")
-    return CommitSummary(
-        str(commit.id),
-        str(commit.id)[:7],
-        sanitize_line(subject),
-        sanitize_transcript_v2(body).strip(),
-        _name(commit.author.raw_name),
-        commit.commit_time,
-        (_name(commit.committer.raw_name), _name(commit.committer.raw_email)),
-    )
-
-
-def _name(raw: bytes) -> str:
-    return sanitize_line(raw.decode("utf-8", "replace"))
-
-
-def _commit(place: OpenRepository, oid: bytes) -> pygit2.Commit:
-    import pygit2
-
-    return place.git[pygit2.Oid(raw=oid)].peel(pygit2.Commit)
-
-
-def _named(place: OpenRepository, folder: TreeEntry) -> Iterator[tuple[str, TreeEntry]]:
-    for mode, name, oid in objects.read_tree(place.git, folder.oid):
-        yield os.fsdecode(name), TreeEntry(int(mode, 8), oid)
-
-
-# ── what changed ──
-
-
-# Returns how much of a file's patch (path, patch) is shown; "" leaves it out.
-PatchFilter = Callable[[str, str], str]
-
-
-def diff(place: OpenRepository, oldest: str, *, limit: int = DIFF_LIMIT, visible: PatchFilter | None = None) -> Diff:
+def diff(git: pygit2.Repository, oldest: str, *, limit: int = DIFF_LIMIT, visible: PatchFilter | None = None) -> Diff:
     """Returns what changed from one commit's tree (`oldest` is its id) to the newest, at most `limit` characters.
 
     Uses only bytes: attributes and drivers of the repository have no effect. Secrets that others committed are
     redacted, control characters shown as escapes.
     """
-    with repository.readable():
-        newest = repository.tip(place)
-        if newest is None:
-            return Diff("")
-        trees_of = (_commit(place, oid).tree_id.raw for oid in (bytes.fromhex(oldest), newest))
-        changes = sorted(_changes(place, "", *trees_of))
-        parts: list[str] = []
-        room = limit
-        for number, (path, old, new) in enumerate(changes):
-            patch = _patch(place, path, old, new)
-            patch = patch if visible is None else visible(path, patch)
-            if len(patch) > room:
-                left = len(changes) - number
-                cut = f"cut after {limit:,} characters: {left:,} of {len(changes):,} changed files are not shown"
-                return Diff("".join(parts), cut)
-            parts.append(patch)
-            room -= len(patch)
-        return Diff("".join(parts))
-
-
-Change = tuple[str, TreeEntry | None, TreeEntry | None]
-
-
-def _changes(place: OpenRepository, where: str, old: bytes | None, new: bytes | None) -> Iterator[Change]:
-    """Yields paths whose entries differ; equal folders are not opened."""
-    if old == new:
-        return
-    before, after = (dict(_named(place, TreeEntry(objects.FOLDER, oid))) if oid else {} for oid in (old, new))
-    for name in before.keys() | after.keys():
-        was, now = before.get(name), after.get(name)
-        if was == now:
-            continue
-        folders = [entry.oid if entry is not None and entry.mode == objects.FOLDER else None for entry in (was, now)]
-        if any(folders):
-            yield from _changes(place, f"{where}{name}/", *folders)
-        files = [None if entry is None or entry.mode == objects.FOLDER else entry for entry in (was, now)]
-        if any(files):
-            yield f"{where}{name}", files[0], files[1]
-
-
-def _patch(place: OpenRepository, path: str, old: TreeEntry | None, new: TreeEntry | None) -> str:
     import pygit2
 
-    shown = display(path)
-    if any(entry is not None and entry.mode == objects.REPOSITORY for entry in (old, new)):
-        return f"diff --git a/{shown} b/{shown}\nanother repository\n"
-    before, after = (_compared(place, entry) for entry in (old, new))
-    if isinstance(before, _TooLarge) or isinstance(after, _TooLarge):
-        return f"diff --git a/{shown} b/{shown}\nlarge files differ\n"
-    patch = pygit2.Patch.create_from(before, after, old_as_path=shown, new_as_path=shown)
-    return presentable(patch.data)
+    newest = repository.tip(git)
+    if newest is None:
+        return Diff("")
+    changes = list(git[oldest].peel(pygit2.Commit).tree.diff_to_tree(newest.tree).deltas)
+    parts: list[str] = []
+    for number, change in enumerate(changes):
+        path = change.new_file.path
+        patch = _patch(git, path, change)
+        patch = patch if visible is None else visible(path, patch)
+        if sum(map(len, parts)) + len(patch) > limit:
+            left = f"{len(changes) - number:,} of {len(changes):,} changed files are not shown"
+            return Diff("".join(parts), f"cut after {limit:,} characters: {left}")
+        parts.append(patch)
+    return Diff("".join(parts))
+
+
+def _patch(git: pygit2.Repository, path: str, change: pygit2.DiffDelta) -> str:
+    import pygit2
+
+    shown, sides = display(path), []
+    for side in (change.old_file, change.new_file):
+        absent = not int(str(side.id), 16)
+        if not absent and (side.mode == pygit2.enums.FileMode.COMMIT or git.odb.read_header(side.id)[1] > _COMPARED):
+            return f"diff --git a/{shown} b/{shown}\nlarge files or other repositories differ\n"
+        sides.append(None if absent else git.odb.read(side.id)[1])
+    old, new = sides
+    return presentable(pygit2.Patch.create_from(old, new, old_as_path=shown, new_as_path=shown).data)
 
 
 def presentable(raw: bytes) -> str:
     """Returns a version's text for a diff: without secrets, control characters as escapes."""
     return _CONTROL.sub(lambda match: escaped_character(match[0]), redact(raw.decode("utf-8", "replace"))[0])
-
-
-class _TooLarge:
-    """Replaces the bytes of a file that is too large to compare."""
-
-
-def _compared(place: OpenRepository, entry: TreeEntry | None) -> bytes | _TooLarge | None:
-    import pygit2
-
-    if entry is None:
-        return None
-    oid = pygit2.Oid(raw=entry.oid)
-    if place.git.odb.read_header(oid)[1] > _COMPARED:
-        return _TooLarge()
-    return place.git.odb.read(oid)[1]
-
-
-_CONTROL = re.compile(f"[{CONTROLS}{UNSEEN}]")

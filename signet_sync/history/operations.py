@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -10,12 +10,10 @@ from typing import Any, NamedTuple
 from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError, sentence_of
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
-from signet_sync.history import commit, log, store
-from signet_sync.history.commit import Committed
-from signet_sync.history.git import repository
-from signet_sync.history.git.gathering import Limits
-from signet_sync.history.git.repository import RepositoryRefused
+from signet_sync.history import commit, log, repository, store
+from signet_sync.history.commit import Limits
 from signet_sync.history.log import CommitSummary, Diff, PatchFilter
+from signet_sync.history.repository import RepositoryRefused
 from signet_sync.memories.promotion_score import Promotion, sweep_id
 from signet_sync.memories.store import promotions
 from signet_sync.sessions.store import results
@@ -37,9 +35,7 @@ SHORT = 7  # hex digits
 ADDRESS = "agent@localhost"
 # The committer's address: it marks the name as an agent's id, which no setting can do.
 AGENTS_ADDRESS = "signet-sync@localhost"
-# A subject has to fit into a list; the rest of a note is in the body.
-_SUBJECT = 200
-_KEY = 120
+_KEY = 120  # characters of a session's name in a commit
 # Not errors: another program's repository is left alone, or is in use.
 _LEFT_ALONE = frozenset({"existing-repository", "inside-repository", "history-busy"})
 # Seconds to wait for another commit; an automatic one can just as well be made later.
@@ -62,6 +58,10 @@ class CheckpointResult(NamedTuple):
     reason: str | None = None
     hint: str = ""
 
+    def document(self) -> dict[str, Any]:
+        """Returns the document of `checkpoint --json`."""
+        return {name: value for name, value in self._asdict().items() if name != "hint"}
+
 
 @dataclass(frozen=True, slots=True)
 class CommitList:
@@ -69,6 +69,30 @@ class CommitList:
 
     commits: list[CommitSummary]
     diff: Diff | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Returns the document of `history --json`."""
+        entries = [commit.document() for commit in self.commits]
+        return {"commits": entries} | ({} if self.diff is None else {"diff": self.diff.text})
+
+
+def list_commits(root: str, limit: int, *, with_diff: bool = False, visible: PatchFilter | None = None) -> CommitList:
+    """Returns the newest commits (at most 100); none without a repository. Raises `RepositoryRefused`.
+
+    `visible` returns how much of each file's patch is shown.
+    """
+    require_root(root)
+    key = state_dir.locate(root).key
+    if repository.inspect(root, key).state == "none":
+        return CommitList([], Diff("") if with_diff else None)
+    with repository.opened(root, key) as git:
+        commits = log.log(git, limit)
+        if not with_diff:
+            return CommitList(commits)
+        return CommitList(commits, log.diff(git, commits[-1].oid, visible=visible) if commits else Diff(""))
+
+
+# ── three occasions ──
 
 
 def checkpoint(workspace: Workspace, agent_id: str, note: str, now_us: int) -> CheckpointResult:
@@ -78,11 +102,11 @@ def checkpoint(workspace: Workspace, agent_id: str, note: str, now_us: int) -> C
     `WorkspaceError` (`busy`), `OSError`.
     """
     require_agent(agent_id)
-    note_line = _line(note) or "manual"
-    subject = _cut(f"checkpoint: {note_line}", _SUBJECT)
+    line = _line(note) or "manual"
+    subject = _cut(f"checkpoint: {line}", commit.SUBJECT_LENGTH)
     body = f"manual checkpoint at {iso(now_us)}"
-    if not subject.endswith(note_line):
-        body += f"\n\n{note_line}"
+    if not subject.endswith(line):
+        body += f"\n\n{line}"
     return _commit(workspace, agent_id, subject, body, now_us)
 
 
@@ -96,9 +120,13 @@ def after_dreams(workspace: Workspace, now_us: int, *, wait: float = _WAIT) -> C
     newest = promotions.newest(workspace.database)
     done = None
     for agent_id, promoted in _unlisted(workspace, now_us).items():
-        many = counted(len(promoted), "memory", "memories")
-        body = "\n".join(_promoted(promotion) for promotion in promoted)
-        done = _commit(workspace, agent_id, f"promote: {many}", body, now_us, wait=wait)
+        lines = [
+            f"{one.memory_id} score {one.score:.2f}, {counted(one.signals.recall_count, 'hit')}"
+            f" on {counted(one.signals.unique_days, 'day')}"
+            for one in promoted
+        ]
+        subject = f"promote: {counted(len(promoted), 'memory', 'memories')}"
+        done = _commit(workspace, agent_id, subject, "\n".join(lines), now_us, wait=wait)
         if not done.ok:
             return done
     if done is not None:
@@ -114,28 +142,57 @@ def _unlisted(workspace: Workspace, now_us: int) -> dict[str, list[Promotion]]:
     return promotions.risen_since(workspace.database, listed)
 
 
+def after_sessions(workspace: Workspace, now_us: int) -> CheckpointResult | None:
+    """Commits what has ended since the last commit; None if nothing has. Raises as `checkpoint` does.
+
+    The newest session names the commit, the body lists all, oldest first.
+    """
+    if not workspace.settings.history_enabled:
+        return None
+    due, read, newest = _ends(workspace, now_us)
+    if not due:
+        return None
+    names = list(dict.fromkeys((_cut(_line(end.session), _KEY), end.agent_id) for end in due))
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    subject = f"session-close: {_cut(_line(due[-1].session), _KEY)}{more}"
+    body = "\n".join(f"- {name} (agent {agent})" for name, agent in names)
+    done = _commit(workspace, due[-1].agent_id, subject, body, now_us)
+    if done.ok:
+        keys = [end.flow_key for end in read if end.at > iso(newest - _BACK)]
+        # If this fails nothing is lost: they are committed once more, with a clean tree.
+        with suppress(DatabaseError), workspace.database.transaction():
+            store.set_listed_ends(workspace.database, iso(newest), keys)
+    return done
+
+
+def _ends(workspace: Workspace, now_us: int) -> tuple[list[RecordedEnd], list[RecordedEnd], int]:
+    """Returns the session ends that no commit lists, oldest first; all that were read; and the next mark.
+
+    An end is recorded under the time when it began, so a late one may be older than the mark: those shortly before the
+    mark are remembered by key.
+    """
+    mark, listed = 0, frozenset[str]()
+    if (stored := store.listed_ends(workspace.database)) is not None:
+        # A clock that was ahead must not hide the ends of a year.
+        mark, listed = min(parse_instant(stored[0]) or 0, now_us), stored[1]
+    read = results.ended_since(workspace.database, iso((mark or now_us) - _BACK))
+    newest = max([mark, *(parse_instant(end.at) or 0 for end in read)])
+    return [end for end in read if end.flow_key not in listed], read, min(newest, now_us)
+
+
+def is_due(workspace: Workspace, now_us: int) -> bool:
+    """Returns whether a session ended or a memory was promoted since the last commit that lists such."""
+    if not workspace.settings.history_enabled:
+        return False
+    return bool(_ends(workspace, now_us)[0] or _unlisted(workspace, now_us))
+
+
 def close_dreams(workspace: Workspace, now_us: int) -> None:
     """Commits after a sweep, as its process must. Errors become an event of the workspace.
 
     The promotions are recorded, and the next commit of this kind includes them.
     """
     _quietly(workspace, lambda: after_dreams(workspace, now_us, wait=_SHORT_WAIT))
-
-
-def after_sessions(workspace: Workspace, now_us: int) -> CheckpointResult | None:
-    """Commits what has ended since the last commit; None if nothing has. Raises as `checkpoint` does."""
-    if not workspace.settings.history_enabled:
-        return None
-    ends = _Ends.of(workspace, now_us)
-    if not ends.due:
-        return None
-    subject, body = _closed(ends.due)
-    done = _commit(workspace, ends.due[-1].agent_id, subject, body, now_us)
-    if done.ok:
-        # If this fails nothing is lost: they are committed once more, with a clean tree.
-        with suppress(DatabaseError):
-            ends.keep(workspace)
-    return done
 
 
 def close_sessions(workspace: Workspace, now_us: int) -> None:
@@ -147,41 +204,14 @@ def close_sessions(workspace: Workspace, now_us: int) -> None:
         _quietly(workspace, lambda: after_sessions(workspace, now_us))
 
 
-def is_due(workspace: Workspace, now_us: int) -> bool:
-    """Returns whether a session ended or a memory was promoted since the last commit that lists such."""
-    if not workspace.settings.history_enabled:
-        return False
-    return bool(_Ends.of(workspace, now_us).due or _unlisted(workspace, now_us))
-
-
-def list_commits(root: str, limit: int, *, with_diff: bool = False, visible: PatchFilter | None = None) -> CommitList:
-    """Returns the newest commits (at most 100); none without a repository. Raises `RepositoryRefused`.
-
-    `visible` returns how much of each file's patch is shown.
-    """
-    require_root(root)
-    key = state_dir.locate(root).key
-    if repository.inspect(root, key).state == "none":
-        return CommitList([], Diff("") if with_diff else None)
-    with repository.opened(root, key) as place:
-        commits = log.log(place, limit)
-        if not with_diff:
-            return CommitList(commits)
-        return CommitList(commits, log.diff(place, commits[-1].oid, visible=visible) if commits else Diff(""))
-
-
-# ── as documents ──
-
-
-def checkpoint_document(done: CheckpointResult) -> dict[str, Any]:
-    """Returns the document of `checkpoint --json`."""
-    return {name: value for name, value in done._asdict().items() if name != "hint"}
-
-
-def document(list_commits: CommitList) -> dict[str, Any]:
-    """Returns the document of `history --json`."""
-    entries = [commit.document() for commit in list_commits.commits]
-    return {"commits": entries} if list_commits.diff is None else {"commits": entries, "diff": list_commits.diff.text}
+def _quietly(workspace: Workspace, act: Callable[[], CheckpointResult | None]) -> None:
+    try:
+        done = act()
+    except (SignetSyncError, OSError) as error:
+        workspace.events.append(f"the history was not written: {sentence_of(error)}")
+        return
+    if done is not None and not done.ok:
+        workspace.events.append(f"the history was not written: {done.reason}: {done.hint}")
 
 
 # ── a commit ──
@@ -190,14 +220,32 @@ def document(list_commits: CommitList) -> dict[str, Any]:
 def _commit(
     workspace: Workspace, agent_id: str, subject: str, body: str, now_us: int, *, wait: float = _WAIT
 ) -> CheckpointResult:
-    if not workspace.settings.history_enabled:
+    settings, root, key = workspace.settings, workspace.root, workspace.state.key
+    if not settings.history_enabled:
         return CheckpointResult(False, None, subject, True, (), DISABLED, REMEDY)
     if tombstones_store.any_removed(workspace.database):
         # Files of a removed session that a sync service has just brought back must not get into a history.
         engine.run_pass(workspace, Request(now_us=now_us))
+    rules = sanitizer_stamp()
     try:
         with state_dir.history_lock(workspace.state, wait):
-            done = _written(workspace, agent_id, subject, body, now_us)
+            if repository.inspect(root, key).state == "none":
+                repository.create(root, key, commit.BESIDE)
+            with repository.opened(root, key) as git:
+                done = commit.commit(
+                    git,
+                    root,
+                    subject=subject,
+                    body=body,
+                    author=(settings.history_author_name or agent_id, settings.history_author_email or ADDRESS),
+                    agent=(agent_id, AGENTS_ADDRESS),
+                    now_us=now_us,
+                    limits=Limits(settings.history_max_file_bytes, settings.history_transcripts),
+                    cache=store.cached_files(workspace.database, rules),
+                )
+            # The cache only saves time: if it cannot be written, all files are read once more.
+            with suppress(DatabaseError), workspace.database.transaction():
+                store.update_cache(workspace.database, rules, done.learnt, done.forgotten)
     except RepositoryRefused as refused:
         if refused.code == "extra-missing":
             raise ConfigError(refused.message, path=refused.path, hint=refused.hint, code=refused.code) from None
@@ -212,91 +260,9 @@ def _commit(
     return CheckpointResult(True, done.oid[:SHORT], subject, False, left_out)
 
 
-def _written(workspace: Workspace, agent_id: str, subject: str, body: str, now_us: int) -> Committed:
-    """Makes the commit, after a first one if the history begins here; the history lock is held."""
-    settings, root, key = workspace.settings, workspace.root, workspace.state.key
-    if repository.inspect(root, key).state == "none":
-        commit.create(root, key)
-    limits = Limits(settings.history_max_file_bytes, settings.history_transcripts)
-    author = settings.history_author_name or agent_id, settings.history_author_email or ADDRESS
-    agent = agent_id, AGENTS_ADDRESS
-    rules = sanitizer_stamp()
-    cache = store.cached_files(workspace.database, rules)
-    with repository.opened(root, key) as place:
-        commit.begin(place, author=author, agent=agent, now_us=now_us, limits=limits)
-        done = commit.commit(
-            place, subject=subject, body=body, author=author, agent=agent, now_us=now_us, limits=limits, cache=cache
-        )
-    # The cache only saves time: if it cannot be written, all files are read once more.
-    with suppress(DatabaseError), workspace.database.transaction():
-        store.update_cache(workspace.database, rules, done.learnt, done.forgotten)
-    return done
-
-
-def _quietly(workspace: Workspace, act: Callable[[], CheckpointResult | None]) -> CheckpointResult | None:
-    try:
-        done = act()
-    except (SignetSyncError, OSError) as error:
-        workspace.events.append(f"the history was not written: {sentence_of(error)}")
-        return None
-    if done is not None and not done.ok:
-        workspace.events.append(f"the history was not written: {done.reason}: {done.hint}")
-    return done
-
-
-# ── a commit's text ──
-
-
 def _line(text: str) -> str:
     return " ".join(sanitize_line(text).split())
 
 
 def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
-
-
-def _promoted(promotion: Promotion) -> str:
-    hits, days = promotion.signals.recall_count, promotion.signals.unique_days
-    return f"{promotion.memory_id} score {promotion.score:.2f}, {counted(hits, 'hit')} on {counted(days, 'day')}"
-
-
-def _closed(ends: Sequence[RecordedEnd]) -> tuple[str, str]:
-    """Composes subject and body for ended sessions: the newest names the commit, the body lists all, oldest first."""
-    names = list(dict.fromkeys((_cut(_line(end.session), _KEY), end.agent_id) for end in ends))
-    newest = _cut(_line(ends[-1].session), _KEY)
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f"session-close: {newest}{more}", "\n".join(f"- {name} (agent {agent})" for name, agent in names)
-
-
-# ── which ends are committed ──
-
-
-@dataclass(frozen=True, slots=True)
-class _Ends:
-    """Session ends that no commit lists (`due`, oldest first), and up to when commits list them.
-
-    `newest` is the next mark, `read` all ends that were read. An end is recorded under the time when it began, so a
-    late one may be older than the mark: those shortly before the mark are remembered by key.
-    """
-
-    due: list[RecordedEnd]
-    newest: int
-    read: list[RecordedEnd]
-
-    @classmethod
-    def of(cls, workspace: Workspace, now_us: int) -> _Ends:
-        newest, listed = 0, frozenset[str]()
-        if (stored := store.listed_ends(workspace.database)) is not None:
-            # A clock that was ahead must not hide the ends of a year.
-            newest, listed = min(parse_instant(stored[0]) or 0, now_us), stored[1]
-        read = results.ended_since(workspace.database, iso((newest or now_us) - _BACK))
-        due = [end for end in read if end.flow_key not in listed]
-        newest = max([newest, *(parse_instant(end.at) or 0 for end in read)])
-        return cls(due, min(newest, now_us), read)
-
-    def keep(self, workspace: Workspace) -> None:
-        """Records that all of them are committed."""
-        since = iso(self.newest - _BACK)
-        keys = [end.flow_key for end in self.read if end.at > since]
-        with workspace.database.transaction():
-            store.set_listed_ends(workspace.database, iso(self.newest), keys)

@@ -9,7 +9,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 
 from signet_sync.formats.snapshot import Signature
-from signet_sync.history.git.gathering import CachedBlob
+from signet_sync.history.commit import CachedBlob
 from signet_sync.storage.database.connection import Database
 
 _LISTED = "history_told"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from signet_sync.formats.filename import IMMUTABLE_KINDS, artifact_name
 from signet_sync.formats.seal import pack
 from signet_sync.formats.snapshot import Found, Signature, Snapshot
-from signet_sync.history.git import revisions, versions
+from signet_sync.history import git_program, revisions
 from signet_sync.sync import planner
 from signet_sync.sync.planner import JudgeContext, Seal, Tombstones
 
@@ -21,7 +21,7 @@ class RevisionBaseline:
         self.changed = frozenset(revision.changed(seen))
         # If git knows none of the files nothing was compared: that must not be reported as a vault without problems.
         first = sorted(seen.files)[:1] if not self.changed else []
-        self.is_blind = bool(versions.ignored(root, first)) and not revision.knows(first[0])
+        self.is_blind = bool(git_program.ignored(root, first)) and not revision.knows(first[0])
         sealed = [path for path in self.changed if self._is_immutable(path)]
         self._files = revision.files(sorted(sealed))
         self._now = judging

@@ -12,7 +12,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.snapshot import LARGEST
 from signet_sync.formats.timestamps import parse_moment
 from signet_sync.history import agent_view
-from signet_sync.history.operations import DISABLED, REMEDY, document
+from signet_sync.history.operations import DISABLED, REMEDY
 from signet_sync.mcp_server import schemas
 from signet_sync.mcp_server.dispatch import Document, answer
 from signet_sync.mcp_server.memory import ServedMemory
@@ -90,7 +90,7 @@ def history(memory: ServedMemory, asked: schemas.HistoryArguments) -> Document:
         more.append(left)
     if found.diff is not None and found.diff.cut:
         more.append(found.diff.cut)
-    return answer({"diff": None, **document(found)}, "; ".join(more) or None)
+    return answer({"diff": None, **found.document()}, "; ".join(more) or None)
 
 
 def note(_: ServedMemory, asked: schemas.NoteArguments) -> Document:

@@ -59,7 +59,7 @@ def checkpoint(memory: ServedMemory, asked: schemas.CheckpointArguments) -> Docu
     with memory.place.opened() as workspace:
         done = history_operations.checkpoint(workspace, memory.agent_id, asked.note, now_us())
         more = _events(memory, workspace.database, workspace.events, done.hint)
-    document = history_operations.checkpoint_document(done)
+    document = done.document()
     with reading(memory.place) as database:
         document["skipped_files"] = [path for path in done.skipped_files if belongs(database, memory.agent_id, path)]
     return answer(document, more)

@@ -156,18 +156,18 @@ def test_a_long_note_stands_in_the_body_and_secrets_nowhere(vault):
 
 
 def test_files_left_out_are_named_and_keep_their_committed_version(vault):
-    note(vault, "small\n", "notes/grows.md")
+    note(vault, "small\n", "ledger/grows.md")
     checkpoint(vault)
-    note(vault, "x" * (1024 * 1024 + 1), "notes/grows.md")
-    note(vault, f"token {SECRET}\n", "notes/key.md")
-    note(vault, "plain\n", "notes/plain.md")
+    note(vault, "x" * (1024 * 1024 + 1), "ledger/grows.md")
+    note(vault, f"token {SECRET}\n", "ledger/key.md")
+    note(vault, "plain\n", "ledger/plain.md")
     done = checkpoint(vault, "two left out")
-    assert done["ok"] and done["skipped_files"] == ["notes/grows.md", "notes/key.md"]
+    assert done["ok"] and done["skipped_files"] == ["ledger/grows.md", "ledger/key.md"]
     assert all(path in commits(vault)[0]["body"] for path in done["skipped_files"])
     shown = vault.call("checkpoint").out
     assert shown.splitlines()[0] == "workspace tree is clean; no commit created"
-    assert "notes/grows.md" in shown and "notes/key.md" in shown
-    assert not git or run_git(vault.root, "show", "HEAD:notes/grows.md") == "small\n"
+    assert "ledger/grows.md" in shown and "ledger/key.md" in shown
+    assert not git or run_git(vault.root, "show", "HEAD:ledger/grows.md") == "small\n"
 
 
 @pytest.mark.skipif(not git, reason="needs git")

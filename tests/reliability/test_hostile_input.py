@@ -30,7 +30,7 @@ from signet_sync.entities.documents.document import LINE_LIMIT, DocumentProblem,
 from signet_sync.errors import ConfigError
 from signet_sync.formats import frontmatter
 from signet_sync.formats.lazy_pattern import Late
-from signet_sync.history.git import ignore, objects, repository
+from signet_sync.history import repository
 from signet_sync.host.harness_settings.harness import script_words
 from signet_sync.host.harness_settings.toml_text import TomlText
 from signet_sync.sessions import flow, journal
@@ -198,21 +198,6 @@ def test_no_reader_takes_longer_than_the_file(name: str) -> None:
         if told := grows(read, 12_000):
             slow.append((unit, told))
     assert slow == []
-
-
-@pytest.mark.parametrize("raw", [b"0" * 200_000, b"0 " * 100_000, b"1 a\0" * 50_000])
-def test_a_tree_that_is_none_is_read_once(raw: bytes) -> None:
-    began = time.process_time()
-    with pytest.raises(ValueError, match="damaged"):
-        objects.entries(raw)
-    assert time.process_time() - began < SOON
-
-
-@pytest.mark.parametrize("line", [" " * 200_000, "]" * 200_000, "\\" * 200_000, "[a" * 100_000])
-def test_a_rule_longer_than_any_path_costs_nothing(line: str) -> None:
-    began = time.process_time()
-    ignore.layer("", line)
-    assert time.process_time() - began < SOON
 
 
 def test_an_entity_file_of_ten_thousand_lines_is_not_parsed() -> None:

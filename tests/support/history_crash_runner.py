@@ -12,8 +12,7 @@ import sys
 
 from history_vault import ID, HistoryVault, git
 
-from signet_sync.history import commit
-from signet_sync.history.git import repository
+from signet_sync.history import commit, repository
 
 EVENTS = {"os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "os.chmod"}
 WRITING = os.O_WRONLY | os.O_RDWR
@@ -36,7 +35,7 @@ def prepared(folder, scenario):
 
 
 def step(past, scenario):
-    commit.create(str(past.root), ID) if scenario == "create" else past.commit("after")
+    repository.create(str(past.root), ID, commit.BESIDE) if scenario == "create" else past.commit("after")
 
 
 def killed(past, scenario, last):

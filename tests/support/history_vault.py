@@ -7,7 +7,7 @@ from pathlib import Path
 
 from signet_sync.history import commit as history_commit
 from signet_sync.history import log as history_log
-from signet_sync.history.git import repository
+from signet_sync.history import repository
 
 ID = "7b0e8f6c-1d0a-4c9e-9f0e-3f6c2a1b5d4e"
 AUTHOR = ("default", "agent@localhost")
@@ -25,7 +25,7 @@ class HistoryVault:
         self.root.mkdir(exist_ok=True)
 
     def begin(self):
-        history_commit.create(str(self.root), ID)
+        repository.create(str(self.root), ID, history_commit.BESIDE)
         return self
 
     def copied(self, root):
@@ -47,9 +47,10 @@ class HistoryVault:
 
     def commit(self, subject="checkpoint: x", body="", author=AUTHOR):
         self.now += 1_000_000
-        with self.opened() as place:
+        with self.opened() as git:
             done = history_commit.commit(
-                place,
+                git,
+                str(self.root),
                 subject=subject,
                 body=body,
                 author=author,
@@ -63,12 +64,12 @@ class HistoryVault:
         return done
 
     def log(self, limit=10):
-        with self.opened() as place:
-            return history_log.log(place, limit)
+        with self.opened() as git:
+            return history_log.log(git, limit)
 
     def diff(self, oldest, **given):
-        with self.opened() as place:
-            return history_log.diff(place, str(place.git.revparse_single(oldest).id), **given)
+        with self.opened() as git:
+            return history_log.diff(git, str(git.revparse_single(oldest).id), **given)
 
     def data(self, path, revision="HEAD"):
         """A file as a commit has it."""

@@ -32,12 +32,13 @@ HOOKS = (
 
 
 def hooks(past, traps):
+    (past.root / ".git/hooks").mkdir(exist_ok=True)
     for name in HOOKS:
         shutil.copy(traps.program(name), past.root / ".git/hooks" / name)
 
 
 def linked_hooks(past, traps):
-    shutil.rmtree(past.root / ".git/hooks")
+    shutil.rmtree(past.root / ".git/hooks", ignore_errors=True)
     for name in HOOKS:
         traps.program(name)
     (past.root / ".git/hooks").symlink_to(traps.folder)

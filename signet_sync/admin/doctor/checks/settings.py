@@ -12,7 +12,7 @@ from signet_sync.embeddings import models, operations, rests
 from signet_sync.embeddings import store as embeddings_store
 from signet_sync.errors import SignetSyncError, extra_hint
 from signet_sync.formats.timestamps import SECOND
-from signet_sync.history.git import repository
+from signet_sync.history import repository
 from signet_sync.llm import installed, provider_choice, providers
 from signet_sync.settings.model import user_file
 from signet_sync.settings.model_choice import ModelChoice, resolve_embeddings

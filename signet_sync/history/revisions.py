@@ -15,9 +15,9 @@ from typing import NamedTuple
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Signature, Snapshot
-from signet_sync.history.git import versions
-from signet_sync.history.git.repository import objection
-from signet_sync.history.git.versions import run_git, top_of
+from signet_sync.history import git_program
+from signet_sync.history.git_program import run_git, top_of
+from signet_sync.history.repository import objection
 
 _REVISION = re.compile(r"[A-Za-z0-9_./@{}^~+-]{1,256}")
 # One entry of `git ls-files --stage --debug -z`. Anything else is no entry: its file is read then.
@@ -64,7 +64,7 @@ class Revision:
         known |= {path for path, entry in listed.items() if path in seen.odd and entry.mode == _LINK}
         known |= {path for path, entry in listed.items() if path not in seen.files and entry.flags & _ELSEWHERE}
         new = {path for path in (*seen.files, *seen.odd) if path not in listed}
-        here = (listed.keys() - known) | (new - versions.ignored(self.root, sorted(new)))
+        here = (listed.keys() - known) | (new - git_program.ignored(self.root, sorted(new)))
         differ = self._names("diff-index", "--cached", "--no-renames", "--name-only", "-r", "-z", self.commit, "--")
         return sorted(path for path in {*map(self._inside, differ), *here} if path.startswith(f"{MEMORY}/"))
 

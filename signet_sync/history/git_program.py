@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Sequence
 from typing import Literal
 
-from signet_sync.history.git.repository import objection
+from signet_sync.history.repository import objection
 
 _SAFE = (
     "-c", "core.fsmonitor=false",

@@ -1,0 +1,329 @@
+"""Opens the workspace's own git repository safely, or explains why not; sets all of libgit2's options.
+
+There are two lines of defence. Before libgit2 is called, `inspect` has checked that `.git` consists only of plain
+folders and files, that none of them points elsewhere, and that its config names nothing that would be opened. Then the
+repository is opened as a bare one: without a working tree libgit2 looks up no attributes, filters or ignore files.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from signet_sync.errors import SignetSyncError, extra_hint
+from signet_sync.formats.paths import TEMPORARY, display
+from signet_sync.formats.snapshot import Found
+from signet_sync.storage import files
+from signet_sync.storage.durable import sync_folder, sync_path
+from signet_sync.storage.safe_paths import folder
+
+if TYPE_CHECKING:
+    import pygit2
+
+MARK = "signet-history"  # the file in `.git` with the id of the workspace whose history it is
+MAIN = "refs/heads/main"
+BUILDING = f"{TEMPORARY}/history"  # where a repository is made, and where one goes that is forgotten
+_CONFIG_LIMIT = 1024 * 1024  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryStatus:
+    """What is at the root. `reason` is for a person, `hint` what that person can do; both are empty for `ours`.
+
+    `outer` is the folder of a repository around the workspace (state `none`), else empty.
+    """
+
+    state: Literal["none", "ours", "existing", "unsafe"]
+    reason: str = ""
+    hint: str = ""
+    outer: str = ""
+
+    def refusal(self) -> RepositoryRefused:
+        """Returns the error to raise for a repository in this state."""
+        codes = {
+            "none": "inside-repository" if self.outer else "no-repository",
+            "existing": "existing-repository",
+        }
+        return RepositoryRefused(self.reason, hint=self.hint, code=codes.get(self.state, "unsafe-repository"))
+
+
+class RepositoryRefused(SignetSyncError):
+    """The history cannot be used; `hint` is the remedy."""
+
+    exit_code = 2
+
+
+# ── checking ──
+
+
+def inspect(root: str, workspace_id: str) -> RepositoryStatus:
+    """Returns what is at the root itself. Needs no extra, runs nothing, follows no link, never blocks."""
+    if not os.path.lexists(os.path.join(root, ".git")):
+        return _nothing(root)
+    if reason := objection(root):
+        return _unsafe(reason)
+    mark = files.read(root, f".git/{MARK}", 4096)
+    if not isinstance(mark, Found):
+        return RepositoryStatus(
+            "existing",
+            "the workspace is a git repository already, which is not ours",
+            "commit with git, and set `enabled = false` under [history]; or move its `.git` away",
+        )
+    if mark.raw.decode("utf-8", "replace").strip() != workspace_id:
+        return RepositoryStatus(
+            "existing",
+            "the repository is the history of another workspace",
+            "if this folder is a copy, remove its `.git`",
+        )
+    return RepositoryStatus("ours")
+
+
+def _nothing(root: str) -> RepositoryStatus:
+    outer = os.path.realpath(root)
+    while outer != (parent := os.path.dirname(outer)):
+        outer = parent
+        if os.path.lexists(os.path.join(outer, ".git")):
+            return RepositoryStatus(
+                "none",
+                f"the workspace is inside another repository: {display(outer)}",
+                "commit with that repository, and set `enabled = false` under [history]; or move the workspace out",
+                outer,
+            )
+    return RepositoryStatus("none", "the workspace has no history yet", "`signet-sync checkpoint` starts one")
+
+
+def _unsafe(reason: str) -> RepositoryStatus:
+    return RepositoryStatus(
+        "unsafe", f"`.git` is not opened: {reason}", "see docs/history.md, *Repositories we refuse*"
+    )
+
+
+# Files that point elsewhere, wherever that is.
+_POINTERS = ("commondir", "gitdir", "config.worktree", "objects/info/alternates", "objects/info/http-alternates")
+# The folders in which libgit2 opens files; in our calls it ignores others (hooks, modules, worktrees, lfs).
+_ENTERED = ("objects", "refs", "logs", "info")
+# What makes git or libgit2 open further files, wherever in a line it is: too much is refused rather than too little.
+# Programs that a config names (hooks, filters, drivers, helpers) are no reason: none is run in the calls we make.
+_ELSEWHERE = re.compile(
+    rb"\[\s*(?:include|extensions)[^\]]*\]?|\b(?:worktree|excludesfile|attributesfile)\s*=|"
+    rb"\brepositoryformatversion\s*=\s*+(?!\"?[01]\"?\s)",
+    re.IGNORECASE,
+)
+
+
+def objection(root: str, name: str = ".git") -> str:
+    """Returns why the `.git` of a folder is not opened, for a person; empty if there is no objection.
+
+    With the `name` "." the folder itself is a bare repository.
+    """
+    dot = os.path.join(root, name)
+    try:
+        status = os.lstat(dot)
+        if not stat.S_ISDIR(status.st_mode):
+            points = stat.S_ISLNK(status.st_mode) or stat.S_ISREG(status.st_mode)
+            return "it points elsewhere" if points else "it is not a folder"
+        if status.st_uid != os.geteuid():
+            return "it belongs to another user"
+        if strange := _strange_entry(dot):
+            return f"`{display(strange)}` is neither file nor folder"
+        for needed in ("HEAD", "config", "objects", "refs"):
+            if not os.path.lexists(os.path.join(dot, needed)):
+                return f"it is not a repository: `{needed}` is missing"
+        for pointer in _POINTERS:
+            if os.path.lexists(os.path.join(dot, pointer)):
+                return f"`{pointer}` points elsewhere"
+        config = files.read(dot, "config", _CONFIG_LIMIT)
+        if not isinstance(config, Found):
+            return f"its config: {config.message}"
+        found = _ELSEWHERE.search(config.raw + b"\n")
+        return f"its config leads elsewhere: {display(found[0].decode('utf-8', 'replace'))[:80]}" if found else ""
+    except OSError as error:
+        return f"it cannot be inspected: {error.strerror}"
+
+
+def _strange_entry(dot: str) -> str:
+    """Finds what is neither folder nor file where libgit2 opens files: a link would lead out, a pipe would block."""
+    pending = [""]
+    while pending:
+        where = pending.pop()
+        try:
+            with os.scandir(os.path.join(dot, where)) as entries:
+                found = list(entries)
+        except FileNotFoundError:
+            continue  # git removes folders that its packing emptied
+        for entry in found:
+            path = f"{where}/{entry.name}" if where else entry.name
+            if entry.is_dir(follow_symlinks=False):
+                if where or entry.name in _ENTERED:
+                    pending.append(path)
+            elif path != "hooks" and not entry.is_file(follow_symlinks=False) and not _is_socket(entry):
+                return path
+    return ""
+
+
+def _is_socket(entry: os.DirEntry[str]) -> bool:
+    # Git's own fsmonitor leaves one; it cannot be opened as a file.
+    return stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode)
+
+
+_BUSY = {
+    "index.lock": "another git command is running, or died and left `.git/index.lock`",
+    "HEAD.lock": "another git command is running, or died and left `.git/HEAD.lock`",
+    "MERGE_HEAD": "a merge is not finished",
+    "CHERRY_PICK_HEAD": "a cherry-pick is not finished",
+    "REVERT_HEAD": "a revert is not finished",
+    "BISECT_LOG": "a bisection is not finished",
+    "rebase-merge": "a rebase is not finished",
+    "rebase-apply": "a rebase is not finished",
+    "sequencer": "a cherry-pick or revert is not finished",
+}
+
+
+def busy(root: str) -> str:
+    """Returns which git operation is unfinished, for a person, or that `HEAD` is not `main`; empty if neither."""
+    if not is_on_main(root):
+        return "HEAD is not on our branch; `git switch main` returns to it"
+    return next((why for name, why in _BUSY.items() if os.path.lexists(os.path.join(root, ".git", name))), "")
+
+
+def is_on_main(root: str) -> bool:
+    """Returns whether `HEAD` is the branch of our commits."""
+    head = files.read(root, ".git/HEAD", 4096)
+    return isinstance(head, Found) and head.raw.strip() == f"ref: {MAIN}".encode()
+
+
+# ── creating and opening ──
+
+
+@functools.cache
+def _library() -> None:
+    """Makes libgit2 ignore everything but the repository itself, and sync what it writes.
+
+    Process-wide and permanent: this program has no other use of libgit2. No system, user or XDG config, no template, no
+    home folder.
+    """
+    import pygit2
+    from pygit2.enums import ConfigLevel, Option
+
+    for level in (ConfigLevel.PROGRAMDATA, ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL):
+        pygit2.option(Option.SET_SEARCH_PATH, level, "")
+    pygit2.option(Option.SET_TEMPLATE_PATH, "")
+    pygit2.option(Option.SET_HOMEDIR, "")
+    pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)
+
+
+def require() -> None:
+    """Raises `RepositoryRefused` (`extra-missing`) if the extra is not installed."""
+    try:
+        _library()
+    except ImportError:
+        raise RepositoryRefused(
+            "the history needs the extra `git`, which is not installed", hint=extra_hint("git"), code="extra-missing"
+        ) from None
+
+
+def create(root: str, workspace_id: str, beside: dict[str, bytes]) -> None:
+    """Creates the repository: branch `main`, no commit, no remote; and the files `beside` it that are absent.
+
+    Does nothing if it is ours already. It is built in `.signet/tmp` and renamed: it is complete or absent. Raises
+    `RepositoryRefused`, `OSError`.
+    """
+    present = inspect(root, workspace_id)
+    if present.state == "ours":
+        return
+    if present.state != "none" or present.outer:
+        raise present.refusal()
+    require()
+    import pygit2
+
+    for name, text in beside.items():
+        with suppress(FileExistsError):
+            files.create_once(root, name, text)
+    files.prepare(root)
+    with folder(root, TEMPORARY, create=True):
+        pass
+    building = os.path.join(root, BUILDING)
+    shutil.rmtree(building, ignore_errors=True)  # of an interrupted creation
+    with _reading(), _private():
+        git = pygit2.init_repository(building, bare=True, initial_head="main")
+        git.config["core.bare"] = False  # a person's git finds its working tree
+        git.free()
+        shutil.rmtree(os.path.join(building, "hooks"), ignore_errors=True)
+        with open(os.path.join(building, MARK), "xb") as handle:
+            handle.write(workspace_id.encode("utf-8", "surrogateescape") + b"\n")
+    # Only the owner may read the workspace's files, and so it is with their earlier versions.
+    os.chmod(building, 0o700)
+    for where, _, names in os.walk(building, topdown=False):
+        for path in (*(os.path.join(where, name) for name in names), where):
+            sync_path(path)
+    os.rename(building, os.path.join(root, ".git"))
+    sync_folder(root)
+
+
+@contextmanager
+def opened(root: str, workspace_id: str) -> Iterator[pygit2.Repository]:
+    """Opens the workspace's repository, without its working tree, if it is ours.
+
+    Raises `RepositoryRefused`, also for errors of libgit2 inside the `with`.
+    """
+    before = files.status_of(root, ".git")
+    status = inspect(root, workspace_id)
+    if status.state != "ours":
+        raise status.refusal()
+    require()
+    import pygit2
+    from pygit2.enums import RepositoryOpenFlag
+
+    exactly = RepositoryOpenFlag.BARE | RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.NO_DOTGIT
+    with _reading():
+        git = pygit2.Repository(os.path.join(root, ".git"), exactly)
+        try:
+            after = files.status_of(root, ".git")
+            if before is None or after is None or not os.path.samestat(before, after):
+                raise _unsafe("it was replaced while it was being opened").refusal()
+            with _private():
+                yield git
+        finally:
+            git.free()
+
+
+def tip(git: pygit2.Repository) -> pygit2.Commit | None:
+    """Returns the history's newest commit; None if there is none yet."""
+    import pygit2
+
+    ref = git.references.get(MAIN)
+    if ref is None:
+        return None
+    if not isinstance(ref.target, pygit2.Oid):
+        raise RepositoryRefused("its branch is a symbolic ref", code="damaged-repository")
+    return git[ref.target].peel(pygit2.Commit)
+
+
+@contextmanager
+def _private() -> Iterator[None]:
+    """Sets the umask so that libgit2's new files are private; libgit2 has no option for that."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Converts what libgit2 raises for a broken repository to `RepositoryRefused` (`damaged-repository`)."""
+    import pygit2
+
+    try:
+        yield
+    except (pygit2.GitError, KeyError, ValueError) as error:
+        raise RepositoryRefused(
+            f"the repository cannot be read: {display(str(error))}", hint="try `git fsck`", code="damaged-repository"
+        ) from error
