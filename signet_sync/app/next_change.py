@@ -6,7 +6,7 @@ from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.integrity import store as integrity_store
 from signet_sync.memories.score import day_start
 from signet_sync.memories.store import recall_events
-from signet_sync.pages.store import candidates, pages
+from signet_sync.pages.store import pages
 from signet_sync.storage.database import native_backup
 from signet_sync.sync import outbox
 from signet_sync.sync.store import counts, passes
@@ -23,13 +23,9 @@ def lasts_until(workspace: Workspace, now_us: int) -> int | None:
         return None
     if outbox.any_waits(database):
         return None
+    next_us = pages.next_instant(database)
     until = day_start(now_us) + DAY
-    for agent_id in counts.agents(database):
-        for instant in (
-            pages.next_change(database, agent_id, now_us, settings.window_days * DAY),
-            candidates.next_change(database, agent_id, now_us),
-        ):
-            until = min(until, instant) if instant is not None else until
+    until = min(until, next_us) if next_us is not None else until
     if settings.seals_keep_days and integrity_store.older(database, iso(until - int(settings.seals_keep_days * DAY))):
         return None
     hits = settings.recall_retention_days

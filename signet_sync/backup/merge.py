@@ -11,7 +11,7 @@ from signet_sync.storage.database import native_backup
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import Table
 from signet_sync.storage.database.tables import backed_up
-from signet_sync.sync.store import passes, texts
+from signet_sync.sync.store import texts
 
 # Not a table: seals that had lost their bytes and got them back.
 BYTES = "sealed_bytes"
@@ -48,7 +48,6 @@ def merge(database: Database, other: Database) -> dict[str, int]:
         live.drop_shapes(database)
     if taken["memories"]:
         texts.put(database, memories.lines(database))
-    passes.forget_all(database)
     return {**taken, BYTES: len(given)}
 
 

@@ -12,7 +12,7 @@ from signet_sync.formats.entity_paths import ENTITY_ID, KINDS, File, Kind
 from signet_sync.formats.snapshot import Signature
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
-from signet_sync.sync.store import passes, texts
+from signet_sync.sync.store import texts
 from signet_sync.sync.store.texts import Line
 
 TIER = "entity"
@@ -96,7 +96,6 @@ def put_files(database: Database, files: Iterable[EntityFile]) -> None:
     before = _owners(database, [one.path for one in fresh])
     database.executemany(_PUT, [_row(one) for one in fresh])
     _update_lines(database, before | {(one.agent_id, one.id) for one in fresh})
-    passes.forget_page(database, {one.agent_id for one in fresh})
 
 
 def forget_files(database: Database, paths: Iterable[str]) -> None:
@@ -105,7 +104,6 @@ def forget_files(database: Database, paths: Iterable[str]) -> None:
     before = _owners(database, gone)
     database.executemany("delete from garden_files where path = ?", [(path,) for path in gone])
     _update_lines(database, before)
-    passes.forget_page(database, {agent_id for agent_id, _ in before})
 
 
 def _row(one: EntityFile) -> list[Any]:

@@ -35,6 +35,11 @@ class Shares:
     ledger: int
     index: int
 
+    @property
+    def total(self) -> int:
+        """Returns the tokens of the whole page."""
+        return self.head + self.ledger + self.index
+
 
 def shares(budget_tokens: int) -> Shares:
     """Returns the tokens of each part of a page: 45 % for the sections, 10 % for the index, the rest for the log."""
@@ -58,21 +63,11 @@ class NodeView(NamedTuple):
     about: Iterable[tuple[int, str, str]]
 
 
-class NodeLineage(NamedTuple):
-    """The newest condensations of an agent, and its newest summaries and compactions; newest first.
-
-    Each is read only when requested: a page shows only a few of them.
-    """
-
-    condensations: Iterable[NodeView]
-    sessions: Iterable[NodeView]
-
-
 class Projection(NamedTuple):
-    """All inputs of a page.
+    """All inputs of a page, newest first; what is iterated is read no further than the page has room.
 
-    `candidates` gives the best lines for sections and what they are from, `rows` the session log's, newest first,
-    `lineage` the newest nodes; each as many as requested. `today_us` is the day from which days are counted.
+    `candidates` gives so many of the best lines for sections, and what they are from. `rows` are those of the
+    `in_window` sessions. `today_us` is the day from which days are counted.
     """
 
     agent_id: str
@@ -80,9 +75,10 @@ class Projection(NamedTuple):
     candidates: Callable[[int], tuple[Sequence[Line], SectionInputs]]
     in_window: int
     window_months: Sequence[str]
-    rows: Callable[[int], Sequence[WindowRow]]
+    rows: Sequence[WindowRow]
     months: Sequence[MonthView]
-    lineage: Callable[[int], NodeLineage]
+    condensations: Iterable[NodeView]
+    sessions: Iterable[NodeView]
     today_us: int
 
 
@@ -108,50 +104,37 @@ def window(now_us: int, days: int) -> tuple[int, int]:
 def render(projection: Projection, shares: Shares) -> Rendered:
     """Returns the generated text of MEMORY.md.
 
-    Sections and index get what they need up to their shares, the session log what they leave; what that leaves goes to
-    the sections and then to the index. Under pressure the session log is cut first.
+    The sections get their share, and what the session log does not need of its own; the session log what they leave,
+    and the index what that leaves. Under pressure the session log is cut first.
     """
-    total = shares.head + shares.ledger + shares.index
     parts: list[str] = [TITLE]
     if projection.warning:
         parts.append(f"> [!warning] {projection.warning}")
     hint_costs = estimate_tokens(HINT) + 2
     hinted = hint_costs * 10 <= shares.head
-    fixed = sum(estimate_tokens(part) + 1 for part in parts) + 1 + (hint_costs if hinted else 0)
-    least = _least_ledger(projection)
-    rows = projection.rows(max(total, 0) // _LEAST_ROW + 2)
-    wanted = _ledger(projection, rows, max(total - fixed, least))
-    certain = _ledger(projection, rows, shares.ledger)
-    index_costs = _cost(_index(projection, min(shares.index, total - fixed - least), None, certain))
-    room = max(shares.head - fixed, total - fixed - wanted.tokens - index_costs)
-    room = min(room, total - fixed - least)
-    for least_line in (_USUAL_LINE, LEAST_LINE):
-        scored, seen = projection.candidates(max(room // least_line, 1))
-        head = choose(scored, SECTIONS, room)
-        if head.full or not any(seen.unread.values()):
-            break
+    total = shares.total - sum(estimate_tokens(part) + 1 for part in parts) - 1 - (hint_costs if hinted else 0)
+    wanted, for_index = _ledger(projection, total).tokens, shares.index if projection.months else 0
+    room = max(shares.head - shares.total + total, total - wanted - for_index)
+    room = min(room, total - _least_ledger(projection))
+    lines, seen = projection.candidates(max(room // _LINE, 1))
+    head = choose(lines, SECTIONS, room)
     shown = blocks(head, SECTIONS, seen.unread, seen.cut)
     sections = "\n\n".join("\n".join([heading, "", *lines]) for heading, lines in shown)
-    left = total - fixed - _cost(sections)
-    ledger = _ledger(projection, rows, left - index_costs)
+    left = total - (page_tokens(sections) + 3 if sections else 0)
+    ledger = _ledger(projection, left - for_index)
     index = _index(projection, left - ledger.tokens, head, ledger)
     parts += filter(None, [sections, ledger.text, index])
     if hinted and (sections or " ^" in index):
         parts.insert(1, HINT)
     text = "\n\n".join(parts)
     clipped = projection.in_window - ledger.sessions
-    return Rendered(text, ledger.shown, ledger.sessions, clipped, page_tokens(text), bool(scored))
+    return Rendered(text, ledger.shown, ledger.sessions, clipped, page_tokens(text), bool(lines))
 
 
-def _cost(part: str) -> int:
-    """Returns the tokens of a part of the page with the blank lines around it."""
-    return page_tokens(part) + 3 if part else 0
-
-
-# The least that a line of a section costs, in tokens; with so many as of usual ones hardly any section is not full.
-LEAST_LINE, _USUAL_LINE = 12, 24
+# What a line of a section costs, in tokens.
+_LINE = 24
 # The least that a row of the session log costs.
-_LEAST_ROW = 24
+LEAST_ROW = 24
 _LEDGER_HEADING_COSTS = estimate_tokens(f"## {LEDGER_HEADING}") + 3
 _DAY_COSTS = estimate_tokens("### 2026-03-28") + 1
 
@@ -160,8 +143,11 @@ def _least_ledger(projection: Projection) -> int:
     """Returns the cost of a session log section that shows no session: its heading, and how many it leaves out."""
     if projection.in_window == 0:
         return _LEDGER_HEADING_COSTS + 10
-    notice = clipping_notice(projection.in_window, projection.in_window, projection.agent_id, projection.window_months)
-    return _LEDGER_HEADING_COSTS + estimate_tokens(notice) + 2
+    return _LEDGER_HEADING_COSTS + estimate_tokens(_notice(projection, projection.in_window)) + 2
+
+
+def _notice(projection: Projection, kept: int) -> str:
+    return clipping_notice(kept, projection.in_window, projection.agent_id, projection.window_months)
 
 
 class _Ledger(NamedTuple):
@@ -175,51 +161,43 @@ class _Ledger(NamedTuple):
     sessions: int = 0
 
 
-def _ledger(projection: Projection, candidates: Sequence[WindowRow], budget: int) -> _Ledger:
-    heading = f"## {LEDGER_HEADING}"
-    least = _least_ledger(projection)
+def _ledger(projection: Projection, budget: int) -> _Ledger:
+    heading, rows = f"## {LEDGER_HEADING}", projection.rows
     if projection.in_window == 0:
-        return _Ledger(f"{heading}\n\n- no in-window sessions yet.", least)
+        return _Ledger(f"{heading}\n\n- no in-window sessions yet.", _least_ledger(projection))
     used = _LEDGER_HEADING_COSTS
-    whole = sum(row.sessions for row in candidates) >= projection.in_window and (
-        used + sum(row.tokens + 1 for row in candidates) + _DAY_COSTS * len({row.day for row in candidates}) <= budget
+    whole = sum(row.sessions for row in rows) >= projection.in_window and (
+        used + sum(row.tokens + 1 for row in rows) + _DAY_COSTS * len({row.day for row in rows}) <= budget
     )
     if not whole:
-        used = least
+        used = _least_ledger(projection)
+    kept: list[WindowRow] = []
     lines: list[str] = []
-    rows: list[str] = []
-    shown: set[tuple[str, str]] = set()
-    day_before, kept = "", 0
-    for session, line, tokens, day, sessions in candidates:
-        cost = tokens + 1 + (_DAY_COSTS if day != day_before else 0)
+    for row in rows:
+        is_new_day = not kept or row.day != kept[-1].day
+        cost = row.tokens + 1 + (_DAY_COSTS if is_new_day else 0)
         if used + cost > budget and not whole:
             break
-        if day != day_before:
-            lines.extend(["", f"### {day}", ""])
-            day_before = day
-        lines.append(line)
-        rows.append(line)
-        shown.add(session)
-        kept += sessions
+        lines += [*(["", f"### {row.day}", ""] if is_new_day else []), row.line]
+        kept.append(row)
         used += cost
-    top = [heading]
-    if kept < projection.in_window:
-        top += [
-            "",
-            clipping_notice(kept, projection.in_window, projection.agent_id, projection.window_months),
-        ]
-    return _Ledger("\n".join([*top, *lines]), used, tuple(rows), frozenset(shown), day_before or "9999-99-99", kept)
+    sessions = sum(row.sessions for row in kept)
+    top = [heading, "", _notice(projection, sessions)] if sessions < projection.in_window else [heading]
+    return _Ledger(
+        "\n".join([*top, *lines]),
+        used,
+        tuple(row.line for row in kept),
+        frozenset(row.session for row in kept),
+        kept[-1].day if kept else "9999-99-99",
+        sessions,
+    )
 
 
-def _index(projection: Projection, budget: int, head: Board | None, ledger: _Ledger) -> str:
+def _index(projection: Projection, budget: int, head: Board, ledger: _Ledger) -> str:
     """Returns what neither sections nor session log show: earlier months, condensations, sessions."""
     heading = "## Temporal Index"
-    left = budget - estimate_tokens(heading) - 5
-    shown = frozenset[str]() if head is None else head.shown
-    lineage = projection.lineage(min(max(left, 0) // _LEAST_NODE + len(shown) + 2 * len(ledger.rows), MOST_NODES))
     told = {segment_of(path) for line in ledger.rows for path in targets(line)}
-    if head is not None:
-        told |= {segment_of(line.path) for line in head.lines["projects"] if line.path and line.session}
+    told |= {segment_of(line.path) for line in head.lines["projects"] if line.path and line.session}
 
     def lines_of(nodes: Iterable[NodeView]) -> Iterator[str]:
         for node in nodes:
@@ -229,19 +207,15 @@ def _index(projection: Projection, budget: int, head: Board | None, ledger: _Led
                 if day_of(at_us) <= ledger.oldest and segment_of(path) not in told and not is_template(sentence)
             )
             sentence, path = next(earlier, ("", ""))
-            if path and node.id not in shown:
+            if path and node.id not in head.shown:
                 told.add(segment_of(path))
                 line = node_line(node, sentence, projection.today_us)
                 yield f"{line} {link_to(path)} {short_handle(node.id)}"
 
     months = (_month_line(projection.agent_id, month) for month in _earlier(projection, ledger))
-    lines = _shared_out((months, lines_of(lineage.condensations), lines_of(lineage.sessions)), left)
+    groups = months, lines_of(projection.condensations), lines_of(projection.sessions)
+    lines = _shared_out(groups, budget - estimate_tokens(heading) - 5)
     return "\n".join([heading, "", *lines]) if lines else ""
-
-
-# The least that a node's line costs, in tokens, and the most nodes that a page is made from.
-_LEAST_NODE = 40
-MOST_NODES = 200
 
 
 def _earlier(projection: Projection, ledger: _Ledger) -> list[MonthView]:

@@ -17,22 +17,17 @@ from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Change, Publisher
 from signet_sync.sync.store import counts as counts_store
 from signet_sync.sync.store import passes
-from signet_sync.sync.workspace import Workspace
 
 
 class MemoryPages(Publisher):
     """Keeps each agent's MEMORY.md, and the manifests that depend on it, equal to the rows.
 
-    A page is composed when its inputs or its file changed, when a row enters or leaves the window, and when a UTC day
-    begins, because scores are computed per day.
+    A page is composed when its agent's rows or its file changed, and in every full pass: also when a row enters or
+    leaves the window, and when a UTC day begins, because scores are computed per day.
     """
 
     name = "MEMORY.md"
     early = True
-
-    def mark(self, database: Database, change: Change) -> None:
-        """Marks the pages of the agents that changed as stale."""
-        passes.forget_page(database, change.agents)
 
     def stale(self, run: Pass) -> list[str]:
         """Returns the pages that may differ from their rows, or whose files were touched."""
@@ -45,10 +40,6 @@ class MemoryPages(Publisher):
     def publish(self, run: Pass, key: str) -> None:
         """Makes a page equal to its rows."""
         memory_page_writer.update(run, page_agent(key) or DEFAULT_AGENT, _halted(run))
-
-    def is_current(self, workspace: Workspace, agent_id: str) -> bool:
-        """Returns whether an agent's pages equal what its rows give now, or are held back anyway."""
-        return memory_page_writer.is_current(workspace, agent_id)
 
 
 class LogPages(Publisher):

@@ -21,7 +21,6 @@ from signet_sync.statements.validity import Mark
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import deriving
-from signet_sync.sync.store import passes
 from signet_sync.sync.workspace import Workspace
 
 
@@ -130,5 +129,4 @@ def mark(
             marks.add(database, found.session, Mark(found.id, found.kind, found.text, status, now_us))
             change = settled(database, rows.Moved({(agent_id, found.id)}, set(), set()))
             deriving.queue(database, workspace.pipeline, change.sources)
-            passes.forget_page(database, [agent_id])
         return Marked(found.id, found.text, status, operations.settle(workspace, agent_id, now_us))

@@ -34,7 +34,6 @@ from signet_sync.sessions.store import live, results
 from signet_sync.storage import files, state_dir
 from signet_sync.sync import manifests
 from signet_sync.sync.missing_manifests import manifest_body
-from signet_sync.sync.publishing import pages_are_current
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.tombstones.removed import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
@@ -220,7 +219,7 @@ def observe_flow(workspace: Workspace, flow: Flow) -> FlowObservation:
         sentence=flow.quality,
         linked=flow.manifest_tried or _linked(workspace, flow),
         indexed=indexed,
-        projected=flow.reconciled or (indexed and pages_are_current(workspace, document["agent_id"])),
+        projected=flow.reconciled,
         live=_are_buffered(workspace, flow),
         answered=answered,
         journalled=True,

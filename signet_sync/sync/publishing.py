@@ -33,8 +33,3 @@ def publish_pages(workspace: Workspace, *, agents: Collection[str] | None, now_u
         workspace.pipeline.publishers,
     )
     return outcome
-
-
-def pages_are_current(workspace: Workspace, agent_id: str) -> bool:
-    """Returns whether every published file of an agent equals what the rows give now."""
-    return all(publisher.is_current(workspace, agent_id) for publisher in workspace.pipeline.publishers)

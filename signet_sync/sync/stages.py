@@ -15,7 +15,6 @@ from signet_sync.storage.database.connection import Database
 if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone
     from signet_sync.sync.request import Pass
-    from signet_sync.sync.workspace import Workspace
 
 T = TypeVar("T")
 
@@ -187,10 +186,6 @@ class Publisher(Protocol):
     @abstractmethod
     def publish(self, run: Pass, key: str) -> None:
         """Composes one file and writes it if it differs. Raises `OSError`, `SignetSyncError`."""
-
-    def is_current(self, workspace: Workspace, agent_id: str) -> bool:
-        """Returns whether an agent's files equal what the rows give now."""
-        return True
 
 
 class InFull(NamedTuple):

@@ -27,7 +27,8 @@ from workbench import Vault
 from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
 from signet_sync.pages.board import Line
-from signet_sync.pages.memory_page import NodeLineage, NodeView, Projection, Rendered, Shares, render, shares, window
+from signet_sync.pages.memory_page import NodeView, Projection, Rendered, Shares, render, shares, window
+from signet_sync.pages.memory_page_writer import projection
 from signet_sync.pages.sections import SECTIONS, SectionInputs, StatementView, candidates
 from signet_sync.pages.session_log import Part, clipping_notice, compose, day_text, month_text
 from signet_sync.pages.store import pages
@@ -48,21 +49,9 @@ def page(
     database = Database(":memory:")
     made = judged(files)
     fill(database, made if order is None else random.Random(order).sample(made, len(made)))
-    first, last = window(now_us, 30)
-    rendered = render(
-        Projection(
-            agent_id,
-            warning,
-            lambda _: (head, SectionInputs()),
-            pages.count_in_window(database, agent_id, first, last),
-            pages.window_months(database, agent_id, first, last),
-            lambda limit: pages.window_rows(database, agent_id, first, last, limit),
-            pages.months(database, agent_id, 24),
-            lambda limit: NodeLineage([], nodes[:limit]),
-            NOW_US - NOW_US % DAY,
-        ),
-        budget,
-    )
+    found = projection(database, agent_id, now_us, budget.total, warning=warning)
+    given = found._replace(candidates=lambda _: (head, SectionInputs()), condensations=[], sessions=nodes)
+    rendered = render(given, budget)
     database.close()
     return rendered
 
@@ -415,11 +404,8 @@ def test_the_ledger_never_takes_more_than_its_share(budget):
         for n in range(60)
     ]
     lines = [WindowRow(session, line, estimate_tokens(line), day) for session, line, day in lines]
-    projection = Projection(
-        "default", "", lambda _: ([], SectionInputs()), 60, ["2026-03"], lambda limit: lines[:limit], [],
-        lambda _: NodeLineage([], []), NOW_US,
-    )  # fmt: skip
-    rendered = render(projection, Shares(0, budget, 0))
+    given = Projection("default", "", lambda _: ([], SectionInputs()), 60, ["2026-03"], lines, [], [], [], NOW_US)
+    rendered = render(given, Shares(0, budget, 0))
     assert rendered.tokens - estimate_tokens("# Working Memory\n\n") <= budget
     more = sum(row.tokens + 9 for row in lines[: rendered.rows + 2])
     assert rendered.rows == 60 or more + 60 > budget

@@ -19,18 +19,15 @@ from signet_sync.pages import sections
 from signet_sync.pages.board import blocks, choose
 from signet_sync.pages.memory_page import (
     HINT,
-    LEAST_LINE,
-    NodeLineage,
     NodeView,
     Projection,
     Rendered,
     render,
     shares,
-    window,
 )
+from signet_sync.pages.memory_page_writer import projection
 from signet_sync.pages.sections import SECTIONS, SectionInputs
 from signet_sync.pages.store import candidates as candidates_store
-from signet_sync.pages.store import pages
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.token_estimate import estimate_tokens
 
@@ -47,24 +44,10 @@ def database():
 
 def page(database, *, budget=5000, now_us=NOW_US, agent_id="default", candidates=None) -> Rendered:
     """The page of an agent from rows, as the agent composes it."""
-    first, last = window(now_us, 30)
-
-    def chosen(best):
-        seen = candidates_store.section_inputs(database, agent_id, now_us, budget // LEAST_LINE, best)
-        return sections.candidates(seen, now_us) if candidates is None else candidates, seen
-
-    projection = Projection(
-        agent_id,
-        "",
-        chosen,
-        pages.count_in_window(database, agent_id, first, last),
-        pages.window_months(database, agent_id, first, last),
-        lambda limit: pages.window_rows(database, agent_id, first, last, limit),
-        pages.months(database, agent_id, 24),
-        lambda limit: candidates_store.lineage(database, agent_id, now_us, limit),
-        now_us - now_us % DAY,
-    )
-    return render(projection, shares(budget))
+    found = projection(database, agent_id, now_us, budget)
+    if candidates is not None:
+        return render(found._replace(candidates=lambda _: (candidates, SectionInputs())), shares(budget))
+    return render(found, shares(budget))
 
 
 def lines_of(rendered, section) -> list[str]:
@@ -400,11 +383,10 @@ def test_no_words_forge_a_line_a_link_or_a_handle(said, project, key, harness):
         "k-abcdefghijkl", "session", f"{project}{key}", at, at, 1,
         [(at, f"{said} lantern", rows.path_of(2, "2026-03-28"))],
     )  # fmt: skip
-    projection = Projection(
-        "default", "", lambda _: (sections.candidates(seen, NOW_US), seen), 0, [], lambda _: [], [],
-        lambda _: NodeLineage([], [node]), TODAY,
-    )  # fmt: skip
-    lines = [line for line in render(projection, shares(5000)).text.split("\n") if line]
+    made = Projection(
+        "default", "", lambda _: (sections.candidates(seen, NOW_US), seen), 0, [], [], [], [], [node], TODAY
+    )
+    lines = [line for line in render(made, shares(5000)).text.split("\n") if line]
     expected = {
         "# Working Memory", "## Session Ledger (Last 30 Days)", "- no in-window sessions yet.", "## Temporal Index",
     }  # fmt: skip
@@ -438,7 +420,7 @@ def test_accesses_of_today_change_nothing_until_tomorrow(database):
     assert page(database).text == after
 
 
-def test_what_is_used_or_pinned_is_read_however_old(database):
+def test_what_is_used_or_pinned_is_read_however_old(database, monkeypatch):
     old = [rows.statement(database, "note", f"An old note {n}", "2024-01-01", number=n) for n in range(2)]
     oldest = rows.thread(database, "attic", "2023-01-01")
     kept = rows.memory(database, "note", "An old memory", "2022-01-01")
@@ -450,12 +432,13 @@ def test_what_is_used_or_pinned_is_read_however_old(database):
     rows.pin(database, oldest)
     rows.pin(database, kept)
     most = 50
+    monkeypatch.setattr(candidates_store, "COUNTED", most)
     seen = candidates_store.section_inputs(database, "default", NOW_US, most)
     found = {view.id for views in (seen.threads, seen.statements, seen.memories) for view in views}
     assert {old[0], oldest, kept} <= found and old[1] not in found
     # A memory is worth more than a note, so that the best fifty are memories.
     assert (len(seen.statements), len(seen.threads), len(seen.memories)) == (1, most + 1, most + 1)
-    assert seen.unread == {"blockers": most - 1} and seen.cut == {"blockers"}
+    assert seen.unread == {"blockers": 2 * most - (1 + most + 1)} and seen.cut == {"blockers"}
     assert seen.uses[oldest] == Use(0, None, True) and seen.uses[old[0]] == Use(3, rows.us("2026-03-20T00:00:00Z"))
 
 
@@ -509,12 +492,12 @@ def test_a_thread_whose_newest_session_is_of_the_future_is_told_by_the_one_befor
 
 def test_the_index_says_what_sections_and_session_log_do_not(database):
     month(database)
-    epoch, *arcs = lineage_of(database, "default", 100).condensations
+    epoch, *arcs = lineage_of(database)[0]
     told = [list(node.about) for node in (epoch, *arcs)]
     assert [(node.kind, node.parts) for node in (epoch, *arcs)] == [("epoch", 2), ("arc", 4), ("arc", 2)]
     assert [len(one) for one in told] == [6, 4, 2]
     assert told[1][0] == (rows.us("2026-03-29"), SESSIONS[1][3], rows.path_of(1, "2026-03-29"))
-    assert lineage_of(database, "scout", 100) == NodeLineage([], [])
+    assert lineage_of(database, "scout") == ([], [])
     # All sessions are in the session log: the index has nothing to add.
     assert "## Temporal Index" not in page(database).text
     # Three weeks later it has sessions that are out of the window, each once.
@@ -533,8 +516,12 @@ def test_the_index_says_what_sections_and_session_log_do_not(database):
     assert all(later.text.count(sentence) in (1, 2) for *_, sentence in SESSIONS.values())
 
 
-def lineage_of(database, agent_id, limit) -> NodeLineage:
-    return NodeLineage(*map(list, candidates_store.lineage(database, agent_id, NOW_US, limit)))
+def lineage_of(database, agent_id="default"):
+    """The condensations, then the sessions."""
+    condensed, plain = (
+        list(candidates_store.lineage(database, agent_id, NOW_US, condensed=condensed)) for condensed in (True, False)
+    )
+    return condensed, plain
 
 
 def counted(database, work) -> int:

@@ -68,7 +68,7 @@ NAMED = re.compile(
 # All of a table, or what one agent has of it; where the agent is the whole key, that is one row.
 WIDE = re.compile(
     r"SCAN (\w+)(?! VIRTUAL)"
-    r"|SEARCH (?!(?:memory_md_heads|garden_chain|composed|text_owners)\b)(\w+) .*\(agent_id=\?\)(?: LEFT-JOIN)?$"
+    r"|SEARCH (?!(?:memory_md_heads|garden_chain|text_owners)\b)(\w+) .*\(agent_id=\?\)(?: LEFT-JOIN)?$"
 )
 
 

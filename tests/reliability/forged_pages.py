@@ -22,7 +22,7 @@ from signet_sync.memories.promotion_score import DreamView, SweepView
 from signet_sync.memories.score import DreamedView, Use
 from signet_sync.pages.context import PromptHit, recalled, wrapped
 from signet_sync.pages.dreams_page import diary
-from signet_sync.pages.memory_page import NodeLineage, NodeView, Projection, Shares, render
+from signet_sync.pages.memory_page import NodeView, Projection, Shares, render
 from signet_sync.pages.sections import (
     EntityEntry,
     MemoryView,
@@ -138,8 +138,8 @@ def memory_page(words: Sequence[str]) -> str:
     rows = [_row(words, number) for number in range(count)]
     projection = Projection(
         "default", "", lambda _: (candidates(seen, NOW_US), seen), count, ["2026-03"],
-        lambda _: [WindowRow((row.session_token, str(n)), row.line, row.tokens, row.day) for n, row in enumerate(rows)],
-        [], lambda _: NodeLineage([], nodes), NOW_US,
+        [WindowRow((row.session_token, str(n)), row.line, row.tokens, row.day) for n, row in enumerate(rows)],
+        [], [], nodes, NOW_US,
     )  # fmt: skip
     return block(render(projection, Shares(_ROOM, _ROOM, _ROOM)).text).decode()
 

@@ -30,7 +30,7 @@ from signet_sync.sync.workers import Workers
 TESTS = str(Path(__file__).parents[1] / "support")
 NOW_US = parse_instant(NOW) or 0
 # Tables that tell of pages as they stand on this disk.
-OF_THE_MACHINE = ("pages", "composed", "memory_md_heads")
+OF_THE_MACHINE = ("pages", "memory_md_heads")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 

@@ -12,7 +12,7 @@ from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database import removal
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import of_memories
-from signet_sync.sync.store import passes, texts
+from signet_sync.sync.store import texts
 from signet_sync.sync.store.texts import Line
 from signet_sync.text.cjk import spaced
 
@@ -51,7 +51,6 @@ def store(database: Database, memory: Memory, origin: Origin, *, indexed: bool =
             f"insert or replace into memories({_COLUMNS}) values(?, ?, ?, ?, ?, ?, ?, ?)",
             (*row[:4], _listed(row.tags), int(row.private), row.created_at, _listed(row.concepts)),
         )
-        passes.forget_page(database, [row.agent_id])
     database.execute(
         "insert or ignore into memory_sources(agent_id, memory_id, session_token, session_id, at)"
         " values(?, ?, ?, ?, ?)",
@@ -158,7 +157,6 @@ def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
     """Deletes memories with their sources, lines, pins, accesses, hits and promotions. In the caller's transaction."""
     removal.drop_ids(database, [(agent_id, memory_id) for memory_id in ids], *of_memories())
     texts.drop(database, agent_id, ids)
-    passes.forget_page(database, [agent_id])
 
 
 def forget(database: Database, agent_id: str, ids: Sequence[str]) -> None:
@@ -180,8 +178,7 @@ def forget_session(database: Database, agent_id: str, token: str, ids: Sequence[
     where, bindings = removal.within((agent_id, token, tuple(ids)))
     gone = from_these_alone(database, agent_id, token, ids)
     forget(database, agent_id, [memory.id for memory in gone])
-    if list(database.execute(f"delete from memory_sources where {where} returning 1", bindings)):
-        passes.forget_page(database, [agent_id])
+    database.execute(f"delete from memory_sources where {where}", bindings)
     return len(gone)
 
 
@@ -224,20 +221,14 @@ def forget_marks_of(database: Database, remembered: Iterable[tuple[str, str]]) -
 
 def pin(database: Database, agent_id: str, node_id: str, now_iso: str) -> bool:
     """Pins an id, so that it stays on MEMORY.md; returns False if it was pinned. In the caller's transaction."""
-    if is_pinned(database, agent_id, node_id):
-        return False
-    database.execute("insert into pins(agent_id, id, pinned_at) values(?, ?, ?)", (agent_id, node_id, now_iso))
-    passes.forget_page(database, [agent_id])
-    return True
+    database.execute("insert or ignore into pins values(?, ?, ?)", (agent_id, node_id, now_iso))
+    return database.connection.changes() > 0
 
 
 def unpin(database: Database, agent_id: str, node_id: str) -> bool:
     """Unpins an id; returns False if it was not pinned. In the caller's transaction."""
-    if not is_pinned(database, agent_id, node_id):
-        return False
     database.execute("delete from pins where agent_id = ? and id = ?", (agent_id, node_id))
-    passes.forget_page(database, [agent_id])
-    return True
+    return database.connection.changes() > 0
 
 
 def is_pinned(database: Database, agent_id: str, node_id: str) -> bool:

@@ -15,7 +15,6 @@ from signet_sync.memories.promotion_score import (
 )
 from signet_sync.memories.score import DreamedView
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store import passes
 
 # Of a promotion `p`: no person took it back.
 STANDS = "not exists(select 1 from undone_promotions u where u.agent_id = p.agent_id and u.memory_id = p.memory_id)"
@@ -45,7 +44,6 @@ def store(
             for one in promotions
         ],
     )
-    passes.forget_page(database, [agent_id])
 
 
 def undo(database: Database, agent_id: str, memory_id: str, at_us: int | None) -> bool:
@@ -61,10 +59,7 @@ def undo(database: Database, agent_id: str, memory_id: str, at_us: int | None) -
             " where agent_id = ?1 and memory_id = ?2",
             (agent_id, memory_id, at_us),
         )
-    changed = database.connection.changes() > 0
-    if changed:
-        passes.forget_page(database, [agent_id])
-    return changed
+    return database.connection.changes() > 0
 
 
 def dreamed(database: Database, agent_id: str) -> dict[str, DreamedView]:

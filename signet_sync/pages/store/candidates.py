@@ -16,7 +16,7 @@ from signet_sync.formats.statement import SECTION_OF
 from signet_sync.formats.timestamps import day_of, parse_instant, quarter_of, quarter_span, week_of, week_span
 from signet_sync.memories.score import Use, day_start, rank, score
 from signet_sync.memories.store import promotions
-from signet_sync.pages.memory_page import NodeLineage, NodeView
+from signet_sync.pages.memory_page import NodeView
 from signet_sync.pages.sections import (
     EntityEntry,
     MemoryView,
@@ -33,6 +33,8 @@ from signet_sync.text.sentences import basename
 
 PINS = 500
 USED = 200
+NODES_LISTED = 200
+COUNTED = 400  # of each kind, of what was not read
 
 # The second parameter is a JSON list of ids. What is pinned is shown though a newer list leaves it out.
 _SOME_STATEMENTS = f"""
@@ -77,24 +79,22 @@ _PARTS = {
 }
 
 
-def section_inputs(database: Database, agent_id: str, now_us: int, most: int, best: int = 0) -> SectionInputs:
-    """Returns what page sections may show at `now_us`: the best statements and memories, and what is pinned or used.
+def section_inputs(database: Database, agent_id: str, now_us: int, limit: int) -> SectionInputs:
+    """Returns what page sections with room for `limit` lines may show at `now_us`, and what is pinned or used.
 
-    Threads and nodes count from their own time on, all else at once. `most` is how many of each kind a page has room
-    for, at the very most: the others are not even counted. `best` is how many are read, if not so many.
+    Threads and nodes count from their own time on, all else at once.
     """
     uses = _uses(database, agent_id, day_of(now_us))
     ids = sorted(uses)
-    threads = _rows(database, NEWEST_THREADS, agent_id, now_us, most)
+    threads = _rows(database, NEWEST_THREADS, agent_id, now_us, limit)
     threads |= _each(database, f"{THREAD} and thread_id = ?3", _of(ids, "t"), agent_id, now_us)
-    lists = [_ranked(database, *one, agent_id, now_us, most) for one in product((False, True), SECTION_OF)]
-    listed = [one for _, one in islice(merge(*lists), best or most)]
+    lists = [_ranked(database, *one, agent_id, now_us, limit) for one in product((False, True), SECTION_OF)]
+    listed = [one for _, one in islice(merge(*lists), limit)]
     promoted = promotions.dreamed(database, agent_id)
     statements = _rows(database, _SOME_STATEMENTS, agent_id, json.dumps([*_of(listed, "f"), *_of(ids, "f")]))
     wanted = json.dumps(sorted({*_of(listed, "m"), *_of(ids, "m"), *promoted}))
     memories = _rows(database, f"{_MEMORY} and m.id = json_each.value", agent_id, wanted)
     pinned = [one for one in _of(ids, "skcae") if uses[one].pinned]
-    unread, cut = _unread(database, agent_id, most, (*statements.values(), *memories.values()))
     return SectionInputs(
         [ThreadView(*row) for row in threads.values()],
         [StatementView(*row) for row in statements.values()],
@@ -105,9 +105,8 @@ def section_inputs(database: Database, agent_id: str, now_us: int, most: int, be
         ],
         uses,
         promoted,
-        [EntityEntry(*row) for row in _entities(database, agent_id, most)],
-        unread,
-        cut,
+        [EntityEntry(*row) for row in _entities(database, agent_id, limit)],
+        *_unread(database, agent_id, (*statements.values(), *memories.values())),
     )
 
 
@@ -119,24 +118,19 @@ def _ranked(
 ) -> Iterator[tuple[_Rank, str]]:
     """Yields the newest statements or memories of a kind, best first; each is read when it is asked for."""
     today = day_start(now_us)
-    for one, at in database.execute(_NEWEST[remembered], (agent_id, kind, limit)):
+    for one, at in database.execute(_NEWEST[remembered], (agent_id, kind, COUNTED)):
         at_us = parse_instant(at) or 0 if remembered else at
         yield rank(score(kind, at_us, today, remembered=remembered), at_us, one, pinned=False), one
 
 
-def _unread(
-    database: Database, agent_id: str, most: int, read: Iterable[tuple[Any, ...]]
-) -> tuple[Counter[str], frozenset[str]]:
-    """Counts by section what still holds and was not read, at most so much of each kind; where more may be, too."""
-    counts = Counter((one[:1] == "m", kind) for one, kind, *_ in read)
+def _unread(database: Database, agent_id: str, read: Iterable[tuple[Any, ...]]) -> tuple[Counter[str], frozenset[str]]:
+    """Counts by section what still holds and was not read; returns also where there may be more."""
     unread, cut = Counter[str](), set[str]()
-    for remembered, kind in product((False, True), SECTION_OF):
-        newest = _NEWEST[remembered].partition("order by")[0]
-        held = database.value(f"select count(*) from ({newest} limit ?)", (agent_id, kind, most))
-        unread[section_of(kind)] += max(held - counts[remembered, kind], 0)
-        if held >= most:
-            cut.add(section_of(kind))
-    return +unread, frozenset(cut)
+    for sql, kind in product(_NEWEST, SECTION_OF):
+        held = database.value(f"select count(*) from ({sql})", (agent_id, kind, COUNTED))
+        unread[section_of(kind)] += held
+        cut |= {section_of(kind)} if held >= COUNTED else set()
+    return unread - Counter(section_of(kind) for _, kind, *_ in read), frozenset(cut)
 
 
 def _entities(database: Database, agent_id: str, limit: int) -> Iterable[tuple[Any, ...]]:
@@ -160,19 +154,13 @@ def next_change(database: Database, agent_id: str, now_us: int) -> int | None:
     return min((instant for instant in soonest if instant is not None), default=None)
 
 
-def lineage(database: Database, agent_id: str, now_us: int, limit: int) -> NodeLineage:
-    """Returns the newest condensations, and newest summaries and compactions, at most `limit` of each; ties by id."""
-    condensations, sessions = (
-        database.execute(
-            f"select id {_LISTED} and latest_us <= ? order by latest_us desc, depth desc, id limit ?",
-            (agent_id, condensed, now_us, limit),
-        )
-        for condensed in (True, False)
+def lineage(database: Database, agent_id: str, now_us: int, *, condensed: bool) -> Iterator[NodeView]:
+    """Yields the newest condensations, or summaries and compactions, of an agent, ties by id."""
+    ids = database.execute(
+        f"select id {_LISTED} and latest_us <= ? order by latest_us desc, depth desc, id limit {NODES_LISTED}",
+        (agent_id, condensed, now_us),
     )
-    return NodeLineage(
-        _nodes(database, agent_id, (one for (one,) in condensations)),
-        _nodes(database, agent_id, (one for (one,) in sessions)),
-    )
+    return _nodes(database, agent_id, (one for (one,) in ids))
 
 
 def _nodes(database: Database, agent_id: str, ids: Iterable[str]) -> Iterator[NodeView]:

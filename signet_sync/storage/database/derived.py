@@ -139,12 +139,6 @@ DERIVED: tuple[Table, ...] = (
         inputs_sha256 text not null, next_us integer) without rowid""",
     ),
     derived(
-        "every MEMORY.md since it was composed: what names its inputs, and how much it shows",
-        """create table composed(
-        agent_id text primary key, stamp text not null, at_us integer not null, sessions_in_window integer not null,
-        rows_rendered integer not null, rows_clipped integer not null, tokens integer not null) without rowid""",
-    ),
-    derived(
         "nodes of the temporal graph (`graph.nodes.GraphNode`)",
         """create table session_summaries(
         agent_id text not null, id text not null, kind text not null, source_type text not null, depth integer not null,

@@ -1,5 +1,5 @@
 """Stores rows of files and artifacts, full text, passes, violations and access counts.
 
 Tables: files, memory_artifacts, seals, links, violations, acceptances, redactions, artifact_telemetry, passes,
-composed, recall_lines.
+recall_lines.
 """

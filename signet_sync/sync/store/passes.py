@@ -1,12 +1,8 @@
-"""Stores what one pass leaves for the next: a halt, what is due, when something was last done, and by which rules.
-
-For every composed MEMORY.md its inputs too: it is composed again only if one of them moved.
-"""
+"""Stores what one pass leaves for the next: a halt, what is due, when something was last done, and by which rules."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from signet_sync.storage.database.connection import Database
 
@@ -93,41 +89,6 @@ def summarized_days(database: Database, day: str) -> None:
 def any_due(database: Database) -> bool:
     """Returns whether something is due for the next full pass."""
     return is_halted(database) or is_due(database, "manifests_due") or is_due(database, "wipe_due")
-
-
-class Composed(NamedTuple):
-    """One page: what names its inputs, when it was composed (microseconds since 1970 UTC), and how much it shows."""
-
-    stamp: str
-    at_us: int
-    sessions_in_window: int
-    rows_rendered: int
-    rows_clipped: int
-    tokens: int
-
-
-def page_inputs(database: Database, agent_id: str) -> Composed | None:
-    """Returns what is known of an agent's page; None where rows that it shows moved since."""
-    rows = database.execute(f"select {', '.join(Composed._fields)} from composed where agent_id = ?", (agent_id,))
-    return next((Composed(*row) for row in rows), None)
-
-
-def store_page_inputs(database: Database, agent_id: str, page: Composed | None) -> None:
-    """Remembers a page that was composed and written; None: one that has to be again. In the caller's transaction."""
-    if page is None:
-        forget_page(database, [agent_id])
-    elif page_inputs(database, agent_id) != page:
-        database.execute("insert or replace into composed values(?, ?, ?, ?, ?, ?, ?)", (agent_id, *page))
-
-
-def forget_page(database: Database, agents: Iterable[str]) -> None:
-    """Has the pages of agents composed again. In the transaction in which their rows moved."""
-    database.executemany("delete from composed where agent_id = ?", [(agent,) for agent in sorted(agents)])
-
-
-def forget_all(database: Database) -> None:
-    """Has every page composed again. In the caller's transaction."""
-    database.execute("delete from composed")
 
 
 def version_of(database: Database, name: str) -> str | None:
