@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 from signet_sync.formats.session_token import forgotten_mark, token_of
 from signet_sync.formats.timestamps import iso
-from signet_sync.sessions.live_turns import SpokenTurn, canonical, live_turns_in, turns_in
+from signet_sync.sessions.live_turns import SpokenTurn, first_line, live_turns_in, turns_in
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.tombstones import handles
 from signet_sync.text.redacted_match import alike
+from signet_sync.text.turn_heads import speaker_of
 
 
 class Exchange(NamedTuple):
@@ -54,10 +55,9 @@ def exchanges_of(turns: Iterable[SpokenTurn], *, answers: bool = True) -> Iterat
     """Yields the exchanges of sanitized turns; `answers`: all that follows a prompt is among the turns."""
     turns = list(turns)
     for turn, following in zip_longest(turns, turns[1:]):
-        speaker, lines = canonical(turn.role, turn.text)
-        if speaker == "user" and lines:
-            answered = following is not None and canonical(following.role, "")[0] != "user"
-            yield Exchange(lines[0], turn.at, following.at if answers and answered else "")
+        if speaker_of(turn.role) == "user" and (line := first_line(turn.text)):
+            answered = following is not None and speaker_of(following.role) != "user"
+            yield Exchange(line, turn.at, following.at if answers and answered else "")
 
 
 def marks_of(agent_id: str, token: str, exchanges: Iterable[Exchange]) -> set[str]:

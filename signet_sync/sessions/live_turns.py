@@ -58,6 +58,11 @@ def canonical(role: str, text: str) -> _Like:
     return speaker_of(role), tuple(filter(None, map(_bare, text.split("\n"))))
 
 
+def first_line(text: str) -> str:
+    """Returns the first line of a turn in the form in which turns are compared."""
+    return next(filter(None, map(_bare, text.split("\n"))), "")
+
+
 def is_same(one: SpokenTurn, other: SpokenTurn) -> bool:
     """Returns whether two turns are the same."""
     return canonical(one.role, one.text) == canonical(other.role, other.text)

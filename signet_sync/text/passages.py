@@ -62,7 +62,7 @@ def passages(content: str, kind: str, sentence: str | None = None) -> list[Passa
 
 def asks_only_memory(transcript: str) -> bool:
     """Returns whether our own tools, and no others, were called in a transcript."""
-    return not passages(transcript, "transcript") and any(_is_own_call(transcript, turn) for turn in turns(transcript))
+    return any(_is_own_call(transcript, turn) for turn in turns(transcript)) and not passages(transcript, "transcript")
 
 
 def _only_asks(content: str, said: list[Passage]) -> bool:

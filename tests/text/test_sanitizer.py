@@ -228,6 +228,7 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("password\n  too short [type=string_too_short, input_value='{}', input_type=str]", some(12)),
         ('curl_easy_setopt(curl, CURLOPT_PASSWORD, "{}");', "letmein" + "please"),
         ("define( 'PASSWORD' , '{}' );", "letmein" + "please"),
+        ("GİZLİ API ANAHTARI: {}", some(24)),  # in lower case it is another word
         ('if ("{}" == password) {{', some(14)),
         ('my_password_secure = "{}"', some(14)),
         ('password = "{}"', "lantern orbit " + "walrus marble"),

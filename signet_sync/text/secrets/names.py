@@ -8,7 +8,6 @@ from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.searched_text import SearchedText
 from signet_sync.text.secrets.tables import SHAPES, listed, set_of
 from signet_sync.text.secrets.values import Proof
@@ -46,6 +45,7 @@ _NAME = _WORD + "_.-$"
 # Before `PASS:` that is no result of a test: «ID:master/PASS:…».
 _BEFORE_PASS = frozenset(_NAME + "/,")
 _JOINTS = "_-. "
+_LATIN = frozenset(map(chr, range(256)))
 
 
 class Words(NamedTuple):
@@ -89,35 +89,50 @@ def _words(searched: SearchedText) -> Words:
 
 
 @cache
-def _labels() -> tuple[dict[str, Proof], re.Pattern[str], frozenset[str]]:
-    """Returns what a label of `labels.txt` proves; a pattern of those that no text in Latin-1 holds, their letters."""
-    proofs = {
+def _labels() -> dict[str, Proof]:
+    """Returns what each label of `labels.txt` proves."""
+    return {
         **dict.fromkeys(listed("password"), Proof.PASSWORD),
         **dict.fromkeys(listed("token"), Proof.SECRET),
         **dict.fromkeys(listed("key"), Proof.KEY),
     }
-    others = [label for label in proofs if not SHAPES.latin.fullmatch(label)]
-    spelled = {form for label in others for form in (label, label.capitalize(), label.upper())}
-    pattern = late("|".join(map(re.escape, sorted(spelled, key=len, reverse=True))))
-    return proofs, pattern, frozenset("".join(spelled)) - frozenset(map(chr, range(256)))
+
+
+@cache
+def _foreign() -> dict[str, tuple[Proof, frozenset[str]]]:
+    """Returns the labels that no text in Latin-1 holds, as they are spelled, with their letters beyond it."""
+    found = {
+        form: (proof, frozenset(form) - _LATIN)
+        for label, proof in _labels().items()
+        if not SHAPES.latin.fullmatch(label)
+        for form in (label, label.capitalize(), label.upper())
+    }
+    return dict(sorted(found.items(), key=lambda one: -len(one[0])))
+
+
+@lru_cache(maxsize=64)
+def _one_of(labels: tuple[str, ...]) -> re.Pattern[str]:
+    """Returns the pattern of some labels; at each place the longest counts."""
+    return re.compile("|".join(map(re.escape, labels)))
 
 
 @cache
 def _latin() -> ByEnds[str]:
     """Returns the labels that a text in Latin-1 may hold."""
-    return ByEnds((f" {label} ", label) for label in filter(SHAPES.latin.fullmatch, _labels()[0]))
+    return ByEnds((f" {label} ", label) for label in filter(SHAPES.latin.fullmatch, _labels()))
 
 
 def _in_other_languages(searched: SearchedText) -> Iterator[Name]:
-    proofs, others, letters = _labels()
-    text, low = searched.text, searched.low
-    foreign = () if letters.isdisjoint(searched.beyond) else others.finditer(text)
+    text, low, beyond = searched.text, searched.low, frozenset(searched.beyond)
+    proofs, others = _labels(), _foreign() if beyond else {}
+    # A text seldom has all letters of one.
+    held = tuple(label for label, (_, letters) in others.items() if letters <= beyond and label in text)
+    foreign = _one_of(held).finditer(text) if held else ()
     spelled = ((place, label) for label in _latin().may_be_in(searched.ends) for place in searched.places(label))
     for place, label in chain(((found.start(), found[0]) for found in foreign), spelled):
         if searched.is_in_crowd(place):
             continue
-        label = label.lower()
-        end, proof = place + len(label), proofs[label]
+        end, proof = place + len(label), others[label][0] if label in others else proofs[label]
         latin = label[0] < "\u0370"
         if latin and (low[place - 1 : place].isalpha() or text[end : end + 1].isalnum()):
             continue
