@@ -471,6 +471,16 @@ class ContextInjected(TypedDict):
 Context = ContextText | ContextInjected
 
 
+class Handoff(TypedDict):
+    agent_id: str
+    session_id: str  # The harness's id of the session.
+    session_token: str  # The name of a session: the 16 characters by which its files are called.
+    project: str | None
+    harness: str | None
+    tokens: int  # As estimated for language models.
+    text: str
+
+
 class ExpandNode(TypedDict):
     id: str
     kind: str

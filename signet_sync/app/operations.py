@@ -140,6 +140,15 @@ def context(
     return _composed(agent, composed, shared)
 
 
+def handoff(
+    place: IndexPlace, agent: str, *, session: str | None, project: str | None, folder: str | None, now_us: int
+) -> Document:
+    """Composes what another agent needs to go on with a session."""
+    from signet_sync.pages.handoff import handoff as compose
+
+    return compose(place, agent, session=session, project=project, folder=folder, now_us=now_us)
+
+
 def prompt_context(
     place: IndexPlace, agent: str, *, prompt: str, shared: bool, budget: int | None, counted: bool = True
 ) -> Document:
@@ -182,5 +191,5 @@ def remember(
 
 OPERATIONS: Mapping[str, Callable[..., Document]] = {
     act.__name__: act
-    for act in (recall, find_files, expand, open_session, list_sessions, context, prompt_context, remember)
+    for act in (recall, find_files, expand, open_session, list_sessions, context, handoff, prompt_context, remember)
 }

@@ -35,6 +35,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "memory": {
         "context": ("context", "Print the context that a session gets at its start."),
+        "handoff": ("handoff", "Print what another agent needs to go on, or start it with that."),
         "expand": ("expand", "Follow a handle of MEMORY.md down to the transcript."),
         "pin": ("memory", "Pin a memory, statement or session to the top of MEMORY.md."),
         "dream": ("dream", "Promote memories that are recalled often into MEMORY.md."),

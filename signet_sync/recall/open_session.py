@@ -83,9 +83,14 @@ def describe_one(database: Database, ref: SessionRef) -> dict[str, Any]:
         ),
         # What no page shows has no place in a thread; its summary says how it ended.
         "status": place.status if place else digest_mark.status_of(bodies.text_at(database, best.source_path)),
-        **done_by(database, [f.source_path for f in content if f.source_kind == "transcript"], best.project),
+        **done_by(database, transcripts(database, ref), best.project),
         "quotes": [_quoted(one) for one in quotes.of_session(database, ref[:3])],
     }
+
+
+def transcripts(database: Database, ref: SessionRef) -> list[str]:
+    """Returns the paths of a session's transcripts, oldest first."""
+    return [file.source_path for file in sessions.files(database, ref) if file.source_kind == "transcript"]
 
 
 def _quoted(quote: Quote) -> dict[str, Any]:

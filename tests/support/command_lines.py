@@ -109,6 +109,7 @@ COMMAND_LINES: dict[str, Line] = {
     "history forget": Line("--yes"),
     "hook": Line("claude-code --strict", HOOKS["prompt"]),
     "context": Line(),
+    "handoff": reads("{session}"),
     "digest": reads("--day"),
     "remember": Line("Ada-trims-the-wick"),
     "note": Line("Next: oil the door"),

@@ -21,7 +21,8 @@ class HarnessFacts:
     elsewhere. `silence` is printed instead of nothing. `pathless` is what an event without a transcript's path means.
     A harness that `starts_at_prompts` gets what belongs to its start with the next prompt; after a compaction, so does
     one that never `reports_compaction`. If it `asks_in_compaction`, what is printed before one is added to the request
-    for the summary. Without a named chat, others may read one that `carries_chats`.
+    for the summary. Without a named chat, others may read one that `carries_chats`. `first_prompt` are the words of a
+    command that starts the program with the prompt that follows them.
     """
 
     folders: tuple[str, ...] = ()
@@ -34,6 +35,7 @@ class HarnessFacts:
     reports_compaction = True
     asks_in_compaction = False
     carries_chats = False
+    first_prompt: tuple[str, ...] = ()
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
         """Returns the folders of which one exists if the harness is present; the first one is its own."""

@@ -25,6 +25,7 @@ class _ClaudeCode(JsonFacts):
     folders = ("projects",)
     pattern = r"projects/[^/]+/[^/]+\.jsonl"
     asks_in_compaction = True
+    first_prompt = ("claude",)
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
         if named := folders(environ):

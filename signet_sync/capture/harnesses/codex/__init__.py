@@ -18,6 +18,7 @@ class _Codex(JsonFacts):
     folders = ("sessions", "archived_sessions")
     pattern = r"(?:archived_)?sessions/(?:.+/)?rollout-[^/]+\.jsonl"
     pathless = "not to be kept"  # an ephemeral session
+    first_prompt = ("codex",)
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
         return (environ.get("CODEX_HOME") or os.path.join(home(environ), ".codex"),)

@@ -13,6 +13,7 @@ class _Copilot(HarnessFacts):
     folders = ("session-state",)
     pattern = r"session-state/[^/]+/events\.jsonl"
     reports_compaction = False
+    first_prompt = ("copilot", "-i")
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
         return (environ.get("COPILOT_HOME") or os.path.join(home(environ), ".copilot"),)

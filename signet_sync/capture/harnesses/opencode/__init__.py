@@ -19,6 +19,7 @@ class _OpenCode(HarnessFacts):
     ending = r"\.db$"
     depth = 0
     pathless = "a database"
+    first_prompt = ("opencode", "--prompt")
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
         data = environ.get("XDG_DATA_HOME") or os.path.join(home(environ), ".local/share")

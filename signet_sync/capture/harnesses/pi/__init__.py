@@ -12,6 +12,7 @@ class _Pi(HarnessFacts):
     folders = ("sessions",)
     pattern = r"sessions/[^/]+/[^/]+\.jsonl"
     pathless = "not to be kept"  # `--no-session`
+    first_prompt = ("pi",)
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
         return (environ.get("PI_CODING_AGENT_DIR") or os.path.join(home(environ), ".pi/agent"),)

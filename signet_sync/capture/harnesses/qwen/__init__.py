@@ -16,6 +16,7 @@ def folder(environ: Environ) -> str:
 class _Qwen(JsonFacts):
     folders = ("projects",)
     pattern = r"projects/[^/]+/chats/[^/]+\.jsonl"
+    first_prompt = ("qwen", "-i")
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
         return environ.get("QWEN_RUNTIME_DIR") or folder(environ), folder(environ)

@@ -1,0 +1,76 @@
+"""Composes what another agent needs to go on with a session: how it stands, what was done, what holds; with handles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from signet_sync.digest.quotes import words_of
+from signet_sync.formats.handle import handle
+from signet_sync.formats.injected_block import neutral
+from signet_sync.formats.timestamps import day_of
+from signet_sync.graph.store import nodes
+from signet_sync.graph.threads import ThreadSession
+from signet_sync.pages.context import wrapped
+from signet_sync.pages.operations import projects_called
+from signet_sync.pages.project_context import project_text
+from signet_sync.pages.sections import plain
+from signet_sync.pages.store.project_inputs import project_inputs
+from signet_sync.recall.open_session import describe_one, transcripts
+from signet_sync.sync.read_only import IndexPlace, reading
+from signet_sync.sync.store import sessions
+from signet_sync.sync.store.bodies import text_at
+from signet_sync.text.quotes import QuotedSession
+from signet_sync.text.token_estimate import estimate_tokens
+
+LIMIT = 1_500  # tokens, with our marks
+_OUTCOME, _LINE = 400, 160  # characters
+_COMMITS, _REQUESTS, _FILES = 8, 4, 20  # the last ones of a session, and its files with most edits
+
+
+def handoff(
+    place: IndexPlace, agent_id: str, *, session: str | None, project: str | None, folder: str | None, now_us: int
+) -> dict[str, Any]:
+    """Returns the text on a session, or on the newest one of a project (name, path or origin), for `handoff --json`.
+
+    `folder` is where work goes on. Raises `UsageError` if there is no such session or project.
+    """
+    with reading(place) as database:
+        own = None if session is not None else projects_called(database, agent_id, project or "", folder)
+        if own is None:
+            ref = sessions.one(database, agent_id, session or "")
+            at = nodes.place_of(database, ref[:3])
+            thread = nodes.summary_of(database, agent_id, at.thread_id) if at is not None else None
+            of = thread.project if thread is not None else None
+            seen = project_inputs(database, agent_id, now_us, lambda one: bool(one) and one == of)
+            # Now, because quotes are stored of recent sessions only.
+            said = words_of([text_at(database, path) for path in transcripts(database, ref)]).quotes
+            quoted = (QuotedSession(at.latest_us if at is not None else now_us, said),) if said else ()
+            seen = seen._replace(quoted=quoted, earlier=(), others=())
+        else:
+            seen = project_inputs(database, agent_id, now_us, own.__contains__, folder)
+            at = next(iter(nodes.newest_sessions(database, agent_id, seen.threads[0].id, 1)))
+            ref = sessions.one(database, agent_id, at.session_id)
+        document = describe_one(database, ref)
+    head = [neutral(line) for line in _deeds(document, at)]
+    left = LIMIT - sum(estimate_tokens(line) + 1 for line in (wrapped("-", place.root), *head))
+    rest = project_text(seen, seen.threads[0].project or "" if seen.threads else "", now_us, left, estimate_tokens).text
+    text = wrapped("\n".join(filter(None, [*head, rest])), place.root)
+    known = {name: document[name] for name in ("agent_id", "session_id", "session_token", "project", "harness")}
+    return {**known, "tokens": estimate_tokens(text), "text": text}
+
+
+def _deeds(document: dict[str, Any], at: ThreadSession | None) -> Iterator[str]:
+    """Yields the lines of what a session came to and did."""
+    day = f", {day_of(at.latest_us)}" if at is not None else ""
+    cited = f" {handle(at.node_id)}" if at is not None else ""
+    yield f"=== Handed over: session {document['session_token']}{day}, {document['status'] or 'open'} ==="
+    yield f"{plain(document['sentence'], _OUTCOME)}{cited}"
+    for one in document["commits"][-_COMMITS:]:
+        yield f"- commit {one['commit']}: {plain(one['subject'], _LINE)}"
+    for one in document["pull_requests"][-_REQUESTS:]:
+        yield f"- pull request #{one['number']}: {plain(one['title'], _LINE)}{' (merged)' if one['merged'] else ''}"
+    files = sorted(document["files"], key=lambda one: -one["edits"])
+    if files:
+        more = f" and {len(files) - _FILES} more" if len(files) > _FILES else ""
+        yield f"- changed: {', '.join(plain(one['path'], _LINE) for one in files[:_FILES])}{more}"
