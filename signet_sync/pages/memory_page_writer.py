@@ -13,7 +13,7 @@ from signet_sync.pages.board import Line
 from signet_sync.pages.kept_copies import keep_copy
 from signet_sync.pages.memory_page import LEAST_ROW, Projection, Rendered, render, shares, window
 from signet_sync.pages.other_machine import lines_of_rows
-from signet_sync.pages.page_lease import page_lease
+from signet_sync.pages.page_lease import PageLease
 from signet_sync.pages.session_log import with_headless
 from signet_sync.pages.store import candidates as candidates_store
 from signet_sync.pages.store import pages
@@ -114,7 +114,8 @@ def _write(run: Pass, agent_id: str, text: str, next_us: int | None) -> bool:
     before, inputs = pages.page_state(database, path), text_sha256(text)
     signature, changed = page_files.signature_at(workspace.root, path), False
     if before is None or before.inputs_sha256 != inputs or before.signature != signature:
-        with page_lease(workspace, agent_id, run.request.now_us) as lease:
+        lease = PageLease(workspace, agent_id)
+        try:
             found = files.read(workspace.root, path, PAGE_LIMIT)
             if before is None and isinstance(found, Found):
                 _keep_other_rows(workspace, agent_id, found.raw, run.request.now_us)
@@ -135,6 +136,10 @@ def _write(run: Pass, agent_id: str, text: str, next_us: int | None) -> bool:
                 lease.require()
                 pages.store_page(database, path, PageState(agent_id, signature, inputs, next_us))
                 lease.release()
+        except BaseException:
+            with database.transaction():
+                lease.release()
+            raise
     elif before.next_us != next_us:
         with database.transaction():
             pages.store_page(database, path, before._replace(next_us=next_us))

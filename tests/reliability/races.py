@@ -1,4 +1,4 @@
-"""Races between real processes: for the agent's locks, past an expired lease, between an editor and what we write.
+"""Races between real processes: for the agent's locks, past a lease, between an editor and what we write.
 
 `python races.py KIND FOLDER COUNT` runs one of them in FOLDER and prints what it counted as one line of JSON. Every
 process is a fork of one that has all in memory, so that they begin within microseconds of each other.
@@ -26,7 +26,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.errors import AnotherAgent, SignetSyncError
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.pages import page_files, page_lease
+from signet_sync.pages import page_files
 from signet_sync.pages.displaced import keep_displaced
 from signet_sync.settings.model import Settings
 from signet_sync.storage import durable, files, state_dir
@@ -257,7 +257,7 @@ def armed() -> Stops:
 
 
 def fences(root: Path, races: int) -> dict[str, int]:
-    """A writer of MEMORY.md stops at each step in turn, a second one takes its lease over by its expiry, it wakes up.
+    """A writer of MEMORY.md stops at each step in turn, a second one takes its lease over, it wakes up.
 
     Counted as fenced is whoever held the lease when it stopped, and had it taken away; as `writes` whatever of the
     page, its row or the lease's row differs between the second one's end and the fenced one's.
@@ -268,7 +268,6 @@ def fences(root: Path, races: int) -> dict[str, int]:
         for number in range(races):
             sleeper = _stopped(root, holding[number % len(holding)])
             assert sleeper is not None
-            time.sleep(0.002)  # its lease ends
             answered = ask(f"take {sleeper}")
             os.kill(sleeper, signal.SIGCONT)
             code = ended(sleeper)
@@ -312,7 +311,6 @@ def _stopped(root: Path, at: int) -> int | None:
 
 def _write_page(root: Path, at: int) -> int:
     stops = armed()
-    page_lease.LEASE_SECONDS = 0.001  # of this process alone
     with opened(str(root), Settings()) as workspace:
         stops.at = at
         outcome = publish_pages(workspace, agents={"default"}, now_us=EARLIER[0])
@@ -354,13 +352,12 @@ def _second(root: Path) -> Iterator[Callable[[str], dict[str, Any]]]:
             ended(pid)
 
 
-_LEASE = "select lease_owner, lease_token is not null, fence from memory_md_heads"
+_LEASE = "select lease_owner, fence from memory_md_heads where lease_owner is not null"
 
 
 def _taken(workspace: Any, pid: str, now_us: int) -> dict[str, Any]:
     """Writes the page anew; whether the one of this process id held the lease before, and lost it."""
-    held = [(owner, fence) for owner, is_held, fence in workspace.database.execute(_LEASE) if is_held]
-    mine = [fence for owner, fence in held if owner.split(":")[1] == pid]
+    mine = [fence for owner, fence in workspace.database.execute(_LEASE) if owner.split(":")[1] == pid]
     publish_pages(workspace, agents={"default"}, now_us=now_us)
     fence = workspace.database.value("select fence from memory_md_heads")
     return {"held": bool(mine), "taken": mine != [] and fence > mine[0]}

@@ -52,7 +52,7 @@ BREAKS = {
     ),
     "whoever lost the lease writes all the same": Break(
         "signet_sync/pages/page_lease.py",
-        "        if not pages.still_holds(self._database, self._row):\n",
+        "        if not pages.holds_lease(self._database, self._agent_id, self._fence):\n",
         "        if False:\n",
         "tests/pages/test_contention.py",
     ),

@@ -6,7 +6,6 @@ import errno
 import fcntl
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -73,31 +72,6 @@ def test_a_second_agent_is_sent_away_before_it_looks_at_the_database(vault: Vaul
         answer = vault.spawn("--db", str(place / "no.db"), "run")
     assert answer.code == 4 and "no.db" not in answer.err, answer
     assert (tree(vault.root), tree(place)) == before
-
-
-def test_the_lease_of_a_machine_that_went_down_is_taken_at_once(vault: Vault) -> None:
-    """The process that has its id since the start of the machine is another one, though it be as old.
-
-    So is one that this process gave back, in rows that were lost.
-    """
-    host, own = socket.gethostname(), state_dir.process_birth(os.getpid())
-    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as living:
-        birth = state_dir.process_birth(living.pid)
-        earlier = f"{'0' * 8}-{birth.partition('-')[2]}"
-        for owner, taken in (
-            (f"{living.pid}:{birth}", False),
-            (f"{living.pid}:{earlier}", True),
-            (f"{os.getpid()}:{own}", True),
-        ):
-            (vault / "MEMORY.md").unlink(missing_ok=True)
-            with vault.database(readonly=False) as database, database.transaction():
-                database.execute(
-                    "update memory_md_heads set lease_token = 'x', lease_owner = ?, lease_expires_at = '2999'",
-                    (f"{host}:{owner}",),
-                )
-            document = vault.reindex()
-            assert (vault / "MEMORY.md").exists() is taken and bool(document["trouble"]) is not taken, owner
-        living.terminate()
 
 
 @pytest.mark.parametrize("rounds", [3, pytest.param(200, marks=pytest.mark.slow)])

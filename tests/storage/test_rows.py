@@ -9,7 +9,7 @@ from artifacts_fixture import compaction, fill, judged, manifest, path_for, sess
 
 from benchmarks import index_rows
 from signet_sync.app.pipeline import PIPELINE
-from signet_sync.errors import LeaseBusy, UsageError
+from signet_sync.errors import UsageError
 from signet_sync.formats.seal import pack
 from signet_sync.formats.timestamps import DAY, parse_instant
 from signet_sync.pages.store import pages
@@ -356,27 +356,12 @@ def test_the_newest_manifest_of_a_session_and_what_it_shows(database):
 # ── the lease ──
 
 
-def hold(database, token, now, expires, agent_id="default"):
-    return pages.acquire_lease(database, agent_id, token=token, owner=token, now_iso=now, expires_iso=expires)
-
-
-def test_a_lease_is_held_by_one_until_it_is_given_back(database):
-    lease = hold(database, "one", "10", "40")
-    assert pages.still_holds(database, lease)
-    with pytest.raises(LeaseBusy, match="one"):
-        hold(database, "two", "39", "70")
-    assert hold(database, "two", "10", "40", agent_id="scout").fence == 1
-    pages.release_lease(database, lease, content_hash="hash", now_iso="20")
+def test_who_takes_a_lease_fences_off_whoever_held_it(database):
+    slept, heir = (pages.take_lease(database, "default", owner) for owner in ("one", "two"))
+    assert (slept, heir, pages.take_lease(database, "scout", "one")) == (1, 2, 1)
+    assert not pages.holds_lease(database, "default", slept) and pages.holds_lease(database, "default", heir)
+    pages.release_lease(database, "default", slept, content_hash="stale")
+    assert pages.holds_lease(database, "default", heir) and not pages.head_written(database, "default")
+    pages.release_lease(database, "default", heir, content_hash="fresh")
+    assert database.value("select content_hash from memory_md_heads") == "fresh"
     assert pages.head_written(database, "default") and not pages.head_written(database, "scout")
-    assert hold(database, "two", "21", "50").fence == 2
-
-
-def test_a_holder_that_slept_past_its_lease_is_fenced_off(database):
-    slept = hold(database, "one", "10", "40")
-    heir = hold(database, "two", "41", "70")
-    assert heir.fence == slept.fence + 1
-    assert not pages.still_holds(database, slept) and pages.still_holds(database, heir)
-    pages.release_lease(database, slept, content_hash="stale", now_iso="42")
-    assert pages.still_holds(database, heir) and not pages.head_written(database, "default")
-    pages.release_lease(database, heir, content_hash="fresh", now_iso="43")
-    assert database.value("select content_hash || revision from memory_md_heads") == "fresh1"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from signet_sync.errors import LeaseBusy
 from signet_sync.formats.paths import log_pages
 from signet_sync.formats.session_log_rows import MonthView, WindowRow
 from signet_sync.formats.snapshot import Signature
@@ -22,14 +21,6 @@ class PageState(NamedTuple):
     signature: Signature | None
     inputs_sha256: str
     next_us: int | None
-
-
-class Lease(NamedTuple):
-    """The right to write an agent's page; `fence` grows with every holder."""
-
-    agent_id: str
-    token: str
-    fence: int
 
 
 def page_states(database: Database, agent_id: str | None = None) -> dict[str, PageState]:
@@ -184,75 +175,39 @@ def day_lines(database: Database, agent_id: str, day: str) -> tuple[list[str], l
     return lines, headless
 
 
-def acquire_lease(
-    database: Database,
-    agent_id: str,
-    *,
-    token: str,
-    owner: str,
-    now_iso: str,
-    expires_iso: str,
-    abandoned: Callable[[str, str], bool] = lambda owner, token: False,
-) -> Lease:
-    """Takes the lease of an agent's page, with the next fencing number.
+# ── the lease of a MEMORY.md ──
 
-    Raises `LeaseBusy` while another process holds it; a lease that `abandoned` reports as without holder is taken over.
-    """
+
+def take_lease(database: Database, agent_id: str, owner: str) -> int:
+    """Takes the lease of an agent's page; returns its number, which fences off whoever held it before."""
     with database.transaction():
-        for held, holder, expires in database.execute(
-            "select lease_token, lease_owner, lease_expires_at from memory_md_heads where agent_id = ?",
-            (agent_id,),
-        ):
-            if held in (None, token) or expires is None or expires <= now_iso:
-                continue
-            if not abandoned(holder or "", held):
-                raise LeaseBusy(
-                    f"the page of {agent_id} is being written by {holder} until {expires}",
-                    hint="this will be retried automatically",
-                )
-        database.execute(
-            "insert into memory_md_heads(agent_id, lease_token, lease_owner, lease_expires_at, fence)"
-            " values(?, ?, ?, ?, 1) on conflict(agent_id) do update set lease_token = excluded.lease_token,"
-            " lease_owner = excluded.lease_owner, lease_expires_at = excluded.lease_expires_at, fence = fence + 1",
-            (agent_id, token, owner, expires_iso),
+        fence: int = database.value(
+            "insert into memory_md_heads(agent_id, lease_owner, fence) values(?1, ?2, 1)"
+            " on conflict(agent_id) do update set lease_owner = ?2, fence = fence + 1 returning fence",
+            (agent_id, owner),
         )
-        fence: int = database.value("select fence from memory_md_heads where agent_id = ?", (agent_id,))
-    return Lease(agent_id, token, fence)
+    return fence
 
 
-def still_holds(database: Database, lease: Lease) -> bool:
+def holds_lease(database: Database, agent_id: str, fence: int) -> bool:
     """Returns whether the lease was not taken over; checked right before a page is published."""
-    return bool(
-        database.value(
-            "select count(*) from memory_md_heads where agent_id = ? and lease_token = ? and fence = ?",
-            tuple(lease),
-        )
-    )
+    held = "select exists(select 1 from memory_md_heads where agent_id = ? and fence = ?)"
+    return bool(database.value(held, (agent_id, fence)))
 
 
-def release_lease(database: Database, lease: Lease, *, content_hash: str | None, now_iso: str) -> None:
-    """Releases the lease; with a hash, the page changed and its revision grows. Runs in the caller's transaction."""
+def release_lease(database: Database, agent_id: str, fence: int, *, content_hash: str | None) -> None:
+    """Releases the lease; with a hash, the page was written. In the caller's transaction."""
     database.execute(
-        "update memory_md_heads set lease_token = null, lease_owner = null, lease_expires_at = null"
-        " where agent_id = ? and lease_token = ? and fence = ?",
-        tuple(lease),
+        "update memory_md_heads set lease_owner = null, content_hash = coalesce(?, content_hash)"
+        " where agent_id = ? and fence = ?",
+        (content_hash, agent_id, fence),
     )
-    if content_hash is not None:
-        database.execute(
-            "update memory_md_heads set content_hash = ?, revision = revision + 1, updated_at = ?"
-            " where agent_id = ? and fence = ?",
-            (content_hash, now_iso, lease.agent_id, lease.fence),
-        )
 
 
 def head_written(database: Database, agent_id: str) -> bool:
     """Returns whether signet-sync ever wrote this agent's page."""
-    return bool(
-        database.value(
-            "select count(*) from memory_md_heads where agent_id = ? and content_hash is not null",
-            (agent_id,),
-        )
-    )
+    written = "select exists(select 1 from memory_md_heads where agent_id = ? and content_hash is not null)"
+    return bool(database.value(written, (agent_id,)))
 
 
 def is_without_rows(database: Database, agent_id: str) -> bool:

@@ -293,8 +293,7 @@ NATIVE: tuple[Table, ...] = (
     native(
         "the lease of each agent's MEMORY.md, and its last revision",
         """create table memory_md_heads(
-        agent_id text primary key, content_hash text, revision integer not null default 0, updated_at text,
-        lease_token text, lease_owner text, lease_expires_at text, fence integer not null default 0) without rowid""",
+        agent_id text primary key, content_hash text, lease_owner text, fence integer not null) without rowid""",
     ),
     native(
         "the first answer to every end of a session, as JSON: a replay gets it again. `flow_key` is a hash",
