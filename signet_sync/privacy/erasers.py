@@ -33,7 +33,7 @@ class RemovedWords(Eraser):
         return scrub.gather(run, removed)
 
     def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: scrub.RemovedTexts) -> Callable[[], None]:
-        """Deletes queries and marks; returns what deletes orphaned marks once derived rows are up to date."""
+        """Deletes queries; returns what deletes orphaned marks once derived rows are up to date."""
         database = run.database
         recall_events.forget_queries(database, gathered.queries)
         tombstones_store.remember_lines(database, gathered.lines)
@@ -41,7 +41,7 @@ class RemovedWords(Eraser):
             handles.remember(database, agent_id, token, ids)
         for (agent_id, token), marks_of_prompts in gathered.prompts.items():
             handles.remember_marks(database, agent_id, token, marks_of_prompts)
-        orphans = marks.forget_marks(database, removed)
+        orphans = marks.find_orphans(database, removed)
         return lambda: marks.forget_orphaned_marks(database, orphans)
 
 

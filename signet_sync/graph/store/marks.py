@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from signet_sync.graph.store import nodes
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.removal import Scope, drop_session, within
+from signet_sync.storage.database.removal import Scope, drop_ids, drop_session, within
+from signet_sync.storage.database.tables import TABLES, distilled, of_ids
 from signet_sync.sync.tombstones import store as tombstones_store
 
 if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone
 
 _VANISHED = "not exists(select 1 from memory_artifacts a where a.source_path = seals.path)"
+# Nodes, and all that they were condensed into.
+_ABOVE = """
+    with recursive above(id) as (select value from json_each(?2) union select c.parent_id from above
+    join session_summary_children c on c.agent_id = ?1 and c.child_id = above.id) select id from above"""
 
 
 class Orphans(NamedTuple):
-    """What removals may have orphaned: condensations (agent, id), and agents whose vanished sessions were removed.
+    """What removals may have orphaned: ids (agent, id), and agents whose vanished sessions were removed.
 
     `scopes` are sessions of removals that were not followed by their scrub yet.
     """
 
-    above: set[tuple[str, str]]
+    ids: set[tuple[str, str]]
     agents: set[str]
     scopes: Sequence[Scope] = ()
 
 
-def forget_marks(database: Database, tombstones: Sequence[Tombstone]) -> Orphans:
-    """Deletes accesses and pins of what the tombstones cover, before the rows that identify it are deleted.
-
-    Call `forget_orphaned_marks` once the graph is updated.
-    """
+def find_orphans(database: Database, tombstones: Sequence[Tombstone]) -> Orphans:
+    """Returns what removals may orphan, before the rows that tell it are deleted."""
     fresh = tombstones_store.pending(database) if tombstones else ()
     orphans = Orphans(
         set(),
@@ -39,25 +41,28 @@ def forget_marks(database: Database, tombstones: Sequence[Tombstone]) -> Orphans
         [tombstones_store.scope_of(one) for one in tombstones if (one.agent_id, one.session_token) in fresh],
     )
     for tombstone in tombstones:
-        orphans.above.update(
-            nodes.forget_accesses(database, tombstone.agent_id, tombstone.session_token, tombstone.session_ids)
-        )
-        scope, bindings = within(tombstones_store.scope_of(tombstone))
+        agent_id, (scope, bindings) = tombstone.agent_id, within(tombstones_store.scope_of(tombstone))
+        of_rows = " union ".join(f"select {table.handle} from {table.rows} where {scope}" for table in distilled())
+        ids = [one for (one,) in database.execute(of_rows, [*bindings] * len(distilled()))]
+        orphans.ids.update((agent_id, one) for (one,) in database.execute(_ABOVE, (agent_id, json.dumps(ids))))
         if database.value(f"select exists(select 1 from seals where {scope} and {_VANISHED})", bindings):
-            orphans.agents.add(tombstone.agent_id)
+            orphans.agents.add(agent_id)
     return orphans
 
 
 def forget_orphaned_marks(database: Database, orphans: Orphans) -> None:
-    """Deletes accesses and pins of condensations that no longer exist, and of what vanished sessions were.
+    """Deletes accesses and pins of ids that no row has any more, once the graph is updated.
 
-    The ids of these are in no row. While another vanished session of the agent may come back, they may be its own.
-    Also deletes derived rows of removed sessions that are left.
+    The ids of what vanished sessions were are in no row before either. While another vanished session of the agent may
+    come back, they may be its own. Also deletes derived rows of removed sessions that are left.
     """
     for scope in orphans.scopes:
         drop_session(database, scope, "derived")
-    nodes.forget_accesses_of_gone(database, orphans.above)
+    ids = set(orphans.ids)
+    made = " union ".join(f"select {TABLES[name].handle} from {name} where agent_id = ?1" for name in of_ids())
     for agent_id in orphans.agents:
-        waiting = f"select exists(select 1 from seals where agent_id = ? and {_VANISHED})"
-        if not database.value(waiting, (agent_id,)):
-            nodes.forget_orphaned_accesses(database, agent_id)
+        if not database.value(f"select exists(select 1 from seals where agent_id = ? and {_VANISHED})", (agent_id,)):
+            ids.update((agent_id, one) for (one,) in database.execute(made, (agent_id,)))
+    behind = [one for one in TABLES.values() if one.handle and (one.kind == "derived" or one.name == "memories")]
+    there = " union all ".join(f"select 1 from {one.rows} where agent_id = ?1 and {one.handle} = ?2" for one in behind)
+    drop_ids(database, [one for one in sorted(ids) if not database.value(f"select exists({there})", one)], *of_ids())

@@ -17,10 +17,8 @@ from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session as Session
 from signet_sync.storage.database.batches import of_ids, of_sessions, of_values
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.removal import drop_ids, within
 from signet_sync.storage.database.table import placeholders
-from signet_sync.storage.database.tables import NODES, TABLES, distilled
-from signet_sync.storage.database.tables import of_ids as tables_of_ids
+from signet_sync.storage.database.tables import NODES
 from signet_sync.sync.store.bodies import KEPT, opened
 from signet_sync.sync.store.sessions import doubled
 
@@ -323,63 +321,3 @@ def condensation(database: Database, agent_id: str, node_id: str) -> str | None:
         "select content from session_summaries where agent_id = ? and id = ? and depth > 0", (agent_id, node_id)
     )
     return found
-
-
-# ── removal ──
-
-
-def forget_accesses(database: Database, agent_id: str, token: str, session_ids: Sequence[str]) -> set[tuple[str, str]]:
-    """Deletes accesses and pins of ids that only a removed session has; without session ids, all of the token.
-
-    Call it before the session's rows are deleted, because they have the ids. Returns the condensations (agent, id)
-    above it.
-    """
-    mine, scope = within((agent_id, token, tuple(session_ids)))
-    ids = {row[0] for row in database.execute(f"select id from {NODES} where {mine}", scope)}
-    if not ids:
-        return set()
-    above = _condensations_above(database, agent_id, ids)
-    for name, column in ((table.rows, table.handle) for table in distilled()):
-        alone = (
-            f"select distinct {column} from {name} t where {mine} and not exists(select 1 from {name} o"
-            f" where o.agent_id = t.agent_id and o.{column} = t.{column} and not ({mine}))"
-        )
-        ids |= {row[0] for row in database.execute(alone, [*scope, *scope])}
-    drop_ids(database, [(agent_id, node_id) for node_id in sorted(ids)], *tables_of_ids())
-    return above
-
-
-def forget_accesses_of_gone(database: Database, above: Iterable[tuple[str, str]]) -> None:
-    """Deletes accesses and pins of condensations above removed sessions that no longer exist."""
-    there = "select exists(select 1 from session_summaries where agent_id = ? and id = ?)"
-    drop_ids(database, [node for node in sorted(above) if not database.value(there, node)], *tables_of_ids())
-
-
-def forget_orphaned_accesses(database: Database, agent_id: str) -> None:
-    """Deletes accesses and pins of an agent's ids that no row has."""
-    made = " union ".join(f"select {TABLES[name].handle} from {name} where agent_id = ?1" for name in tables_of_ids())
-    behind = [
-        table for table in TABLES.values() if table.handle and (table.kind == "derived" or table.name == "memories")
-    ]
-    there = " union all ".join(f"select 1 from {one.rows} where agent_id = ?1 and {one.handle} = ?2" for one in behind)
-    marked = [(agent_id, one) for (one,) in database.execute(made, (agent_id,))]
-    drop_ids(database, [one for one in marked if not database.value(f"select exists({there})", one)], *tables_of_ids())
-
-
-def _condensations_above(database: Database, agent_id: str, ids: Iterable[str]) -> set[tuple[str, str]]:
-    """Returns the arcs above some nodes, and the epochs above these."""
-    found: set[str] = set()
-    below = set(ids)
-    while below:
-        below = {
-            parent
-            for node_id in below
-            for (parent,) in database.execute(
-                "select c.parent_id from session_summary_children c join session_summaries p"
-                " on p.agent_id = c.agent_id and p.id = c.parent_id"
-                " where c.agent_id = ? and c.child_id = ? and p.source_type = 'condensation'",
-                (agent_id, node_id),
-            )
-        } - found
-        found |= below
-    return {(agent_id, node_id) for node_id in found}
