@@ -5,13 +5,11 @@ The text is deterministic, readable and within a token budget; ids in it refer t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 from signet_sync.formats.handle import id_of
 from signet_sync.formats.timestamps import day_of, week_span
-from signet_sync.graph.nodes import GraphEdge, GraphNode, NodeKind
+from signet_sync.graph.nodes import GraphNode, NodeKind
 from signet_sync.graph.threads import Thread, ThreadSession, newest_first
 from signet_sync.text.sentences import shortened
 from signet_sync.text.token_estimate import rough_tokens
@@ -41,7 +39,7 @@ def epoch_id(thread: Thread, quarter: str) -> str:
 
 def arc(
     thread: Thread, week: str, sessions: Sequence[ThreadSession], stated: Iterable[tuple[str, str]] = ()
-) -> tuple[GraphNode, tuple[GraphEdge, ...]] | None:
+) -> GraphNode | None:
     """Condenses the sessions of a thread in one ISO week, in any order; None for fewer than two.
 
     The text has at most `BUDGET_TOKENS`: a line for each of the newest sessions, then what these `stated` and still
@@ -52,24 +50,17 @@ def arc(
     newest = newest_first(sessions)
     first, last = week_span(week)
     title = f"{thread.label}, {day_of(first)} to {day_of(last)}: {len(newest)} sessions"
-    held = [(kind, text) for kind, text in stated if kind in ("decision", *_OPEN_KINDS)]
-    still = [f"{kind}: {text}" for wanted in _OPEN_KINDS for kind, text in held if kind == wanted]
+    held = list(stated)
     decided = [text for kind, text in held if kind == "decision"]
-    lists = [(_DECISIONS, decided[:LISTED]), (_OPEN, still[:LISTED])]
-    content = _fit_budget(title, len(newest), SESSIONS, lambda place, width: _session_line(newest[place], width), lists)
+    still = [f"{kind}: {text}" for wanted in _OPEN_KINDS for kind, text in held if kind == wanted]
+    told = [(day_of(one.latest_us), one.sentence, one.node_id) for one in newest[:SESSIONS]]
+    content = _fit_budget(title, told, len(newest), decided[:LISTED], still[:LISTED])
     label = f"{len(newest)} sessions of {week}: {newest[0].sentence}"
-    node = _node(
-        thread,
-        arc_id(thread, week),
-        "arc",
-        (min(s.earliest_us for s in newest), newest[0].latest_us),
-        label,
-        content,
-    )
-    return node, _edges(node, [session.node_id for session in newest])
+    span = min(one.earliest_us for one in newest), newest[0].latest_us
+    return _node(thread, arc_id(thread, week), "arc", span, label, content)
 
 
-def epoch(thread: Thread, quarter: str, arcs: Sequence[GraphNode]) -> tuple[GraphNode, tuple[GraphEdge, ...]] | None:
+def epoch(thread: Thread, quarter: str, arcs: Sequence[GraphNode]) -> GraphNode | None:
     """Condenses the arcs of a thread in one quarter, in any order; None for fewer than two.
 
     The text has at most `BUDGET_TOKENS`: a line for each arc, and as many of their decisions as fit.
@@ -77,102 +68,47 @@ def epoch(thread: Thread, quarter: str, arcs: Sequence[GraphNode]) -> tuple[Grap
     if len(arcs) < 2:
         return None
     newest = sorted(arcs, key=lambda node: (-node.latest_us, node.id))
-    earliest = min(node.earliest_us for node in newest)
-    latest = newest[0].latest_us
-    title = f"{thread.label}, {quarter}, {day_of(earliest)} to {day_of(latest)}: {len(newest)} weeks"
-    decisions = dict.fromkeys(text for node in newest for text in _decisions(node.content or ""))
-    lists = [(_DECISIONS, tuple(decisions))]
-    content = _fit_budget(title, len(newest), ARCS, lambda place, width: _arc_line(newest[place], width), lists)
+    span = min(node.earliest_us for node in newest), newest[0].latest_us
+    title = f"{thread.label}, {quarter}, {day_of(span[0])} to {day_of(span[1])}: {len(newest)} weeks"
+    below = (content.partition(f"\n\n{_DECISIONS}\n")[2] for content in (node.content or "" for node in newest))
+    decisions = dict.fromkeys(
+        line.removeprefix("- ") for text in below for line in text.partition("\n\n")[0].split("\n") if line
+    )
+    told = [("", node.label, node.id) for node in newest[:ARCS]]
+    content = _fit_budget(title, told, len(newest), list(decisions), [])
     label = f"{len(newest)} weeks of {quarter}: {newest[0].label.partition(': ')[2]}"
-    node = _node(thread, epoch_id(thread, quarter), "epoch", (earliest, latest), label, content)
-    return node, _edges(node, [node.id for node in newest])
-
-
-# ── lines ──
-
-
-def _session_line(session: ThreadSession, width: int) -> str:
-    return f"- {day_of(session.latest_us)} {shortened(session.sentence, width)} ({session.node_id})"
-
-
-def _arc_line(node: GraphNode, width: int) -> str:
-    return f"- {shortened(node.label, width)} ({node.id})"
-
-
-def _decisions(content: str) -> list[str]:
-    """Returns the decisions that an arc's content lists."""
-    _, _, below = content.partition(f"\n\n{_DECISIONS}\n")
-    return [line.removeprefix("- ") for line in below.partition("\n\n")[0].split("\n") if line]
-
-
-# ── text ──
+    return _node(thread, epoch_id(thread, quarter), "epoch", span, label, content)
 
 
 def _fit_budget(
-    title: str, count: int, most: int, line_of: Callable[[int, int], str], lists: Sequence[tuple[str, Sequence[str]]]
+    title: str, told: Sequence[tuple[str, str, str]], count: int, decided: Sequence[str], still: Sequence[str]
 ) -> str:
-    """Joins title, lines and lists within the budget: lists get their share, lines the rest, as wide as possible."""
-    heading = _line(title)
-    left = BUDGET_TOKENS - heading.cost
-    listed = [(_line(name), [_line(f"- {shortened(text, _ITEM_LENGTH)}") for text in texts]) for name, texts in lists]
-    wanted = sum(_cost([name, *lines]) for name, lines in listed if lines)
-    lines = _lines(count, most, line_of, left - min(wanted, _LISTS_TOKENS))
-    left -= _cost(lines)
-    blocks = [[heading], lines]
-    for place, (name, items) in enumerate(listed):
-        later = sum(_cost(others) for _, others in listed[place + 1 :])
-        block = _fitting(name, items, left - min(later, _OPEN_TOKENS))
-        left -= _cost(block)
-        blocks.append(block)
-    return "\n\n".join("\n".join(line.text for line in block) for block in blocks if block)
+    """Joins title, lines and lists within the budget: the lists get their share, the lines the rest, as wide as fits.
 
-
-def _lines(count: int, most: int, line_of: Callable[[int, int], str], room: int) -> list[_CostedLine]:
-    """Returns a line for each of the newest, at most `most`, as wide as all fit; then how many more there are."""
-    shown = min(count, most)
-    more = _more(count - shown)
-    for width in _WIDTHS:
-        lines = [_line(line_of(place, width)) for place in range(shown)]
-        if _cost(lines) + _cost(more) <= room:
+    `told` are day, words and id of the newest of `count`.
+    """
+    left = BUDGET_TOKENS - rough_tokens(title) - 2
+    opened, spent = _list_of(_OPEN, still, min(left, _OPEN_TOKENS))
+    decisions, more = _list_of(_DECISIONS, decided, min(left, _LISTS_TOKENS) - spent)
+    left -= spent + more
+    for width in (*_WIDTHS, *(0 for _ in told)):
+        told = told if width else told[:-1]
+        lines = [f"- {f'{day} ' * bool(day)}{shortened(said, width or _WIDTHS[-1])} ({one})" for day, said, one in told]
+        lines += [f"- … {count - len(told)} more …"] if count > len(told) else []
+        if sum(rough_tokens(line) + 1 for line in lines) <= left:
             break
-    while lines and _cost(lines) + _cost(more) > room:
-        lines.pop()
-        more = _more(count - len(lines))
-    return [*lines, *more]
+    return "\n\n".join("\n".join(block) for block in ([title], lines, decisions, opened) if block)
 
 
-def _more(count: int) -> list[_CostedLine]:
-    return [_line(f"- … {count} more …")] if count else []
-
-
-def _fitting(name: _CostedLine, lines: Sequence[_CostedLine], room: int) -> list[_CostedLine]:
-    """Returns a list under its name, with the lines that fit; nothing if none fits."""
-    kept: list[_CostedLine] = []
-    left = room - name.cost
-    for line in lines:
-        if line.cost <= left:
+def _list_of(name: str, texts: Sequence[str], room: int) -> tuple[list[str], int]:
+    """Returns a list under its name, with the lines that fit, and its tokens; nothing if none fits."""
+    kept, spent = [name], rough_tokens(name) + 1
+    for text in texts:
+        line = f"- {shortened(text, _ITEM_LENGTH)}"
+        if (cost := rough_tokens(line) + 1) <= room - spent:
             kept.append(line)
-            left -= line.cost
-    return [name, *kept] if kept else []
-
-
-class _CostedLine(NamedTuple):
-    """A line, and its tokens including its newline; a blank line adds none (`rough_tokens`)."""
-
-    text: str
-    cost: int
-
-
-@lru_cache(maxsize=4_000)  # a week is condensed again with each of its sessions
-def _line(text: str) -> _CostedLine:
-    return _CostedLine(text, rough_tokens(text) + 1)
-
-
-def _cost(lines: Sequence[_CostedLine]) -> int:
-    return sum(line.cost for line in lines)
-
-
-# ── rows ──
+            spent += cost
+    return (kept, spent) if len(kept) > 1 else ([], 0)
 
 
 def _node(thread: Thread, node_id: str, kind: NodeKind, span: tuple[int, int], label: str, content: str) -> GraphNode:
@@ -193,7 +129,3 @@ def _node(thread: Thread, node_id: str, kind: NodeKind, span: tuple[int, int], l
         shortened(label, _LABEL_LENGTH),
         content,
     )
-
-
-def _edges(node: GraphNode, children: Sequence[str]) -> tuple[GraphEdge, ...]:
-    return tuple(GraphEdge(node.agent_id, node.id, child) for child in sorted(set(children)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from signet_sync.formats.body import js_trim
 from signet_sync.formats.handle import id_of
@@ -18,7 +18,6 @@ from signet_sync.text.sentences import basename, flatten, flatten_cell
 Status = Literal["blocked", "open", "settled", "done", "aborted", "question-only"]
 
 SUMMARY_SESSIONS = 12
-SUMMARY_REFS = 4
 HARNESSES = 4
 
 _PROJECT_LENGTH, _LINEAGE_LENGTH, _HARNESS_LENGTH = 60, 60, 30
@@ -58,7 +57,6 @@ class ThreadSession(NamedTuple):
     latest_us: int
     week: str
     node_id: str
-    source_type: str
     source_ref: str
     sentence: str
     status: digest_mark.Status | None
@@ -68,8 +66,8 @@ class ThreadSession(NamedTuple):
 class ThreadSummary(NamedTuple):
     """The summary of a thread; a row of `memory_thread_heads`. What it left open is in `statements`.
 
-    `sample` is the sentence of the newest session, `node_id` its node, `refs` the ids of the newest sessions, newest
-    first, and of the newest arc. `harness` lists the harnesses of the newest sessions, the latest used first.
+    `sample` is the sentence of the newest session, `node_id` its node. `harness` lists the harnesses of the newest
+    sessions, the latest used first.
     """
 
     agent_id: str
@@ -84,10 +82,8 @@ class ThreadSummary(NamedTuple):
     earliest_us: int
     latest_us: int
     node_id: str
-    source_type: str
     source_ref: str
     sample: str
-    refs: tuple[str, ...]
 
 
 # ── which thread a session belongs to ──
@@ -120,17 +116,13 @@ def thread_of(sources: Sequence[ArtifactText]) -> Thread | None:
     return Thread(
         best.agent_id,
         id_of("t", best.agent_id, *name, *(() if name[0] != "session" else (best.session_token,))),
-        f"{name[0]}:{_quoted(name[1])}",
+        f"{name[0]}:{name[1].replace('%', '%25').replace('#', '%23')}",
         flatten_cell(basename(identity) or identity, _PROJECT_LENGTH)
         or flatten_cell(lineage, _LINEAGE_LENGTH)
         or "no project",
         identity or None,
         lineage or None,
     )
-
-
-def _quoted(part: str) -> str:
-    return part.replace("%", "%25").replace("#", "%23")
 
 
 # ── what a session adds to its thread ──
@@ -163,7 +155,6 @@ def session_of(
         latest,
         week_of(latest),
         best.id,
-        best.source_type,
         best.source_ref or "",
         flatten(derived or telling.sentence) or NO_WORDS,
         status or digest_mark.status_of(telling.content) or _listed_status(items),
@@ -187,12 +178,10 @@ def newest_first(sessions: Iterable[ThreadSession]) -> list[ThreadSession]:
     return sorted(sessions, key=lambda s: (-s.latest_us, s.session_token, s.session_id))
 
 
-def summarize(
-    thread: Thread, newest: Sequence[ThreadSession], sessions: int, earliest_us: int, arc: str | None
-) -> ThreadSummary:
+def summarize(thread: Thread, newest: Sequence[ThreadSession], sessions: int, earliest_us: int) -> ThreadSummary:
     """Summarizes a thread from its newest sessions (at least one; at most `SUMMARY_SESSIONS` are used).
 
-    `sessions` is how many there are in all, `earliest_us` when the first began, `arc` the newest arc's id.
+    `sessions` is how many there are in all, `earliest_us` when the first began.
     """
     counted = newest_first(newest)[:SUMMARY_SESSIONS]
     latest = counted[0]
@@ -209,22 +198,6 @@ def summarize(
         min(earliest_us, latest.earliest_us),
         latest.latest_us,
         latest.node_id,
-        latest.source_type,
         latest.source_ref,
         latest.sentence,
-        (*(session.node_id for session in counted[:SUMMARY_REFS]), *([arc] if arc else [])),
     )
-
-
-# ── rows ──
-
-
-def summary_columns(row: ThreadSummary) -> tuple[Any, ...]:
-    """Returns the columns of a summary's row."""
-    return (*row[:-1], " ".join(row.refs))
-
-
-def summary_of(columns: Sequence[Any]) -> ThreadSummary:
-    """Returns the summary that these columns hold."""
-    *plain, refs = columns
-    return ThreadSummary._make((*plain, tuple(refs.split())))

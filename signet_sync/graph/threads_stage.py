@@ -10,11 +10,10 @@ from itertools import groupby
 
 from signet_sync.formats.timestamps import quarter_of, quarter_span
 from signet_sync.graph import rollups, threads
-from signet_sync.graph.nodes import GraphEdge, GraphNode
 from signet_sync.graph.nodes_stage import WEEK, Graph, every_week, with_progress
 from signet_sync.graph.statements_stage import Statements
 from signet_sync.graph.store import nodes
-from signet_sync.graph.threads import Thread, ThreadSession
+from signet_sync.graph.threads import Thread
 from signet_sync.statements.store import rows
 from signet_sync.statements.store.rows import LIVE
 from signet_sync.storage.database.connection import Database
@@ -22,8 +21,6 @@ from signet_sync.sync.stages import Alive, Change, Deriver, Source
 
 # Kinds of sources that threads move: condensations and thread summaries, by id.
 NODE, THREAD = "node", "thread"
-
-_Condensed = tuple[GraphNode, tuple[GraphEdge, ...]]
 
 
 class Threads(Deriver):
@@ -49,9 +46,25 @@ class Threads(Deriver):
         change = Change()
         by_thread = groupby(sorted(prepared), key=lambda week: (week.agent_id, week.id))
         for (agent_id, thread_id), some in with_progress(by_thread, alive):
-            thread = _thread(database, agent_id, thread_id)
-            condensed = _settle_thread(database, thread, [week.session_id for week in some])
-            change.sources.update(Source(NODE, agent_id, node_id) for node_id in condensed)
+            thread, weeks = _thread(database, agent_id, thread_id), [week.session_id for week in some]
+            for week in weeks:
+                sessions = nodes.sessions_of(database, agent_id, thread_id, week)
+                stated = rows.of_sessions_still(database, agent_id, thread_id, [one[:3] for one in sessions])
+                arc = rollups.arc(thread, week, sessions, stated) if len(sessions) > 1 else None
+                # Edges to every segment and compaction of its sessions, not only to the best of each.
+                below = {one.node_id for one in sessions} if arc else set()
+                below.update(nodes.summaries_and_compactions(database, agent_id, thread_id, week) if arc else ())
+                nodes.store_condensation(database, agent_id, rollups.arc_id(thread, week), arc, below)
+                change.sources.add(Source(NODE, agent_id, rollups.arc_id(thread, week)))
+            for quarter in {quarter_of(week) for week in weeks}:
+                arcs = nodes.arcs(database, agent_id, thread_id, *quarter_span(quarter))
+                epoch, epoch_id = rollups.epoch(thread, quarter, arcs), rollups.epoch_id(thread, quarter)
+                nodes.store_condensation(database, agent_id, epoch_id, epoch, {one.id for one in arcs} if epoch else ())
+                change.sources.add(Source(NODE, agent_id, epoch_id))
+            newest = nodes.newest_sessions(database, agent_id, thread_id, threads.SUMMARY_SESSIONS)
+            extent = nodes.extent(database, agent_id, thread_id)
+            head = threads.summarize(thread, newest, *extent) if newest else None
+            nodes.store_summary(database, agent_id, thread_id, head)
             change.sources.add(Source(THREAD, agent_id, thread_id))
         return change
 
@@ -67,55 +80,3 @@ def _thread(database: Database, agent_id: str, thread_id: str) -> Thread:
         if found is not None:
             return found
     return Thread(agent_id, thread_id, "", "", None, None)
-
-
-def _settle_thread(database: Database, thread: Thread, weeks: Iterable[str]) -> set[str]:
-    """Stores arcs of the weeks, epochs of their quarters, then the thread summary; returns the condensations."""
-    agent_id = thread.agent_id
-    quarters = set()
-    condensed = set()
-    for week in weeks:
-        quarters.add(quarter_of(week))
-        sessions = nodes.sessions_of(database, agent_id, thread.id, week)
-        below = [node_id for _, node_id in nodes.summaries_and_compactions(database, agent_id, thread.id, week)]
-        arc_id = rollups.arc_id(thread, week)
-        condensed.add(_condensed(database, agent_id, arc_id, _arc(database, thread, week, sessions, below)))
-    for quarter in quarters:
-        arcs = nodes.arcs(database, agent_id, thread.id, *quarter_span(quarter))
-        epoch_id = rollups.epoch_id(thread, quarter)
-        condensed.add(_condensed(database, agent_id, epoch_id, rollups.epoch(thread, quarter, arcs)))
-    _settle_head(database, thread)
-    return condensed
-
-
-def _arc(
-    database: Database, thread: Thread, week: str, sessions: Sequence[ThreadSession], below: Iterable[str]
-) -> _Condensed | None:
-    """Returns an arc with edges to every segment and compaction of its sessions, not only to the best of each."""
-    if len(sessions) < 2:
-        return None
-    stated = rows.of_sessions_still(database, thread.agent_id, thread.id, [one[:3] for one in sessions])
-    made = rollups.arc(thread, week, sessions, stated)
-    if made is None:
-        return None
-    node, edges = made
-    return node, (*edges, *(GraphEdge(node.agent_id, node.id, child) for child in below))
-
-
-def _settle_head(database: Database, thread: Thread) -> None:
-    newest = nodes.newest_sessions(database, thread.agent_id, thread.id, threads.SUMMARY_SESSIONS)
-    if not newest:
-        nodes.drop_summary(database, thread.agent_id, thread.id)
-        return
-    count, earliest = nodes.extent(database, thread.agent_id, thread.id)
-    arc = nodes.newest_arc(database, thread.agent_id, thread.id)
-    head = threads.summarize(thread, newest, count, earliest, arc)
-    nodes.store_summary(database, head)
-
-
-def _condensed(database: Database, agent_id: str, node_id: str, made: _Condensed | None) -> str:
-    if made is None:
-        nodes.drop_nodes(database, agent_id, [node_id])
-    else:
-        nodes.store_condensation(database, *made)
-    return node_id

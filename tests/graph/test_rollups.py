@@ -9,7 +9,6 @@ from test_nodes import T
 from test_threads import LANTERN, session
 
 from signet_sync.formats.timestamps import DAY, parse_instant, quarter_of, quarter_span, week_of, week_span
-from signet_sync.graph.nodes import GraphEdge
 from signet_sync.graph.rollups import (
     BUDGET_TOKENS,
     arc,
@@ -76,7 +75,7 @@ def test_an_arc():
         ("question", "Whose key is it?"), ("decision", "Drain five"), ("note", "The queue is a file"),
         ("next", "Ship 0.4"), ("next", "Tell Mira"), ("blocker", "CI has no zstd"), ("decision", "Database: SQLite"),
     ]  # fmt: skip
-    node, edges = arc(LANTERN, "2026-W13", sessions, stated)
+    node = arc(LANTERN, "2026-W13", sessions, stated)
     assert node.content == (
         "lantern, 2026-03-23 to 2026-03-29: 3 sessions\n\n"
         "- 2026-03-28 Measured the queue with 10,000 jobs, see src/drain.py. (s-0)\n"
@@ -91,30 +90,28 @@ def test_an_arc():
         "3 sessions of 2026-W13: Measured the queue with 10,000 jobs, see src/drain.py.", None,
     )  # fmt: skip
     assert node.id.startswith("a-")
-    assert edges == tuple(sorted(GraphEdge("default", node.id, one.node_id) for one in sessions))
 
 
 def test_below_two_there_is_none():
     assert arc(LANTERN, "2026-W13", []) is None
     assert arc(LANTERN, "2026-W13", days(1)) is None
-    one = arc(LANTERN, "2026-W13", days(1, 2))[0]
+    one = arc(LANTERN, "2026-W13", days(1, 2))
     assert epoch(LANTERN, "2026-Q1", []) is None
     assert epoch(LANTERN, "2026-Q1", [one]) is None
 
 
-def test_of_many_sessions_the_newest_are_told_and_all_are_children():
-    node, edges = arc(LANTERN, "2026-W13", days(*range(19)))
+def test_of_many_sessions_the_newest_are_told():
+    node = arc(LANTERN, "2026-W13", days(*range(19)))
     lines = node.content.split("\n")
     assert lines[0].endswith(": 19 sessions")
     assert next(line for line in lines if line.startswith("- ")).startswith("- 2026-04-15")
     assert lines[-1] == "- … 7 more …" and len(lines) == 15
-    assert len(edges) == 19
 
 
 def test_the_more_sessions_the_shorter_their_lines():
     sentence = "Measured the queue " + "with ten thousand jobs and one writer " * 9 + "and wrote it down."
-    few = arc(LANTERN, "2026-W13", days(0, 1, sentence=sentence))[0].content.split("\n")
-    many = arc(LANTERN, "2026-W13", days(*range(12), sentence=sentence))[0].content.split("\n")
+    few = arc(LANTERN, "2026-W13", days(0, 1, sentence=sentence)).content.split("\n")
+    many = arc(LANTERN, "2026-W13", days(*range(12), sentence=sentence)).content.split("\n")
     assert len(few) == 4 and len(many) == 14
     assert 300 < len(few[2]) < 360 and 60 < len(many[2]) < 250
     assert "… (s-" in few[2] and "… (s-" in many[2]
@@ -125,7 +122,7 @@ def test_ids_are_of_thread_and_week():
     scout = LANTERN._replace(agent_id="scout")
     ids = {f(t, w) for f in (arc_id, epoch_id) for t in (LANTERN, other, scout) for w in ("2026-W13", "2026-W14")}
     assert len(ids) == 12
-    assert arc(LANTERN, "2026-W13", days(0, 1))[0].id == arc(LANTERN, "2026-W13", days(2, 3, 4))[0].id
+    assert arc(LANTERN, "2026-W13", days(0, 1)).id == arc(LANTERN, "2026-W13", days(2, 3, 4)).id
 
 
 # --- an epoch ---
@@ -133,12 +130,12 @@ def test_ids_are_of_thread_and_week():
 
 def arcs(count, *decisions, **more):
     stated = [("decision", text) for text in decisions]
-    return [arc(LANTERN, week_of(T - 7 * n * DAY), days(-7 * n, -7 * n - 1, **more), stated)[0] for n in range(count)]
+    return [arc(LANTERN, week_of(T - 7 * n * DAY), days(-7 * n, -7 * n - 1, **more), stated) for n in range(count)]
 
 
 def test_an_epoch():
     newer, older = arcs(2, "Drain five", "Database: SQLite")
-    node, edges = epoch(LANTERN, "2026-Q1", [older, newer])
+    node = epoch(LANTERN, "2026-Q1", [older, newer])
     assert node.content == (
         "lantern, 2026-Q1, 2026-03-20 to 2026-03-28: 2 weeks\n\n"
         f"- 2 sessions of 2026-W13: Lit the lantern on day 0. ({newer.id})\n"
@@ -151,13 +148,12 @@ def test_an_epoch():
         "2 weeks of 2026-Q1: Lit the lantern on day 0.", None,
     )  # fmt: skip
     assert node.id.startswith("e-")
-    assert edges == tuple(sorted(GraphEdge("default", node.id, one.id) for one in (newer, older)))
 
 
 def test_a_full_quarter_fits():
     sentence = "Measured the queue " + "with ten thousand jobs and one writer " * 9 + "and wrote it down."
-    node, edges = epoch(LANTERN, "2026-Q1", arcs(13, "Drain five", sentence=sentence))
-    assert sum(line.endswith(")") for line in node.content.split("\n")) == len(edges) == 13
+    node = epoch(LANTERN, "2026-Q1", arcs(13, "Drain five", sentence=sentence))
+    assert sum(line.endswith(")") for line in node.content.split("\n")) == 13
     assert node.content.endswith("Decisions:\n- Drain five") and node.token_count <= BUDGET_TOKENS
 
 
@@ -181,16 +177,15 @@ SESSIONS = st.lists(
 @given(SESSIONS, STATED, st.data())
 def test_any_order_gives_the_same_within_the_budget(sessions, stated, data):
     thread = LANTERN._replace(label=data.draw(st.sampled_from(["lantern (codex)", "灯" * 150, "a-b_" * 40])))
-    node, edges = arc(thread, "2026-W13", sessions, stated)
-    assert arc(thread, "2026-W13", data.draw(st.permutations(sessions)), stated) == (node, edges)
+    node = arc(thread, "2026-W13", sessions, stated)
+    assert arc(thread, "2026-W13", data.draw(st.permutations(sessions)), stated) == node
     assert node.token_count == rough_tokens(node.content) <= BUDGET_TOKENS
     assert len(node.label) <= 160 and "\n" not in node.label
-    assert {edge.child_id for edge in edges} == {one.node_id for one in sessions}
-    other = arc(thread, "2026-W12", sessions, stated)[0]
-    above, children = epoch(thread, "2026-Q1", [node, other])
-    assert epoch(thread, "2026-Q1", [other, node]) == (above, children)
+    other = arc(thread, "2026-W12", sessions, stated)
+    above = epoch(thread, "2026-Q1", [node, other])
+    assert epoch(thread, "2026-Q1", [other, node]) == above
     assert above.token_count == rough_tokens(above.content) <= BUDGET_TOKENS
-    assert len(children) == 2 and len(above.label) <= 160
+    assert len(above.label) <= 160
 
 
 @given(TEXTS, st.integers(4, 200))

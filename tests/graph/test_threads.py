@@ -15,8 +15,6 @@ from signet_sync.graph.threads import (
     lineage_of,
     session_of,
     summarize,
-    summary_columns,
-    summary_of,
     thread_of,
 )
 
@@ -28,7 +26,7 @@ def session(day, **more):
     fields = {
         "agent_id": "default", "session_token": "aaaabbbbccccdddd", "session_id": f"5e55-{day}",
         "thread_id": LANTERN.id, "earliest_us": T + day * DAY - HOUR, "latest_us": T + day * DAY, "week": "2026-W13",
-        "node_id": f"s-{day}", "source_type": "summary",
+        "node_id": f"s-{day}",
         "source_ref": f"memory/{day}--summary.md",
         "sentence": f"Lit the lantern on day {day}.",
         "status": None, "harness": "codex",
@@ -36,8 +34,8 @@ def session(day, **more):
     return ThreadSession(**(fields | more))
 
 
-def head_of(*sessions, arc=None):
-    return summarize(LANTERN, sessions, len(sessions), T - 100 * DAY, arc)
+def head_of(*sessions):
+    return summarize(LANTERN, sessions, len(sessions), T - 100 * DAY)
 
 
 # --- lineage ---
@@ -146,7 +144,7 @@ def test_a_session_as_its_thread_needs_it():
     items = {SUMMARY.source_path: [Item("decision", "Database: SQLite", 3), Item("next", "Old step", 50, done=True)]}
     best = of_session([SUMMARY], None).best
     assert told([late, SUMMARY], items) == (
-        "default", "aaaabbbbccccdddd", "5e55", LANTERN.id, T, T + 2 * HOUR, "2026-W13", best, "summary",
+        "default", "aaaabbbbccccdddd", "5e55", LANTERN.id, T, T + 2 * HOUR, "2026-W13", best,
         SUMMARY.source_path, SUMMARY.sentence, None, "codex",
     )  # fmt: skip
 
@@ -169,7 +167,7 @@ def test_a_head_lists_the_harnesses_the_latest_first():
 
 def test_a_session_that_nobody_summed_up():
     found = told([source("transcript", content=WORDS * 200, sentence="Lit `it`.")], {})
-    assert (found.source_type, found.node_id[0], found.sentence) == ("chunk", "k", "Lit 'it'.")
+    assert (found.node_id[0], found.sentence) == ("k", "Lit 'it'.")
 
 
 @given(st.data())
@@ -183,11 +181,10 @@ def test_any_order_brings_the_same(data):
 
 def test_a_rolling_head():
     sessions = [session(1), session(2, status="blocked"), session(3)]
-    found = head_of(*sessions, arc="a-1")
+    found = head_of(*sessions)
     assert found == (
         "default", LANTERN.id, LANTERN.key, "lantern", LANTERN.project, None, "codex", "settled", 3,
-        T - 100 * DAY, T + 3 * DAY, "s-3", "summary", "memory/3--summary.md", "Lit the lantern on day 3.",
-        ("s-3", "s-2", "s-1", "a-1"),
+        T - 100 * DAY, T + 3 * DAY, "s-3", "memory/3--summary.md", "Lit the lantern on day 3.",
     )  # fmt: skip
     assert head_of(*sessions[:2]).status == "blocked"
 
@@ -210,4 +207,3 @@ SESSIONS = st.lists(
 def test_any_order_has_the_same_head(sessions, data):
     found = head_of(*sessions)
     assert head_of(*data.draw(st.permutations(sessions))) == found
-    assert summary_of(summary_columns(found)) == found

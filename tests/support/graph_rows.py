@@ -72,7 +72,7 @@ def thread(
         label=f"{name or 'no project'} ({harness})" if harness else name,
         project=f"/home/ada/code/{name}" if name else None, session_key=lineage, harness=harness, status=status,
         sessions=sessions, earliest_us=us(day), latest_us=us(day), node_id=id_of("s", agent_id, number),
-        source_type="summary", source_ref=path_of(number, day[:10]), sample=sample, refs="",
+        source_ref=path_of(number, day[:10]), sample=sample,
     )  # fmt: skip
     if next_action:
         statement(
@@ -100,7 +100,7 @@ def session(
     insert(
         database, "thread_sessions", agent_id=AGENT, session_token=made.token_for(AGENT, f"s-{number}"),
         session_id=f"s-{number}", thread_id=thread_id, earliest_us=us(day), latest_us=us(day), week="2026-W13",
-        node_id=id_of("s", AGENT, number), source_type="summary", source_ref=path_of(number, day[:10]),
+        node_id=id_of("s", AGENT, number), source_ref=path_of(number, day[:10]),
         sentence=sentence, harness=harness,
     )  # fmt: skip
     for step in next_steps:

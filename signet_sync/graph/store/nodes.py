@@ -8,7 +8,6 @@ from operator import itemgetter
 from typing import Any
 
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.graph import threads
 from signet_sync.graph.nodes import ArtifactText, GraphEdge, GraphNode
 from signet_sync.graph.projects import make_place
 from signet_sync.graph.store.projects import Projects
@@ -46,8 +45,7 @@ _INSERT_NODE = f"insert or replace into session_summaries({_STORED}) values({pla
 _INSERT_EDGE = "insert or ignore into session_summary_children(agent_id, parent_id, child_id) values(?, ?, ?)"
 _DELETE_EDGE = "delete from session_summary_children where agent_id = ? and parent_id = ? and child_id = ?"
 _DELETE_SESSION = f"delete from thread_sessions where {_OF_SESSION}"
-_INSERT_SESSION = f"insert or replace into thread_sessions values({placeholders(13)})"
-_INSERT_HEAD = f"insert or replace into memory_thread_heads values({placeholders(16)})"
+_INSERT_SESSION = f"insert or replace into thread_sessions values({placeholders(12)})"
 
 
 def _stored(node: GraphNode, artifacts: Mapping[str, int], numbers: Mapping[Session, int]) -> tuple[Any, ...]:
@@ -161,20 +159,6 @@ def drop_nodes(database: Database, agent_id: str, ids: Sequence[str]) -> None:
         database.execute("delete from session_summary_children where agent_id = ? and child_id = ?", row)
 
 
-def store_children(database: Database, agent_id: str, parent_id: str, wanted: set[str]) -> None:
-    """Makes a node's children equal to the given ones."""
-    present = {
-        row[0]
-        for row in database.execute(
-            "select child_id from session_summary_children where agent_id = ? and parent_id = ?", (agent_id, parent_id)
-        )
-    }
-    if present == wanted:
-        return
-    database.executemany(_DELETE_EDGE, [(agent_id, parent_id, child) for child in sorted(present - wanted)])
-    database.executemany(_INSERT_EDGE, [(agent_id, parent_id, child) for child in sorted(wanted - present)])
-
-
 def place_of(database: Database, session: Session) -> ThreadSession | None:
     """Returns a session's place in its thread."""
     for row in database.execute(f"select * from thread_sessions where {_OF_SESSION}", session):
@@ -193,22 +177,18 @@ def sentences(database: Database, sessions: Collection[Session]) -> dict[Session
 
 def summary_of(database: Database, agent_id: str, thread_id: str) -> ThreadSummary | None:
     """Returns the stored summary of a thread."""
-    for row in database.execute(
+    found = database.execute(
         "select * from memory_thread_heads where agent_id = ? and thread_id = ?", (agent_id, thread_id)
-    ):
-        return threads.summary_of(row)
-    return None
+    )
+    return next((ThreadSummary(*row) for row in found), None)
 
 
-def store_summary(database: Database, head: ThreadSummary) -> None:
-    """Writes a thread's summary if it differs."""
-    if summary_of(database, head.agent_id, head.thread_id) != head:
-        database.execute(_INSERT_HEAD, threads.summary_columns(head))
-
-
-def drop_summary(database: Database, agent_id: str, thread_id: str) -> None:
-    """Deletes the summary of a thread that has no session any more."""
-    database.execute("delete from memory_thread_heads where agent_id = ? and thread_id = ?", (agent_id, thread_id))
+def store_summary(database: Database, agent_id: str, thread_id: str, head: ThreadSummary | None) -> None:
+    """Writes a thread's summary if it differs; deletes that of a thread that has no session any more."""
+    if head is None:
+        database.execute("delete from memory_thread_heads where agent_id = ? and thread_id = ?", (agent_id, thread_id))
+    elif summary_of(database, agent_id, thread_id) != head:
+        database.execute(f"insert or replace into memory_thread_heads values({placeholders(len(head))})", head)
 
 
 def newest_sessions(database: Database, agent_id: str, thread_id: str, limit: int) -> list[ThreadSession]:
@@ -223,31 +203,22 @@ def newest_sessions(database: Database, agent_id: str, thread_id: str, limit: in
     ]
 
 
-def sessions_of(database: Database, agent_id: str, thread_id: str, *week: str) -> list[ThreadSession]:
-    """Returns the sessions of a thread, or of one week of it."""
-    return [
-        ThreadSession(*row)
-        for row in database.execute(
-            f"select * from thread_sessions t where {_of_thread(week)}", (agent_id, thread_id, *week)
-        )
-    ]
+def sessions_of(database: Database, agent_id: str, thread_id: str, week: str) -> list[ThreadSession]:
+    """Returns the sessions of a week of a thread."""
+    of_week = "select * from thread_sessions where agent_id = ? and thread_id = ? and week = ?"
+    return [ThreadSession(*row) for row in database.execute(of_week, (agent_id, thread_id, week))]
 
 
-def summaries_and_compactions(database: Database, agent_id: str, thread_id: str, *week: str) -> list[tuple[str, str]]:
-    """Returns week and id of the summaries and compactions of a thread's sessions, or of those of one week."""
-    return list(
-        database.execute(
-            "select t.week, n.id from thread_sessions t cross join sessions s on s.agent_id = t.agent_id"
-            " and s.session_token = t.session_token and s.session_id = t.session_id"
-            " cross join session_summaries n on n.session = s.session"
-            f" where {_of_thread(week)} and n.source_type in ('summary', 'compaction')",
-            (agent_id, thread_id, *week),
-        )
+def summaries_and_compactions(database: Database, agent_id: str, thread_id: str, week: str) -> set[str]:
+    """Returns the ids of the summaries and compactions of the sessions of a week of a thread."""
+    rows = database.execute(
+        "select n.id from thread_sessions t cross join sessions s on s.agent_id = t.agent_id"
+        " and s.session_token = t.session_token and s.session_id = t.session_id"
+        " cross join session_summaries n on n.session = s.session"
+        " where t.agent_id = ? and t.thread_id = ? and t.week = ? and n.source_type in ('summary', 'compaction')",
+        (agent_id, thread_id, week),
     )
-
-
-def _of_thread(week: Sequence[str]) -> str:
-    return f"t.agent_id = ? and t.thread_id = ?{' and t.week = ?' if week else ''}"
+    return {one for (one,) in rows}
 
 
 def extent(database: Database, agent_id: str, thread_id: str) -> tuple[int, int]:
@@ -282,20 +253,26 @@ def newest_arc(database: Database, agent_id: str, thread_id: str) -> str | None:
     return found
 
 
-def store_condensation(database: Database, node: GraphNode, edges: Sequence[GraphEdge]) -> None:
-    """Writes an arc or epoch and its children if they differ."""
+def store_condensation(
+    database: Database, agent_id: str, node_id: str, node: GraphNode | None, children: Collection[str]
+) -> None:
+    """Writes an arc or epoch and its children if they differ; without a node, deletes it."""
+    if node is None:
+        drop_nodes(database, agent_id, [node_id])
+        return
     stored = _stored(node, {}, {})
-    present = database.execute(
-        f"select {_STORED} from session_summaries where agent_id = ? and id = ?", (node.agent_id, node.id)
-    )
+    present = database.execute(f"select {_STORED} from session_summaries where agent_id = ? and id = ?", stored[:2])
     if list(present) != [stored]:
         database.execute(_INSERT_NODE, stored)
-    store_children(database, node.agent_id, node.id, {edge.child_id for edge in edges})
+    below = "select child_id from session_summary_children where agent_id = ? and parent_id = ?"
+    held = {one for (one,) in database.execute(below, stored[:2])}
+    database.executemany(_DELETE_EDGE, [(agent_id, node_id, one) for one in sorted(held.difference(children))])
+    database.executemany(_INSERT_EDGE, [(agent_id, node_id, one) for one in sorted(set(children) - held)])
 
 
 def clear_threads(database: Database) -> None:
     """Deletes condensations and thread summaries."""
-    for agent_id, node_id in condensations(database):
+    for agent_id, node_id in list(database.execute("select agent_id, id from session_summaries where depth > 0")):
         drop_nodes(database, agent_id, [node_id])
     database.execute("delete from memory_thread_heads")
 
@@ -303,21 +280,3 @@ def clear_threads(database: Database) -> None:
 def weeks(database: Database) -> list[tuple[str, str, str]]:
     """Returns every week in which a thread has a session: agent, thread and week."""
     return list(database.execute("select distinct agent_id, thread_id, week from thread_sessions"))
-
-
-def summaries(database: Database) -> list[tuple[str, str]]:
-    """Returns every thread that has a summary: agent and id."""
-    return list(database.execute("select agent_id, thread_id from memory_thread_heads"))
-
-
-def condensations(database: Database) -> list[tuple[str, str]]:
-    """Returns every arc and epoch: agent and id."""
-    return list(database.execute("select agent_id, id from session_summaries where depth > 0"))
-
-
-def condensation(database: Database, agent_id: str, node_id: str) -> str | None:
-    """Returns the text of an arc or epoch."""
-    found: str | None = database.value(
-        "select content from session_summaries where agent_id = ? and id = ? and depth > 0", (agent_id, node_id)
-    )
-    return found

@@ -175,7 +175,7 @@ DERIVED: tuple[Table, ...] = (
         """create table thread_sessions(
         agent_id text not null, session_token text not null, session_id text not null, thread_id text not null,
         earliest_us integer not null, latest_us integer not null, week text not null, node_id text not null,
-        source_type text not null, source_ref text not null, sentence text not null, status text, harness text,
+        source_ref text not null, sentence text not null, status text, harness text,
         unique(agent_id, session_token, session_id))""",
         "create index thread_sessions_time on thread_sessions(agent_id, thread_id, latest_us)",
         "create index thread_sessions_week on thread_sessions(agent_id, thread_id, week)",
@@ -222,8 +222,7 @@ DERIVED: tuple[Table, ...] = (
         """create table memory_thread_heads(
         agent_id text not null, thread_id text not null, thread_key text not null, label text not null, project text,
         session_key text, harness text, status text not null, sessions integer not null, earliest_us integer not null,
-        latest_us integer not null, node_id text not null, source_type text not null, source_ref text not null,
-        sample text not null, refs text not null,
+        latest_us integer not null, node_id text not null, source_ref text not null, sample text not null,
         unique(agent_id, thread_id))""",
         "create index memory_thread_heads_time on memory_thread_heads(agent_id, latest_us)",
         handle="thread_id",
