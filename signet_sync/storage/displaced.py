@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
 
-_NAME = late(r"(?:\.signet-)?(\d+)-[0-9a-f]{32}-([0-9a-f]{16})-([0-9a-f]{16})-([\w.~%-]*)\.tmp", re.ASCII)
+_NAME = late(r"(?:\.signet-)?(\d+)-[0-9a-f]{32}-([0-9a-f]{16})-([0-9a-f]{16})-(.*)\.tmp", re.ASCII | re.DOTALL)
 _ANYTHING = "0" * 16
 _LONGEST = 255  # bytes that a name may have
 
@@ -34,19 +34,17 @@ def name_of(temporary: str, path: str, *, ours: bytes, expected: bytes | None) -
 
     A path that is too long for it is left out.
     """
-    from urllib.parse import quote
-
     start = f"{temporary.removesuffix('.tmp')}-{_digest(ours)}-{_ANYTHING if expected is None else _digest(expected)}-"
-    quoted = quote(os.fsencode(path), safe="")
-    return f"{start}{quoted if len(start) + len(quoted) + len('.tmp') <= _LONGEST else ''}.tmp"
+    quoted = path.replace("%", "%25").replace("/", "%2F")
+    return f"{start}{quoted if len(start) + len(os.fsencode(quoted)) + len('.tmp') <= _LONGEST else ''}.tmp"
 
 
 def parse(name: str) -> DisplacedName | None:
     """Parses such a name; None for any other."""
-    from urllib.parse import unquote_to_bytes
-
     match = _NAME.fullmatch(name)
-    return DisplacedName(int(match[1]), match[2], match[3], os.fsdecode(unquote_to_bytes(match[4]))) if match else None
+    if match is None:
+        return None
+    return DisplacedName(int(match[1]), match[2], match[3], match[4].replace("%2F", "/").replace("%25", "%"))
 
 
 def _digest(raw: bytes) -> str:

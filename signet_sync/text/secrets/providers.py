@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import cache, cached_property
 from itertools import product
+from operator import itemgetter
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
@@ -38,6 +39,7 @@ CLASSES = {
 PIECE = late(r"\{([a-zA-Z])(\d+)(?:-(\d+))?([!+]?)\}")
 _ROW = late(r"(?P<rule>\S+) +form: (?P<form>\S+) +found: (?P<found>\S+) +left: (?P<left>.+)")
 _CHOICE = late(r"\(([^()]*)\)")
+_RUN = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 _IN_RUN = late(r"[A-Za-z0-9_-]*\Z")
 
 
@@ -81,9 +83,10 @@ class TokenForm:
         before = self.form.partition(self.literal)[0]
         return None if set(before) & set("+(") else sum(int(piece[2]) for piece in PIECE.finditer(before))
 
-    def least_run(self, head: str) -> int:
-        """Returns the least length of the run, from the last character of the head that is in no run."""
-        length = len(_tail(head))
+    @property
+    def least_rest(self) -> int:
+        """Returns the least length of the run behind a head."""
+        length = 0
         # In turn: what is literal, a class, how many, the most, a mark.
         parts = PIECE.split("{" + self.form.partition("{")[2])[1:]
         for letter, least, following in zip(parts[0::5], parts[1::5], parts[4::5], strict=True):
@@ -96,7 +99,7 @@ class TokenForm:
 
 def _tail(head: str) -> str:
     """Returns the part of a head that belongs to the run."""
-    return re.split(r"[^A-Za-z0-9_-]", head)[-1]
+    return head[len(head.rstrip(_RUN)) :]
 
 
 def _literal(text: str) -> str:
@@ -145,12 +148,11 @@ def forms() -> tuple[TokenForm, ...]:
 def _index() -> _FormIndex:
     index = _FormIndex({}, {}, [])
     for form in forms():
-        heads = form.heads
-        if not all(heads) or min(map(form.least_run, heads)) < _LEAST_RUN:
+        tails = [(head, len(_tail(head))) for head in form.heads]
+        if any(not head for head, _ in tails) or min(tails, key=itemgetter(1))[1] + form.least_rest < _LEAST_RUN:
             index.near.append((form.literal, form))
             continue
-        for head in heads:
-            inside = len(_tail(head))
+        for head, inside in tails:
             if inside == len(head):
                 index.within.setdefault(head[:3], []).append((head, form))
             else:
@@ -286,7 +288,7 @@ def _least_of(key: str) -> int:
     forms_of_key = _index().within[key]
     if any(piece[1] in "bsqg" for _, form in forms_of_key for piece in PIECE.finditer(form.form)):
         return 0
-    return min(form.least_run(head) for head, form in forms_of_key)
+    return min(len(_tail(head)) + form.least_rest for head, form in forms_of_key)
 
 
 @cache

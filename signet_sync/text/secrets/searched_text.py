@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 
 from signet_sync.formats.invisible import beyond_ascii, may_hold_unseen
 from signet_sync.text.secrets.tables import SHAPES
-from signet_sync.text.secrets.vocabulary import Vocabulary, count_of_ends, ends_of, signs_in, signs_of, words_of
+from signet_sync.text.secrets.vocabulary import (
+    Vocabulary,
+    count_of_ends,
+    ends_of,
+    later_ends,
+    signs_in,
+    signs_of,
+    words_of,
+)
 
 # Characters of a token become one byte, all others another: runs are then found by one literal.
 _RUNS = bytes(97 if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "_-") else 32 for c in range(256))
@@ -85,6 +93,7 @@ class SearchedText:
         self.is_long = len(text) >= _LONG
         self.words: Any = None
         self._ends: frozenset[bytes] = frozenset()
+        self._words: frozenset[bytes] = frozenset()
         self._known = -1
         self._left: dict[str, tuple[float, int]] = {}
         self.crowd_list: list[tuple[int, int]] = []
@@ -94,16 +103,18 @@ class SearchedText:
     @property
     def ends(self) -> frozenset[bytes]:
         """The `ends_of` literals in the words of the text."""
-        if self._known < count_of_ends():
-            vocabulary = Vocabulary.current()
-            self._known, self._ends = vocabulary.known, vocabulary.ends_in(self._words_of())
+        if self._known < 0:
+            # A long text has most of its pieces many times.
+            low = (
+                b"\n".join(frozenset(self.low.encode("latin-1").split())).decode("latin-1")
+                if self.is_long
+                else self.low
+            )
+            self._words, vocabulary = words_of(low), Vocabulary.current()
+            self._known, self._ends = vocabulary.known, vocabulary.ends_in(self._words)
+        if self._known < (count := count_of_ends()):
+            self._known, self._ends = count, self._ends | later_ends(self._words, self._known)
         return self._ends
-
-    def _words_of(self) -> frozenset[bytes]:
-        if not self.is_long:
-            return words_of(self.low)
-        # A long text has most of its pieces many times.
-        return words_of(b"\n".join(frozenset(self.low.encode("latin-1").split())).decode("latin-1"))
 
     def holds(self, *literals: str) -> bool:
         """Returns whether one of the literals (lower case) is in the text."""

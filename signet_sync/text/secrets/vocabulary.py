@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from itertools import islice
 from typing import Generic, TypeVar
 
 _Thing = TypeVar("_Thing")
@@ -68,6 +69,12 @@ class ByEnds(Generic[_Thing]):
 def count_of_ends() -> int:
     """Returns how many ends of literals were asked for."""
     return len(_ENDS)
+
+
+def later_ends(words: frozenset[bytes], known: int) -> set[bytes]:
+    """Returns which ends of literals are in some words, of those that were asked for after the first `known`."""
+    listing = b"\n".join((b"", *words, b""))
+    return {end for end in islice(_ENDS, known, None) if end in listing}
 
 
 class Vocabulary:
