@@ -1,7 +1,5 @@
 """Counts what an agent remembers and recalls."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from signet_sync.formats.timestamps import DAY, iso

@@ -3,8 +3,6 @@
 Imports no slow module.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Mapping
@@ -56,7 +54,7 @@ class Liveness(NamedTuple):
         return self.silence is not None and self.silence < SILENCE if self.running else None
 
 
-def liveness(place: IndexPlace) -> Liveness:
+def liveness(place: "IndexPlace") -> Liveness:
     """Returns what is known of the agent without opening the index."""
     folder = place.state()
     shut = state_dir.is_inaccessible(folder)
@@ -67,13 +65,13 @@ def liveness(place: IndexPlace) -> Liveness:
     return Liveness(running, heartbeat, beat is not None, state_dir.silence(folder) if running else None, shut)
 
 
-def last_full_pass(place: IndexPlace) -> tuple[str | None, bool]:
+def last_full_pass(place: "IndexPlace") -> tuple[str | None, bool]:
     """Returns when the last full pass ended (ISO 8601 UTC), if ever, and whether an agent makes more of them."""
     life = liveness(place)
     return _last_pass(place.state(), life.heartbeat), life.running
 
 
-def status_document(place: IndexPlace) -> dict[str, Any]:
+def status_document(place: "IndexPlace") -> dict[str, Any]:
     """Returns the document of `status --json`."""
     folder = place.state()
     life = liveness(place)
@@ -112,7 +110,7 @@ def status_document(place: IndexPlace) -> dict[str, Any]:
     }
 
 
-def _trouble(root: str, folder: StateFolder, path: str, index: _Index, *, running: bool) -> str:
+def _trouble(root: str, folder: "StateFolder", path: str, index: "_Index", *, running: bool) -> str:
     """Returns why the status is missing or incomplete, and what to do about it."""
     if not running and os.path.islink(root) and not os.path.exists(root):
         return f"the workspace is a link to {os.readlink(root)}, which does not exist: bring that back, or unlink it"
@@ -227,14 +225,14 @@ def _set_aside(path: str) -> list[str]:
     return [os.path.basename(name) for name in list_set_aside(path)]
 
 
-def _last_pass(folder: StateFolder, live: dict[str, Any]) -> str | None:
+def _last_pass(folder: "StateFolder", live: dict[str, Any]) -> str | None:
     if live.get("last_full_pass"):
         return str(live["last_full_pass"])
     found = (state_dir.read_json(os.path.join(folder.path, "last-pass.json")) or {}).get("last_full_pass")
     return found if isinstance(found, str) else None
 
 
-def _intake(folder: StateFolder, refused: int) -> dict[str, Any]:
+def _intake(folder: "StateFolder", refused: int) -> dict[str, Any]:
     """Reports on capture: which harnesses feed this workspace, what waits, what was begun, what was given up."""
     marked = len(spool.markers(folder.spool))
     return {
@@ -263,7 +261,7 @@ def _tokens(root: str) -> dict[str, Any]:
     }
 
 
-def _lag(folder: StateFolder) -> float:
+def _lag(folder: "StateFolder") -> float:
     """Returns how long the oldest job of a hook has waited, in seconds; 0 if none waits."""
     oldest = spool.oldest(folder.spool)
     return 0.0 if oldest is None else round(max(time.time() - oldest, 0.0), 1)

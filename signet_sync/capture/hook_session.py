@@ -1,7 +1,5 @@
 """Defines the session that a hook was called in; only starts and prompts need it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

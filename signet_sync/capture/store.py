@@ -3,8 +3,6 @@
 A path or id that contains a secret is stored only as `storable_path` makes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from hashlib import sha256
 from typing import NamedTuple

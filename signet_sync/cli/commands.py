@@ -1,7 +1,5 @@
 """Lists all commands, by group, and the other names under which people look for them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

@@ -3,8 +3,6 @@
 Line by line, without a parser of Markdown: that took most of the time of a digest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple

@@ -4,8 +4,6 @@ Everything comes from calls and what they gave back, in no language's words: com
 requests by title and address, files by the editors' paths.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ Who speaks is decided by where a quote stands, never by the model's word. A quot
 hold it, so that no `not` is left out.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

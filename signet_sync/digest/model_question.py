@@ -3,8 +3,6 @@
 What the model reads is what it may quote: the person's own words and the agent's reports, without what tools printed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ them, whose arguments count, whether or not the call got through. A note is a cl
 session's deeds contradict is marked, and a decision is the person's only where the person's own words say it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 

@@ -4,8 +4,6 @@ Only where structure says it: the whole message names marks, the last report lis
 question stands beside the list. A list without a question is a menu or a plan; who picks of it orders the next step.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from signet_sync.digest.blocks import plain

@@ -3,8 +3,6 @@
 A quote claims nothing: it is what was said, cut at sentences. Left out are code, tables and whatever a tool printed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 

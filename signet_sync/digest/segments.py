@@ -1,7 +1,5 @@
 """Digests the segments of a session together: its newest sentence includes the results of earlier ones."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 

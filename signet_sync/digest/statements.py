@@ -4,8 +4,6 @@ Options that the person picked, filed issues, open steps of the to-do list, and 
 quote: "always" and "never", labelled lists and admissions were right in three of ten cases of real sessions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """Parses a transcript into messages, tool calls and notes, each with its line number."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal, NamedTuple
 

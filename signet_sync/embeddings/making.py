@@ -1,7 +1,5 @@
 """Makes the vectors of texts that have none. Loads numpy."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice

@@ -1,7 +1,5 @@
 """Remembers until when a model that failed is not asked, for vectors of texts and for those of queries."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from signet_sync.embeddings import store

@@ -3,8 +3,6 @@
 An artifact's vectors are complete with that of its last group; until then the next run goes on behind the last one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Parses and formats evidence: short quotes with event tokens, and the rationale for exceeding a soft cap."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Finds patterns in relationships: pairs in conflict, what their conflict is about, hubs, groups."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Literal, NamedTuple

@@ -1,7 +1,5 @@
 """Defines the results of operations on entities."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -80,7 +78,7 @@ class EntityView(NamedTuple):
     sections: tuple[SectionView, ...]
     pins: tuple[str, ...]
     locks: tuple[str, ...]
-    proposals: tuple[Proposal, ...] = ()
+    proposals: "tuple[Proposal, ...]" = ()
     drifted: bool = False
 
     def document(self) -> dict[str, Any]:

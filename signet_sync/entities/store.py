@@ -1,7 +1,5 @@
 """Stores rows of entity files, the known end of each event log, and the maintainer's queue of drift."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence

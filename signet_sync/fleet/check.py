@@ -1,7 +1,5 @@
 """Checks many workspaces, adds up what was found, and says what is in them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Runs a function for every workspace, in processes of this machine or on Ray; every item ends exactly once."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import secrets

@@ -1,7 +1,5 @@
 """Brings the open tables up to date with many workspaces; one that did not change costs a listing."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter

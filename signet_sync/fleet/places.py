@@ -1,7 +1,5 @@
 """Opens a workspace wherever it is: a folder, or anything that fsspec reads (object stores, archives, repositories)."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re
@@ -155,7 +153,7 @@ class RemoteVault:
         return self.statuses().get(name)
 
     @contextmanager
-    def inside(self, name: str) -> Iterator[RemoteVault | None]:
+    def inside(self, name: str) -> "Iterator[RemoteVault | None]":
         """Yields a folder of this one, listed once for all who ask."""
         status = self.status(name)
         if status is None or not stat.S_ISDIR(status.st_mode):

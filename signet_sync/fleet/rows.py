@@ -1,7 +1,5 @@
 """Declares the open tables, and makes their rows from an index; docs/fleet.md says what the columns hold."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache

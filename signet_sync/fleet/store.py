@@ -1,7 +1,5 @@
 """Reads from an index what the open tables hold, and sessions from these; a session is named by agent, token and id."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ The note is deleted before rows change and written after: a workspace whose writ
 replaced as a whole, so that any program may read `TABLE/*.parquet` at any time.
 """
 
-from __future__ import annotations
-
 import glob
 import json
 import os
@@ -135,7 +133,7 @@ def _name_of(workspace: str) -> str:
 
 
 @contextmanager
-def _failing(url: str) -> Iterator[None]:
+def _failing(url: str) -> "Iterator[None]":
     """Turns what a store raises into one error, without the text of it, which may repeat what gave access."""
     try:
         yield

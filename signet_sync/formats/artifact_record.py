@@ -1,7 +1,5 @@
 """Defines what index and planner need of an artifact; cheap to import, unlike the models of `formats.artifact`."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from typing import Any, NamedTuple
 

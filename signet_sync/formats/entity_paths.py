@@ -1,7 +1,5 @@
 """Defines the names and paths of entity files, their sections, and how copies of sync services are recognized."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from hashlib import sha256

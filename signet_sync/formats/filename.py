@@ -1,7 +1,5 @@
 """Reads and writes file names `{captured_at with ':' as '-'}--{token}--{kind}.md`; classifies all others."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal, NamedTuple
 

@@ -5,8 +5,6 @@ guesses. Nothing is composed or constructed: reading stops at the first alias, a
 document or fifth level.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping

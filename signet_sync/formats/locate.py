@@ -1,7 +1,5 @@
 """Finds the line of a file that a problem is about, and rows of a page that differ from their artifacts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection
 from typing import NamedTuple

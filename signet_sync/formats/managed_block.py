@@ -1,7 +1,5 @@
 """Merges generated text between markers with people's text around it, so that no word of a person is lost."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """Defines the rows that pages are made of, as the index stores and counts them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

@@ -1,7 +1,5 @@
 """Defines what a look at the disk found, as values: signatures, files as they were read, snapshots."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple

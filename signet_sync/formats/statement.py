@@ -1,7 +1,5 @@
 """Defines what a session states: kind, words and speaker of each statement, and its line."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 Kind = Literal["decision", "constraint", "preference", "person", "blocker", "question", "note", "next"]

@@ -1,7 +1,5 @@
 """Recognizes noise: temporary, test and headless sessions, which are kept and found but not shown one by one."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from signet_sync.formats.body import js_trim
@@ -33,7 +31,7 @@ class NoiseRule(NamedTuple):
     headless: bool = True
 
     @classmethod
-    def extended(cls, projects: tuple[str, ...], sessions: tuple[str, ...], *, headless: bool = True) -> NoiseRule:
+    def extended(cls, projects: tuple[str, ...], sessions: tuple[str, ...], *, headless: bool = True) -> "NoiseRule":
         """Extends the built-in rule by more prefixes; sessions compare in lower case."""
         return cls(TEMP_PROJECTS + projects, TEST_SESSIONS + tuple(s.lower() for s in sessions), headless)
 

@@ -1,7 +1,5 @@
 """Parses a turn that a streaming harness sends: a line of JSON, read strictly."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Derives nodes of the temporal graph: the nodes of each artifact of a session, and the edges between them."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

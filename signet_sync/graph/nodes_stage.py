@@ -1,7 +1,5 @@
 """Derives nodes of the temporal graph, and which thread a session belongs to, from artifacts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -45,7 +43,7 @@ class SessionDerivation(NamedTuple):
     nodes: SessionNodes
     place: ThreadSession | None
     stated: tuple[StatedItems, ...]
-    said: SessionWords | None = None
+    said: "SessionWords | None" = None
 
 
 class Graph(Deriver):
@@ -153,7 +151,7 @@ def _derive_row(given: tuple[Session, Sequence[Sequence[Any]]]) -> SessionDeriva
     return derive_session(session, [nodes.source_of(row) for row in kept])
 
 
-def _read(sources: Sequence[Artifact]) -> tuple[DerivedDigest | None, SessionWords | None]:
+def _read(sources: Sequence[Artifact]) -> "tuple[DerivedDigest | None, SessionWords | None]":
     """Returns what today's rules derive of a session, and what it says; None for what is not wanted.
 
     The digest is that of a session whose sentence is a form, or that is to tell; older ones than `SINCE_US` are not
@@ -223,7 +221,7 @@ def _to_tell(sources: Sequence[Artifact]) -> set[int]:
     return {one.captured_us for one in sources if one.source_kind == "transcript"} - stand
 
 
-def _items_of(sources: Sequence[Artifact], digest: DerivedDigest | None) -> Iterator[tuple[str, tuple[Item, ...]]]:
+def _items_of(sources: Sequence[Artifact], digest: "DerivedDigest | None") -> Iterator[tuple[str, tuple[Item, ...]]]:
     """Yields path and statements of the artifacts that state something.
 
     A transcript states what today's rules find in it, or nothing: its headings are not labels of a summary.

@@ -1,7 +1,5 @@
 """Names the project of a session: the origin of its repository, else the repository's root, else its own folder."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Groups sessions of one agent that continue each other into threads, and derives each thread's summary."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple

@@ -1,7 +1,5 @@
 """Commits the files of the workspace that are ours, by an allow-list of paths, to its repository."""
 
-from __future__ import annotations
-
 import os
 import stat
 import time
@@ -166,12 +164,12 @@ def holds_secret(path: str, raw: bytes) -> bool:
 class _NextTree:
     """Collects what the next commit contains: each file as it is, as it was, or not at all, with the reason."""
 
-    git: pygit2.Repository
+    git: "pygit2.Repository"
     root: str
-    before: dict[str, tuple[pygit2.Oid, int]]
+    before: "dict[str, tuple[pygit2.Oid, int]]"
     limits: Limits
     cache: Mapping[str, CachedBlob]
-    entries: dict[str, tuple[pygit2.Oid, int]] = field(default_factory=dict)
+    entries: "dict[str, tuple[pygit2.Oid, int]]" = field(default_factory=dict)
     skipped: list[Skipped] = field(default_factory=list)
     learnt: dict[str, CachedBlob] = field(default_factory=dict)
 
@@ -204,7 +202,7 @@ class _NextTree:
         if why != "transcript":
             self.skipped.append(Skipped(path, why))
 
-    def _blob(self, path: str, status: os.stat_result) -> tuple[pygit2.Oid | None, str]:
+    def _blob(self, path: str, status: os.stat_result) -> "tuple[pygit2.Oid | None, str]":
         """Returns the id of a file's blob, or why there is none; reads only what the cache does not know."""
         import pygit2
 
@@ -235,7 +233,7 @@ class _NextTree:
 
 
 def commit(
-    git: pygit2.Repository,
+    git: "pygit2.Repository",
     root: str,
     *,
     subject: str,
@@ -326,7 +324,7 @@ def _locked(root: str, name: str, staged: str) -> Iterator[str]:
 
 
 def _publish(
-    git: pygit2.Repository, root: str, parent: pygit2.Commit | None, made: pygit2.Oid, index: pygit2.Index
+    git: "pygit2.Repository", root: str, parent: "pygit2.Commit | None", made: "pygit2.Oid", index: "pygit2.Index"
 ) -> bool:
     """Moves the ref from one commit to the next, and then the index.
 
@@ -369,7 +367,7 @@ def _message(subject: str, body: str, skipped: Sequence[Skipped]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _signature(who: tuple[str, str], now_us: int) -> pygit2.Signature:
+def _signature(who: tuple[str, str], now_us: int) -> "pygit2.Signature":
     """Returns a name and an address as git takes them: without the characters that would end them early."""
     import pygit2
 

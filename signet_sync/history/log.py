@@ -1,7 +1,5 @@
 """Reads the history: its commits, and what changed since one of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,7 +52,7 @@ class Diff:
     cut: str = ""
 
 
-def log(git: pygit2.Repository, limit: int) -> list[CommitSummary]:
+def log(git: "pygit2.Repository", limit: int) -> list[CommitSummary]:
     """Returns the newest commits first, `limit` clamped to 1..100; none before the first commit."""
     import pygit2
 
@@ -73,7 +71,7 @@ def log(git: pygit2.Repository, limit: int) -> list[CommitSummary]:
     return found
 
 
-def diff(git: pygit2.Repository, oldest: str, *, limit: int = DIFF_LIMIT, visible: PatchFilter | None = None) -> Diff:
+def diff(git: "pygit2.Repository", oldest: str, *, limit: int = DIFF_LIMIT, visible: PatchFilter | None = None) -> Diff:
     """Returns what changed from one commit's tree (`oldest` is its id) to the newest, at most `limit` characters.
 
     Uses only bytes: attributes and drivers of the repository have no effect. Secrets that others committed are
@@ -97,7 +95,7 @@ def diff(git: pygit2.Repository, oldest: str, *, limit: int = DIFF_LIMIT, visibl
     return Diff("".join(parts))
 
 
-def _patch(git: pygit2.Repository, path: str, change: pygit2.DiffDelta) -> str:
+def _patch(git: "pygit2.Repository", path: str, change: "pygit2.DiffDelta") -> str:
     import pygit2
 
     shown, sides = display(path), []

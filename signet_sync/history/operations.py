@@ -1,7 +1,5 @@
 """Commits the workspace's history and lists it; decides when, under whose name and with which text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass

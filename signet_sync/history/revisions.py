@@ -5,8 +5,6 @@ driver that a repository configures is run, and git reads no file of the working
 which files changed since git's last look.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Names the language models of this machine, by the programs on PATH: none is run, nothing is opened or turned on."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping
 from typing import NamedTuple

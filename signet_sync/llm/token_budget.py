@@ -5,8 +5,6 @@ reserved durably before a call and corrected after it: a process that dies in be
 record also holds how many calls failed in a row, and until when no model is asked for that.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -4,8 +4,6 @@ Both pages are made from rows that one transaction writes: after a sweep is kill
 pass shows its result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple

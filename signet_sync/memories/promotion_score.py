@@ -3,8 +3,6 @@
 Also names what pages show of promotions.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Scores what MEMORY.md may show: scores decay with age and grow with use; pinned things do not decay."""
 
-from __future__ import annotations
-
 from math import log2
 from typing import NamedTuple
 

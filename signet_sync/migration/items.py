@@ -1,7 +1,5 @@
 """Defines what another program remembers as one record, and cuts its text into memories."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Reads the Markdown files of a folder that a person named: no link is followed, sizes and numbers are bounded."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -111,7 +109,7 @@ def _read(root: str, path: str) -> MarkdownFile | Item:
 
 
 @cache
-def parser() -> MarkdownIt:
+def parser() -> "MarkdownIt":
     """Returns a parser of a note's blocks; it knows tables."""
     from markdown_it import MarkdownIt  # nothing else here needs it
 

@@ -1,7 +1,5 @@
 """Reads what OpenClaw remembers: the items and paragraphs of MEMORY.md, and of the daily notes in `memory/`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import islice

@@ -1,7 +1,5 @@
 """Reads databases of Signet and others, of any version, beside the running program: each is asked what it has."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

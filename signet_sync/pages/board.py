@@ -1,7 +1,5 @@
 """Chooses the lines of a page or context: best first, within a budget, each statement once; lays them out."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -79,7 +77,7 @@ class Board(NamedTuple):
 
     lines: Mapping[str, Sequence[Line]]
     left: Sequence[Line]
-    said: Said
+    said: "Said"
     full: bool = False  # no line of lower rank has room
 
     @property

@@ -5,8 +5,6 @@ nowhere else need the user's attention. A copy may arrive before the version tha
 than its copy, it may be what was copied and about to be replaced, so the copy is kept.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from signet_sync.errors import WorkspaceError, reason

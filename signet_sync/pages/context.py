@@ -1,7 +1,5 @@
 """Lays out the context of a session: files at its start, lines of what memory holds on a prompt; marked as data."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

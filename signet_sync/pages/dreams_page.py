@@ -4,8 +4,6 @@ Every entry has a hidden id and the same text on every machine, so machines that
 history of its own, add to one page and never rewrite it in turns.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect
 from collections.abc import Collection, Iterable, Iterator, Sequence

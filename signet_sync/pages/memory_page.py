@@ -1,7 +1,5 @@
 """Renders MEMORY.md: sections in order, within the budget, the same bytes for the same inputs on every machine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain

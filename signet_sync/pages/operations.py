@@ -1,7 +1,5 @@
 """Returns the context for a session of an agent, at its start and on a prompt, and what happened on some days."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta, tzinfo

@@ -1,7 +1,5 @@
 """Writes what happened between two instants, by project, as Markdown: sessions, decisions, blockers, memories."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, tzinfo
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Composes the text on a project for a session's start: where it stands, quotes of its last session, what holds."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Reads the files that one agent may read: its MEMORY.md, its artifacts, its entity files."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from signet_sync.entities import store as entities_store

@@ -1,7 +1,5 @@
 """Makes lines of what is known, in words: threads, statements, memories, pins, entities, each with its rank."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple

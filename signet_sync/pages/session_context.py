@@ -1,7 +1,5 @@
 """Composes the context for a session's start: what memory holds of its project, and the workspace's identity files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -48,7 +46,7 @@ def compose(
     *,
     shared: bool = False,
     limit: int = LIMIT,
-    size: Size = len,
+    size: "Size" = len,
     memory: Memory | None = None,
     known: Callable[[str], bool] = lambda _: False,
 ) -> SessionContext:

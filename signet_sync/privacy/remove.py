@@ -1,7 +1,5 @@
 """Removes sessions: tombstone file, mirror, artifact files, rows, scrub, pages, in that order; every step resumes."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Scrubs what a removal left in files that we write: database, WAL, backups, kept copies, entities."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -72,7 +70,7 @@ class RemovedTexts(NamedTuple):
     prompts: dict[tuple[str, str], set[str]]
 
 
-def gather(run: Pass, removed: Sequence[Tombstone]) -> RemovedTexts:
+def gather(run: Pass, removed: "Sequence[Tombstone]") -> RemovedTexts:
     """Cleans kept copies; returns what must be deleted or remembered together with the rows."""
     workspace, database = run.workspace, run.database
     lines: set[str] = set()
@@ -133,7 +131,7 @@ def scrub(workspace: Workspace, now_us: int) -> None:
     workspace.database.checkpoint(truncate=True)
 
 
-def _delete_inputs(workspace: Workspace, tombstones: Sequence[Tombstone]) -> None:
+def _delete_inputs(workspace: Workspace, tombstones: "Sequence[Tombstone]") -> None:
     """Deletes inputs of removed sessions that are not written yet. Raises `OSError`."""
 
     def flow(document: Mapping[str, Any]) -> bool:
@@ -154,7 +152,7 @@ def _delete_inputs(workspace: Workspace, tombstones: Sequence[Tombstone]) -> Non
     live.delete_removed(workspace)
 
 
-def is_covered(tombstones: Sequence[Tombstone], agent_id: str, session_id: str, token: str | None = None) -> bool:
+def is_covered(tombstones: "Sequence[Tombstone]", agent_id: str, session_id: str, token: str | None = None) -> bool:
     """Returns whether an input belongs to a removed session: by its token, its id's token, or a tombstone's id."""
     tokens = {token, token_of(agent_id, session_id)}
     return any(
@@ -174,7 +172,7 @@ def _delete_damaged_databases(database: str) -> None:
             sync_folder(folder)
 
 
-def clean_kept_copies(workspace: Workspace, tombstones: Sequence[Tombstone], *, rows_are_made: bool = False) -> None:
+def clean_kept_copies(workspace: Workspace, tombstones: "Sequence[Tombstone]", *, rows_are_made: bool = False) -> None:
     """Deletes lines of removed sessions and forgotten memories from kept copies of displaced pages.
 
     Lines are recognised by token, id, handle and file names; while the sessions have rows also by their words, and
@@ -218,7 +216,7 @@ def _copies_of_artifacts(workspace: Workspace) -> list[str]:
     return found
 
 
-def lines_of_removed(workspace: Workspace, tombstones: Sequence[Tombstone]) -> set[str]:
+def lines_of_removed(workspace: Workspace, tombstones: "Sequence[Tombstone]") -> set[str]:
     """Returns digests of lines in pages and kept copies that repeat removed sessions, while these have rows.
 
     For lines that cannot be deleted now: once the rows are gone the words are unknown, and they must not be stored.
@@ -232,7 +230,7 @@ def lines_of_removed(workspace: Workspace, tombstones: Sequence[Tombstone]) -> s
     return found
 
 
-def clean_entities(workspace: Workspace, tombstones: Sequence[Tombstone], now_us: int) -> None:
+def clean_entities(workspace: Workspace, tombstones: "Sequence[Tombstone]", now_us: int) -> None:
     """Deletes from entities what is based on newly removed sessions, or repeats their words.
 
     While the sessions have rows, their words are searched for as well, later only paths, ids and names. Raises
@@ -258,13 +256,13 @@ def clean_entities(workspace: Workspace, tombstones: Sequence[Tombstone], now_us
         )
 
 
-def queries_of_removed(database: Database, tombstones: Sequence[Tombstone]) -> set[str]:
+def queries_of_removed(database: "Database", tombstones: "Sequence[Tombstone]") -> set[str]:
     """Returns the `recall` queries that use words of removed sessions; known only while these have rows."""
     scopes = _pending_scopes(database, tombstones)
     return text_match.queries_of(database, scopes) if scopes else set()
 
 
-def handles_of_removed(database: Database, tombstones: Sequence[Tombstone]) -> dict[tuple[str, str], set[str]]:
+def handles_of_removed(database: "Database", tombstones: "Sequence[Tombstone]") -> dict[tuple[str, str], set[str]]:
     """Returns by agent and token the ids that only removed sessions have; known only while these have rows.
 
     Memories have marks of their own.
@@ -273,7 +271,7 @@ def handles_of_removed(database: Database, tombstones: Sequence[Tombstone]) -> d
     return {scope[:2]: session_texts.derived_handles(database, scope, scopes) for scope in scopes}
 
 
-def prompts_of_removed(database: Database, tombstones: Sequence[Tombstone]) -> dict[tuple[str, str], set[str]]:
+def prompts_of_removed(database: "Database", tombstones: "Sequence[Tombstone]") -> dict[tuple[str, str], set[str]]:
     """Returns by agent and token the marks of the prompts of removed sessions, while rows hold them."""
     found: dict[tuple[str, str], set[str]] = {}
     for scope in _pending_scopes(database, tombstones):
@@ -291,7 +289,7 @@ def prompts_of_removed(database: Database, tombstones: Sequence[Tombstone]) -> d
     return found
 
 
-def _pending_scopes(database: Database, tombstones: Sequence[Tombstone]) -> list[Scope]:
+def _pending_scopes(database: "Database", tombstones: "Sequence[Tombstone]") -> "list[Scope]":
     pending = tombstones_store.pending(database)
     return [_scope(one) for one in tombstones if (one.agent_id, one.session_token) in pending]
 
@@ -326,7 +324,7 @@ def _delete_lines(
             raise page_files.changed_meanwhile(path)
 
 
-def _agents_with_unknown_removals(database: Database) -> set[str]:
+def _agents_with_unknown_removals(database: "Database") -> set[str]:
     """Returns agents with a removal that was carried out while its sessions had no rows: in an index just made, say."""
     return {
         agent_id
@@ -343,7 +341,7 @@ def _digest(line: bytes) -> str:
     return sha256(line).hexdigest()
 
 
-def _needles(workspace: Workspace, tombstones: Sequence[Tombstone]) -> set[bytes]:
+def _needles(workspace: Workspace, tombstones: "Sequence[Tombstone]") -> set[bytes]:
     scopes = [_scope(tombstone) for tombstone in tombstones]
     words = {tombstone.session_token for tombstone in tombstones if not tombstone.session_ids}
     for tombstone, scope in zip(tombstones, scopes, strict=True):
@@ -356,7 +354,7 @@ def _needles(workspace: Workspace, tombstones: Sequence[Tombstone]) -> set[bytes
     return needles_of(workspace.database, words, scopes)
 
 
-def needles_of(database: Database, words: Collection[str], scopes: Sequence[Scope]) -> set[bytes]:
+def needles_of(database: "Database", words: Collection[str], scopes: "Sequence[Scope]") -> set[bytes]:
     """Returns texts that identify sessions in files: words, also as pages show them, handles, their own phrases."""
     shown = {*words, *map(flatten_cell, words), *map(page_cell, words)}
     long = {word.encode("utf-8", "replace") for word in shown if len(word) >= 8}
@@ -364,7 +362,7 @@ def needles_of(database: Database, words: Collection[str], scopes: Sequence[Scop
     return long | {short_handle(one).encode("ascii") for one in handles} | text_match.distinctive(database, scopes)
 
 
-def _scope(tombstone: Tombstone) -> Scope:
+def _scope(tombstone: "Tombstone") -> "Scope":
     return tombstone.agent_id, tombstone.session_token, tombstone.session_ids
 
 

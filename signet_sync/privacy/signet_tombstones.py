@@ -3,8 +3,6 @@
 Signet keeps them in `memories.db` alone, so that a copy of the vault without that database would bring sessions back.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import stat
@@ -44,7 +42,7 @@ class SignetTombstones(NamedTuple):
     """The tombstones in Signet's database at `path`, and how many of its rows are none."""
 
     path: str
-    tombstones: tuple[Tombstone, ...]
+    tombstones: "tuple[Tombstone, ...]"
     strange: int
 
 
@@ -74,7 +72,7 @@ def read(root: str, path: str) -> SignetTombstones:
     return SignetTombstones(path, tuple(found.values()), strange)
 
 
-def tombstone(row: Mapping[str, str | None]) -> Tombstone | None:
+def tombstone(row: Mapping[str, str | None]) -> "Tombstone | None":
     """Returns the tombstone of a row, the same at each reading; None for one that can be none."""
     agent_id, token, why = row["agent_id"] or DEFAULT_AGENT, row["session_token"] or "", row["reason"] or ""
     if tombstone_name(tombstone_file_name(agent_id, token)) != (agent_id, token):
@@ -132,7 +130,7 @@ def take_in(run: Pass) -> None:
             workspace.events.append(trouble)
 
 
-def _news(workspace: Workspace, found: Iterable[Tombstone]) -> list[Tombstone]:
+def _news(workspace: "Workspace", found: "Iterable[Tombstone]") -> "list[Tombstone]":
     """Returns the tombstones to write: those that no tombstone of ours covers and that were not lifted here."""
     mirrored = {(one.agent_id, one.session_token): one for one in tombstones_store.mirrored(workspace.database)}
     missing = [one for one in found if not _covers(mirrored.get((one.agent_id, one.session_token)))]
@@ -155,11 +153,11 @@ def _news(workspace: Workspace, found: Iterable[Tombstone]) -> list[Tombstone]:
     return news
 
 
-def _covers(ours: Tombstone | None) -> bool:
+def _covers(ours: "Tombstone | None") -> bool:
     return ours is not None and not ours.session_ids
 
 
-def cliff_of(workspace: Workspace, news: Iterable[Tombstone]) -> Cliff | None:
+def cliff_of(workspace: "Workspace", news: "Iterable[Tombstone]") -> Cliff | None:
     """Returns why a pass has to halt: more than half of the sessions, and at least 20, would go at once."""
     tokens: Mapping[str, set[str]] = _by_agent(news)
     sessions, gone = set(), set()
@@ -181,7 +179,7 @@ def cliff_of(workspace: Workspace, news: Iterable[Tombstone]) -> Cliff | None:
     return Cliff(would_remove, indexed, message, f"{hint}: signet-sync reindex --accept-removals")
 
 
-def _by_agent(tombstones: Iterable[Tombstone]) -> dict[str, set[str]]:
+def _by_agent(tombstones: "Iterable[Tombstone]") -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for one in tombstones:
         found.setdefault(one.agent_id, set()).add(one.session_token)
@@ -196,7 +194,7 @@ def _named(root: str, tokens: Mapping[str, set[str]]) -> Iterable[tuple[str, str
         yield agents.get(token, ""), token, "", None, number
 
 
-def _sessions(database: Database) -> Iterable[tuple[str, str, str, str | None, int]]:
+def _sessions(database: "Database") -> Iterable[tuple[str, str, str, str | None, int]]:
     """Yields agent, token, id, key and number of indexed files of every session, also of those that vanished."""
     return database.execute(
         "select agent_id, session_token, session_id, session_key, count(*) from memory_artifacts group by 1, 2, 3, 4"

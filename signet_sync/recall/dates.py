@@ -1,7 +1,5 @@
 """Finds the dates that a query names, so that a session's own date counts as words of what was said in it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Literal, NamedTuple

@@ -1,7 +1,5 @@
 """Pins what a handle refers to, or says of a statement that it is done, not true or open again; pages follow."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Parses a question into terms, each in the forms that a text may contain. Any text is one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice

@@ -5,8 +5,6 @@ its rows, as a whole, and most by coverage: the share of the question within a r
 say more than the same words in many, and what a tool printed beside what is said helps to find it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import log

@@ -1,7 +1,5 @@
 """Makes hits of what was found: the words that answer, who said them, when and in which file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -29,7 +27,7 @@ _LONGEST_QUESTION = 4_000  # characters; a longer text says something
 _SENTENCE = late(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
 _ASKS = late(r"[?？][\W_]*\Z|[吗呢か][。?？]?\Z")
 GAP = " … "  # between turns that are shown
-_SPEAKERS: dict[Voice, str] = {"person": "User", "agent": "Assistant"}
+_SPEAKERS: "dict[Voice, str]" = {"person": "User", "agent": "Assistant"}
 _WHAT = {
     "next": "a next step", "question": "an open question", "person": "a note on people", "blocker": "a blocker",
     "decision": "a decision", "constraint": "a constraint", "preference": "a preference", "note": "a note",

@@ -6,8 +6,6 @@ milliseconds. A harness that gives copies the time of the fork names the session
 beginning of a transcript.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
@@ -33,7 +31,7 @@ class Exchange(NamedTuple):
     at: str = ""
     answered: str = ""
 
-    def is_same(self, other: Exchange, *, copied: bool) -> bool:
+    def is_same(self, other: "Exchange", *, copied: bool) -> bool:
         """Returns whether two are the same; where one is `copied` from the other's session, the words suffice."""
         if copied or not self.at or not self.line:
             return copied and self.line == other.line

@@ -5,8 +5,6 @@ newline is written, so an append is kept as a whole or not at all; the next appe
 of the index follow from these files.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

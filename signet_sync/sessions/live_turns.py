@@ -4,8 +4,6 @@ A live turn was handed over while its session ran. In a transcript its head mark
 our heads, `## User (live · <time>)` among others, so that readers of labels such as `User:` still work.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections import Counter

@@ -10,8 +10,6 @@ replaced likewise, and until it is repaired no model is asked, no history is wri
 (`_CAUTION`): the part that cannot be read may be the one that forbids it.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import stat
@@ -200,7 +198,7 @@ def load(
     flags: Mapping[str, object] | None = None,
     environ: Mapping[str, str] = os.environ,
     anyway: bool = False,
-    vault: Vault | None = None,
+    vault: "Vault | None" = None,
 ) -> tuple[Settings, list[SettingsRemark]]:
     """Loads the settings of a workspace, with one remark per value that was ignored or could not be used.
 
@@ -343,7 +341,7 @@ class _Layers:
         anyway: bool,
         only: tuple[str, ...] = (),
         kept: Mapping[str, object] | None = None,
-        vault: Vault | None = None,
+        vault: "Vault | None" = None,
     ) -> None:
         self.remarks: list[SettingsRemark] = []
         self.doubtful = False
@@ -425,7 +423,7 @@ class _Layers:
         return values
 
 
-def _document(path: Path, *, own: bool, vault: Vault | None) -> dict[str, object]:
+def _document(path: Path, *, own: bool, vault: "Vault | None") -> dict[str, object]:
     """Returns a TOML file, empty if there is none; a workspace's own may be in `vault`.
 
     A workspace's own file must be a regular file: a link could lead anywhere, and opening a pipe would wait forever.

@@ -1,7 +1,5 @@
 """Chooses the model for digests and for vectors from the settings; opens nothing and asks nobody."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -60,17 +58,17 @@ class _Block(NamedTuple):
     api_key_file: str = ""
 
 
-def may_ask_model(settings: Settings) -> bool:
+def may_ask_model(settings: "Settings") -> bool:
     """Returns whether a language model may be asked at all: one is named, or could be by Signet's agent.yaml."""
     return settings.llm_provider not in ("", "none") or may_ask_signet(settings)
 
 
-def may_ask_signet(settings: Settings) -> bool:
+def may_ask_signet(settings: "Settings") -> bool:
     """Returns whether Signet's agent.yaml is consulted: no provider is named, but an endpoint or a command for one."""
     return not settings.llm_provider and bool(settings.llm_endpoint or settings.llm_command)
 
 
-def resolve(settings: Settings, agent_yaml: Mapping[str, Any] | None) -> ModelChoice:
+def resolve(settings: "Settings", agent_yaml: Mapping[str, Any] | None) -> ModelChoice:
     """Chooses the model that digests sessions: that of `[llm]`.
 
     Only if it names no provider does `agent_yaml` count (Signet's `memory.pipelineV2` as texts): it may turn the
@@ -90,7 +88,7 @@ def resolve(settings: Settings, agent_yaml: Mapping[str, Any] | None) -> ModelCh
     return _no_model(why or f"agent.yaml names {display(name[:60])}, for which you have no settings")
 
 
-def resolve_embeddings(settings: Settings) -> ModelChoice:
+def resolve_embeddings(settings: "Settings") -> ModelChoice:
     """Chooses the model for vectors; only the user's own settings say anything about it.
 
     Raises `ConfigError` if it lacks what its provider needs.
@@ -104,7 +102,7 @@ def resolve_embeddings(settings: Settings) -> ModelChoice:
     return _as_configured(block)
 
 
-def has_embeddings(settings: Settings) -> bool:
+def has_embeddings(settings: "Settings") -> bool:
     """Returns whether the user's settings name something that makes vectors, even if it is not in use now."""
     return settings.embeddings_provider not in ("", "none")
 

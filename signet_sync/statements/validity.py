@@ -4,8 +4,6 @@ An end needs a deed, a newer statement that says the same otherwise, or a person
 a wrong end is worse than a stale line.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

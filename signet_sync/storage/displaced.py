@@ -1,7 +1,5 @@
 """Names files that a swap displaced by what may be in them; checks whether a process still writes to them."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """Reads and writes files of the workspace safely: create once, replace atomically, unlink, sweep after a crash."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re
@@ -123,7 +121,7 @@ class DiskVault:
         return read_settled(self._descriptor, name, limit)
 
     @contextmanager
-    def inside(self, name: str) -> Iterator[DiskVault | None]:
+    def inside(self, name: str) -> "Iterator[DiskVault | None]":
         """Opens a folder in this one."""
         try:
             inner = os.open(name, durable.FOLDER | os.O_NOFOLLOW, dir_fd=self._descriptor)
@@ -728,7 +726,7 @@ def _rename(source_fd: int, source: str, target_fd: int, target: str, flag: int)
     raise OSError(code, os.strerror(code), target)
 
 
-def _renameat2() -> ctypes._NamedFuncPointer | None:
+def _renameat2() -> "ctypes._NamedFuncPointer | None":
     import ctypes
 
     try:

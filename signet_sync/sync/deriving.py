@@ -3,8 +3,6 @@
 An update and a rebuild use the same code: a rebuild empties tables and updates all sources.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import nullcontext
 from itertools import islice

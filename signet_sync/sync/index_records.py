@@ -1,7 +1,5 @@
 """Declares what the index holds for a judged file: its verdict, known state, row, seal and notes."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 from signet_sync.formats.snapshot import Signature

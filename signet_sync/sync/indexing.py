@@ -1,7 +1,5 @@
 """Indexes files: scan, plan, and one transaction with rows, full text, seals and verdicts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial

@@ -5,8 +5,6 @@ be read and whether the pass must halt; `judge` gives each file that was read it
 `judge_missing` does the same for a missing file.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -129,7 +127,7 @@ class CliffRule(NamedTuple):
 class Tombstones:
     """The tombstones in force, by token; several agents may share a token only by accident."""
 
-    def __init__(self, tombstones: Collection[Tombstone] = (), *, by_name: Collection[tuple[str, str]] = ()) -> None:
+    def __init__(self, tombstones: "Collection[Tombstone]" = (), *, by_name: Collection[tuple[str, str]] = ()) -> None:
         self.tombstones = tuple(tombstones)
         self._by_token: dict[str, list[Tombstone]] = {}
         for tombstone in tombstones:
@@ -374,7 +372,7 @@ def judge_missing(path: str, known: Known, judging: JudgeContext) -> Judgement |
     return Judgement(path, "violation", "vanished", "the file is gone and no tombstone explains it")
 
 
-def judge_tombstone(path: str, found: Found | Trouble) -> tuple[Judgement, Tombstone | None]:
+def judge_tombstone(path: str, found: Found | Trouble) -> "tuple[Judgement, Tombstone | None]":
     """Judges a file in `memory/tombstones/`; a broken tombstone still removes by its name."""
     name = path.rpartition("/")[2]
     parts = filename.tombstone_name(name)

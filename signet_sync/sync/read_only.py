@@ -3,8 +3,6 @@
 Imports nothing heavy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,11 +33,11 @@ class IndexPlace(NamedTuple):
 
     root: str
     chosen: str | None
-    settings: Callable[[], Settings]
+    settings: "Callable[[], Settings]"
     command_line: Callable[[str], str]
-    opener: Callable[..., AbstractContextManager[Workspace]]
+    opener: "Callable[..., AbstractContextManager[Workspace]]"
 
-    def state(self) -> StateFolder:
+    def state(self) -> "StateFolder":
         """Returns the state folder, located without writing."""
         return state_dir.locate(self.root)
 
@@ -48,7 +46,7 @@ class IndexPlace(NamedTuple):
         """Returns the path of the database."""
         return self.chosen or self.state().database
 
-    def opened(self, *, touch_nothing: bool = False) -> AbstractContextManager[Workspace]:
+    def opened(self, *, touch_nothing: bool = False) -> "AbstractContextManager[Workspace]":
         """Opens the workspace to write. Raises `WorkspaceError`, `DatabaseError`."""
         return self.opener(self.root, self.settings(), database=self.chosen, touch_nothing=touch_nothing)
 

@@ -1,7 +1,5 @@
 """Finds which sessions are removed, and keeps their files and rows from coming back."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -103,14 +101,14 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
     return InForce(Tombstones(list(mirrored.values()), by_name=unreadable), judged, frozenset(again))
 
 
-def _by_name(root: str, agent_id: str, token: str, now_iso: str) -> Tombstone:
+def _by_name(root: str, agent_id: str, token: str, now_iso: str) -> "Tombstone":
     """Returns the tombstone that a file's name alone gives, later than what was lifted, even if the clock says not."""
     before = tombstones_files.last_lifted(root, agent_id, token)
     least = iso(before.removed_at.micros + 1000) if before is not None else ""
     return tombstones_store.by_name(agent_id, token, max(now_iso, least))
 
 
-def all_tombstones(workspace: Workspace) -> list[Tombstone]:
+def all_tombstones(workspace: Workspace) -> "list[Tombstone]":
     """Returns every tombstone of mirror and files: after a lost database the files may not be mirrored yet."""
     found = {
         (tombstone.agent_id, tombstone.session_token): tombstone
@@ -124,14 +122,14 @@ def all_tombstones(workspace: Workspace) -> list[Tombstone]:
     return list(found.values())
 
 
-def _is_narrower(tombstone: Tombstone, before: Tombstone | None) -> bool:
+def _is_narrower(tombstone: "Tombstone", before: "Tombstone | None") -> bool:
     """Returns whether a tombstone no longer covers a session that it covered before."""
     if before is None or not tombstone.session_ids:
         return False
     return not before.session_ids or not {*before.session_ids} <= {*tombstone.session_ids}
 
 
-def _let_go(workspace: Workspace, tombstone: Tombstone) -> str:
+def _let_go(workspace: Workspace, tombstone: "Tombstone") -> str:
     """Completes an undo made on another machine, or interrupted here; returns the tombstone's path.
 
     If another removal has this path by now, its file is kept.
@@ -154,7 +152,7 @@ def _lift_rows(workspace: Workspace) -> None:
         eraser.lift(workspace.database)
 
 
-def _aliases(workspace: Workspace, news: Sequence[Tombstone]) -> set[str]:
+def _aliases(workspace: Workspace, news: "Sequence[Tombstone]") -> set[str]:
     """Returns files of newly removed sessions that are named with the token of the session's other identity.
 
     The identities of a session are its id and its key.

@@ -1,7 +1,5 @@
 """Defines the request, the state and the outcome of a pass."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple

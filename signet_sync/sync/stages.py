@@ -1,7 +1,5 @@
 """Defines the interfaces a feature implements to take part in a pass, and the pipeline that loads them lazily."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -54,7 +52,7 @@ class Change:
         self.paths: set[str] = set()
         self.derived = 0
 
-    def add(self, other: Change) -> None:
+    def add(self, other: "Change") -> None:
         """Adds another change to this one."""
         self.sources |= other.sources
         self.agents |= other.agents
@@ -120,7 +118,7 @@ class Recovery(Protocol):
     name: str
 
     @abstractmethod
-    def recover(self, run: Pass) -> AbstractContextManager[None]:
+    def recover(self, run: "Pass") -> AbstractContextManager[None]:
         """Recovers what it can before the pass, which runs inside the context; adds paths to look at to the request."""
 
 
@@ -129,15 +127,15 @@ class Eraser(Protocol):
 
     name: str
 
-    def gather(self, run: Pass, removed: Sequence[Tombstone]) -> Any:
+    def gather(self, run: "Pass", removed: "Sequence[Tombstone]") -> Any:
         """Finds what has to go, before the transaction, while the rows still contain the sessions' text."""
         return None
 
-    def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: Any) -> Callable[[], None] | None:
+    def erase(self, run: "Pass", removed: "Sequence[Tombstone]", gathered: Any) -> Callable[[], None] | None:
         """Erases it, in the transaction that deletes the rows; returns what has to run once derivers have updated."""
         return None
 
-    def forget(self, database: Database, tombstone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> int:
+    def forget(self, database: Database, tombstone: "Tombstone", sessions: Sequence[tuple[str, str | None]]) -> int:
         """Deletes rows of removed sessions beyond what tables declare; returns how many. In the caller's transaction.
 
         `sessions` are the ids and keys of those of which rows or seals exist. Called in every pass that writes rows.
@@ -158,12 +156,12 @@ class Maintenance(Protocol):
     # False for stages that write files or record permanently what they did: a pass over a checked-out copy skips them.
     database_only: bool = False
 
-    def due(self, run: Pass) -> bool:
+    def due(self, run: "Pass") -> bool:
         """Returns whether there may be something to do; this check must be cheap."""
         return True
 
     @abstractmethod
-    def run(self, run: Pass) -> None:
+    def run(self, run: "Pass") -> None:
         """Does the work; adds what moved and what went wrong to the outcome."""
 
 
@@ -180,11 +178,11 @@ class Publisher(Protocol):
         """Marks what has to be composed again, in the transaction in which its inputs moved."""
 
     @abstractmethod
-    def stale(self, run: Pass) -> Iterable[str]:
+    def stale(self, run: "Pass") -> Iterable[str]:
         """Yields the keys of what has to be composed again."""
 
     @abstractmethod
-    def publish(self, run: Pass, key: str) -> None:
+    def publish(self, run: "Pass", key: str) -> None:
         """Composes one file and writes it if it differs. Raises `OSError`, `SignetSyncError`."""
 
 

@@ -1,7 +1,5 @@
 """Cuts a transcript into chunks that cover all of it: between turns if these fit, else at paragraphs, lines, spaces."""
 
-from __future__ import annotations
-
 import re
 from array import array
 from bisect import bisect_right

@@ -1,7 +1,5 @@
 """Cuts what an artifact says into passages, by which `recall` finds it, and leaves what tools printed apart."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """Shows quotes of a session: who said what and when, each on one line between marks that nothing in it can close."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 from signet_sync.formats.timestamps import day_of, iso

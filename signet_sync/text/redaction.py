@@ -4,8 +4,6 @@ The former text is enough to recognize one. So a redaction made on one machine i
 older version that comes back is recognized as such.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple

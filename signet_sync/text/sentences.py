@@ -3,8 +3,6 @@
 The model proposes, the rules decide.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Defines what the page can do as plain values: an action, its plan for one request, the form's fields, the result."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -57,7 +55,7 @@ class PathList(NamedTuple):
     more: int
 
     @classmethod
-    def of(cls, heading: str, paths: Sequence[str]) -> PathList:
+    def of(cls, heading: str, paths: Sequence[str]) -> "PathList":
         """Cuts a list to what a page shows."""
         return cls(heading, paths[:LISTED], max(len(paths) - LISTED, 0))
 

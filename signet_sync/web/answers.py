@@ -1,7 +1,5 @@
 """Recalls for a page what answers a question, with the view that each answer leads to; counts nothing."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from signet_sync.embeddings.meaning import Meaning

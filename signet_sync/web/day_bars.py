@@ -1,7 +1,5 @@
 """Computes a strip of bars: the sessions of each of the last 90 days. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import NamedTuple

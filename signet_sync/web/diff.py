@@ -1,7 +1,5 @@
 """Computes how two texts differ, line by line, as rows for a person; bounded, however long the texts are."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Any, Literal, NamedTuple

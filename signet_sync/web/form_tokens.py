@@ -1,7 +1,5 @@
 """Issues and checks the hidden fields of a form: they bind it to this server, its visitor, its action and its plan."""
 
-from __future__ import annotations
-
 import hmac
 import json
 import secrets

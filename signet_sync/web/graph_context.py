@@ -1,7 +1,5 @@
 """Reads the surroundings of a session: its node, its thread, and the sessions beside it there."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from signet_sync.graph.store import nodes

@@ -1,7 +1,5 @@
 """Builds addresses of the page's own views, by name, for the agent that is shown."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Reads running sessions: which session live turns belong to, and the newest turns."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

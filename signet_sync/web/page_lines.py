@@ -1,7 +1,5 @@
 """Parses a generated page into sections of lines. Pure."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Splits a long text into parts at turns, and parses a part into turns. Pure."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Says in plain words what the index calls by its own terms: problems, levels of nodes, entities, events. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import NamedTuple

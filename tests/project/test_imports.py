@@ -1,5 +1,6 @@
 """Imports: no cycle, and the lists of `pyproject.toml` are complete."""
 
+import re
 import tomllib
 from functools import cache
 from graphlib import TopologicalSorter
@@ -31,6 +32,13 @@ def test_no_modules_import_each_other():
     """Imports inside functions count, those for the type checker only do not; a cycle raises `CycleError`."""
     graph = grimp.build_graph("signet_sync", exclude_type_checking_imports=True, cache_dir=None)
     TopologicalSorter({one: graph.find_modules_directly_imported_by(one) for one in graph.modules}).prepare()
+
+
+def test_the_fields_of_a_named_tuple_are_no_texts():
+    """A type that is a text is compiled when the class is made: that takes as long again as all else of it."""
+    texts = {path: path.read_text("utf-8") for path in (ROOT / "signet_sync").rglob("*.py")}
+    named = [path for path, text in texts.items() if re.search(r"^class \w+\(NamedTuple\)", text, re.M)]
+    assert named and not [path for path in named if "from __future__ import annotations" in texts[path]]
 
 
 def test_every_module_that_is_pure_is_held_to_it():

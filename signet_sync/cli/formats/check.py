@@ -4,8 +4,6 @@ Every form takes the document of `check --json` and the prefix of its paths (`be
 top of a checkout. No text of a file can end a line or a cell.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

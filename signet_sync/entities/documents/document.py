@@ -1,7 +1,5 @@
 """Parses and writes entity files: frontmatter, title, sections with hidden anchors. Unchanged parts keep every byte."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Compares a file with its events; distinguishes a person's edits, a lost anchor that can be restored, and drift."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

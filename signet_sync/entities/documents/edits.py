@@ -1,7 +1,5 @@
 """Edits one section, item or field of an entity file; every other byte stays the same."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace as but

@@ -1,7 +1,5 @@
 """Finds deviations of an entity file from the schema; they are shown to agents and people, and no file is refused."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Reads an agent's event log from disk, only as far as needed, and appends to it."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Keeps the hash chain of an event log: detects edits, gaps and a lost end; the next write closes a torn line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Iterable, Sequence
 from hashlib import sha256
 from typing import NamedTuple

@@ -5,8 +5,6 @@ and all its fields but those that a removal may erase, which have a hash of thei
 the chain stays valid.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,5 @@
 """Rebuilds the files of an entity from its events, byte for byte, and settles unfinished writes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

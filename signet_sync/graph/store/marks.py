@@ -1,7 +1,5 @@
 """Deletes accesses and pins of what only removed sessions stood behind."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,7 +30,7 @@ class Orphans(NamedTuple):
     scopes: Sequence[Scope] = ()
 
 
-def find_orphans(database: Database, tombstones: Sequence[Tombstone]) -> Orphans:
+def find_orphans(database: Database, tombstones: "Sequence[Tombstone]") -> Orphans:
     """Returns what removals may orphan, before the rows that tell it are deleted."""
     fresh = tombstones_store.pending(database) if tombstones else ()
     orphans = Orphans(

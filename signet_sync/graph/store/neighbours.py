@@ -1,7 +1,5 @@
 """Reads what is above, below and beside a node, thread, statement or memory; bounded. Imports nothing heavy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Reads texts of the graph: of a node, of the transcript behind it, a label for each id. Imports nothing heavy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

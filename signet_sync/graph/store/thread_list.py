@@ -1,7 +1,5 @@
 """Lists the threads of an agent, and the sessions of one, newest first. Imports nothing heavy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

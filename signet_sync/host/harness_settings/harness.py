@@ -1,7 +1,5 @@
 """Plans our hooks and our MCP server in one harness's settings, and says how they stand. Nothing here writes."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ A copy of the text of the same length, in which comments and trailing commas are
 in it by Python's decoder are positions in the text.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from contextlib import suppress

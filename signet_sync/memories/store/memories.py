@@ -1,7 +1,5 @@
 """Stores memories, with their sources, marks of forgotten ones, and what is pinned. Native rows."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence

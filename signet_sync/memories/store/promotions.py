@@ -1,7 +1,5 @@
 """Stores the history of promotions: each sweep, what it promoted and why. MEMORY.md and DREAMS.md are made from it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Reads the texts of some sessions, and those of all others, to find what distinguishes them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple

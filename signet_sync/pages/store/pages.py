@@ -1,7 +1,5 @@
 """Stores the session log's window and months, what was last written to each page, and the lease of each MEMORY.md."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 

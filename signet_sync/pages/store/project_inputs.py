@@ -3,8 +3,6 @@
 Imports no slow module: a harness waits for it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Reads what stands behind hits: statements with what they are about, artifacts with their bodies, nodes of places."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Resolves a handle: an id, a path, a wikilink, a key or the beginning of one. Imports no slow module."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Reads the tables of `recall`: which passages have a word, which texts they belong to."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple

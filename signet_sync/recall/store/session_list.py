@@ -1,7 +1,5 @@
 """Lists sessions: newest first, filtered, a page at a time. Imports no slow module."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 

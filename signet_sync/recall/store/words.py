@@ -1,7 +1,5 @@
 """Finds the files of sessions that contain every word of a text, printed by tools too; ranks nothing by meaning."""
 
-from __future__ import annotations
-
 import json
 from bisect import bisect_right
 from collections.abc import Callable

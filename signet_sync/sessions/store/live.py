@@ -4,8 +4,6 @@ Turns that the harness handed over follow from the files of `live_files`. Turns 
 read from its harness's transcript, from which they can be read again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Reads what came of one session: statements, memories, neighbours, problem files. Imports nothing heavy."""
 
-from __future__ import annotations
-
 import json
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Stores the answers of write flows; a replay of the same request returns the first answer."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ A row is a statement in one artifact, or in one turn of a running session. Rows 
 newest has the words that are shown, and its status.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby

@@ -1,7 +1,5 @@
 """Counts what the index holds, for reports and `status`: counts, problems, notes. Imports nothing heavy."""
 
-from __future__ import annotations
-
 import json
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Finds sessions by key, id, token or unambiguous prefix, and the files of a session. Imports nothing heavy."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ A number says whose text it is, of what kind and when: an agent, its statements 
 leave them in the file. Therefore all that it holds is made from stored places of stored bodies.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,7 +55,7 @@ class Place(NamedTuple):
     start: int
     end: int
     turn: int
-    voice: Voice
+    voice: "Voice"
     size: int
 
 
@@ -117,7 +115,7 @@ def _free(database: Database, begin: int, count: int) -> int:
 # ── what sessions said ──
 
 
-def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
+def add_artifacts(database: Database, rows: "Sequence[tuple[int, Row]]") -> None:
     """Indexes artifacts by number; manifests say nothing. In the caller's transaction."""
     from signet_sync.text.passages import passages  # slow import; who only asks needs none
 
@@ -146,7 +144,7 @@ def add_artifacts(database: Database, rows: Sequence[tuple[int, Row]]) -> None:
     database.executemany(_PRINTED, printed)
 
 
-def _placed(found: Sequence[Passage]) -> list[Place]:
+def _placed(found: "Sequence[Passage]") -> list[Place]:
     """Returns passages with the characters of the row of full text that each begins; 0 for one that goes on."""
     sizes = [0] * len(found)
     head = -1
@@ -294,7 +292,7 @@ def in_step(database: Database) -> bool:
     return bool(found == [said, printed] and artifacts == texts and counts)
 
 
-def rebuild(database: Database, artifacts: Iterable[tuple[int, Row]]) -> None:
+def rebuild(database: Database, artifacts: "Iterable[tuple[int, Row]]") -> None:
     """Makes all full text from artifacts and lines again. In the caller's transaction."""
     lines = list(map(_line, database.execute(f"select {_LINE} from texts where artifact is null")))
     clear(database)

@@ -1,7 +1,5 @@
 """Stores open violations: sealed files that changed or are gone, and whether they can be restored."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Merges conflict copies of tombstones, made when two machines remove at once, so that no removal is lost."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -25,11 +23,11 @@ _COPY = re.compile(rf"{TOMBSTONES}/({AGENT}--[a-z2-7]{{16}})([\W_].*)\.md", re.A
 class Joined(NamedTuple):
     """Tombstones that cover what they and their copies covered, and the copies that are gone now."""
 
-    tombstones: Mapping[tuple[str, str], Tombstone]
+    tombstones: "Mapping[tuple[str, str], Tombstone]"
     gone: frozenset[str]
 
 
-def take_in(workspace: Workspace, paths: Iterable[str], known: Mapping[tuple[str, str], Tombstone]) -> Joined:
+def take_in(workspace: Workspace, paths: Iterable[str], known: "Mapping[tuple[str, str], Tombstone]") -> Joined:
     """Merges each copy among some paths into the known tombstone, and deletes the copy.
 
     A copy whose removal an undo has lifted is not merged. If nothing may be written, the copies count and stay.

@@ -1,7 +1,5 @@
 """Finds secrets by the structure of a document: data of Kubernetes' Secrets, columns under a secret's name."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -68,7 +66,7 @@ class _TextTable(NamedTuple):
     rows: tuple[int, int]
 
     @classmethod
-    def of(cls, text: str, name: Name) -> _TextTable | None:
+    def of(cls, text: str, name: Name) -> "_TextTable | None":
         """Returns the table that has a name in its header."""
         start = text.rfind("\n", max(0, name.start - 400), name.start) + 1
         end = text.find("\n", name.end, name.end + 400)

@@ -3,8 +3,6 @@
 A literal leads to each rule (in lower case), and a pattern is matched there, never searched for.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from functools import cache

@@ -1,7 +1,5 @@
 """Finds names of secrets, and how much a value under each has to prove."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache

@@ -5,8 +5,6 @@ first, all by one literal; at each, its first characters lead to the few prefixe
 what has such a head is matched. Forms with a shorter run are found by their literal, before a later run.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import cache, cached_property

@@ -1,7 +1,5 @@
 """Prepares a text for the rules: in plain characters, and the same in lower case as bytes, all at equal positions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple

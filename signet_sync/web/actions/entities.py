@@ -1,7 +1,5 @@
 """Approves or rejects what an agent proposes for an entity; keeps agents from changing an entity."""
 
-from __future__ import annotations
-
 from typing import NamedTuple, get_args
 
 from signet_sync.entities import proposals, protection, queries

@@ -1,7 +1,5 @@
 """Shows an agent's entity files, and one entity: its content and evidence, who may change it, its events."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Shows one node of the graph: its text, what is above, below and beside it; of a thread its sessions."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Shows the overview: state of the agent, sessions a day, latest sessions, beginning of MEMORY.md."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Shows answers to a question, which memories are promoted into MEMORY.md and why, and all about one memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Shows one session: its segments to read, part by part, its neighbours, and its results."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 

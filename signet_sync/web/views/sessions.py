@@ -1,7 +1,5 @@
 """Shows sessions day by day, newest first: filtered, searched, one page at a time."""
 
-from __future__ import annotations
-
 import re
 from datetime import date
 from itertools import groupby

@@ -1,7 +1,5 @@
 """Shows problems with files: sealed ones that changed or disappeared, with remedies; others that are not indexed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple

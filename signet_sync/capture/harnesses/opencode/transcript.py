@@ -1,7 +1,5 @@
 """Parses OpenCode's sessions: a session's row and its messages with their parts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
