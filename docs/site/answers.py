@@ -232,13 +232,15 @@ class Status(TypedDict):
 
 
 class RecallHit(TypedDict):
-    tier: Literal["memory", "statement", "entity", "session"]  # What it is.
+    tier: Literal[
+        "memory", "statement", "entity", "session", "file"
+    ]  # What it is; a file is one of a harness or a project.
     id: str
     text: str
     path: str | None
     score: float  # Higher is better.
     known: bool  # False if it has too few of the words to be sure: it is only the nearest.
-    speaker: str  # User or Assistant; empty if it was not one of them.
+    speaker: str  # User, Assistant or file; empty if it was not one of them.
     turn: int  # From 1; 0 if there are none.
     day: str
     why: str  # Which words, in what, of which day.

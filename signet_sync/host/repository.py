@@ -60,7 +60,7 @@ def _resolve(cwd: str) -> Repository | None:
         folder = _git_folder(f"{top}/.git")
         if folder is not None:
             common = _common_folder(folder, top)
-            config = _text(f"{common}/config", _CONFIG_LIMIT)
+            config = small_text(f"{common}/config", _CONFIG_LIMIT)
             url = _origin_url(config) if config is not None else None
             main = _main_root(common)
             root = top if common == folder or holds_home(main) else main
@@ -157,15 +157,15 @@ def _main_root(common: str) -> str:
 
 def _named(place: str, label: str = "") -> str:
     """Returns the path that a file of git's holds in its one line. Raises `OSError`."""
-    text = _text(place, _LINK_LIMIT)
+    text = small_text(place, _LINK_LIMIT)
     named = text.strip().removeprefix(label).strip() if text is not None and text.startswith(label) else ""
     if not named or len(named) > LENGTH or not named.isprintable():
         raise OSError("no path")
     return named
 
 
-def _text(place: str, limit: int) -> str | None:
-    """Returns the text of a regular file of the user; None if there is none. Raises `OSError`."""
+def small_text(place: str, limit: int) -> str | None:
+    """Returns the text of a regular file of the user, None if there is none. Raises `OSError`."""
     try:
         handle = os.open(place, _READ)
     except FileNotFoundError:

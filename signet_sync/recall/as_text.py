@@ -24,8 +24,8 @@ _BARE = 4  # handles without a line
 
 
 def handle_of(thing: str) -> str:
-    """Returns an id as `expand` takes it; a turn of a running session has no mark."""
-    return thing if "#" in thing else f"^{thing}"
+    """Returns an id as `expand` takes it; a turn of a running session and a path have no mark."""
+    return thing if "#" in thing or "/" in thing else f"^{thing}"
 
 
 # ── expand ──

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import day_of, local_day, parse_instant
 from signet_sync.memories.store import recall_events
 from signet_sync.recall import search
@@ -16,12 +17,13 @@ from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, counting
 from signet_sync.sync.store import access_counts
-from signet_sync.text.sanitizer import sanitize_beginning
+from signet_sync.text.sanitizer import sanitize_beginning, sanitize_transcript_v2
 from signet_sync.text.sentences import flatten
 from signet_sync.text.turn_heads import label_of, speaker_of
 from signet_sync.text.word_forms import folded
 
 if TYPE_CHECKING:
+    from signet_sync.capture.harness_files import HarnessFile
     from signet_sync.embeddings.meaning import Meaning
 
 FLOOR = 0.02  # of the question's weight; what covers less answers nothing
@@ -30,21 +32,31 @@ _NEAREST = 10  # hits that are shown where none is surely an answer
 _COUNTED = 0.75  # of the best hit's score; memories that score less were not what was looked for
 _OF_RUNNING = 0.8  # of what a turn of a running session covers: its score beside those of other texts
 _STORED = 400  # characters of a question
+_LEAST_OF_FILE = 0.5  # of the question's weight: these files are about everything
+_PARAGRAPH = late(r"\n\s*\n|\n(?=[ \t]{0,8}(?:[-*+]|\d+\.) )")
 
 
 def recall(
-    database: Database, text: str, within: Within, *, limit: int = 10, meaning: Meaning | None = None
+    database: Database,
+    text: str,
+    within: Within,
+    *,
+    limit: int = 10,
+    meaning: Meaning | None = None,
+    beside: Iterable[HarnessFile] = (),
 ) -> list[RankedHit]:
     """Returns what answers a text, best first; accepts any text. [] where nothing covers enough of it.
 
-    Texts that are only similar in `meaning` come last, with score 0.
+    `beside` are files that harnesses give to their sessions. Texts that are only similar in `meaning` come last, with
+    score 0.
     """
     question = read(text)
     if not question.terms:
         return []
     weighed, matches = search.search(database, question, within, min(2 * limit, search.MOST_FOUND))
     found = list(ranked_hits(database, within.agent_id, question, weighed, _enough(matches)))
-    found = without_repeats([*found, *_running(database, question, weighed, within)])
+    found += _running(database, question, weighed, within)
+    found = without_repeats([*found, *_of_files(question, weighed, within, beside)])
     if not any(hit.known for hit in found):
         limit = min(limit, _NEAREST)
     found = found[:limit]
@@ -121,6 +133,29 @@ def _of_turn(
     return as_question(hit) if asks and answer is None else hit
 
 
+def _of_files(
+    question: Question, weighed: WeighedTerms, within: Within, files: Iterable[HarnessFile]
+) -> Iterator[RankedHit]:
+    """Yields the best paragraph of each of the harnesses' files that covers enough of the question."""
+    for file in files:
+        if not within.holds(file.at_us) or weighed.share(_best_of(file.text, weighed)[0]) < _LEAST_OF_FILE:
+            continue
+        held, paragraph = _best_of(sanitize_transcript_v2(file.text), weighed)  # as a whole, so that no secret is cut
+        text, covered = flatten(turn_text(paragraph, weighed.first_in(paragraph)), _STORED), weighed.share(held)
+        day = local_day(file.at_us)
+        why = f"{share_of(question, held)}, in a file of {file.harness or 'the project'}, {day}"
+        score = round(_OF_RUNNING * covered, 3)
+        yield RankedHit(
+            "file", sanitize_transcript_v2(file.path), text, None, score, covered >= KNOWN, "file", 0, day, why
+        )
+
+
+def _best_of(text: str, weighed: WeighedTerms) -> tuple[int, str]:
+    """Returns the paragraph that has most of a question, and the terms that it has."""
+    parts = ((weighed.in_text(one), one) for one in _PARAGRAPH.split(text))
+    return max(parts, key=lambda part: weighed.share(part[0]))
+
+
 def record(database: Database, agent_id: str, text: str, hits: Sequence[RankedHit], at_us: int) -> bool:
     """Records which memories a question found and at which place, for the dream sweep; False if the database was busy.
 
@@ -136,6 +171,7 @@ def record(database: Database, agent_id: str, text: str, hits: Sequence[RankedHi
 
 def count_hits(place: IndexPlace, agent_id: str, text: str, hits: Sequence[RankedHit], at_us: int) -> None:
     """Counts the hits if the database can be written at once: an answer never waits for a counter."""
+    hits = [hit for hit in hits if hit.tier != "file"]
     with counting(place, wanted=bool(hits)) as database:
         if database is not None:
             access_counts.count_ids(database, agent_id, [hit.id for hit in hits], day_of(at_us))

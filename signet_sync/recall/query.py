@@ -54,7 +54,9 @@ class Term(NamedTuple):
         """Returns what a folded text contains where it contains a form of the word."""
         first = self.forms[0].partition(" ")[0]
         return (
-            self.forms[0].replace(" ", "") if not first.isascii() or len(first) < 5 else first[: max(4, len(first) - 3)]
+            self.forms[0].replace(" ", "")
+            if not (first.isascii() and first.isalpha()) or len(first) < 5
+            else first[: max(4, len(first) - 3)]
         )
 
     @property

@@ -18,8 +18,7 @@ from signet_sync.text.sentences import basename, flatten
 if TYPE_CHECKING:
     from signet_sync.text.passages import Voice
 
-Tier = Literal["memory", "statement", "entity", "session"]
-TIERS: tuple[Tier, ...] = ("memory", "statement", "entity", "session")
+Tier = Literal["memory", "statement", "entity", "session", "file"]
 KNOWN = 0.75  # of the question's weight; what covers less is only the nearest that there is
 _SHOWN, _SHOWN_TURNS, _MOST_SHOWN = 400, 900, 1_000  # characters of a statement, of turns of a session, in all
 _OF_UNANSWERED = 0.5

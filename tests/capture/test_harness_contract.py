@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import harness_samples
 import pytest
 from harness_samples import PROJECT, SESSION, Turn
-from workbench import NOW, Vault, cast
+from workbench import NOW, Vault, cast, contents
 
 from signet_sync.admin import hooks_install
 from signet_sync.capture.harnesses import registry
@@ -172,6 +173,47 @@ def test_a_home_is_imported_once(vault: Vault, tmp_path: Path, monkeypatch: pyte
     }.items():  # fmt: skip
         told = [(one["session_id"], one["snippet"]) for one in vault.call("recall", *asked, "--json").json["files"]]
         assert told == ([(SESSION, found)] if found else []), asked
+
+
+def test_what_a_harness_tells_its_sessions_itself_is_found_and_kept_nowhere(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: str
+) -> None:
+    home, code = tmp_path / "person", tmp_path / "code"
+    monkeypatch.setenv("HOME", str(home))
+    transcript = harness_samples.write(harness, home, TALK, cwd=str(code))
+    os.utime(transcript, (1.7e9, 1.7e9))
+    facts = registry.facts(harness)
+    own = [Path(facts.homes({"HOME": str(home)})[0], one.replace("*", "notes")) for one in facts.memory]
+    places = [code / "AGENTS.md", *own, *(transcript.parent / one.replace("*", "a") for one in facts.memory_beside)]
+    secret = "ghp_7kQ2mX9vB4nR8tW3yZ6cF1hJ5pL0sD2gA8eK"
+    for number, place in enumerate(places):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(f"# Rules\n\nBe kind.\n\n- Moor zeppelin{number} at pier nine, with {secret}.\n- Sing.\n")
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private/CLAUDE.md").write_text("Wave the heliograph.")
+    (code / "CLAUDE.md").symlink_to(tmp_path / "private/CLAUDE.md")
+    before = contents(home), contents(code)
+    vault.session(3, project=str(tmp_path / "private"), session_id=SESSION)  # a file says so
+    assert vault.call("import", harness).code == 0
+    for number, place in enumerate(places):
+        (hit,) = vault.call("recall", f"moor zeppelin{number} pier nine", "--json").json["hits"][:1]
+        assert (hit["tier"], hit["speaker"], hit["id"]) == ("file", "file", str(place)), hit
+        assert hit["text"].startswith(f"- Moor zeppelin{number} at pier nine") and secret not in hit["text"]
+    for line in (["recall", "heliograph"], ["recall", "zeppelin0", "--agent", "scout"],
+                 ["--db", str(vault.db), "recall", "zeppelin0"]):  # fmt: skip
+        told = vault.call(*line)
+        assert (told.out > "") == (line[0] == "--db"), told
+    copy = tmp_path / "vault-copy.db"
+    shutil.copyfile(vault.db, copy)
+    assert "zeppelin" not in vault.call("--db", str(copy), "recall", "zeppelin0").out
+    for document in [one for _, some in harness_samples.sample(harness).STEPS.values() for one in some][:2]:
+        assert "zeppelin" not in fire(vault, harness, transcript, {**document, "cwd": str(code)})
+    vault.reindex("--full")
+    kept = (vault.root, vault.state)
+    assert not [
+        path for place in kept for path in place.rglob("*") if path.is_file() and b"zeppelin0" in path.read_bytes()
+    ]
+    assert (contents(home), contents(code)) == before
 
 
 def test_damage_of_a_transcript_raises_nothing_else(tmp_path: Path, harness: str) -> None:

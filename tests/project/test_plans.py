@@ -56,7 +56,6 @@ ALLOWED = {
     "from session_transcripts": "turns of sessions that run now",
     "from memory_thread_heads where agent_id = ? and thread_key = ?": "a person names a thread; threads are few",
     "max(session_key) from memory_artifacts where agent_id = ?1 and (": "a person names a session by any of its names",
-    "conversation from captures": "after a removal: which transcripts of harnesses it hides, known by a hash alone",
     "|| ':' ||": "a backup asks whether it is due",
     "group_concat(quote(": "a backup asks whether it is due",
 }

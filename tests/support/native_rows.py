@@ -108,7 +108,7 @@ def put(database: Database) -> None:
     )
     entities_store.set_log_end(database, "default", entities_store.LogEnd("a" * 64, "01M81S50B5MGF1JWVMSS2XBEQW", 3))
     database.execute(
-        "insert into captures values('claude-code', ?, 'x', 10, 20, 'default', 'captured', ?, ?)",
+        "insert into captures values('claude-code', ?, 'x', 10, 20, 'default', 'captured', ?, '/home/ada', ?)",
         (os.path.expanduser("~/.claude/projects/a/b.jsonl"), SECOND, NOW),
     )
     integrity_store.drop_bytes(database, [vault_path("transcript", 2)])

@@ -22,7 +22,8 @@ class HarnessFacts:
     A harness that `starts_at_prompts` gets what belongs to its start with the next prompt; after a compaction, so does
     one that never `reports_compaction`. If it `asks_in_compaction`, what is printed before one is added to the request
     for the summary. Without a named chat, others may read one that `carries_chats`. `first_prompt` are the words of a
-    command that starts the program with the prompt that follows them.
+    command that starts the program with the prompt that follows them. `memory` is what it remembers by itself, as
+    patterns of paths below its homes, `memory_beside` below the folder of a transcript.
     """
 
     folders: tuple[str, ...] = ()
@@ -36,6 +37,8 @@ class HarnessFacts:
     asks_in_compaction = False
     carries_chats = False
     first_prompt: tuple[str, ...] = ()
+    memory: tuple[str, ...] = ()
+    memory_beside: tuple[str, ...] = ()
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
         """Returns the folders of which one exists if the harness is present; the first one is its own."""

@@ -102,6 +102,7 @@ class CaptureRow:
     agent_id: Agent | Literal[""]
     outcome: SanitizedLine
     conversation: Outside
+    folder: Outside  # likewise
     at: When
 
 
@@ -313,8 +314,9 @@ NATIVE: tuple[Table, ...] = (
         """create table captures(
         harness text not null, path text not null, session_id text not null, size integer not null,
         mtime_ns integer not null, agent_id text not null, outcome text not null, conversation text not null,
-        at text not null,
+        folder text not null default '', at text not null,
         primary key(harness, path, session_id)) without rowid""",
+        "create index captures_agents on captures(harness, agent_id, at)",
         row=CaptureRow,
         mark="count(*) || ':' || coalesce(max(at), '')",
     ),

@@ -100,10 +100,12 @@ def _copy(database: Database, about: Mapping[str, str], *, whole: bool, portable
         database.execute(f"create table kept.{table.name} as select {columns} from {table.rows}{few}")
     database.execute(f"create table kept.{_ABOUT}(key text, value text)")
     database.executemany(f"insert into kept.{_ABOUT} values(?, ?)", sorted(about.items()))
-    if portable is not None:
-        paths = [row[0] for row in database.execute("select distinct path from kept.captures")]
+    if portable is None:
+        return
+    for column in ("path", "folder"):
+        paths = [row[0] for row in database.execute(f"select distinct {column} from kept.captures")]
         moved = [(portable(path), path) for path in paths if portable(path) != path]
-        database.executemany("update kept.captures set path = ? where path = ?", moved)
+        database.executemany(f"update kept.captures set {column} = ? where {column} = ?", moved)
 
 
 class OpenBackup:

@@ -26,6 +26,7 @@ class _ClaudeCode(JsonFacts):
     pattern = r"projects/[^/]+/[^/]+\.jsonl"
     asks_in_compaction = True
     first_prompt = ("claude",)
+    memory_beside = ("memory/*.md",)
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
         if named := folders(environ):

@@ -19,6 +19,7 @@ class _Codex(JsonFacts):
     pattern = r"(?:archived_)?sessions/(?:.+/)?rollout-[^/]+\.jsonl"
     pathless = "not to be kept"  # an ephemeral session
     first_prompt = ("codex",)
+    memory = ("memories/*.md", "memories/rollout_summaries/*.md")
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
         return (environ.get("CODEX_HOME") or os.path.join(home(environ), ".codex"),)

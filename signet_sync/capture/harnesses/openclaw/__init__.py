@@ -17,6 +17,7 @@ class _OpenClaw(HarnessFacts):
     ending = rf"\.jsonl$|{ARCHIVED}"
     pathless = "a database"
     carries_chats = True
+    memory = ("workspace/MEMORY.md", "workspace/USER.md", "workspace/memory/*.md")
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
         return (os.path.join(home(environ), ".openclaw"),)
