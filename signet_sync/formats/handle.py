@@ -14,7 +14,7 @@ from typing import Literal
 from signet_sync.formats.lazy_pattern import late
 
 Letter = Literal["s", "k", "c", "a", "e", "t", "f", "m"]
-# The kind of each letter: a summary, a chunk of a transcript, a compaction, an arc over sessions, an epoch over arcs, a
+# The kind of each letter: a summary, a place in a transcript, a compaction, an arc over sessions, an epoch over arcs, a
 # thread, a statement, a memory; the last three are entity files, whose ids are no hash of
 # their content (`formats.entity_paths`).
 LETTERS: dict[str, str] = {
@@ -28,8 +28,12 @@ STATEMENT = late(r"(?<![\w-])\^?(f-[a-z2-7]{6,12})\b")  # the handle of one in w
 ID_LENGTH = 14
 # Characters of an id on a page of many lines: 30 bits of the hash, of which an agent's things rarely share all.
 SHORT_LENGTH = 8
-# Five bits of each byte as one of `a` to `z` and `2` to `7`.
-_LETTERS = b"abcdefghijklmnopqrstuvwxyz234567" * 8
+# Five bits as one of `a` to `z` and `2` to `7`; the same for each byte.
+_FIVE_BITS = "abcdefghijklmnopqrstuvwxyz234567"
+_LETTERS = _FIVE_BITS.encode("ascii") * 8
+# An id of a transcript ends in three characters for a place in it, in steps of so many characters or, in one of more
+# than two million, as many as needed.
+_WITHOUT_PLACE, _STEP = ID_LENGTH - 3, 64
 
 
 def id_of(letter: Letter, agent_id: str, *parts: str | int) -> str:
@@ -38,6 +42,23 @@ def id_of(letter: Letter, agent_id: str, *parts: str | int) -> str:
     # letters depends on the Unicode tables of the Python version.
     digest = sha256(ascii((letter, agent_id, *parts)).encode("ascii")).digest()
     return f"{letter}-{digest[:12].translate(_LETTERS).decode('ascii')}"
+
+
+def at_place(node_id: str, place: int, length: int) -> str:
+    """Returns the id of a place in a transcript of so many characters, made from that of any other place in it."""
+    steps = -(-place // max(_STEP, (length >> 15) + 1))
+    return node_id[:_WITHOUT_PLACE] + "".join(_FIVE_BITS[steps >> bits & 31] for bits in (10, 5, 0))
+
+
+def place_of(node_id: str, length: int) -> int:
+    """Returns the place in a transcript that an id names: that from which `at_place` made it, or a little after it."""
+    steps = sum(_FIVE_BITS.index(one) << bits for one, bits in zip(node_id[_WITHOUT_PLACE:], (10, 5, 0), strict=True))
+    return max(min(steps * max(_STEP, (length >> 15) + 1), length - 1), 0)
+
+
+def beginning(node_id: str) -> str:
+    """Returns the id under which a node has its row: for a place in a transcript that of its beginning."""
+    return at_place(node_id, 0, 0) if node_id.startswith("k-") else node_id
 
 
 def in_words(kind: str) -> str:

@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from signet_sync.formats.body import text_sha256
-from signet_sync.formats.handle import id_of
+from signet_sync.formats.handle import Letter, at_place, beginning, id_of
 from signet_sync.formats.temporary_sessions import KINDS, weight
 from signet_sync.graph.projects import Project
 from signet_sync.text import chunking
@@ -17,6 +16,9 @@ SourceType = Literal["summary", "chunk", "compaction", "condensation"]
 NodeKind = Literal["session", "arc", "epoch"]
 
 CHUNK_TOKENS = 1_000
+_TYPES: Mapping[str, tuple[SourceType, Letter]] = {
+    "summary": ("summary", "s"), "transcript": ("chunk", "k"), "compaction": ("compaction", "c"),
+}  # fmt: skip
 
 NO_WORDS = "no words"
 
@@ -44,11 +46,12 @@ class ArtifactText(NamedTuple):
 class GraphNode(NamedTuple):
     """One row of `session_summaries`.
 
-    `source_type` is its provenance, `depth` 0 for a part of an artifact (`kind` session), 1 for an arc, 2 for an epoch.
+    `source_type` is its provenance, `depth` 0 for an artifact (`kind` session), 1 for an arc, 2 for an epoch.
     `source_ref` is the artifact's path (None for a condensation). `start` and `end` are the character range of the
-    artifact's content: all of it for a summary or compaction, its piece for a chunk. A condensation carries its own
-    `content`; for others it is None, because their artifact has it. `thread_id` is None for noise. `label` is one line
-    that distinguishes it from others (flattened).
+    artifact's content: all of it, or its piece for a chunk. A transcript has one row, whose id is that of its first
+    chunk; the chunks are made when they are asked for (`chunks_of`). A condensation carries its own `content`; for
+    others it is None, because their artifact has it. `thread_id` is None for noise. `label` is one line that
+    distinguishes it from others (flattened).
     """
 
     agent_id: str
@@ -70,7 +73,7 @@ class GraphNode(NamedTuple):
 
 
 class GraphEdge(NamedTuple):
-    """A child and one of its parents: a chunk and the summary (or compaction) made of it, a session and its arc."""
+    """A child and one of its parents: a transcript and the summary (or compaction) of it, a session and its arc."""
 
     agent_id: str
     parent_id: str
@@ -99,75 +102,47 @@ def span_of(source: ArtifactText) -> tuple[int, int]:
 def of_session(sources: Sequence[ArtifactText], thread_id: str | None) -> SessionNodes:
     """Returns the nodes of one session and the edges among them, the same for any order of its artifacts.
 
-    All sources have one agent, token and session id. Each gives at least one node, even an empty transcript, so that
-    every artifact shown can be expanded.
+    All sources have one agent, token and session id. Each gives a node, even an empty transcript, so that every
+    artifact shown can be expanded.
     """
-    made: dict[str, tuple[GraphNode, ...]] = {}
+    made: dict[str, GraphNode] = {}
     equals: Counter[tuple[str, int]] = Counter()
     ordered = sorted(sources, key=lambda s: (s.captured_us, -KINDS[s.source_kind], s.source_path))
     for source in ordered:
         identity = source.source_kind, source.captured_us
-        made[source.source_path] = tuple(_nodes_of(source, thread_id, equals[identity]))
+        made[source.source_path] = _node(source, thread_id, equals[identity])
         equals[identity] += 1
     best = best_of(sources)
     return SessionNodes(
-        tuple(node for nodes in made.values() for node in nodes),
+        tuple(made.values()),
         tuple(sorted(set(_edges(ordered, made)))),
-        made[best.source_path][0].id if best is not None else None,
+        made[best.source_path].id if best is not None else None,
     )
 
 
 # ── nodes ──
 
 
-def _nodes_of(source: ArtifactText, thread_id: str | None, place: int) -> Iterator[GraphNode]:
-    """Yields the nodes of one artifact.
+def _node(source: ArtifactText, thread_id: str | None, place: int) -> GraphNode:
+    """Returns the node of one artifact.
 
     `place` distinguishes artifacts of one kind and instant, whose files may spell the instant differently.
     """
-    parts = [
+    source_type, letter = _TYPES[source.source_kind]
+    number = [place] if place else []
+    node_id = id_of(
+        letter,
+        source.agent_id,
         source.session_token,
         source.session_id,
         source.source_kind,
         source.captured_us,
-        *([place] if place else ()),
-    ]
-    if source.source_kind == "transcript":
-        yield from _chunks(source, thread_id, parts)
-        return
-    node_type: SourceType = "summary" if source.source_kind == "summary" else "compaction"
-    node_id = id_of("s" if node_type == "summary" else "c", source.agent_id, *parts)
-    label = flatten(source.sentence) or NO_WORDS
-    whole = chunking.ChunkSpan(0, len(source.content), rough_tokens(source.content))
-    yield _node(source, thread_id, node_id, node_type, span_of(source), whole, label)
-
-
-def _chunks(source: ArtifactText, thread_id: str | None, parts: Sequence[str | int]) -> Iterator[GraphNode]:
-    text = source.content
-    begun = list(chunking.turns(text))
-    pieces = list(chunking.pieces(text, CHUNK_TOKENS, begun)) or [chunking.ChunkSpan(0, 0, 0)]
-    equals: Counter[str] = Counter()
-    for piece, span in zip(pieces, chunking.times(begun, pieces), strict=True):
-        words = text[piece.start : piece.end]
-        digest = text_sha256(words)
-        node_id = id_of("k", source.agent_id, *parts, digest, equals[digest])
-        equals[digest] += 1
-        label = chunking.first_words(words, chunking.speaker_at(begun, piece.start)) or NO_WORDS
-        yield _node(source, thread_id, node_id, "chunk", span or span_of(source), piece, label)
-
-
-def _node(
-    source: ArtifactText,
-    thread_id: str | None,
-    node_id: str,
-    source_type: SourceType,
-    span: tuple[int, int],
-    piece: chunking.ChunkSpan,
-    label: str,
-) -> GraphNode:
+        *number,
+    )
+    said = chunking.first_words(source.content) if source_type == "chunk" else flatten(source.sentence)
     return GraphNode(
         source.agent_id,
-        node_id,
+        beginning(node_id),
         "session",
         source_type,
         0,
@@ -175,26 +150,49 @@ def _node(
         thread_id,
         source.session_token,
         source.session_id,
-        *span,
-        piece.tokens,
-        piece.start,
-        piece.end,
-        label,
+        *span_of(source),
+        rough_tokens(source.content),
+        0,
+        len(source.content),
+        said or NO_WORDS,
         None,
     )
+
+
+def chunks_of(whole: GraphNode, text: str) -> list[GraphNode]:
+    """Returns the chunks of a transcript in their order; they cover all of its text."""
+    begun = list(chunking.turns(text))
+    pieces = list(chunking.pieces(text, CHUNK_TOKENS, begun))
+    found: dict[str, GraphNode] = {}
+    for piece, span in zip(pieces, chunking.times(begun, pieces), strict=True):
+        node_id = at_place(whole.id, piece.start, whole.end)
+        # One that is shorter than a step between two places has no id of its own.
+        start = found[node_id].start if node_id in found else piece.start
+        label = chunking.first_words(text[start : piece.end], chunking.speaker_at(begun, start)) or NO_WORDS
+        first, last = span or (whole.earliest_us, whole.latest_us)
+        found[node_id] = whole._replace(
+            id=node_id,
+            earliest_us=first,
+            latest_us=last,
+            token_count=piece.tokens,
+            start=start,
+            end=piece.end,
+            label=label,
+        )
+    return [*found.values()] or [whole]
 
 
 # ── edges ──
 
 
-def _edges(ordered: Sequence[ArtifactText], made: Mapping[str, Sequence[GraphNode]]) -> Iterator[GraphEdge]:
-    """Yields edges from each chunk to its segment's summary (else compaction), and to the compaction it went into."""
+def _edges(ordered: Sequence[ArtifactText], made: Mapping[str, GraphNode]) -> Iterator[GraphEdge]:
+    """Yields edges from each transcript to its segment's summary (else compaction), and to compactions it went into."""
     segments: dict[int, str] = {}
     compactions: list[tuple[int, str]] = []
     for source in ordered:
         if source.source_kind == "transcript":
             continue
-        node_id = made[source.source_path][0].id
+        node_id = made[source.source_path].id
         segments.setdefault(source.captured_us, node_id)
         if source.source_kind == "compaction":
             compactions.append((source.membership_us, node_id))
@@ -202,9 +200,10 @@ def _edges(ordered: Sequence[ArtifactText], made: Mapping[str, Sequence[GraphNod
     for source in ordered:
         if source.source_kind != "transcript":
             continue
-        for chunk in made[source.source_path]:
-            if source.captured_us in segments:
-                yield GraphEdge(source.agent_id, segments[source.captured_us], chunk.id)
-            later = bisect_left(compactions, (chunk.latest_us, ""))
-            if later < len(compactions):
-                yield GraphEdge(source.agent_id, compactions[later][1], chunk.id)
+        whole = made[source.source_path]
+        if source.captured_us in segments:
+            yield GraphEdge(source.agent_id, segments[source.captured_us], whole.id)
+        last = bisect_left(compactions, (whole.latest_us, ""))
+        first = bisect_left(compactions, (whole.earliest_us + 1, ""), hi=last)
+        for _, node_id in compactions[first : last + 1]:
+            yield GraphEdge(source.agent_id, node_id, whole.id)

@@ -337,9 +337,9 @@ def _transcript_below(database: Database, node: GraphNode, limit: int) -> TextEx
         return passages.excerpt(database, node.source_ref, node.start, node.end, limit)
     if node.depth:
         return _first_transcript(database, _sessions(database, node), limit)
-    begin = passages.first_chunk(database, node)
-    if begin is not None:
-        return passages.excerpt(database, begin[0], begin[1], None, limit)
+    path = passages.transcript_below(database, node)
+    if path is not None:
+        return passages.excerpt(database, path, 0, None, limit)
     return _first_transcript(database, _sessions(database, node), limit, node.latest_us)
 
 

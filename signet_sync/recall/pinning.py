@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import KINDS
-from signet_sync.formats.handle import LETTERS, in_words
+from signet_sync.formats.handle import LETTERS, beginning, in_words
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.statement import Status
 from signet_sync.formats.timestamps import iso
@@ -39,7 +39,7 @@ def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned
     require_agent(agent_id)
     with state_dir.workspace_lock(workspace.state):
         operations.first_pass(workspace, now_us)
-        found = references.resolve(workspace.database, agent_id, handle).id
+        found = beginning(references.resolve(workspace.database, agent_id, handle).id)
         if LETTERS[found[0]] in KINDS:
             raise UsageError(
                 f"{found} is an entity file, which cannot be pinned to MEMORY.md",
@@ -81,7 +81,7 @@ def unpin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinn
     with state_dir.workspace_lock(workspace.state):
         bare = handle.strip().removeprefix("^")
         pinned = memories.is_pinned(workspace.database, agent_id, bare)
-        found = bare if pinned else references.resolve(workspace.database, agent_id, handle).id
+        found = bare if pinned else beginning(references.resolve(workspace.database, agent_id, handle).id)
         with workspace.database.transaction(durable=True):
             changed = memories.unpin(workspace.database, agent_id, found)
         return Pinned(found, changed, operations.settle(workspace, agent_id, now_us))

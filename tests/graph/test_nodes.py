@@ -15,8 +15,9 @@ from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.openclaw import transcript as openclaw
 from signet_sync.capture.harnesses.opencode import transcript as opencode
 from signet_sync.capture.stores.opencode import opencode_session, opencode_sources
+from signet_sync.formats.handle import HANDLE, ID_LENGTH, at_place, beginning, id_of, place_of
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.graph.nodes import CHUNK_TOKENS, ArtifactText, GraphEdge, best_of, of_session
+from signet_sync.graph.nodes import CHUNK_TOKENS, ArtifactText, GraphEdge, best_of, chunks_of, of_session
 from signet_sync.graph.projects import Project, make_place
 from signet_sync.text import chunking
 from signet_sync.text.sanitizer import sanitize_transcript_v2
@@ -49,6 +50,11 @@ def ranges_of(text, limit=CHUNK_TOKENS):
 
 def slices(text, limit=CHUNK_TOKENS):
     return [text[start:end] for start, end in ranges_of(text, limit)]
+
+
+def chunks(text, **more):
+    (whole,) = of_session([source("transcript", content=text, **more)], None).nodes
+    return chunks_of(whole, text)
 
 
 def turn(speaker, hour, words, minute=0):
@@ -173,7 +179,7 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_time_stays_linear(text):
     started = time.process_time()
-    found = of_session([source("transcript", content=text)], None).nodes
+    found = chunks(text)
     assert time.process_time() - started < 4
     assert "".join(text[n.start : n.end] for n in found) == text
     assert all(n.token_count <= CHUNK_TOKENS and len(n.label) <= 120 for n in found)
@@ -191,15 +197,13 @@ def test_each_artifact_has_its_nodes():
         ("compaction", "c", 0, "session"),
         ("summary", "s", 0, "session"),
         ("chunk", "k", 0, "session"),
-        ("chunk", "k", 0, "session"),
-        ("chunk", "k", 0, "session"),
     ]
+    assert [chunk.id[:-3] for chunk in chunks_of(made.nodes[2], long)] == [made.nodes[2].id[:-3]] * 3
     first = made.nodes[0]
     assert (first.start, first.end, first.token_count) == (0, 7, rough_tokens("So far."))
     assert (first.label, first.source_ref, first.content) == ("So far 'so' good.", compaction.source_path, None)
     assert {n.thread_id for n in made.nodes} == {"t-abc"}
     assert made.best == made.nodes[1].id and best_of([compaction, transcript, summary]) == summary
-    assert len({n.id for n in made.nodes}) == 5
 
 
 def test_the_best_node():
@@ -223,13 +227,12 @@ def test_an_empty_transcript_has_a_node():
 
 def test_times_of_pieces_are_those_of_their_turns():
     text = turn("User", 8, WORDS * 60) + turn("Assistant", 9, WORDS * 150) + turn("User", 11, "ok")
-    made = of_session([source("transcript", content=text, started_us=T - 3 * HOUR)], None)
-    hours = [((n.earliest_us - T) // HOUR, (n.latest_us - T) // HOUR) for n in made.nodes]
+    found = chunks(text, started_us=T - 3 * HOUR)
+    hours = [((n.earliest_us - T) // HOUR, (n.latest_us - T) // HOUR) for n in found]
     assert hours == [(-2, -2), (-1, -1), (-1, -1), (-1, 1)]
     # A turn without a time has that of the one before.
     text = f"### user · {stamp(8)}\n\n{WORDS * 60}\n\n### assistant\n\n{WORDS * 60}\n\n"
-    made = of_session([source("transcript", content=text)], None)
-    assert [(n.earliest_us - T) // HOUR for n in made.nodes] == [-2, -2]
+    assert [(n.earliest_us - T) // HOUR for n in chunks(text)] == [-2, -2]
     (node,) = of_session([source("transcript", content="User: hi", started_us=T - HOUR)], None).nodes
     assert (node.earliest_us, node.latest_us) == (T - HOUR, T)
     (node,) = of_session([source(started_us=None, membership_us=T - HOUR)], None).nodes
@@ -245,8 +248,8 @@ def test_labels_say_the_first_words():
         ("---\n***\n", "no words"),
         (WORDS * 20, (WORDS * 20)[:119].rstrip() + "…"),
     ]:
-        (node, *_) = of_session([source("transcript", content=text)], None).nodes
-        assert node.label == label
+        (whole,) = of_session([source("transcript", content=text)], None).nodes
+        assert whole.label == label == chunks_of(whole, text)[0].label
 
 
 # --- ids ---
@@ -289,10 +292,19 @@ def test_ids_stay_when_an_artifact_is_added_and_differ_between_agents(sources):
 
 def test_equal_pieces_and_equal_instants_have_ids_of_their_own():
     text = turn("User", 10, WORDS * 50) * 4
-    made = of_session(
-        [source("transcript", content=text), source("transcript", T, text, source_path="memory/b.md")], None
-    )
-    assert len({n.id for n in made.nodes}) == len(made.nodes) == 8
+    two = [source("transcript", content=text), source("transcript", T, text, source_path="memory/b.md")]
+    found = [chunk for whole in of_session(two, None).nodes for chunk in chunks_of(whole, text)]
+    assert len({n.id for n in found}) == len(found) == 8
+
+
+@given(st.integers(0, 70_000_000), st.integers(0, 70_000_000))
+def test_an_id_names_a_place_in_a_transcript(place, length):
+    first = beginning(id_of("k", "default"))
+    node_id = at_place(first, place, length)
+    assert HANDLE.fullmatch(node_id) and len(node_id) == ID_LENGTH and beginning(node_id) == first
+    assert 0 <= place_of(node_id, length) <= max(length - 1, 0)
+    if place < length <= 2_000_000:
+        assert min(place, length - 1) <= place_of(node_id, length) < place + 64
 
 
 # --- edges ---
@@ -302,20 +314,18 @@ def parents(made, node):
     return {edge.parent_id[0] for edge in made.edges if edge.child_id == node.id}
 
 
-def test_a_piece_leads_to_the_summary_of_its_segment_and_to_the_compaction_it_went_into():
+def test_a_transcript_leads_to_the_summary_of_its_segment_and_to_the_compactions_it_went_into():
     text = "".join(turn("User", hour, WORDS * 50) for hour in (7, 8, 9, 10))
     sources = [
-        source("transcript", content=text),
+        source("transcript", content=text, started_us=T - 3 * HOUR),
         source(),
         source("compaction", at=T - 2 * HOUR),
         source("compaction", at=T - HOUR),
     ]
     made = of_session(sources, None)
-    chunks = [n for n in made.nodes if n.source_type == "chunk"]
-    above = [sorted(e.parent_id for e in made.edges if e.child_id == chunk.id) for chunk in chunks]
-    first, second = (n.id for n in made.nodes if n.source_type == "compaction")
-    summary = next(n.id for n in made.nodes if n.source_type == "summary")
-    assert above == [sorted([first, summary]), sorted([first, summary]), sorted([second, summary]), [summary]]
+    whole = next(n for n in made.nodes if n.source_type == "chunk")
+    assert {e.child_id for e in made.edges} == {whole.id}
+    assert {e.parent_id for e in made.edges} == {n.id for n in made.nodes} - {whole.id}
 
 
 def test_without_a_summary_the_compaction_of_the_segment_counts():
@@ -323,11 +333,10 @@ def test_without_a_summary_the_compaction_of_the_segment_counts():
     assert [parents(made, n) for n in made.nodes] == [set(), {"c"}]
     both = [source("transcript", membership_us=T + HOUR), source("compaction"), source()]
     assert [parents(of_session(both, None), n) for n in of_session(both, None).nodes] == [set(), set(), {"s"}]
-    # Which compaction a piece went into is told by when they were made, whatever their files are named.
-    text = turn("User", 8, "hi")
+    # Which compaction a transcript went into is told by when they were made, whatever their files are named.
     late, early = T + HOUR, T + 2 * HOUR
     two = [source("compaction", at=late, membership_us=T), source("compaction", at=early, membership_us=T - HOUR)]
-    made = of_session([source("transcript", content=text), *two], None)
+    made = of_session([source("transcript", membership_us=T - 2 * HOUR), *two], None)
     (edge,) = made.edges
     assert next(n.source_ref for n in made.nodes if n.id == edge.parent_id) == two[1].source_path
     made = of_session([source("transcript"), source("compaction", at=T - HOUR), source(at=T - HOUR)], None)
@@ -349,9 +358,9 @@ def conversations():
 
 
 def is_lossless(text):
-    made = of_session([source("transcript", content=text)], None)
-    return "".join(text[n.start : n.end] for n in made.nodes) == text and all(
-        n.token_count == rough_tokens(text[n.start : n.end]) <= CHUNK_TOKENS for n in made.nodes
+    found = chunks(text)
+    return "".join(text[n.start : n.end] for n in found) == text and all(
+        rough_tokens(text[n.start : n.end]) <= CHUNK_TOKENS for n in found
     )
 
 

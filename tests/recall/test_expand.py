@@ -15,6 +15,7 @@ from sample_graph import AGENTS, COMPACTED, LONG, NOISE, SEGMENTED, SESSIONS, SU
 from workbench import Vault
 
 from signet_sync.errors import UsageError
+from signet_sync.formats.handle import at_place
 from signet_sync.graph.store import neighbours
 from signet_sync.recall.expand import expand
 from signet_sync.recall.store import references
@@ -56,11 +57,13 @@ def ids_of(database: Database, agent: str = "default") -> list[str]:
     columns = (
         ("session_summaries", "id"), ("memory_thread_heads", "thread_id"), ("statements", "id"), ("memories", "id"),
     )  # fmt: skip
-    return [
+    rows = [
         row[0]
         for table, column in columns
         for row in database.execute(f"select distinct {column} from {table} where agent_id = ? order by 1", (agent,))
     ]
+    transcripts = [node for one in rows if one[0] == "k" and (node := neighbours.node(database, agent, one))]
+    return rows + [chunk.id for one in transcripts for chunk in neighbours.chunks(database, one)[1:]]
 
 
 def node_of(database: Database, session: str, kind: str = "summary", agent: str = "default") -> str:
@@ -161,20 +164,9 @@ def test_a_key_of_several_sessions_means_their_thread(tmp_path: Path) -> None:
 def test_the_nodes_of_a_session_lead_to_all_of_its_transcript(database: Database) -> None:
     """From every node of a session every chunk of every transcript of it is a walk away."""
     for session in (*SESSIONS, NOISE):
-        chunks = {
-            row[0]: row[1:]
-            for row in database.execute(
-                f"select id, source_ref, start, end from {NODES}"
-                " where agent_id = 'default' and session_id = ? and source_type = 'chunk'",
-                (session,),
-            )
-        }
-        own = [
-            row[0]
-            for row in database.execute(
-                f"select id from {NODES} where agent_id = 'default' and session_id = ?", (session,)
-            )
-        ]
+        nodes = [neighbours.node(database, "default", one) for one in ids_of(database) if one[0] in "skc"]
+        own = [one.id for one in nodes if one is not None and one.session_id == session]
+        chunks = {one.id: (one.source_ref, one.start) for one in nodes if one and one.id in own and one.id[0] == "k"}
         for start in own:
             seen, ahead = set(), [start]
             while ahead:
@@ -186,7 +178,7 @@ def test_the_nodes_of_a_session_lead_to_all_of_its_transcript(database: Database
             assert seen >= set(chunks)
         for path in {path for path, *_ in chunks.values()}:
             pieces = sorted((start, expand(database, "default", one, 50_000)["node"]["text"])
-                            for one, (of, start, _) in chunks.items() if of == path)  # fmt: skip
+                            for one, (of, start) in chunks.items() if of == path)  # fmt: skip
             content = text_at(database, path)
             assert "".join(text for _, text in pieces) == content
 
@@ -213,9 +205,15 @@ def test_siblings_are_the_nearest_first(database: Database) -> None:
     document = expand(database, "default", node_of(database, SUMMARY_ONLY))
     near = [expand(database, "default", one)["node"]["session_id"] for one in document["siblings"]]
     assert near == [TRANSCRIPT_ONLY, COMPACTED, SEGMENTED, LONG]
-    chunks = expand(database, "default", node_of(database, LONG))["children"]
-    assert len(chunks) > 2
-    assert expand(database, "default", chunks[1])["siblings"][:2] == [chunks[0], chunks[2]]
+    (first,) = expand(database, "default", node_of(database, LONG))["children"]
+    whole = neighbours.node(database, "default", first)
+    assert whole is not None
+    chunks = neighbours.chunks(database, whole)
+    beside = expand(database, "default", chunks[1].id)["siblings"][:2]
+    assert len(chunks) > 2 and beside == [chunks[0].id, chunks[2].id]
+    for chunk in chunks:
+        for place in (chunk.start + 1, chunk.end - 64):  # every place leads to the chunk that has it
+            assert neighbours.node(database, "default", at_place(first, place, chunks[-1].end)) == chunk
 
 
 def test_a_session_of_two_segments(database: Database) -> None:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from signet_sync.graph.nodes import GraphNode
+from signet_sync.formats.handle import at_place, beginning, place_of
+from signet_sync.graph.nodes import GraphNode, chunks_of
 from signet_sync.graph.store import nodes
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import NODES, STATEMENTS, path_of
@@ -20,10 +21,23 @@ _NODE = ", ".join(GraphNode._fields)
 
 
 def node(database: Database, agent_id: str, node_id: str) -> GraphNode | None:
-    """Returns a node of the graph."""
-    for row in database.execute(f"select {_NODE} from {NODES} where agent_id = ? and id = ?", (agent_id, node_id)):
-        return GraphNode(*row)
+    """Returns a node of the graph; for a place in a transcript the chunk that has it."""
+    row = f"select {_NODE} from {NODES} where agent_id = ? and id = ?"
+    for found in database.execute(row, (agent_id, beginning(node_id))):
+        whole = GraphNode(*found)
+        return _chunk(chunks(database, whole), node_id, whole.end) if whole.source_type == "chunk" else whole
     return None
+
+
+def chunks(database: Database, of: GraphNode) -> list[GraphNode]:
+    """Returns the chunks of the transcript that a node is of."""
+    text = text_at(database, of.source_ref or "")
+    return chunks_of(of._replace(id=beginning(of.id), end=len(text)), text)
+
+
+def _chunk(every: Sequence[GraphNode], node_id: str, length: int) -> GraphNode:
+    place = place_of(node_id, length)
+    return next(one for one in reversed(every) if one.start <= place)
 
 
 def parents(database: Database, agent_id: str, node_id: str) -> list[str]:
@@ -33,17 +47,17 @@ def parents(database: Database, agent_id: str, node_id: str) -> list[str]:
         "select n.id from session_summary_children c"
         " join session_summaries n on n.agent_id = c.agent_id and n.id = c.parent_id"
         " where c.agent_id = ? and c.child_id = ? order by n.depth, n.latest_us, n.id",
-        (agent_id, node_id),
+        (agent_id, beginning(node_id)),
     )
 
 
 def children(database: Database, agent_id: str, node_id: str) -> list[str]:
-    """Returns the nodes that a node was made of, oldest first; chunks in the order of their transcripts."""
+    """Returns the nodes that a node was made of, oldest first; of a transcript its first chunk, beside the others."""
     return _ids(
         database,
         "select n.id from session_summary_children c"
         f" join {NODES} n on n.agent_id = c.agent_id and n.id = c.child_id"
-        " where c.agent_id = ? and c.parent_id = ? order by n.earliest_us, n.source_ref, n.start, n.id",
+        " where c.agent_id = ? and c.parent_id = ? order by n.earliest_us, n.source_ref, n.id",
         (agent_id, node_id),
     )
 
@@ -51,11 +65,11 @@ def children(database: Database, agent_id: str, node_id: str) -> list[str]:
 def siblings(database: Database, of: GraphNode, limit: int = SIBLINGS) -> list[str]:
     """Returns the nodes beside a node, nearest first.
 
-    For a chunk: those around it in its session; for a summary or compaction: the others of its session, and other
-    sessions of its thread; for an arc or epoch: the others of its thread.
+    For a chunk: those around it in its transcript, and the session's other transcripts; for a summary or compaction:
+    the others of its session, and other sessions of its thread; for an arc or epoch: the others of its thread.
     """
     if of.source_type == "chunk":
-        return _around(_chunks(database, of), of.id, limit)
+        return _around(_beside_chunk(database, of), of.id, limit)
     if of.depth:
         return _ids(
             database,
@@ -72,16 +86,18 @@ def siblings(database: Database, of: GraphNode, limit: int = SIBLINGS) -> list[s
     return [*same, *_other_sessions(database, of, limit - len(same))]
 
 
-def _chunks(database: Database, of: GraphNode) -> list[str]:
-    """Returns all chunks of a session, in the order of its transcripts."""
-    return _ids(
+def _beside_chunk(database: Database, of: GraphNode) -> list[str]:
+    """Returns the chunks of a transcript, between the beginnings of its session's other ones in their order."""
+    beginnings = _ids(
         database,
         "select n.id from sessions s join session_summaries n on n.session = s.session"
         " join memory_artifacts a on a.id = n.artifact"
         " where s.agent_id = ? and s.session_token = ? and s.session_id = ? and n.source_type = 'chunk'"
-        " order by a.captured_us, a.source_path, n.start, n.id",
+        " order by a.captured_us, a.source_path, n.id",
         (of.agent_id, of.session_token, of.session_id),
     )
+    place = beginnings.index(beginning(of.id))
+    return [*beginnings[:place], *(one.id for one in chunks(database, of)), *beginnings[place + 1 :]]
 
 
 def _around(ids: Sequence[str], own: str, limit: int) -> list[str]:
@@ -194,17 +210,15 @@ def _occurrence(database: Database, path: str, line: int, agent_id: str, token: 
 
 def _holding(database: Database, agent_id: str, path: str, line: int) -> str | None:
     """Returns the node of an artifact that contains a line of its body."""
-    found: list[tuple[str, int]] = list(
-        database.execute(
-            "select n.id, n.start from memory_artifacts a join session_summaries n on n.artifact = a.id"
-            " where a.source_path = ? and n.agent_id = ? order by n.start desc",
-            (path, agent_id),
-        )
-    )
-    if len(found) < 2:
-        return found[0][0] if found else None
-    place = line_start(text_at(database, path), line)
-    return next((node_id for node_id, start in found if start <= place), None)
+    for node_id, kind, length in database.execute(
+        "select n.id, n.source_type, n.end from memory_artifacts a join session_summaries n on n.artifact = a.id"
+        " where a.source_path = ? and n.agent_id = ?",
+        (path, agent_id),
+    ):
+        if kind == "chunk":
+            return at_place(node_id, line_start(text_at(database, path), line), length)
+        return str(node_id)
+    return None
 
 
 def line_start(text: str, line: int) -> int:

@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from signet_sync.formats.handle import beginning
 from signet_sync.formats.timestamps import day_of
 from signet_sync.graph.nodes import GraphNode
+from signet_sync.graph.store import neighbours
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.bodies import text_at, text_of
 from signet_sync.sync.store.sessions import SessionRef
@@ -63,18 +65,16 @@ def transcript_of(database: Database, ref: SessionRef, near_us: int | None = Non
     return path
 
 
-def first_chunk(database: Database, node: GraphNode) -> tuple[str, int] | None:
-    """Returns path and offset of the first chunk that a summary or compaction was made of."""
-    for path, start in database.execute(
-        "select a.source_path, n.start from session_summary_children c"
+def transcript_below(database: Database, node: GraphNode) -> str | None:
+    """Returns the path of the first transcript that a summary or compaction was made of."""
+    path: str | None = database.value(
+        "select a.source_path from session_summary_children c"
         " join session_summaries n on n.agent_id = c.agent_id and n.id = c.child_id and n.source_type = 'chunk'"
         " join memory_artifacts a on a.id = n.artifact"
-        " where c.agent_id = ? and c.parent_id = ? and n.end > n.start"
-        " order by a.captured_us, a.source_path, n.start limit 1",
+        " where c.agent_id = ? and c.parent_id = ? and n.end > 0 order by a.captured_us, a.source_path limit 1",
         (node.agent_id, node.id),
-    ):
-        return path, start
-    return None
+    )
+    return path
 
 
 # ── labels ──
@@ -98,7 +98,14 @@ _LABELS = {
 def labels(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, str]:
     """Returns one line for each id: its kind, its day, its words; an unknown id is left out."""
     found: dict[str, str] = {}
+    chunks: dict[str, GraphNode] = {}
     for thing in ids:
+        if beginning(thing) != thing and thing not in chunks:
+            whole = neighbours.node(database, agent_id, thing)
+            chunks |= {one.id: one for one in neighbours.chunks(database, whole)} if whole is not None else {}
+        if (chunk := chunks.get(thing)) is not None:
+            found[thing] = f"chunk {day_of(chunk.latest_us)} · {flatten(chunk.label, LABEL)}"
+            continue
         for kind, when, said in database.execute(_LABELS.get(thing[:1], _LABELS["node"]), (agent_id, thing)):
             day = when if isinstance(when, str) else day_of(when)
             found[thing] = f"{kind} {day} · {flatten(said, LABEL)}"

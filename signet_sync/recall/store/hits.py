@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from signet_sync.formats.handle import at_place
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import path_of
@@ -104,11 +105,11 @@ def is_answered(database: Database, place: int, last: int) -> bool:
 
 
 def node_at(database: Database, agent_id: str, path: str, place: int) -> NodeAt | None:
-    """Returns the node that covers a place of an artifact: the chunk with it, or the one node of a summary."""
-    for row in database.execute(
-        "select n.id, n.latest_us from memory_artifacts a join session_summaries n on n.artifact = a.id"
-        " where a.source_path = ? and n.agent_id = ? and n.start <= ? order by n.start desc, n.end desc limit 1",
-        (path, agent_id, max(place, 0)),
+    """Returns the node that covers a place of an artifact: of a transcript the chunk there."""
+    for node_id, at_us, kind, length in database.execute(
+        "select n.id, n.latest_us, n.source_type, n.end from memory_artifacts a"
+        " join session_summaries n on n.artifact = a.id where a.source_path = ? and n.agent_id = ?",
+        (path, agent_id),
     ):
-        return NodeAt(*row)
+        return NodeAt(at_place(node_id, max(place, 0), length) if kind == "chunk" else node_id, at_us)
     return None

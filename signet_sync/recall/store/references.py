@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import parse_path
-from signet_sync.formats.handle import HANDLE
+from signet_sync.formats.handle import HANDLE, ID_LENGTH, beginning
 from signet_sync.formats.wikilinks import targets
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
@@ -74,13 +74,15 @@ def _by_id(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
         return []
     start = wanted.removeprefix("^")
     tier, table, column = _PLACES[start[0]]
+    whole = start if len(start) == ID_LENGTH else ""
+    start = beginning(start) if whole else start
     rows = database.execute(
         # `{` sorts directly after `z`, the last letter of an id.
         f"select distinct {column} from {table} where agent_id = ?1 and {column} >= ?2 and {column} < ?2 || '{{'"
         f" order by {column} limit {_SHOWN + 1}",
         (agent_id, start),
     )
-    return [Resolved(row[0], tier) for row in rows]
+    return [Resolved(whole or row[0], tier) for row in rows]
 
 
 def _by_path(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
@@ -94,7 +96,7 @@ def _by_path(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
     path = f"memory/{name}" if name.endswith(".md") else f"memory/{name}.md"
     node = database.value(
         "select n.id from memory_artifacts a join session_summaries n on n.artifact = a.id"
-        " where a.source_path = ? and n.agent_id = ? order by n.start, n.id limit 1",
+        " where a.source_path = ? and n.agent_id = ?",
         (path, agent_id),
     )
     if node is not None:
@@ -160,7 +162,7 @@ def best(database: Database, ref: SessionRef) -> list[str]:
         " join memory_artifacts a on a.id = n.artifact"
         " where s.agent_id = ? and s.session_token = ? and s.session_id = ?"
         " order by case n.source_type when 'summary' then 0 when 'compaction' then 1 else 2 end,"
-        " a.captured_us desc, a.source_path desc, n.start limit 1",
+        " a.captured_us desc, a.source_path desc limit 1",
         ref[:3],
     )
     return [] if node is None else [node]
@@ -177,4 +179,4 @@ def thread_of(database: Database, ref: SessionRef) -> str | None:
 def is_left_out(database: Database, agent_id: str, node_id: str) -> bool:
     """Returns whether a node is of a session that no page shows: noise, which has no thread."""
     threadless = "select thread_id is null from session_summaries where agent_id = ? and id = ?"
-    return bool(database.value(threadless, (agent_id, node_id)))
+    return bool(database.value(threadless, (agent_id, beginning(node_id))))

@@ -139,11 +139,11 @@ DERIVED: tuple[Table, ...] = (
         inputs_sha256 text not null, next_us integer) without rowid""",
     ),
     derived(
-        "nodes of the temporal graph (`graph.nodes.GraphNode`)",
+        "nodes of the temporal graph (`graph.nodes.GraphNode`), of a transcript one",
         """create table session_summaries(
         agent_id text not null, id text not null, kind text not null, source_type text not null, depth integer not null,
         artifact integer, thread_id text, session integer, earliest_us integer not null,
-        latest_us integer not null, token_count integer not null, start integer not null, end integer not null,
+        latest_us integer not null, token_count integer not null, end integer not null,
         label text not null, content text,
         unique(agent_id, id))""",
         "create index session_summaries_session on session_summaries(session) where session is not null",
@@ -154,7 +154,7 @@ DERIVED: tuple[Table, ...] = (
         session=NUMBER,
         joined=JoinedRows(
             "n.agent_id, n.id, n.kind, n.source_type, n.depth, a.source_path as source_ref, n.thread_id,"
-            " s.session_token, s.session_id, n.earliest_us, n.latest_us, n.token_count, n.start, n.end, n.label,"
+            " s.session_token, s.session_id, n.earliest_us, n.latest_us, n.token_count, 0 as start, n.end, n.label,"
             " n.content",
             "session_summaries n left join memory_artifacts a on a.id = n.artifact"
             " left join sessions s on s.session = n.session",
