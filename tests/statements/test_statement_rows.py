@@ -101,7 +101,7 @@ def came_to(database: Database, number: int, sentence: str | None, *, day: int |
         at_us = (number if day is None else day) * DAY
         graph_rows.insert(
             database, "thread_sessions", **names, thread_id=f"t-{PROJECT}", earliest_us=at_us, latest_us=at_us,
-            week=week_of(at_us), node_id="s", sentence=sentence, status="done",
+            week=week_of(at_us), node_id="s", source_ref="", sentence=sentence, status="done",
         )  # fmt: skip
         graph_rows.numbered(database, *session(number), f"memory/default-{number}--summary.md", at_us)
     with database.transaction():
