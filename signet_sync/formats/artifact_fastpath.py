@@ -21,6 +21,7 @@ from signet_sync.formats.artifact_record import (
 )
 from signet_sync.formats.body import HASH_SCOPE
 from signet_sync.formats.frontmatter import HEAD_LIMIT, read
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import parse_instant
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _TEXT = rf'"({_FIRST}[^\x00-\x1f"\\]*)"'
 _SENTENCE = rf'"((?:{_FIRST}|\\")[^\x00-\x1f"\\]*(?:\\"[^\x00-\x1f"\\]*)*)"'
 _ITEM = _TEXT.replace("(", "").replace(")", "")
 _NULLABLE = rf"(?:null|{_TEXT})"
-_TIME = r'"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z)"'
+_TIME = r'"([0-9-]{10}T[0-9:.]{12}Z)"'  # `parse_instant` looks at the rest
 _NULLABLE_TIME = rf"(?:null|{_TIME})"
 _IDENTITY = (
     rf"agent_id: {_TEXT}\nsession_id: {_TEXT}\nsession_key: {_NULLABLE}\nproject: {_NULLABLE}\nharness: {_NULLABLE}\n"
@@ -145,7 +146,7 @@ def _content(kind: str, match: re.Match[str]) -> Record | None:
     )  # fmt: skip
 
 
-_REF = re.compile(r'\n  - "([^"]*)"')
+_REF = late(r'\n  - "([^"]*)"')
 
 
 def _manifest(match: re.Match[str]) -> Record | None:

@@ -70,7 +70,7 @@ _FILE = late(
 _LEDGER = late(rf"{OF_AGENT}entities/ledger/(\d{{4}}-(?:0[1-9]|1[0-2]))\.jsonl", re.ASCII)
 _OF_NOTES = " notes"  # ends the name of the notes behind that of the profile: `Jo.md`, `Jo notes.md`
 _HEAD = 4096  # bytes that have the id of a file
-_ID_LINE = re.compile(rb"^id:[ \t]*[\"']?([upr]-[a-z2-7]{12})[\"']?[ \t]*\r?$", re.MULTILINE)
+_ID_LINE = late(rb"^id:[ \t]*[\"']?([upr]-[a-z2-7]{12})[\"']?[ \t]*\r?$", re.MULTILINE)
 _BASE32 = b"abcdefghijklmnopqrstuvwxyz234567" * 8
 
 

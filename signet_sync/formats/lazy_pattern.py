@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from typing import Any, AnyStr
 
 _LENT = (
-    "findall", "finditer", "flags", "fullmatch", "groupindex", "groups", "match", "pattern", "scanner", "search",
-    "split", "sub", "subn",
+    "findall", "finditer", "flags", "fullmatch", "groupindex", "groups", "match", "scanner", "search", "split", "sub",
+    "subn",
 )  # fmt: skip
 
 
@@ -21,11 +21,11 @@ class Late:
     """Replaces a pattern until it is used; then its methods are those of the compiled one."""
 
     def __init__(self, text: str | bytes, flags: int) -> None:
-        self._said = text, flags
+        self.pattern, self._flags = text, flags
 
     def compiled(self) -> re.Pattern[Any]:
         """Returns the compiled pattern."""
-        return re.compile(*self._said)
+        return re.compile(self.pattern, self._flags)
 
     def __getattr__(self, name: str) -> Any:
         """Compiles the pattern: called for attributes that are not set yet."""

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from signet_sync.errors import ProviderError, WorkspaceError, reason
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import DAY, SECOND, day_of, iso
 from signet_sync.storage import durable, state_dir
 from signet_sync.storage.clock import now_us
@@ -28,7 +29,7 @@ FAILURES, PAUSE = 2, 3600 * SECOND  # calls that failed in a row, and how long n
 _SIZE = 64 * 1024  # bytes
 _LARGEST = 10**15
 _LATEST = 10**18  # microseconds
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_DAY = late(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 class BudgetSpent(ProviderError):

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.entity_paths import original_of, parse_path, states_id
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import KEPT_COPY
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files
 from signet_sync.sync.workspace import Workspace
 
-AGENT_FOLDER = re.compile(r"agents/([^/]+)/")
+AGENT_FOLDER = late(r"agents/([^/]+)/")
 # Folders of the workspace, and of an agent, that have pages or entity files. No other folder is read.
-_DEEPER = re.compile(
+_DEEPER = late(
     r"agents(?:/[^/]+)?|ledger(?:/\d{4}(?:/\d\d)?)?|entities(?:/ledger|/(?:user|parts|relationships)(?:/[^/]+--[^/]+)?)?",
     re.ASCII,
 )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 
 from signet_sync.errors import SignetSyncError, WorkspaceError
 from signet_sync.formats import managed_block
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import (
     DEFAULT_AGENT,
     MEMORY,
@@ -30,7 +30,7 @@ from signet_sync.sync.tombstones import handles
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
 
-_MEMORY = re.compile(rb"\^(m-[a-z0-9]+)")
+_MEMORY = late(rb"\^(m-[a-z0-9]+)")
 _RETRIED = "this will be retried automatically"
 
 

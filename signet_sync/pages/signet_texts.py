@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from signet_sync.formats import managed_block
 from signet_sync.formats.filename import names_in
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import DEFAULT_AGENT, page_agent
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
 
 # What a row of Signet's session log says of a session: its key or id, and its sentence.
-_ROW = re.compile(rb"\| session=([^|]*?) \| project=[^|]*\| (.*?)(?: \[\[|$)")
+_ROW = late(rb"\| session=([^|]*?) \| project=[^|]*\| (.*?)(?: \[\[|$)")
 _LEAST = 8  # bytes of a word by which other lines of the session are found
 
 

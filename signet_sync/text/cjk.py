@@ -6,6 +6,9 @@ that nothing inside it can be found; with spaces between, a phrase finds every w
 
 from __future__ import annotations
 
+import re
+
+from signet_sync.formats.invisible import beyond_ascii
 from signet_sync.formats.lazy_pattern import late
 
 # A class of characters: Han, kana (with the long-vowel mark), Hangul, their compatibility forms and the planes beyond.
@@ -17,13 +20,19 @@ CJK = (
 # What is written without spaces between words: Thai, Lao, Burmese and Khmer too.
 DENSE = CJK + "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _RUN = late(f"[{DENSE}]+")
+_RANGES = sorted((one[0], one[-1]) for one in re.findall("[^-](?:-[^-])?", DENSE))
 _MARKS = late("[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u17b4-\u17d3]+")
 _HUMP = late(r"[a-z0-9](?=[A-Z])|[A-Z](?=[A-Z][a-z])")
 
 
+def is_dense(text: str) -> bool:
+    """Returns whether a text holds a character of a dense script; a class so large takes long to compile."""
+    return any(first <= character <= last for character in beyond_ascii(text) for first, last in _RANGES)
+
+
 def spaced(text: str) -> str:
     """Returns the text with every character of a dense script a word of its own; the same object if it has none."""
-    if text.isascii() or _RUN.search(text) is None:
+    if not is_dense(text):
         return text
     return _RUN.sub(lambda match: " " + " ".join(match[0]) + " ", text)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from zlib import crc32
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.cjk import DENSE, without_marks
+from signet_sync.text.cjk import DENSE, is_dense, without_marks
 
 MARK = "\ue000"  # of private use; words that begin so stand in no text
 _DENSE = late(f"[{DENSE}]+")
@@ -25,7 +25,8 @@ def project_word(project: str) -> str:
 
 
 def _words(text: str) -> str:
-    return text if text.isascii() else _DENSE.sub(lambda found: _paired(found[0]), text.replace(MARK, " "))
+    text = text.replace(MARK, " ")
+    return _DENSE.sub(lambda found: _paired(found[0]), text) if is_dense(text) else text
 
 
 def _paired(run: str) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.handle import id_of
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted
 
 # The type decides the section of MEMORY.md (`formats.statement.SECTION_OF`).
@@ -15,9 +15,9 @@ TYPES = ("preference", "decision", "constraint", "person", "blocker", "note")
 LONGEST = 4_000  # characters: a memory is a thought, a document belongs in a file
 MOST_TAGS = 32
 
-_TAG = re.compile(r"[\w/-]{1,64}")
-_REDACTED = re.compile(r"\[REDACTED:([^\]]*)\]")
-_WORD = re.compile(r"[^\W_]+")
+_TAG = late(r"[\w/-]{1,64}")
+_REDACTED = late(r"\[REDACTED:([^\]]*)\]")
+_WORD = late(r"[^\W_]+")
 # Beside a secret these only say that it is one.
 _OF_SECRETS = frozenset(
     "a an the my our this that it is here access api auth credential credentials key keys apikey passwd password pwd"

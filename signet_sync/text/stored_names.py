@@ -7,11 +7,12 @@ from hashlib import sha256
 
 from signet_sync.formats.body import utf8
 from signet_sync.formats.ids import storable_text
+from signet_sync.formats.lazy_pattern import late
 
 VALUE_LIMIT = 16_000  # characters
 NAME_BYTES = 24_000  # of an id or a key in frontmatter, which holds 64 KiB in all
 # Ids of most harnesses, and ids too short for a secret: they never change, and this check is fast.
-_PLAIN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|ses_[0-9A-Za-z]{26}|[\w.-]{1,15}", re.ASCII)
+_PLAIN = late(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|ses_[0-9A-Za-z]{26}|[\w.-]{1,15}", re.ASCII)
 _MOST_LOOKS = 8
 
 

@@ -1,10 +1,10 @@
 """Stores memories, with their sources, marks of forgotten ones, and what is pinned. Native rows."""
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.session_token import forgotten_mark
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database import removal
@@ -17,7 +17,7 @@ from signet_sync.text.cjk import spaced
 Origin = tuple[str, str]  # token and id of a session
 OWN_WORD: Origin = ("", "")
 _COLUMNS = "agent_id, id, type, content, tags, private, created_at, concept_tags"
-_WORD = re.compile(r"[^\W_]+")
+_WORD = late(r"[^\W_]+")
 
 
 class Memory(NamedTuple):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.filename import is_copy_mark, tombstone_name
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT, TOMBSTONES
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found
 from signet_sync.storage import files
@@ -17,7 +18,7 @@ from signet_sync.sync.workspace import Workspace
 if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone
 
-_COPY = re.compile(rf"{TOMBSTONES}/({AGENT}--[a-z2-7]{{16}})([\W_].*)\.md", re.ASCII)
+_COPY = late(rf"{TOMBSTONES}/({AGENT}--[a-z2-7]{{16}})([\W_].*)\.md", re.ASCII)
 
 
 class Joined(NamedTuple):
