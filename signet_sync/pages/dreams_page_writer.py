@@ -11,44 +11,36 @@ from signet_sync.memories.store import memories, promotions
 from signet_sync.pages import page_files
 from signet_sync.pages.dreams_page import diary
 from signet_sync.pages.store import pages
-from signet_sync.pages.store.pages import PageState
 from signet_sync.storage import files
 from signet_sync.sync.request import Pass, Request
 from signet_sync.sync.workspace import Workspace
 
 # Change this when the same rows give a different DREAMS.md.
-_VERSION = "2"
+_VERSION = "3"
 
 
 def update(run: Pass, agent_id: str) -> None:
-    """Makes DREAMS.md equal to the promotion history; entries of other machines' agents stay in it."""
+    """Makes DREAMS.md equal to the promotion history; without one, only lines of forgotten memories go."""
     workspace, database, path = run.workspace, run.database, dream_page(agent_id)
-    history = promotions.fingerprint(database, agent_id)
-    any_forgotten = any(agent == agent_id for agent, _ in memories.forgotten(database))
-    before = pages.page_state(database, path)
+    history, before = promotions.fingerprint(database, agent_id), pages.page_state(database, path)
     inputs = text_sha256(f"{_VERSION} {history}")
-    same = before is not None and before.inputs_sha256 == inputs
-    if (
-        before is not None
-        and same
-        and not any_forgotten
-        and before.signature == page_files.signature_at(workspace.root, path)
-    ):
+    known = before is not None and before[1:3] == (page_files.signature_at(workspace.root, path), inputs)
+    if known and not any(agent == agent_id for agent, _ in memories.forgotten(database)):
         return
     found = files.read(workspace.root, path, PAGE_LIMIT)
-    raw = found.raw if isinstance(found, Found) else b""
-    existing = managed_block.generated(raw)
-    forgotten = page_files.forgotten_on(database, agent_id, raw)
-    if not history and not forgotten:
+    if not history:  # lost, or all of it another machine's
+        if isinstance(found, Found):
+            gone = [one.encode() for one in page_files.forgotten_on(database, agent_id, found.raw)]
+            rest = managed_block.without_lines(found.raw, lambda line: any(one in line for one in gone))
+            if rest != found.raw:
+                files.replace(workspace.root, path, rest, found.raw)
         return
-    published = found.signature if isinstance(found, Found) else None
-    if not (page_files.yields_to_others(run) and same and existing is not None and not forgotten):
-        text = diary(promotions.sweeps(database, agent_id), existing, forgotten)
-        folders: set[str] = set()
-        published, _ = page_files.write(workspace, path, text, run.request.now_us, folders)
-        files.sync_folders(workspace.root, folders)
+    folders: set[str] = set()
+    text = diary(promotions.sweeps(database, agent_id))
+    state, _ = page_files.publish(run, agent_id, path, text, folders, inputs=inputs)
+    files.sync_folders(workspace.root, folders)
     with database.transaction():
-        pages.store_page(database, path, PageState(agent_id, published, inputs, None))
+        pages.store_page(database, path, state)
 
 
 def remove_forgotten(workspace: Workspace, now_us: int) -> str:

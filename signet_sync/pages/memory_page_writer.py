@@ -17,7 +17,6 @@ from signet_sync.pages.page_lease import PageLease
 from signet_sync.pages.session_log import with_headless
 from signet_sync.pages.store import candidates as candidates_store
 from signet_sync.pages.store import pages
-from signet_sync.pages.store.pages import PageState
 from signet_sync.pages.store.warnings import warnings
 from signet_sync.settings import model
 from signet_sync.storage import files
@@ -112,46 +111,37 @@ def _write(run: Pass, agent_id: str, text: str, next_us: int | None) -> bool:
     """Writes MEMORY.md under its lease if it differs; returns True if bytes were written. Raises `LeaseBusy`."""
     workspace, database, path = run.workspace, run.database, head_page(agent_id)
     before, inputs = pages.page_state(database, path), text_sha256(text)
-    signature, changed = page_files.signature_at(workspace.root, path), False
-    if before is None or before.inputs_sha256 != inputs or before.signature != signature:
-        lease = PageLease(workspace, agent_id)
-        try:
-            found = files.read(workspace.root, path, PAGE_LIMIT)
-            if before is None and isinstance(found, Found):
-                _keep_other_rows(workspace, agent_id, found.raw, run.request.now_us)
-            # Another machine's page stays if ours would repeat what it said last.
-            if not (
-                before is not None
-                and before.inputs_sha256 == inputs
-                and page_files.yields_to_others(run)
-                and isinstance(found, Found)
-                and managed_block.is_generated(found.raw)
-                and not page_files.shows_removed(workspace, agent_id, found.raw)
-            ):
-                folders: set[str] = set()
-                signature, changed = page_files.write(workspace, path, text, run.request.now_us, folders, lease)
-                files.sync_folders(workspace.root, folders)
-                lease.content_hash = inputs if changed else None
+    if before is not None and before[1:3] == (page_files.signature_at(workspace.root, path), inputs):
+        if before.next_us != next_us:
             with database.transaction():
-                lease.require()
-                pages.store_page(database, path, PageState(agent_id, signature, inputs, next_us))
-                lease.release()
-        except BaseException:
-            with database.transaction():
-                lease.release()
-            raise
-    elif before.next_us != next_us:
+                pages.store_page(database, path, before._replace(next_us=next_us))
+        return False
+    lease = PageLease(workspace, agent_id)
+    try:
+        if before is None:
+            _keep_other_rows(workspace, agent_id, run.request.now_us)
+        folders: set[str] = set()
+        state, changed = page_files.publish(run, agent_id, path, text, folders, lease=lease)
+        files.sync_folders(workspace.root, folders)
+        lease.content_hash = inputs if changed else None
         with database.transaction():
-            pages.store_page(database, path, before._replace(next_us=next_us))
+            lease.require()
+            pages.store_page(database, path, state._replace(next_us=next_us))
+            lease.release()
+    except BaseException:
+        with database.transaction():
+            lease.release()
+        raise
     return changed
 
 
-def _keep_other_rows(workspace: Workspace, agent_id: str, page: bytes, now_us: int) -> None:
+def _keep_other_rows(workspace: Workspace, agent_id: str, now_us: int) -> None:
     """Keeps beside a page, which we write for the first time, its lines of another machine's memories and pins.
 
     They are in no file, so that a workspace that was copied has them nowhere else.
     """
-    text = managed_block.generated(page)
+    found = files.read(workspace.root, head_page(agent_id), PAGE_LIMIT)
+    text = managed_block.generated(found.raw) if isinstance(found, Found) else None
     if text is None or not pages.is_without_rows(workspace.database, agent_id):
         return
     shown = "".join(f"{line}\n" for line in lines_of_rows(text)).encode()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 
 from signet_sync.errors import SignetSyncError, WorkspaceError
 from signet_sync.formats import managed_block
+from signet_sync.formats.body import text_sha256
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import (
     DEFAULT_AGENT,
@@ -22,6 +23,7 @@ from signet_sync.pages import signet_texts
 from signet_sync.pages.kept_copies import keep_copy, tree
 from signet_sync.pages.page_lease import PageLease
 from signet_sync.pages.store import pages
+from signet_sync.pages.store.pages import PageState
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.request import Pass
@@ -54,15 +56,6 @@ def vault_is_away(workspace: Workspace) -> bool:
     The next full pass detects it and halts.
     """
     return files.status_of(workspace.root, MEMORY) is None and counts_store.indexed_count(workspace.database) > 0
-
-
-def yields_to_others(run: Pass) -> bool:
-    """Returns whether a page written by another machine's agent stays as long as ours would repeat what it said last.
-
-    That is so in the daemon: otherwise two machines whose memories, pins or accesses differ would replace each other's
-    page for ever.
-    """
-    return run.request.settle_seconds > 0
 
 
 def shows_removed(workspace: Workspace, agent_id: str, page: bytes) -> bool:
@@ -127,6 +120,38 @@ def write(
             return replaced.signature, True
         # An editor saved between our read and the swap: its file is back in place and is merged like any other.
     raise SignetSyncError("the page kept changing while it was written", path=path, hint=_RETRIED)
+
+
+def publish(
+    run: Pass,
+    agent_id: str,
+    path: str,
+    text: str,
+    folders: set[str],
+    *,
+    inputs: str = "",
+    lease: PageLease | None = None,
+    stays: Callable[[str], bool] = lambda theirs: True,
+) -> tuple[PageState, bool]:
+    """Makes a page show a text; returns the state to be stored, and whether bytes were written.
+
+    `inputs` names what the text is made of, where it is not the text itself. A page that another machine's agent wrote
+    stays, if it `stays`, as long as ours would repeat what it said last: otherwise two machines whose rows differ would
+    replace each other's page for ever. Only the daemon yields so.
+    """
+    workspace, inputs = run.workspace, inputs or text_sha256(text)
+    before, present = pages.page_state(run.database, path), signature_at(workspace.root, path)
+    same = before is not None and before.inputs_sha256 == inputs
+    if before is not None and same and before.signature == present:
+        return before, False
+    if same and run.request.settle_seconds > 0:
+        found = files.read(workspace.root, path, PAGE_LIMIT)
+        theirs = managed_block.generated(found.raw) if isinstance(found, Found) else None
+        holds = theirs is not None and stays(theirs)
+        if isinstance(found, Found) and holds and not shows_removed(workspace, agent_id, found.raw):
+            return PageState(agent_id, found.signature, inputs, None), False
+    signature, changed = write(workspace, path, text, run.request.now_us, folders, lease)
+    return PageState(agent_id, signature, inputs, None), changed
 
 
 def withdraw(workspace: Workspace, path: str) -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
-from signet_sync.formats import managed_block
-from signet_sync.formats.body import text_sha256
 from signet_sync.formats.paths import day_page, dream_page, head_page, log_pages, month_page
-from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature
 from signet_sync.pages import page_files
 from signet_sync.pages.session_log import day_text, month_text
 from signet_sync.pages.session_log_stage import SessionLog
@@ -40,8 +38,6 @@ def update(run: Pass, agent_id: str) -> None:
         days = sorted({day for agent, day in run.outcome.change.days if agent == agent_id}, reverse=True)
         for month in {day[:7] for day in days}:
             counts |= pages.days(database, agent_id, month)
-        known = ((path, pages.page_state(database, path)) for path in log_pages(agent_id, days))
-        states = {path: state for path, state in known if state is not None}
         gone = set()
     folders: set[str] = set()
     written: dict[str, PageState] = {}
@@ -56,10 +52,8 @@ def update(run: Pass, agent_id: str) -> None:
         elif text is None:
             page_files.withdraw(workspace, path)
         else:
-            signature = files.signature_of(status) if status is not None else None
-            state = _write(run, agent_id, path, text, states.get(path), signature, folders)
-            if state is not None:
-                written[path] = state
+            stays = partial(_is_fuller, ours=text)
+            written[path], _ = page_files.publish(run, agent_id, path, text, folders, stays=stays)
     files.sync_folders(workspace.root, folders)
     if written:
         with database.transaction():
@@ -96,37 +90,10 @@ def _texts(
         yield month_page(agent_id, month), month_text(agent_id, month, inside) if inside else None
 
 
-def _write(
-    run: Pass,
-    agent_id: str,
-    path: str,
-    text: str,
-    before: PageState | None,
-    present: Signature | None,
-    folders: set[str],
-) -> PageState | None:
-    """Writes a page if it differs; returns its new state, None if it is as we left it."""
-    inputs = text_sha256(text)
-    same = before is not None and before.inputs_sha256 == inputs
-    if before is not None and same and before.signature == present:
-        return None
-    signature = (
-        _of_fuller_page(run.workspace, agent_id, path, text) if same and page_files.yields_to_others(run) else None
-    )
-    if signature is None:
-        signature, _ = page_files.write(run.workspace, path, text, run.request.now_us, folders)
-    return PageState(agent_id, signature, inputs, None)
-
-
-def _of_fuller_page(workspace: Workspace, agent_id: str, path: str, text: str) -> Signature | None:
-    """Returns the signature of a page that another machine's agent wrote, if that page is to stay.
+def _is_fuller(theirs: str, ours: str) -> bool:
+    """Returns whether a page that another machine's agent wrote is to stay in the place of ours.
 
     The page with more lines wins, then the one with more characters, then the one that sorts later: every machine keeps
     the same page, also if a sealed file arrived damaged at one of them.
     """
-    found = files.read(workspace.root, path, PAGE_LIMIT)
-    there = managed_block.generated(found.raw) if isinstance(found, Found) else None
-    if not isinstance(found, Found) or there is None or page_files.shows_removed(workspace, agent_id, found.raw):
-        return None
-    is_fuller = (there.count("\n"), len(there), there) > (text.count("\n"), len(text), text)
-    return found.signature if is_fuller else None
+    return (theirs.count("\n"), len(theirs), theirs) > (ours.count("\n"), len(ours), ours)

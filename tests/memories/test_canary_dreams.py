@@ -140,5 +140,4 @@ def test_what_only_the_diary_tells_of_is_forgotten_all_the_same(scene: Scene) ->
     assert scene.vault.page("DREAMS.md").count("^m-") == 3
     scene.ask("forget", scene.own)
     assert scene.leaks(*OF_MEMORY, scene.own, git=False) == []
-    page = scene.vault.page("DREAMS.md")
-    assert page.count("^m-") == 2 and "- 1 forgotten since" in page
+    assert scene.vault.page("DREAMS.md").count("^m-") == 2

@@ -158,7 +158,7 @@ def dream_page(words: Sequence[str]) -> str:
         DreamView(_id("m", n), word, 0.5, 3, 2, 2, NOW_US, 0.5, 0.5, 0.5, 0.5, 0.5) for n, word in enumerate(words)
     ]
     sweep = SweepView("20260328T030000000Z", NOW_US - DAY, 9, 0, len(dreams), dreams)
-    return block(diary([sweep], None, ())).decode()
+    return block(diary([sweep])).decode()
 
 
 def entity_page(words: Sequence[str]) -> str:
