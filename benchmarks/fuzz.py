@@ -59,7 +59,6 @@ from signet_sync.graph import nodes
 from signet_sync.host.harness_settings import harness
 from signet_sync.host.harness_settings.json_text import JsonText
 from signet_sync.host.harness_settings.toml_text import TomlText
-from signet_sync.pages.dreams_page import diary
 from signet_sync.pages.session_log import Part, compose
 from signet_sync.recall import query
 from signet_sync.sessions import input as sessions_input
@@ -295,16 +294,10 @@ def _read_answer(raw: bytes) -> object:
 
 def _pages() -> Sequence[bytes]:
     text = "# Working Memory\n\n## Session Ledger (Last 30 Days)\n\n- x"
-    dreams = (
-        "# Dream Diary\n\n## Dreamed 2026-03-28 03:00 UTC\n<!-- dream 20260328T030000000Z -->\n\n- promoted: 1\n\n"
-        "### Promoted\n\n- x ^m-aaaaaaaaaaaa\n\n## 2026-03-27: 1 quiet sweep, nothing new rose\n"
-        "<!-- quiet 20260327T030000000Z -->"
-    )
     block = managed_block.block(text)
     return [
         block,
         b"# Mine\n\n" + block + b"\nmore\n",
-        managed_block.block(dreams),
         b"<!-- generated x -->\n# Working Memory\n",
     ]
 
@@ -314,8 +307,7 @@ def _read_page(raw: bytes) -> object:
     again = managed_block.merge(merged.data, "new\ntext")
     assert again.data == merged.data, "a page that was merged changes again"
     managed_block.without_block(raw)
-    text = managed_block.generated(raw)
-    return diary([], raw.decode("utf-8", "replace") if text is None else text, {"m-aaaaaaaaaaaa"})
+    return managed_block.generated(raw)
 
 
 # ── entities ──
