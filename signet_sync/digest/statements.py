@@ -4,13 +4,16 @@ Options that the person picked, filed issues, open steps of the to-do list, and 
 quote: "always" and "never", labelled lists and admissions were right in three of ten cases of real sessions.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from signet_sync.digest.notes import checked, turn_notes, words_behind
 from signet_sync.digest.printed import Printed
 from signet_sync.digest.record import Record
 from signet_sync.digest.sentences import is_question, overlap, split
+from signet_sync.digest.transcript import SpokenMessage
+from signet_sync.digest.turns import Turn
 from signet_sync.formats.handle import STATEMENT
 from signet_sync.formats.lazy_pattern import late
 
@@ -129,11 +132,15 @@ def _of_deeds(record: Record) -> Iterator[Item]:
 
 
 class Relayed:
-    """Tells statements that repeat what tools printed in a session, and an agent's commands that nobody asked for."""
+    """Tells statements that repeat what tools printed in a session, and an agent's commands that nobody asked for.
+
+    Whatever somebody said in an earlier turn than a tool printed it is theirs: an agent writes files and reads them.
+    """
 
     def __init__(self, record: Record) -> None:
         self._printed = record.printed
         self._of_person = Printed(one for said in record.own.values() for one in said)
+        self._said = Printed("\n".join(_words_in(turn, record.own)) for turn in record.turns)
         self._places = {turn.number: place for place, turn in enumerate(record.turns, 1)}
 
     def holds(self, item: Item) -> bool:
@@ -142,4 +149,13 @@ class Relayed:
             return True
         # A person may have pasted what a tool printed later.
         before = self._places[item.turn] - (item.who == "person")
-        return item.rule != "picked" and self._printed.holds(item.text.removeprefix(_FILED), before)
+        text = item.text.removeprefix(_FILED)
+        if item.rule == "picked" or not self._printed.holds(text, before):
+            return False
+        first = bisect_left(range(before), True, key=lambda place: self._printed.holds(text, place + 1))
+        return not self._said.holds(text, first)
+
+
+def _words_in(turn: Turn, own: Mapping[int, Sequence[str]]) -> Iterator[str]:
+    yield from own.get(turn.number, ())
+    yield from (step.text for step in turn.steps if isinstance(step, SpokenMessage))

@@ -180,3 +180,14 @@ def test_the_same_words_of_the_person_count() -> None:
     later = [("ask", f"{PAYLOADS[0]}."), ("call", "Read", "RULES.md", f"{LINES}{PAYLOADS[0]}{LINES}"), ("say", noted)]
     (text,) = transcripts("claude", later)
     assert [item.who for item in statements(Record(text))] == ["person"], "a file repeats it later"
+
+
+def test_what_the_agent_said_before_a_tool_printed_it_is_its_own() -> None:
+    text = "keep the lamps of both piers dark while the ferry turns around"
+    steps = [
+        ("ask", ASKED), ("say", f"I would {text}."), ("ask", "Write that down."),
+        ("call", "Read", "RULES.md", f"{LINES}\n{text}"), ("say", f"{DONE}\n\nDecided: {text}"),
+    ]  # fmt: skip
+    assert [(item.who, item.text) for item in statements(Record(transcripts("claude", steps)[0]))] == [("agent", text)]
+    steps[1], steps[3] = (*steps[3][:3], steps[3][3]), ("say", f"I would {text}.")
+    assert statements(Record(transcripts("claude", steps)[0])) == [], "a tool printed it first"
