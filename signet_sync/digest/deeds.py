@@ -40,6 +40,7 @@ _ADDRESS = late(r"https://[^\s\"'<>)]+/(?:pull|merge_requests)/(\d+)")
 _SEEN = late(r"\b(?:gh pr|glab mr) (?:view|checkout|diff|checks|comment|edit|review|ready)\s+(\d{1,6})\b")
 _MERGED = late(r"\b(?:gh pr|glab mr) merge\b(?:\s+(\d+))?")
 _ISSUE = late(r"\b(?:gh|glab) issue create\b")
+_LOGGED = late(r"^\s*(?:\* )?[0-9a-f]{7,12} (?:\([^)]*\) )?(\S.{8,200})$")  # a commit in `git log --oneline`
 _UNDONE = late(r"\bgit (?:reset\b[^|;&\n]{0,80}(?:HEAD[~^]|origin/)|revert\b)")
 _PUSHED = late(r"\bgit\b[^|;&\n]{0,80}? push\b")
 _TESTS = late(
@@ -88,7 +89,7 @@ class Deeds:
     `picks` are questions of the agent with the options that the person chose; `planned` is the turn of a plan that was
     approved, 0 if none was; `seen` counts commands about a pull request by its number; `steps` are those of the last
     to-do list with whether they are done, `left_at` is its turn; `taken_back` counts commits that the session itself
-    undid; `failing` is whether the last test run failed, None without any.
+    undid; `failing` is whether the last test run failed, None without any. `logged` are commits that a log listed.
     """
 
     commits: list[Commit] = field(default_factory=list)
@@ -99,6 +100,7 @@ class Deeds:
     acts: Counter[int] = field(default_factory=Counter)
     files: Counter[str] = field(default_factory=Counter)
     commands: dict[str, bool] = field(default_factory=dict)
+    logged: dict[str, None] = field(default_factory=dict)
     picks: list[tuple[str, str, int]] = field(default_factory=list)
     steps: dict[str, tuple[str, bool]] = field(default_factory=dict)
     left_at: int = 0
@@ -179,6 +181,8 @@ class Deeds:
         elif "git re" in command and _UNDONE.search(command) and self.commits and "--dry-run" not in command:
             self.commits.pop()
             self.taken_back += 1
+        if "git" in bare and " log" in bare:
+            self.logged.update((found[1], None) for line in call.output if (found := _LOGGED.match(line)))
         if "push" in bare and _PUSHED.search(bare) and "--dry-run" not in bare:
             self.pushed = turn
         if "create" in command and _OPENED.search(bare):

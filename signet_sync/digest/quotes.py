@@ -1,8 +1,10 @@
 """Quotes a session: its last reports and what its person said, each with speaker, turn and time.
 
 A quote claims nothing: it is what was said, cut at sentences. Left out are code, tables and whatever a tool printed.
+Beside them stand its deeds, by whose words a step of an earlier session is known to be done.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
@@ -12,33 +14,41 @@ from signet_sync.digest.record import Record
 from signet_sync.digest.sentences import split
 from signet_sync.digest.transcript import is_ours
 from signet_sync.digest.turns import Turn, is_report
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.text.quotes import Quote
 from signet_sync.text.turn_heads import OUR_HEAD
 
 REPORTS, REPORT, WORDS = 3, 1_200, 600  # reports of a session; characters of one, and of one message of the person
 MESSAGES = 32  # of the person, the newest
+DEEDS = 60
 _LEAST = 12  # characters: "yes" and "go on" say nothing without what they answer
 _READ = 400_000  # characters of a transcript's end
 _USER = "\n## User · "
+_PLAN = late(
+    r"\s*Implement the following plan:\s*(?:#+\s*)?(.{5,600})", re.DOTALL
+)  # what Claude Code says for the person
 _STOPS = (".", "!", "?", ":", ";", ",", "…", "。", "！", "？", "：")
 
 
 class SessionWords(NamedTuple):
-    """The quotes of a session in the order of what was said; whether it changed anything, and how many notes it has.
+    """The quotes of a session in the order of what was said; whether it changed anything, its notes and its deeds.
 
-    A note are the lines with which the agent handed its work over in one turn.
+    A note are the lines with which the agent handed its work over in one turn. A deed is a line: the title of a commit
+    that was made or that a log lists, of a pull request, or of the plan that was carried out.
     """
 
     quotes: tuple[Quote, ...]
     worked: bool
     notes: int
+    deeds: tuple[str, ...] = ()
 
 
 def words_of(transcripts: Sequence[str | Record]) -> SessionWords:
     """Returns what a session said, from its (sanitized) transcripts, oldest first."""
     found: list[Quote] = []
     worked, notes = False, 0
+    deeds: dict[str, None] = {}
     for transcript in reversed(transcripts):
         said = sum(one.speaker == "person" for one in found)
         record = Record(transcript) if isinstance(transcript, str) else transcript
@@ -48,7 +58,19 @@ def words_of(transcripts: Sequence[str | Record]) -> SessionWords:
         found[:0] = [one._replace(turn=one.turn + before) for one in quotes]
         worked = worked or record.deeds.changed
         notes += sum(bool(turn_notes(turn)) for turn in record.turns)
-    return SessionWords(tuple(found), worked, notes)
+        deeds |= dict.fromkeys(_deeds(record))
+    return SessionWords(tuple(found), worked, notes, tuple(deeds)[:DEEDS])
+
+
+def _deeds(record: Record) -> Iterator[str]:
+    deeds = record.deeds
+    yield from (one.subject for one in deeds.commits)
+    for one in deeds.requests.values():
+        yield f"{one.title} {f'(#{one.number})' if one.merged else ''}".strip()
+    if deeds.changed:
+        plans = (_PLAN.match(turn.words.text) for turn in record.turns if turn.words is not None)
+        yield from (" ".join(plan[1].split()) for plan in plans if plan is not None)
+    yield from deeds.logged
 
 
 def _end_of(record: Record) -> tuple[Record, int]:

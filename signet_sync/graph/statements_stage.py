@@ -18,7 +18,7 @@ from signet_sync.text import digest_mark
 # The kind of source by which later derivers process statements.
 STATEMENT = "statement"
 # Changes whenever the same artifacts would give other statements.
-VERSION = f"9 digest {digest_mark.VERSION}"
+VERSION = f"10 digest {digest_mark.VERSION}"
 
 _Prepared = tuple[list[Session], list[StatedItems], set[Key]]
 

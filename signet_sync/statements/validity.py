@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
-from math import ceil
+from math import ceil, log
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ _ENDS = frozenset(("next", "blocker", "question"))
 _FEWEST = 3  # content words; fewer are alike by chance
 _SAME = 0.75  # of the words of two statements, those that both have
 _DONE = 0.6  # of the words of a step, those that an outcome has
+_DID, _ALIKE = 0.25, 4  # and those that a deed has; words that both have
 _NUMBER = late(r"(?<![\w#./-])\d+(?:[.,]\d+)*(?![\w/-])")
 _DIGIT = late(r"\d")
 _WORD = late(r"\w+(?:[.:/@#+'’-]\w+)*")
@@ -30,6 +31,11 @@ _ASCII_WORD = late(r"\w+(?:[.:/@#+'-]\w+)*", re.ASCII)  # faster
 # Where the sentence of a session says what it left open, and what it was asked for: a deed only where it is done.
 _LEFT = late(r"[;.,]\s*(?:blocked|open|next):\s.*?(?=\(asked:|$)")
 _ASKED = late(r"\(asked:.*")
+_NUMBERED = late(r"(?:\s*\(#\d+\))+$")  # of a commit that a pull request brought
+# A pull request that a step is about; what follows its merge is another step.
+_PULL = late(
+    r"(?<!after merging )(?<!after )(?<!once )(?<!when )\b(?:PR|MR|pull request|merge request) #?(\d+)\b", re.IGNORECASE
+)
 _REVERTS = late(r"\brevert(?:ed|s|ing)?\b:?\W+(?:commit\W+)?(.{12,200}?)(?:[;。]|$)", re.IGNORECASE)
 # What a newer statement says of an older one: the older one's subject follows.
 _NO_LONGER = (
@@ -59,12 +65,13 @@ class Known(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came out of a session."""
+    """What came out of a session, and what it did."""
 
     session: int
     at_us: int
     sentence: str
     status: str | None
+    deeds: str = ""  # a line each
 
 
 class Mark(NamedTuple):
@@ -205,23 +212,55 @@ def _subjects(text: str) -> tuple[frozenset[str], ...]:
 
 
 def _carried_out(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
-    """Yields the steps, blockers and questions whose words stand in what a later session came to."""
-    deeds = [one for one in outcomes if one.status in ("done", "open", None)]
-    words = [stems(_came_to(one)) for one in deeds]
+    """Yields the steps, blockers and questions that a later session did: its words stand in a deed, or what it came to.
+
+    A word counts the more, the fewer sessions of the project have it.
+    """
     steps = [one for one in known if one.kind in _ENDS]
-    wanted = [stems(one.text) for one in steps]
-    for place, shared in _sharing(words, _DONE, wanted):
-        step, own = steps[place], wanted[place]
-        for at, count in shared.items():
-            deed = deeds[at]
-            if deed.at_us > step.at_us and deed.session != step.session and count >= _DONE * len(own):
+    deeds = list(_deeds(outcomes))
+    having: dict[str, list[int]] = {}
+    sessions: dict[str, set[int]] = {}
+    for place, (deed, words, _) in enumerate(deeds):
+        for word in words:
+            having.setdefault(word, []).append(place)
+            sessions.setdefault(word, set()).add(deed.session)
+    for one in known:
+        for word in stems(one.text):
+            sessions.setdefault(word, set()).add(one.session)
+    count = len({one.session for one in (*known, *outcomes)}) + 2
+    for step in steps:
+        if _is_merged(step, outcomes):
+            yield step.number, "done", None
+            continue
+        weights = {word: log(count / len(sessions[word])) for word in stems(step.text)}
+        whole = sum(weights.values())
+        shared = Counter(chain.from_iterable(having.get(word, ()) for word in weights))
+        for place, alike in shared.items():
+            deed, words, share = deeds[place]
+            if deed.at_us <= step.at_us or deed.session == step.session or alike < min(_ALIKE, len(weights)):
+                continue
+            if len(weights) >= _FEWEST and sum(weights[word] for word in words & weights.keys()) >= share * whole:
                 yield step.number, "done", None
                 break
 
 
-def _came_to(deed: Outcome) -> str:
-    told = _LEFT.sub(" ", deed.sentence)
-    return told if deed.status == "done" else _ASKED.sub("", told)
+def _is_merged(step: Known, outcomes: Sequence[Outcome]) -> bool:
+    """Returns whether a later session merged the pull request that a step names, or read in a log that it is."""
+    named = [f"(#{found[1]})" for found in _PULL.finditer(step.text)]
+    return any(one.at_us > step.at_us and number in one.deeds for one in outcomes if named for number in named)
+
+
+def _deeds(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, frozenset[str], float]]:
+    """Yields what sessions did and came to, with the share of a step's words that end it; a deed where it is first."""
+    told: set[str] = set()
+    for one in sorted(outcomes, key=lambda one: (one.at_us, one.session)):
+        for line in one.deeds.split("\n"):
+            if line and (title := _NUMBERED.sub("", line)) not in told:
+                told.add(title)
+                yield one, stems(line), _DID
+        if one.status in ("done", "open", None):
+            sentence = _LEFT.sub(" ", one.sentence)
+            yield one, stems(sentence if one.status == "done" else _ASKED.sub("", sentence)), _DONE
 
 
 def _reverted(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
@@ -267,24 +306,3 @@ def _meant(known: Sequence[Known], mark: Mark) -> list[Known]:
         for one, said in same
         if one.session == mark.session and len(words & said) >= max(_FEWEST, min(len(words), len(said)))
     ]
-
-
-def _sharing(
-    texts: Sequence[frozenset[str]], share: float, wanted: Sequence[frozenset[str]]
-) -> Iterator[tuple[int, dict[int, int]]]:
-    """Yields the place of each wanted text with enough words, and of each text with that share of them how many.
-
-    Such a text has one of the rarest of those that any has: of all but so many as may be missing, and one more.
-    """
-    having: dict[str, list[int]] = {}
-    for place, words in enumerate(texts):
-        for word in words:
-            having.setdefault(word, []).append(place)
-    often = {word: len(places) for word, places in having.items()}
-    for place, words in enumerate(wanted):
-        least = ceil(share * len(words))
-        held = often.keys() & words
-        if len(words) >= _FEWEST and len(held) >= least:
-            rare = sorted(held, key=often.__getitem__)[: len(held) - least + 1]
-            near = {at for word in rare for at in having[word]}
-            yield place, {at: count for at in near if (count := len(words & texts[at])) >= least}

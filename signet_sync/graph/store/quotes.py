@@ -19,12 +19,12 @@ _CONTINUABLE = 20  # newest sessions of a project, among which one of the same f
 
 
 def store(database: Database, wanted: Mapping[Session, SessionWords | None]) -> None:
-    """Makes quotes and counted notes of sessions equal to the given ones. In the caller's transaction."""
+    """Makes quotes, deeds and counted notes of sessions equal to the given ones. In the caller's transaction."""
     numbers = batches.numbers(database, wanted)
     columns = "session, place, turn, speaker, at_us, text"
     rows = sorted(of_values(database, columns, "session_quotes", "session", numbers.values()))
     held = {number: list(some) for number, some in groupby(rows, key=lambda row: row[0])}
-    noted = of_values(database, "session, notes", "session_notes", "session", numbers.values())
+    noted = of_values(database, "session, notes, deeds", "session_notes", "session", numbers.values())
     counted = {row[0]: [tuple(row)] for row in noted}
     for session, number in numbers.items():
         said = wanted[session]
@@ -32,17 +32,19 @@ def store(database: Database, wanted: Mapping[Session, SessionWords | None]) -> 
         if held.get(number, []) != fresh:
             database.execute("delete from session_quotes where session = ?", (number,))
             database.executemany("insert into session_quotes values(?, ?, ?, ?, ?, ?)", fresh)
-        notes = [(number, said.notes)] if said and (said.worked or said.notes) else []
+        counted_notes = said.notes if said and (said.worked or said.notes) else None
+        deeds = "\n".join(said.deeds) if said else ""
+        notes = [(number, counted_notes, deeds)] if deeds or counted_notes is not None else []
         if notes != counted.get(number, []):
             database.execute("delete from session_notes where session = ?", (number,))
-            database.executemany("insert into session_notes values(?, ?)", notes)
+            database.executemany("insert into session_notes values(?, ?, ?)", notes)
 
 
 def noted(database: Database) -> dict[str, tuple[int, int]]:
     """Returns by harness how many sessions that worked, and had a person, ended a turn with a note; and of how many."""
     rows = database.execute(
         "select coalesce(t.harness, ''), sum(n.notes > 0), count(*) from session_notes n join sessions using (session)"
-        " join thread_sessions t using (agent_id, session_token, session_id) group by 1 order by 1"
+        " join thread_sessions t using (agent_id, session_token, session_id) where n.notes >= 0 group by 1 order by 1"
     )
     return {harness: (some, of) for harness, some, of in rows}
 

@@ -127,8 +127,8 @@ _KNOWN = f"select {_SETTLED} where agent_id = ? and thread_id = ? and kind = ? a
 _ENDED = f"""
     select {_SETTLED} where agent_id = ? and thread_id = ? and newest = 1 and status <> iif(done, 'done', 'open')"""
 _OUTCOMES = f"""
-    select n.session, t.latest_us, t.sentence, t.status from thread_sessions t
-    join sessions n using (agent_id, session_token, session_id)
+    select n.session, t.latest_us, t.sentence, t.status, coalesce(d.deeds, '') from thread_sessions t
+    join sessions n using (agent_id, session_token, session_id) left join session_notes d on d.session = n.session
     where t.agent_id = ? and t.thread_id = ? order by t.latest_us desc, t.session_token, t.session_id
     limit {OUTCOMES}"""
 # When a person stated last what a thread has the newest words of.

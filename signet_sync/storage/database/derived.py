@@ -198,11 +198,12 @@ DERIVED: tuple[Table, ...] = (
         key=(*SESSION, "place"),
     ),
     derived(
-        "in how many turns the agent of each session that changed anything handed its work over (`digest.notes`)",
+        "in how many turns the agent of each session that changed anything handed its work over (`digest.notes`), and "
+        "what the session did, a line each (`digest.quotes`)",
         """create table session_notes(
-        session integer primary key, notes integer not null)""",
+        session integer primary key, notes integer, deeds text not null)""",
         session=NUMBER,
-        joined=JoinedRows(f"n.agent_id, {_OF}, q.notes", f"session_notes q {_JOINED.format('q')}"),
+        joined=JoinedRows(f"n.agent_id, {_OF}, q.notes, q.deeds", f"session_notes q {_JOINED.format('q')}"),
         key=SESSION,
     ),
     derived(
