@@ -227,7 +227,7 @@ def _carried_out(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
     for one in known:
         for word in stems(one.text):
             sessions.setdefault(word, set()).add(one.session)
-    count = len({one.session for one in (*known, *outcomes)}) + 2
+    count = len({one.session for one in known} | {one.session for one in outcomes}) + 2
     for step in steps:
         if _is_merged(step, outcomes):
             yield step.number, "done", None

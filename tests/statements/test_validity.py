@@ -33,8 +33,10 @@ def held(text: str, kind: Kind = "decision", *, speaker: Speaker = "agent", arti
     return said(text, 1, kind, speaker=speaker, artifact=artifact)._replace(number=0, id=HELD)
 
 
-def came(sentence: str, day: int = 2, status: str | None = "done", *, session: int | None = None) -> Outcome:
-    return Outcome(session if session is not None else day, day, sentence, status)
+def came(
+    sentence: str = "", day: int = 2, status: str | None = "done", *, session: int | None = None, deeds: str = ""
+) -> Outcome:
+    return Outcome(session if session is not None else day, day, sentence, status, deeds)
 
 
 def marked(one: Known, status: str, day: int, *, text: str = "", by: str = "f-of-an-older-wording") -> Mark:
@@ -58,6 +60,9 @@ BLOCKER = held("The signing key of the release is missing", "blocker")
 QUESTION = held("Which budget has the retry loop?", "question")
 WISH = held("Answers are short and in German", "preference", speaker="person")
 INSTEAD = "Postgres is used instead of SQLite for the ledger"
+LONG = held("Add a layer of checks between making and sending an order (caps, rates, the keeper confirms)", "next")
+MADE = "feat: add checks of an order: caps and rates"
+PULL = held("PR #174 (lanterns) is open, to be merged", "next")
 LIVE = held("Trim the wick of the lamp", "next", artifact=-1)
 
 # What ends a statement: the rule, the statement, what comes besides, and what becomes of it.
@@ -82,6 +87,9 @@ ENDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...], str]] = {
     "a deed of unknown end": (STEP, (came("The queue's retry loop was measured", status=None),), "done"),
     "a deed that ends a blocker": (BLOCKER, (came("The missing signing key of the release came"),), "done"),
     "a deed that answers a question": (QUESTION, (came("The budget of the retry loop which is 5"),), "done"),
+    "a commit with some of its rare words": (LONG, (came(deeds=f"ci: faster\n{MADE}"),), "done"),
+    "a commit of a session that is blocked": (LONG, (came(status="blocked", deeds=MADE),), "done"),
+    "a merged pull request": (PULL, (came(deeds="Light the lanterns (#174)"),), "done"),
     "a revert": (
         STORE,
         (came("feat: keep the ledger in SQLite", 1), came("Revert \"feat: keep the ledger in SQLite\"", 3)),
@@ -134,6 +142,18 @@ HOLDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...]]] = {
     "a deed of the session itself": (STEP, (came("Measured the retry loop of the queue", 2, session=1),)),
     "a deed before": (STEP, (came("Measured the retry loop of the queue", 0),)),
     "a deed with some of its words": (STEP, (came("Measured the page cache of the queue"),)),
+    "a commit with three of its words": (LONG, (came(deeds="feat: caps of an order, checks"),)),
+    "a commit with words of every session": (
+        LONG, (*(came(day=day, deeds=f"{MADE} {day}") for day in (-2, -1, 0)), came(deeds=MADE)),
+    ),
+    "a commit of before that a log lists": (LONG, (came(day=0, deeds=MADE), came(deeds=f"{MADE} (#7)"))),
+    "a commit of the session itself": (LONG, (came(session=1, deeds=MADE),)),
+    "a commit that a decision speaks of": (LONG._replace(kind="decision"), (came(deeds=MADE),)),
+    "a pull request that was merged before": (PULL, (came(day=0, deeds="Light the lanterns (#174)"),)),
+    "another pull request": (PULL, (came(deeds="Light the wicks (#17)"),)),
+    "what follows a merge": (
+        held("After merging PR #174 push a tag", "next"), (came(deeds="Light the lanterns (#174)"),)
+    ),
     "a deed that a decision speaks of": (STORE, (came("Storage: the ledger is kept in SQLite"),)),
     "a step of few words": (held("Run tests", "next"), (came("Run tests"),)),
     "a revert of another commit": (
