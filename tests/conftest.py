@@ -148,6 +148,7 @@ def a_machine_of_its_own(tmp_path, monkeypatch):
     }
     for name, place in places.items():
         monkeypatch.setenv(name, f"{tmp_path}/machine/{place}")
+    monkeypatch.chdir(tmp_path)  # in no repository, as which the project's own would be remembered
 
 
 @pytest.fixture(autouse=True)

@@ -425,6 +425,7 @@ class Remember(TypedDict):
     redactions: dict[str, int]
     type: str
     private: bool
+    project: str | None
     new: bool
 
 

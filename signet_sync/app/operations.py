@@ -187,6 +187,7 @@ def remember(
     tags: Sequence[str],
     private: bool,
     session: str | None,
+    project: str,
     now_us: int,
 ) -> Document:
     """Remembers a text; `waiting` says why no page shows it yet, `events` what happened on the way."""
@@ -194,7 +195,15 @@ def remember(
 
     with place.opened() as workspace:
         done = memories_operations.remember(
-            workspace, agent, text, kind=kind, tags=tuple(tags), private=private, session=session, now_us=now_us
+            workspace,
+            agent,
+            text,
+            kind=kind,
+            tags=tuple(tags),
+            private=private,
+            session=session,
+            project=project,
+            now_us=now_us,
         )
         document = memories_operations.remembered_document(done)
         return {"memory": document, "waiting": done.waiting, "events": list(workspace.events)}

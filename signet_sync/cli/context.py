@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context, working_directory
 from signet_sync.cli.parsing import Command
 from signet_sync.formats.handle import handle
 from signet_sync.formats.ids import require_agent
@@ -65,7 +65,7 @@ def context(
     if last is not None:
         return _show_last(context, last)
     shared = scope == "shared"
-    given = os.path.expanduser(project) if project else _working_directory()
+    given = os.path.expanduser(project) if project else working_directory()
     if prompt is None:
         found = context.ask(
             "context",
@@ -92,13 +92,6 @@ def context(
 
     context.answer(found["context"], show)
     return 0
-
-
-def _working_directory() -> str | None:
-    try:
-        return os.getcwd()
-    except OSError:  # it was deleted
-        return None
 
 
 def _show_last(context: Context, session_id: str) -> int:

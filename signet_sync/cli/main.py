@@ -497,6 +497,14 @@ def confirm(context: Context, question: str, *, yes: bool, listing: Callable[[],
     click.confirm(question, abort=True, err=True)
 
 
+def working_directory() -> str | None:
+    """Returns the folder in which the command was called; None if it was deleted."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
 def show_redactions(redactions: Mapping[str, int]) -> None:
     """Prints how many secrets were redacted, by rule."""
     if redactions:

@@ -17,11 +17,14 @@ from signet_sync.cli.main import (
     now_option,
     pass_context,
     show_redactions,
+    working_directory,
 )
 from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.formats.paths import display, dream_page, head_page
 from signet_sync.formats.timestamps import local_day
+from signet_sync.host.repository import project_at
 from signet_sync.text.memory import LONGEST, TYPES
+from signet_sync.text.sentences import basename
 
 if TYPE_CHECKING:
     from signet_sync.formats.statement import Status
@@ -34,6 +37,8 @@ _REMEMBER = f"""Remember a text: MEMORY.md shows it from now on, and recall find
 \b
 TEXT is what to remember, or - to read it from stdin; at most {LONGEST:,} characters. Secrets are
 redacted before anything is written. Equal texts of one type are kept once, with the tags of all.
+In a git repository it is for that project: sessions of other projects are not told. With
+--everywhere, and outside of repositories, it is for all of them.
 
 \b
 --type decides the section of MEMORY.md:
@@ -70,6 +75,7 @@ file of a session, or a session (its summary). Without it, what is pinned is lis
 @click.argument("text", nargs=-1, required=True)
 @click.option("--type", "kind", type=click.Choice(TYPES), default="note", show_default=True, help="Its kind.")
 @click.option("--tag", "tags", metavar="T", multiple=True, help="A word to find it by; can be repeated.")
+@click.option("--everywhere", is_flag=True, help="For every project, not only for that of this folder's repository.")
 @click.option("--private", is_flag=True, help="Only for this agent: no shared context shows it.")
 @click.option("--session", type=OfWorkspace(), metavar="SESSION", help="The session it comes from (default: none).")
 @agent_option
@@ -77,11 +83,19 @@ file of a session, or a session (its summary). Without it, what is pinned is lis
 @json_option
 @pass_context
 def remember(
-    context: Context, text: tuple[str, ...], kind: str, tags: tuple[str, ...], private: bool, session: str | None
+    context: Context,
+    text: tuple[str, ...],
+    kind: str,
+    tags: tuple[str, ...],
+    everywhere: bool,
+    private: bool,
+    session: str | None,
 ) -> None:
     context.require_database_file()
     content = stdin_text(_ENOUGH) if text == ("-",) else " ".join(text)
+    project = "" if everywhere else project_at(working_directory() or "")
     given: dict[str, Any] = {"text": content, "kind": kind, "tags": tags, "private": private, "session": session}
+    given["project"] = project
     done = context.ask("remember", **given, now_us=context.now_us)
     for event in done["events"]:
         context.say(event)
@@ -92,6 +106,7 @@ def remember(
 def _show_remembered(memory: dict[str, Any]) -> None:
     more = [memory["type"], *(f"#{tag}" for tag in memory["tags"]), *(["private"] if memory["private"] else [])]
     known = "remembered as" if memory["new"] else "already remembered as"
+    more += [f"of {basename(memory['project'])}"] if memory["project"] else []
     click.echo(f"{known} ^{memory['id']} ({', '.join(more)})")
     show_redactions(memory["redactions"])
 

@@ -63,7 +63,7 @@ def _show(context: Context, hits: list[dict[str, Any]], unknown: str) -> None:
     if not hits:
         context.say(f"nothing found: {unknown}" if unknown else "nothing answers this")
     elif not any(hit["known"] for hit in hits):
-        context.say("nothing surely answers this; the nearest:")
+        context.say("the nearest there is:")
     for hit in hits:
         click.echo(click.style(f"{hit['tier']:<8}", bold=True) + f" {hit['text']}")
         click.echo(click.style(f"{'':8} {hit['why']}", dim=True))

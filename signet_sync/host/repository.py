@@ -50,6 +50,12 @@ def resolve(cwd: str) -> Repository | None:
         return None
 
 
+def project_at(cwd: str) -> str:
+    """Returns what sessions record as the project of a folder in a repository; "" outside of any."""
+    found = resolve(cwd)
+    return (found.origin or found.root) if found is not None else ""
+
+
 def _resolve(cwd: str) -> Repository | None:
     if not cwd.startswith("/") or len(cwd) > LENGTH or not cwd.isprintable() or not os.path.isdir(cwd):
         return None

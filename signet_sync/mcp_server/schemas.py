@@ -72,17 +72,16 @@ class ContextArguments(ToolArguments):
 class RememberArguments(ToolArguments):
     """Arguments of `memory_remember`."""
 
-    text: str = Field(
-        min_length=1, max_length=LONGEST, description="Worded so that it makes sense without this session."
-    )
+    text: str = Field(min_length=1, max_length=LONGEST, description="Makes sense without this session.")
     type: Literal["preference", "decision", "constraint", "person", "blocker", "note"] = Field(
-        "note", description="Decides the section of MEMORY.md."
+        "note", description="Its section in MEMORY.md."
     )
     tags: list[Annotated[str, Field(min_length=1, max_length=64)]] = Field(
         [], max_length=MOST_TAGS, description="Words to find it by."
     )
-    private: bool = Field(False, description="True: no shared context shows it.")
-    session: Name | None = Field(None, description="The session it comes from (key, id or token) and is removed with.")
+    private: bool = Field(False, description="True: in no shared context.")
+    everywhere: bool = Field(False, description="True: for every project.")
+    session: Name | None = Field(None, description="The session it comes from and is removed with.")
 
 
 class NoteArguments(ToolArguments):

@@ -45,7 +45,7 @@ def recalled(document: Document) -> str:
     """Returns hits: of each its kind, what `memory_expand` follows, why it was found, and its text."""
     hits = [f"{hit['tier']} {handle_of(hit['id'])} ({hit['why']})\n{hit['text']}" for hit in document["hits"]]
     if hits and not any(hit["known"] for hit in document["hits"]):
-        hits.insert(0, "Nothing surely answers this; the nearest:")
+        hits.insert(0, "The nearest there is:")
     return "\n\n".join(hits) or "Nothing answers this."
 
 

@@ -99,7 +99,7 @@ OFFERS = (
     Offer(
         "memory_expand",
         "Expand",
-        "Follow an id, path or session to its source: the full text, what is around it, and the passage of the "
+        "Follow an id, path or session to its source: the full text, what is around it, the passage of the "
         "transcript. Use it when a hit or a line of MEMORY.md says too little.",
         schemas.ExpandArguments,
         _late("read_tools", "expand"),
@@ -120,8 +120,8 @@ OFFERS = (
     Offer(
         "memory_remember",
         "Remember",
-        "Remember one thought for later sessions, as soon as it is certain: MEMORY.md shows it and memory_recall "
-        "finds it. Secrets are redacted, equal texts kept once.",
+        "Remember a thought for later sessions, once it is certain: MEMORY.md shows it, memory_recall "
+        "finds it, for this project.",
         schemas.RememberArguments,
         _late("write_tools", "remember"),
         _late("texts", "remembered"),

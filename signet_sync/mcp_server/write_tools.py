@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterable
 
 from signet_sync.entities import operations
 from signet_sync.entities.results import EntityResult
 from signet_sync.formats.statement import Status
 from signet_sync.history import operations as history_operations
+from signet_sync.host.repository import project_at
 from signet_sync.mcp_server import schemas
 from signet_sync.mcp_server.dispatch import Document, answer
 from signet_sync.mcp_server.memory import ServedMemory
@@ -32,6 +34,7 @@ def remember(memory: ServedMemory, asked: schemas.RememberArguments) -> Document
         tags=asked.tags,
         private=asked.private,
         session=asked.session,
+        project="" if asked.everywhere else project_at(os.getcwd()),
         now_us=now_us(),
     )
     with reading(memory.place) as database:

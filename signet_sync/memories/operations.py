@@ -22,6 +22,7 @@ from signet_sync.sync.tombstones.removed import is_removed
 from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.text import tags as text_tags
 from signet_sync.text.memory import cleaned, memory_id, tags_of
+from signet_sync.text.sanitizer import sanitize_line
 
 _NAMED_AT_MOST = 8  # ids of an ambiguous name
 
@@ -46,15 +47,19 @@ def remember(
     private: bool,
     session: str | None,
     now_us: int,
+    project: str = "",
 ) -> Remembered:
     """Remembers a text for an agent, sanitized, as a person's own or a session's. An equal text is stored once.
+
+    It is for a project, as sessions record it; for "" for all.
 
     Raises `UsageError`, `WorkspaceError`, `DatabaseError`.
     """
     require_agent(agent_id)
     content, redactions = cleaned(text)
     identity = memory_id(agent_id, kind, content)
-    wanted = Memory(agent_id, identity, kind, content, tags_of(tags), private, iso(now_us), text_tags.derive(content))
+    told = iso(now_us), text_tags.derive(content), sanitize_line(project)
+    wanted = Memory(agent_id, identity, kind, content, tags_of(tags), private, *told)
     with state_dir.workspace_lock(workspace.state):
         first_pass(workspace, now_us)
         origin = OWN_WORD if session is None else _origin(workspace, agent_id, session)
@@ -140,5 +145,6 @@ def remembered_document(done: Remembered) -> dict[str, Any]:
         "redactions": done.redactions,
         "type": memory.type,
         "private": memory.private,
+        "project": memory.project or None,
         "new": done.new,
     }

@@ -9,6 +9,7 @@ from signet_sync.digest.sentences import EMPTY, is_question, split, stems
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import RUNNING
 from signet_sync.graph.store import quotes
+from signet_sync.memories.store import memories
 from signet_sync.pages import context
 from signet_sync.pages.board import Said
 from signet_sync.pages.context import PROMPT_BUDGET, PromptHit
@@ -87,13 +88,14 @@ def worth_injecting(
     found = prompt_choice.worth_injecting(database, prompt, within, own, asks_about_earlier_work=asks)
     itself = project_inputs.of_session(database, agent_id, session_id, [one.id for one in found])
     paths = [one.path for one in found if one.path is not None]
+    of_memories = memories.projects(database, agent_id, [one.id for one in found if one.tier == "memory"])
     places, told_of = sessions.projects(database, paths), project_inputs.told(database, agent_id, paths)
     said, named = Said(), prompt.casefold()
     for text in words_of(database, agent_id, given).values():
         said.add(text, sentence=True)
 
     def is_new(one: RankedHit) -> bool:
-        of_session, project = places.get(one.path or "", ("", None))
+        of_session, project = places.get(one.path or "", ("", of_memories.get(one.id)))
         return (
             one.id not in itself
             and one.id not in given

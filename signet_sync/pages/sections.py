@@ -98,12 +98,13 @@ class StatementView(NamedTuple):
 
 
 class MemoryView(NamedTuple):
-    """A memory that a person or agent asked to be remembered."""
+    """A memory that a person or agent asked to be remembered, of a project or ("") for all."""
 
     id: str
     type: str
     content: str
     created_us: int
+    project: str = ""
 
 
 class PinnedView(NamedTuple):
@@ -298,8 +299,9 @@ def statement_line(view: StatementView, today_us: int, *, grouped: bool = False)
 
 
 def memory_line(view: MemoryView, today_us: int) -> str:
-    """Returns `… (remembered Mar 28)`, after `preference: ` or another label of its type."""
-    return f"{_PREFIXES.get(view.type, '')}{plain(view.content)} (remembered {short_day(view.created_us, today_us)})"
+    """Returns `… (lantern, remembered Mar 28)`, after `preference: ` or another label of its type."""
+    where = _listed(_cell(basename(view.project)), f"remembered {short_day(view.created_us, today_us)}")
+    return f"{_PREFIXES.get(view.type, '')}{plain(view.content)} ({where})"
 
 
 def thread_name(view: ThreadView) -> str:

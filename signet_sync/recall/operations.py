@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from signet_sync.formats.filename import carried_token
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import day_of, local_day, parse_instant
 from signet_sync.memories.store import recall_events
 from signet_sync.recall import search
 from signet_sync.recall.query import MOST_READ, Question, read
 from signet_sync.recall.search import Match, WeighedTerms, Within
-from signet_sync.recall.shown import GAP, KNOWN, RankedHit, as_question, is_question, ranked_hits, share_of
+from signet_sync.recall.shown import GAP, KNOWN, RankedHit, as_question, is_question, ranked_hits, share_of, words_held
 from signet_sync.recall.snippets import turn_text
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 FLOOR = 0.02  # of the question's weight; what covers less answers nothing
 _KEPT = 0.05  # of the best hit's score
+_LEADING, _LEAD, _LEADING_WORDS = 0.5, 0.2, 3  # what a hit covers that alone has so much: see `_leads`
 _NEAREST = 10  # hits that are shown where none is surely an answer
 _COUNTED = 0.75  # of the best hit's score; memories that score less were not what was looked for
 _OF_RUNNING = 0.8  # of what a turn of a running session covers: its score beside those of other texts
@@ -54,9 +56,12 @@ def recall(
     if not question.terms:
         return []
     weighed, matches = search.search(database, question, within, min(2 * limit, search.MOST_FOUND))
-    found = list(ranked_hits(database, within.agent_id, question, weighed, _enough(matches)))
+    matches = _enough(matches)
+    found = list(ranked_hits(database, within.agent_id, question, weighed, matches))
     found += _running(database, question, weighed, within)
     found = without_repeats([*found, *_of_files(question, weighed, within, beside)])
+    if matches and _leads(question, matches[0], found):
+        found[0] = found[0]._replace(known=True)
     if not any(hit.known for hit in found):
         limit = min(limit, _NEAREST)
     found = found[:limit]
@@ -70,6 +75,18 @@ def recall(
 def _enough(matches: Sequence[Match]) -> list[Match]:
     best = max((one.score for one in matches), default=0.0)
     return [one for one in matches if one.covered and one.near >= FLOOR and one.score >= _KEPT * best]
+
+
+def _leads(question: Question, best: Match, found: Sequence[RankedHit]) -> bool:
+    """Returns whether the first hit has several words, half of the question, and clearly more than other sessions."""
+    if not found[0].answers or best.covered < _LEADING or words_held(question, best.terms) < _LEADING_WORDS:
+        return False
+    of_others = (hit.score for hit in found if _session_of(hit) != _session_of(found[0]))
+    return found[0].score * (1 - _LEAD) >= max(of_others, default=0.0)
+
+
+def _session_of(hit: RankedHit) -> str:
+    return (carried_token(hit.path) if hit.path else None) or hit.id
 
 
 def without_repeats(found: Sequence[RankedHit]) -> list[RankedHit]:

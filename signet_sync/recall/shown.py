@@ -94,7 +94,7 @@ def _of_statement(question: Question, weighed: WeighedTerms, match: Match, found
     if place := weighed.first_in(found.words):
         text = around(found.words, place)
     if match.text.tier == "memory":
-        where = f"a remembered {found.kind}"
+        where = f"a remembered {found.kind}{of_project(found.about)}"
     elif match.text.tier == "entity":
         where, text = f"the {found.kind} {found.about}", f"{found.about}: {text}" if text else found.about or ""
     else:
@@ -192,10 +192,15 @@ def of_project(project: str | None) -> str:
 
 def share_of(question: Question, held: int) -> str:
     """Returns how much of a question is there, for the user: `3 of 4 words`."""
-    parts: dict[int, list[bool]] = {}
-    for number, term in enumerate(question.terms):
-        parts.setdefault(term.word, []).append(bool(held >> number & 1))
-    whole = sum(all(found) for found in parts.values())
+    whole = words_held(question, held)
     if whole == question.words:
         return "the word" if whole == 1 else "all words"
     return f"{whole} of {question.words} words" if whole else "part of a word"
+
+
+def words_held(question: Question, held: int) -> int:
+    """Returns how many words of a question are there with all of their parts."""
+    parts: dict[int, list[bool]] = {}
+    for number, term in enumerate(question.terms):
+        parts.setdefault(term.word, []).append(bool(held >> number & 1))
+    return sum(all(found) for found in parts.values())

@@ -148,8 +148,14 @@ OPERATIONS: list[tuple[str, dict[str, Any]]] = [
     ("context", {"shared": True, "budget": 10, "project": None}),
     ("context", {"shared": False, "budget": 800, "project": None, "called": "nowhere"}),
     ("prompt_context", {"prompt": QUESTION, "shared": False, "budget": None, "counted": False}),
-    ("remember", {"text": TEXT, "kind": "note", "tags": ["retry"], "private": True, "session": None, "now_us": 1}),
-    ("remember", {"text": " ", "kind": "note", "tags": [], "private": True, "session": None, "now_us": 1}),
+    (
+        "remember",
+        {"text": TEXT, "kind": "note", "tags": ["retry"], "private": True, "session": None, "project": "", "now_us": 1},
+    ),
+    (
+        "remember",
+        {"text": " ", "kind": "note", "tags": [], "private": True, "session": None, "project": "", "now_us": 1},
+    ),
 ]
 
 

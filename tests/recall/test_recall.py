@@ -288,7 +288,7 @@ def test_a_fork_and_what_it_goes_on_from_are_one_hit(vault):
 def test_below_a_floor_there_is_no_answer_and_what_is_near_is_called_so(vault):
     assert hits(vault, "the owner of the pantograph schema") == []
     near = vault.call("recall", "marmalade", "pantograph", "owner")
-    assert near.err.strip() == "nothing surely answers this; the nearest:" and "marmalade" in near.out
+    assert near.err.strip() == "the nearest there is:" and "marmalade" in near.out
     assert not any(hit["known"] for hit in hits(vault, "marmalade pantograph owner"))
     assert vault.call("recall", "marmalade", "build").err == ""
 

@@ -16,14 +16,19 @@ from signet_sync.text.cjk import spaced
 
 Origin = tuple[str, str]  # token and id of a session
 OWN_WORD: Origin = ("", "")
+<<<<<<< HEAD
 _COLUMNS = "agent_id, id, type, content, tags, private, created_at, concept_tags"
 _WORD = late(r"[^\W_]+")
+=======
+_COLUMNS = "agent_id, id, type, content, tags, private, created_at, concept_tags, project"
+_WORD = re.compile(r"[^\W_]+")
+>>>>>>> b89aec76 (memories: what is remembered in a repository is of its project; recall: a hit that leads by far is known, and the remark on others is plain)
 
 
 class Memory(NamedTuple):
     """A row of `memories`. `content` is sanitized, `tags` are sorted, `created_at` is ISO 8601 UTC.
 
-    `concepts` are tags derived from the content, None if not derived yet.
+    `concepts` are tags derived from the content, None if not derived yet. `project` is "" for all projects.
     """
 
     agent_id: str
@@ -34,20 +39,22 @@ class Memory(NamedTuple):
     private: bool
     created_at: str
     concepts: tuple[str, ...] | None = None
+    project: str = ""
 
 
 def store(database: Database, memory: Memory, origin: Origin, *, indexed: bool = True) -> tuple[Memory, bool]:
     """Stores a memory from a session or a person; returns the stored row, and whether it is new.
 
-    For equal content, tags and sources are added to the existing row, and a private one stays private. One that is not
+    For equal content, tags and sources are added to the existing row, and a private one stays private; one of two
+    projects is for all. One that is not
     `indexed` is found only after `index`. In the caller's transaction.
     """
     before = get(database, memory.agent_id, memory.id)
     row = memory if before is None else _merged(before, memory)
     if row != before:
         database.execute(
-            f"insert or replace into memories({_COLUMNS}) values(?, ?, ?, ?, ?, ?, ?, ?)",
-            (*row[:4], _listed(row.tags), int(row.private), row.created_at, _listed(row.concepts)),
+            f"insert or replace into memories({_COLUMNS}) values(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*row[:4], _listed(row.tags), int(row.private), row.created_at, _listed(row.concepts), row.project),
         )
     database.execute(
         "insert or ignore into memory_sources(agent_id, memory_id, session_token, session_id, at)"
@@ -67,7 +74,9 @@ def index(database: Database, rows: Iterable[Memory]) -> None:
 
 def _merged(before: Memory, more: Memory) -> Memory:
     tags = tuple(sorted({*before.tags, *more.tags}))
-    return before._replace(tags=tags, private=before.private or more.private, concepts=more.concepts or before.concepts)
+    project = before.project if before.project == more.project else ""
+    private, concepts = before.private or more.private, more.concepts or before.concepts
+    return before._replace(tags=tags, private=private, concepts=concepts, project=project)
 
 
 def _listed(tags: Sequence[str] | None) -> str | None:
@@ -94,6 +103,12 @@ def ids(database: Database) -> list[tuple[str, str]]:
     return list(database.execute("select agent_id, id from memories"))
 
 
+def projects(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, str]:
+    """Returns the projects of those memories that are not for all of them."""
+    sql = "select m.id, m.project from json_each(?2) j join memories m on m.agent_id = ?1 and m.id = j.value"
+    return {one: project for one, project in database.execute(sql, (agent_id, json.dumps(list(ids)))) if project}
+
+
 def lines(database: Database, agent_id: str | None = None, some: Iterable[str] = ()) -> list[Line]:
     """Returns the lines by which `recall` finds memories: of all agents, or `some` of one agent."""
     if agent_id is None:
@@ -105,7 +120,8 @@ def lines(database: Database, agent_id: str | None = None, some: Iterable[str] =
 def _line(memory: Memory) -> Line:
     """Makes a memory's line of its words and its tags."""
     words = tagged(memory.content, memory.tags, memory.concepts or ())
-    return Line(memory.agent_id, "memory", memory.id, words, parse_instant(memory.created_at) or 0, memory.private)
+    at_us = parse_instant(memory.created_at) or 0
+    return Line(memory.agent_id, "memory", memory.id, words, at_us, memory.private, memory.project)
 
 
 def tagged(content: str, tags: Sequence[str], concepts: Sequence[str]) -> str:
@@ -121,11 +137,12 @@ def _words(text: str) -> str:
 
 
 def _memories(database: Database, where: str, bindings: Sequence[Any]) -> Iterator[Memory]:
-    for agent_id, memory_id, kind, content, tags, private, created_at, concepts in database.execute(
+    for agent_id, memory_id, kind, content, tags, private, created_at, concepts, project in database.execute(
         f"select {_COLUMNS} from memories where {where} order by agent_id, id", bindings
     ):
         made = None if concepts is None else tuple(json.loads(concepts))
-        yield Memory(agent_id, memory_id, kind, content, tuple(json.loads(tags)), bool(private), created_at, made)
+        held = tuple(json.loads(tags))
+        yield Memory(agent_id, memory_id, kind, content, held, bool(private), created_at, made, project)
 
 
 def untagged(database: Database, agent_id: str, limit: int) -> list[Memory]:

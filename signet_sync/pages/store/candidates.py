@@ -48,7 +48,10 @@ _NEWEST = (
         order by at_us desc, id limit ?""",
     "select id, created_at from memories where agent_id = ? and type = ? order by created_at desc, id limit ?",
 )
-_MEMORY = "select m.id, m.type, m.content, m.created_at from json_each(?2) cross join memories m on m.agent_id = ?1"
+_MEMORY = (
+    "select m.id, m.type, m.content, m.created_at, m.project from json_each(?2)"
+    " cross join memories m on m.agent_id = ?1"
+)
 _PINNED = (
     "select id, source_type, label, (select project from memory_thread_heads h where h.agent_id = n.agent_id"
     f" and h.thread_id = n.thread_id), latest_us, source_ref from {NODES} n"
@@ -98,7 +101,7 @@ def section_inputs(database: Database, agent_id: str, now_us: int, limit: int) -
     return SectionInputs(
         [ThreadView(*row) for row in threads.values()],
         [StatementView(*row) for row in statements.values()],
-        [MemoryView(one, kind, text, parse_instant(at) or 0) for one, kind, text, at in memories.values()],
+        [MemoryView(one, kind, text, parse_instant(at) or 0, of) for one, kind, text, at, of in memories.values()],
         [
             _pinned(database, agent_id, PinnedView(*row))
             for row in _each(database, f"{_PINNED} and id = ?", pinned, agent_id).values()

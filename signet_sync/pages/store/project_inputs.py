@@ -67,7 +67,10 @@ _BY_ID = _STATEMENT.format(
     among="in ('open', 'replaced')",
     some="json_each(?2) w cross join statements s on s.agent_id = ?1 and s.id = w.value",
 )
-_MEMORY = "select m.id, m.type, m.content, m.created_at from json_each(?2) j cross join memories m on m.agent_id = ?1"
+_MEMORY = (
+    "select m.id, m.type, m.content, m.created_at, m.project from json_each(?2) j"
+    " cross join memories m on m.agent_id = ?1"
+)
 _NEWEST_MEMORIES = f"""{_MEMORY} and m.id in (select id from memories where agent_id = ?1 and type = j.value
     order by created_at desc, id limit {MEMORIES_OF_A_TYPE})"""
 _ENTITIES = (
@@ -108,6 +111,7 @@ def project_inputs(
     personal |= {one: statement for one, statement in pinned.items() if one not in statements}
     memories = _memories(database, _NEWEST_MEMORIES, agent_id, json.dumps(list(SECTION_OF)))
     memories |= _memories(database, f"{_MEMORY} and m.id = j.value", agent_id, json.dumps(pins))
+    memories = {one: view for one, view in memories.items() if not view.project or belongs(view.project)}
     entities = [EntityEntry(*row) for row in database.execute(_ENTITIES, (agent_id, ENTITIES))]
     shown = (*statements, *personal, *memories)
     return ProjectInputs(
@@ -209,7 +213,8 @@ def _statements(database: Database, sql: str, *bindings: str | int) -> dict[str,
 
 def _memories(database: Database, sql: str, *bindings: str) -> dict[str, MemoryView]:
     rows = database.execute(sql, bindings)
-    return {one: MemoryView(one, kind, text, parse_instant(at) or 0) for one, kind, text, at in rows}
+    views = (MemoryView(one, kind, text, parse_instant(at) or 0, of) for one, kind, text, at, of in rows)
+    return {view.id: view for view in views}
 
 
 def _uses(database: Database, agent_id: str, ids: Iterable[str], pins: Iterable[str], day: str) -> dict[str, Use]:

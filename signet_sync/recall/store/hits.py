@@ -60,7 +60,7 @@ class NodeAt(NamedTuple):
 # By tier, the columns of a `Statement` by ids, in their order. A statement is about its project's path (null if it is
 # the agent's own), an entity about its title.
 _STATEMENTS = {
-    "memory": """select m.id, m.type, null, m.content, null, m.created_at from json_each(?2) j
+    "memory": """select m.id, m.type, nullif(m.project, ''), m.content, null, m.created_at from json_each(?2) j
         cross join memories m on m.agent_id = ?1 and m.id = j.value""",
     "statement": f"""select f.id, f.kind, nullif(f.project, ''), f.text, {path_of("f.artifact")}, f.at_us
         from json_each(?2) j cross join statements f on f.agent_id = ?1 and f.id = j.value

@@ -137,6 +137,7 @@ class MemoryRow:
     private: bool
     created_at: When
     concept_tags: list[SanitizedLine] | None
+    project: SanitizedLine | Literal[""]
 
 
 class SourceRow:
@@ -358,12 +359,13 @@ NATIVE: tuple[Table, ...] = (
         """create table memories(
         agent_id text not null, id text not null, type text not null, content text not null, tags text not null,
         private integer not null, created_at text not null, concept_tags text,
+        project text not null default '',
         primary key(agent_id, id)) without rowid""",
         "create index memories_time on memories(agent_id, type, created_at)",
         row=MemoryRow,
         handle="id",
         # The id is made of the words.
-        mark=all_of("agent_id", "id", "type", "tags", "private", "created_at", "concept_tags"),
+        mark=all_of("agent_id", "id", "type", "tags", "private", "created_at", "concept_tags", "project"),
     ),
     native(
         "where a memory comes from: sessions, (token and id empty) a person's own word, (token empty) another program "
