@@ -16,13 +16,8 @@ from signet_sync.text.cjk import spaced
 
 Origin = tuple[str, str]  # token and id of a session
 OWN_WORD: Origin = ("", "")
-<<<<<<< HEAD
-_COLUMNS = "agent_id, id, type, content, tags, private, created_at, concept_tags"
-_WORD = late(r"[^\W_]+")
-=======
 _COLUMNS = "agent_id, id, type, content, tags, private, created_at, concept_tags, project"
-_WORD = re.compile(r"[^\W_]+")
->>>>>>> b89aec76 (memories: what is remembered in a repository is of its project; recall: a hit that leads by far is known, and the remark on others is plain)
+_WORD = late(r"[^\W_]+")
 
 
 class Memory(NamedTuple):
