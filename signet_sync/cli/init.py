@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import textwrap
-from dataclasses import fields
 
 import click
 
@@ -15,7 +14,7 @@ from signet_sync.cli.parsing import Command
 from signet_sync.errors import WorkspaceError, reason
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import MEMORY, SETTINGS
-from signet_sync.settings.model import Settings, spec
+from signet_sync.settings.model import ALL_SETTINGS
 from signet_sync.storage import files
 from signet_sync.storage.locations import locate, read_id
 from signet_sync.storage.safe_paths import folder, require_root
@@ -109,16 +108,15 @@ def template() -> str:
     """Returns a settings file with every setting of a workspace as a comment."""
     lines = [_TEMPLATE_HEAD]
     table = ""
-    for field in fields(Settings):
-        key, default, doc, allowed = spec(field)
-        if not allowed:
+    for field in ALL_SETTINGS:
+        if not field.workspace:
             continue
-        section, _, name = key.partition(".")
+        section, _, name = field.key.partition(".")
         if section != table:
             lines.append(f"\n[{section}]")
             table = section
-        lines += textwrap.wrap(doc.replace("`", ""), 110, initial_indent="# ", subsequent_indent="# ")
-        lines.append(f"# {name} = {_toml(default)}")
+        lines += textwrap.wrap(field.doc.replace("`", ""), 110, initial_indent="# ", subsequent_indent="# ")
+        lines.append(f"# {name} = {_toml(field.default)}")
     return "\n".join(lines) + "\n"
 
 

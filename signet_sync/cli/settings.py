@@ -60,15 +60,15 @@ def _explain(context: Context, name: str) -> None:
     from signet_sync.settings import model
 
     field = model.named(name)
-    limits, choices = field.metadata["limits"], field.metadata["choices"]
-    document = _known(context, field.metadata["key"]) | {
-        "meaning": field.metadata["doc"],
-        "type": model.TYPES[type(field.metadata["default"])],
+    limits, choices = field.limits, field.choices
+    document = _known(context, field.key) | {
+        "meaning": field.doc,
+        "type": model.TYPES[type(field.default)],
         "least": None if limits is None else limits[0],
         "most": None if limits is None else limits[1],
         "choices": [one for one in choices if one],
         "variable": model.environment_name(field),
-        "in_workspace": field.metadata["workspace"],
+        "in_workspace": field.workspace,
     }
 
     def show() -> None:
@@ -102,12 +102,12 @@ def _set(context: Context, name: str, value: str) -> None:
 def _known(context: Context, key: str) -> dict[str, Any]:
     from signet_sync.settings import model
 
-    return next(_document(one) for one in model.known_settings(context.root)[0] if one.field.metadata["key"] == key)
+    return next(_document(one) for one in model.known_settings(context.root)[0] if one.field.key == key)
 
 
 def _document(one: KnownSetting) -> dict[str, Any]:
-    meta = one.field.metadata
-    return {"name": meta["key"], "value": _plain(one.value), "origin": one.origin, "default": _plain(meta["default"])}
+    default = _plain(one.field.default)
+    return {"name": one.field.key, "value": _plain(one.value), "origin": one.origin, "default": default}
 
 
 def _plain(value: object) -> object:

@@ -1,4 +1,4 @@
-"""Loads settings into one frozen dataclass from flags, environment, user file, workspace file and defaults.
+"""Loads settings from flags, environment, user file, workspace file and defaults.
 
 Order: flags > `SIGNET_*` > user file > workspace file > defaults. A workspace may come from a checkout: its file may
 set only what is harmless (`_HARMLESS`), and what is broken in it stops nothing. An unusable value is replaced by the
@@ -15,7 +15,6 @@ import os
 import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.errors import ConfigError, UsageError
@@ -43,16 +42,37 @@ _HARMLESS: tuple[str, ...] = ("watch.", "context.", "projection.", "noise.", "dr
 _HARMLESS += ("capture.idle", "reconcile.interval", "reconcile.settle_seconds")
 
 
-def _setting(
-    default: Any, key: str, doc: str, limits: tuple[float, float] | None = None, choices: tuple[str, ...] = ()
-) -> Any:
-    metadata = {"default": default, "key": key, "doc": doc, "limits": limits, "choices": choices}
-    return field(default=default, metadata=metadata | {"workspace": key.startswith(_HARMLESS)})
+class Setting:
+    """Declares a setting: its key in TOML, its default and meaning, limits, and whether a workspace may set it."""
+
+    __slots__ = ("choices", "default", "doc", "key", "limits", "name", "workspace")
+
+    def __init__(
+        self,
+        default: Any,
+        key: str,
+        doc: str,
+        limits: tuple[float, float] | None = None,
+        choices: tuple[str, ...] = (),
+    ) -> None:
+        self.name = ""
+        self.default, self.key, self.doc, self.limits, self.choices = default, key, doc, limits, choices
+        self.workspace = key.startswith(_HARMLESS)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+        ALL_SETTINGS.append(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+ALL_SETTINGS: list[Setting] = []
+
+
+def _setting(*given: Any, **more: Any) -> Any:
+    return Setting(*given, **more)
+
+
 class Settings:
-    """Every setting with its default; `metadata` holds TOML key, meaning, limits and whether a workspace may set it.
+    """The value of every setting; what is not given is the default.
 
     Times are seconds, sizes bytes, budgets tokens (see `pages.budget`), shares fractions of one.
     """
@@ -157,15 +177,28 @@ class Settings:
         "", "embeddings.api_key_file", "File with only the key, readable only by you."
     )
 
+    def __init__(self, **values: Any) -> None:
+        if unknown := values.keys() - _DEFAULTS.keys():
+            raise TypeError(f"no settings: {', '.join(unknown)}")
+        vars(self).update(_DEFAULTS | values)
 
-def spec(f: Field[Any]) -> tuple[str, Any, str, bool]:
-    """Returns TOML key, default, meaning, and whether a workspace file may set it."""
-    return f.metadata["key"], f.metadata["default"], f.metadata["doc"], f.metadata["workspace"]
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("settings do not change")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Settings) and vars(self) == vars(other)
+
+    def changed(self, **values: Any) -> "Settings":
+        """Returns settings with other values."""
+        return Settings(**vars(self) | values)
 
 
-def environment_name(f: Field[Any]) -> str:
+_DEFAULTS = {one.name: one.default for one in ALL_SETTINGS}
+
+
+def environment_name(f: Setting) -> str:
     """Returns `SIGNET_` + the key in upper case: `projection.budget_tokens` is `SIGNET_PROJECTION_BUDGET_TOKENS`."""
-    return "SIGNET_" + str(f.metadata["key"]).replace(".", "_").upper()
+    return "SIGNET_" + f.key.replace(".", "_").upper()
 
 
 class SettingsRemark(NamedTuple):
@@ -208,16 +241,16 @@ def load(
     layers = _Layers(root, environ, anyway=anyway, kept=None if vault is None else {}, vault=vault)
     values = layers.merged()
     values |= _CAUTION if layers.doubtful else {}
-    for f in fields(Settings):
+    for f in ALL_SETTINGS:
         if flags and flags.get(f.name) is not None:
             values[f.name] = _checked(f, flags[f.name], "--" + f.name.replace("_", "-"))
-    settings = Settings(**values)  # type: ignore[arg-type]
+    settings = Settings(**values)
     try:
         resolve(settings, None)
         resolve_embeddings(settings)
     except ConfigError as error:
         layers.refuse(error, user_file(environ))
-        settings = replace(settings, **_CAUTION)
+        settings = settings.changed(**_CAUTION)
     return settings, layers.remarks
 
 
@@ -231,7 +264,7 @@ def broken_values(root: Path, environ: Mapping[str, str] = os.environ) -> list[S
 class KnownSetting(NamedTuple):
     """A setting with the value that is in effect and where that is from: a variable, a file, or `default`."""
 
-    field: Field[Any]
+    field: Setting
     value: object
     origin: str
 
@@ -245,16 +278,16 @@ def known_settings(
     own = layers.of_file(_OF_WORKSPACE)
     origins = dict.fromkeys(own, WORKSPACE_FILE)
     origins |= dict.fromkeys(layers.of_file(_OF_USER), user_file(environ))
-    origins |= {f.name: environment_name(f) for f in fields(Settings) if environment_name(f) in environ}
+    origins |= {f.name: environment_name(f) for f in ALL_SETTINGS if environment_name(f) in environ}
     if own.get("context_notes") == settings.context_notes:
         origins["context_notes"] = WORKSPACE_FILE
-    known = [KnownSetting(f, getattr(settings, f.name), origins.get(f.name, "default")) for f in fields(Settings)]
+    known = [KnownSetting(f, getattr(settings, f.name), origins.get(f.name, "default")) for f in ALL_SETTINGS]
     return known, remarks
 
 
-def named(key: str) -> Field[Any]:
+def named(key: str) -> Setting:
     """Returns the setting of a key. Raises `UsageError` (`unknown-setting`)."""
-    by_key: dict[str, Field[Any]] = {f.metadata["key"]: f for f in fields(Settings)}
+    by_key: dict[str, Setting] = {f.key: f for f in ALL_SETTINGS}
     if key not in by_key:
         message = f"there is no setting {display(key[:60])}{_suggestion(key, by_key)}"
         raise UsageError(message, hint="signet-sync settings shows every setting", code="unknown-setting")
@@ -269,10 +302,10 @@ def _suggestion(key: str, known: Iterable[str]) -> str:
     return f", did you mean {meant[0]}?" if meant else ""
 
 
-def parse(f: Field[Any], text: str, source: str) -> object:
+def parse(f: Setting, text: str, source: str) -> object:
     """Returns the value that a text means: a list is divided by commas, or written as in TOML. Raises `ConfigError`."""
     value: object = text
-    if isinstance(f.metadata["default"], tuple):
+    if isinstance(f.default, tuple):
         value = [part.strip() for part in text.split(",") if part.strip()]
         if text.strip().startswith("["):
             import tomllib
@@ -313,7 +346,7 @@ def last_good_values(
     good: dict[str, object] = {}
     for layer in (_OF_WORKSPACE, _OF_USER):
         found = layers.of_file(layer)
-        values = {f.metadata["key"]: found[f.name] for f in fields(Settings) if f.name in found and spec(f)[3]}
+        values = {f.key: found[f.name] for f in ALL_SETTINGS if f.name in found and f.workspace}
         if plain := {key: value for key, value in values.items() if sanitize_line(repr(value)) == repr(value)}:
             good[layer] = plain
     return good
@@ -347,8 +380,8 @@ class _Layers:
         self.doubtful = False
         self._root, self._environ, self._anyway = root, environ, anyway
         self._kept, self._vault = kept, vault
-        self._by_key = {f.metadata["key"]: f for f in fields(Settings)}
-        self._fields = [f for f in fields(Settings) if not only or f.name in only]
+        self._by_key = {f.key: f for f in ALL_SETTINGS}
+        self._fields = [f for f in ALL_SETTINGS if not only or f.name in only]
 
     def refuse(self, error: ConfigError, place: str) -> None:
         """Records what is wrong with the workspace's own file, or with what the person set, or raises the latter."""
@@ -373,7 +406,7 @@ class _Layers:
             known = self._by_key.get(key)
             # A workspace's file may come from a stranger and hold thousands of names: not each is worth a search.
             meant = _suggestion(key, self._by_key) if known is None and len(self.remarks) < 10 else ""
-            if own and (known is None or not known.metadata["workspace"]):
+            if own and (known is None or not known.workspace):
                 why = f"{UNKNOWN}{meant}" if known is None else "a workspace may not set this"
                 self.remarks.append(SettingsRemark(source, f"{display(key)} ignored: {why}", "", False))
             elif known is None:
@@ -405,9 +438,9 @@ class _Layers:
         found = self._kept.get(layer)
         values: dict[str, object] = {}
         for f in self._fields:
-            if isinstance(found, dict) and f.metadata["workspace"] and f.metadata["key"] in found:
+            if isinstance(found, dict) and f.workspace and f.key in found:
                 with suppress(ConfigError):  # another version kept it
-                    values[f.name] = _checked(f, found[f.metadata["key"]], "")
+                    values[f.name] = _checked(f, found[f.key], "")
         return values
 
     def of_environment(self) -> dict[str, object]:
@@ -479,15 +512,12 @@ TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "
 _TRUTH = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
 
 
-def _checked(f: Field[Any], value: object, source: str) -> object:
+def _checked(f: Setting, value: object, source: str) -> object:
     """Returns a value typed and within its limits; `ConfigError` names source, key and allowed values.
 
     A text may represent a number (in the environment everything is text); true for 1 or 2.0 for 2 is a mistake.
     """
-    key, limits, choices, kind = (
-        *(f.metadata[name] for name in ("key", "limits", "choices")),
-        type(f.metadata["default"]),
-    )
+    key, limits, choices, kind = f.key, f.limits, f.choices, type(f.default)
     typed: Any = value if type(value) is kind else None
     with suppress(ValueError, OverflowError):
         if kind is tuple and isinstance(value, (list, tuple)):

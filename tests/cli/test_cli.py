@@ -10,7 +10,6 @@ import stat
 import subprocess
 import sys
 import tomllib
-from dataclasses import fields
 
 import artifacts_fixture as made
 import pytest
@@ -20,7 +19,7 @@ from workbench import NOW, ROOT, Vault, call, contents, numbered, spawn, spawn_o
 
 from signet_sync import __version__
 from signet_sync.cli.commands import COMMANDS, EVERYDAY, GROUPS
-from signet_sync.settings.model import Settings, load
+from signet_sync.settings.model import ALL_SETTINGS, Settings, load
 
 ID = numbered(1)["session_id"]
 
@@ -364,7 +363,7 @@ def test_init_makes_a_workspace_whose_settings_are_the_defaults(tmp_path):
     live = re.sub(r"^# (?=[a-z_]+ = )", "", template, flags=re.MULTILINE)
     (root / "signet-sync.toml").write_text(live)
     assert load(str(root)) == (Settings(), [])
-    allowed = {f.metadata["key"] for f in fields(Settings) if f.metadata["workspace"]}
+    allowed = {f.key for f in ALL_SETTINGS if f.workspace}
     told = {f"{table}.{name}" for table, entries in tomllib.loads(live).items() for name in entries}
     assert told == allowed
     before = contents(root)

@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -405,7 +404,7 @@ def test_what_is_never_quiet_is_committed_all_the_same(vault, monkeypatch):
         clock[0] += 290.0
         commits.note_change()
         assert commits.due == 5300.0
-        held.settings = replace(held.settings, history_enabled=False)
+        held.settings = held.settings.changed(history_enabled=False)
         commits.due = 0.0
         commits.run_due()
         assert commits.due == math.inf and commits._process is None

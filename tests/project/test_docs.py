@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 
 import click
@@ -14,7 +13,7 @@ from doc_pages import PAGES, ROOT, anchors, blocks, calls, links, name_of, spans
 
 from signet_sync.cli import main
 from signet_sync.cli.commands import COMMANDS
-from signet_sync.settings.model import Settings, environment_name, spec
+from signet_sync.settings.model import ALL_SETTINGS, environment_name
 
 # What other programs, and tests, set.
 OTHERS = {"SIGNET_PORT"}
@@ -104,10 +103,10 @@ def test_the_map_of_the_code_names_what_is_there() -> None:
 
 
 def test_every_setting_and_variable_that_a_page_names_is_there() -> None:
-    keys = {spec(field)[0] for field in fields(Settings)}
+    keys = {field.key for field in ALL_SETTINGS}
     tables = {key.partition(".")[0] for key in keys}
     source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "signet_sync").rglob("*.py"))
-    variables = {environment_name(field) for field in fields(Settings)} | OTHERS
+    variables = {environment_name(field) for field in ALL_SETTINGS} | OTHERS
     wrong = []
     for page in PAGES:
         for span in spans(page):

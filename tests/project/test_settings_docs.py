@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import fields
 from pathlib import Path
 
-from signet_sync.settings.model import Settings, environment_name, spec
+from signet_sync.settings.model import ALL_SETTINGS, environment_name
 from signet_sync.settings.model_choice import SERVERS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
@@ -87,8 +86,8 @@ def servers() -> str:
 
 def generated() -> str:
     rows = []
-    for field in fields(Settings):
-        key, default, doc, allowed = spec(field)
+    for field in ALL_SETTINGS:
+        key, default, doc, allowed = field.key, field.default, field.doc, field.workspace
         plain = (
             "[]"
             if default == ()

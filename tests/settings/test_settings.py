@@ -2,7 +2,6 @@
 
 import os
 import tomllib
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,12 @@ from hypothesis import strategies as st
 
 from signet_sync.errors import ConfigError
 from signet_sync.settings import model
-from signet_sync.settings.model import Settings
+from signet_sync.settings.model import ALL_SETTINGS, Settings
 from signet_sync.settings.model_choice import may_ask_model, resolve
 from signet_sync.storage import durable, locations, state_dir
 
-BY_NAME = {f.name: f for f in fields(Settings)}
-LIMITS = {f.name: f.metadata["limits"] for f in fields(Settings) if f.metadata["limits"]}
+BY_NAME = {f.name: f for f in ALL_SETTINGS}
+LIMITS = {f.name: f.limits for f in ALL_SETTINGS if f.limits}
 WORKSPACE = "signet-sync.toml"
 
 
@@ -82,12 +81,12 @@ def test_a_workspace_may_not_touch_log_and_backup(load, root):
 
 
 def test_exactly_log_backup_history_providers_and_what_deletes_are_out_of_a_workspaces_reach():
-    denied = {model.spec(f)[0] for f in fields(Settings) if not model.spec(f)[3]}
+    denied = {f.key for f in ALL_SETTINGS if not f.workspace}
     own = (
         "log_", "backup_", "history_", "llm_", "embeddings_",
         "recall_retention_days", "max_file_bytes", "seals_", "capture_exclude",
     )  # fmt: skip
-    assert denied == {model.spec(f)[0] for f in fields(Settings) if f.name.startswith(own)} != set()
+    assert denied == {f.key for f in ALL_SETTINGS if f.name.startswith(own)} != set()
 
 
 def test_an_unknown_key_of_a_workspace_is_a_warning(load, root):
@@ -304,7 +303,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
 def test_wrong_values_are_refused_with_key_file_and_what_is_allowed(load, user, name, value):
-    key = model.spec(BY_NAME[name])[0]
+    key = BY_NAME[name].key
     user.write_text(f"{key} = {value}\n")
     error = refused(load)
     assert error.path == str(user) and key in error.message
@@ -313,7 +312,7 @@ def test_wrong_values_are_refused_with_key_file_and_what_is_allowed(load, user, 
 @pytest.mark.parametrize("name", LIMITS)
 def test_limits_are_inclusive_and_told(load, name):
     low, high = LIMITS[name]
-    kind = type(model.spec(BY_NAME[name])[1])
+    kind = type(BY_NAME[name].default)
     for value in (low, high):
         assert getattr(load({name: kind(value)})[0], name) == value
     for value in (low - 1, high + 1):
@@ -322,10 +321,10 @@ def test_limits_are_inclusive_and_told(load, name):
 
 
 def test_every_number_has_limits_and_every_word_choices():
-    for f in fields(Settings):
-        default = model.spec(f)[1]
+    for f in ALL_SETTINGS:
+        default = f.default
         if isinstance(default, str):
-            assert default in (f.metadata["choices"] or ("",)), "a free text is empty by default"
+            assert default in (f.choices or ("",)), "a free text is empty by default"
         elif not isinstance(default, (bool, tuple)):
             low, high = LIMITS[f.name]
             assert low <= default <= high
@@ -354,24 +353,24 @@ def test_the_environment_speaks_text(load, name, raw, value):
 def test_a_wrong_variable_is_named(load, name, raw):
     variable = model.environment_name(BY_NAME[name])
     error = refused(load, **{variable: raw})
-    assert error.path == variable and model.spec(BY_NAME[name])[0] in error.message
+    assert error.path == variable and BY_NAME[name].key in error.message
 
 
 def test_names_are_unique_and_follow_one_rule():
-    keys = [model.spec(f)[0] for f in fields(Settings)]
-    variables = [model.environment_name(f) for f in fields(Settings)]
+    keys = [f.key for f in ALL_SETTINGS]
+    variables = [model.environment_name(f) for f in ALL_SETTINGS]
     assert len(set(keys)) == len(keys) and len(set(variables)) == len(variables)
     assert model.environment_name(BY_NAME["budget_tokens"]) == "SIGNET_PROJECTION_BUDGET_TOKENS"
     taken = {"SIGNET_WORKSPACE", "SIGNET_CONFIG", "SIGNET_STATE", "SIGNET_PORT", "SIGNET_AGENT_ID"}
     assert not taken & set(variables)
-    assert all(model.spec(f)[2].endswith(".") for f in fields(Settings))
+    assert all(f.doc.endswith(".") for f in ALL_SETTINGS)
 
 
 def test_every_setting_can_be_written_as_it_is_documented(load, user):
     """A file with every key at its default is what having no file is."""
     lines = []
-    for f in fields(Settings):
-        key, default, _, _ = model.spec(f)
+    for f in ALL_SETTINGS:
+        key, default = f.key, f.default
         value = list(default) if isinstance(default, tuple) else default
         lines.append(f"{key} = {str(value).lower() if isinstance(value, bool) else repr(value)}")
     user.write_text("\n".join(lines))

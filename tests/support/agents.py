@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -237,7 +236,7 @@ class Inside(Daemon):
     def _configure(self) -> list[SettingsRemark]:
         warnings = super()._configure()
         if self.interval is not None:
-            self.settings = replace(self.settings, interval=self.interval)
+            self.settings = self.settings.changed(interval=self.interval)
         return warnings
 
     def _new_scheduler(self, workspace: Workspace) -> Scheduler:

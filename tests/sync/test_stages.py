@@ -179,7 +179,7 @@ def edit(vault: Vault, workspace: Workspace) -> None:
 
 
 def settle_for_less(vault: Vault, workspace: Workspace) -> None:
-    workspace.settings = replace(workspace.settings, budget_tokens=600)
+    workspace.settings = workspace.settings.changed(budget_tokens=600)
 
 
 def seal_broken(vault: Vault, workspace: Workspace) -> None:
