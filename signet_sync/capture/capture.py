@@ -1,7 +1,5 @@
 """Writes a harness's transcript to the vault: what is new since the last segment, and its compactions."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter
@@ -9,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import NamedTuple
 
 from signet_sync.capture import injections
 from signet_sync.capture import store as capture_store
@@ -65,8 +64,7 @@ EXCLUDED = "its project is left out of capture (`capture.exclude`)"
 OWN_CALL = "our own question to a model: it is no session"
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedCompaction:
+class ReportedCompaction(NamedTuple):
     """A compaction's summary as a hook delivered it, sanitized; `at` is microseconds since 1970 UTC.
 
     It is written if the transcript has no record of this compaction; unless `final`, that record may still come.

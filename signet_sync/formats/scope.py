@@ -5,23 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from signet_sync.formats.lazy_pattern import late
+
 _DIRECT = frozenset({"direct", "dm", "dms", "im", "private"})
 # Chats that others read, by the names that chat programs give them.
-_GROUP = re.compile(
+_GROUP = late(
     r"(?<![a-z])(?:broadcast|channel|chatroom|conference|forum|global|group|guild|mpim|multi|newsletter|public|room|server"
     r"|shared|space|supergroup|team)s?(?![a-z])",
     re.ASCII,
 )
-_THREAD = re.compile(r"(?<![a-z])(?:thread|topic)s?(?![a-z])", re.ASCII)  # inside a private chat or inside a group
+_THREAD = late(r"(?<![a-z])(?:thread|topic)s?(?![a-z])", re.ASCII)  # inside a private chat or inside a group
 # What shows that a key without structure is one of a chat at all.
-_CHAT = re.compile(
+_CHAT = late(
     r"@|[^\x00-\x7f]|\A[#+!&]|(?<![a-z])(?:agent|discord|feishu|googlechat|imessage|irc|line|lark|matrix|mattermost|msteams"
     r"|nostr|qq|signal|slack|sms|telegram|twitch|viber|wechat|whatsapp|zalo|zulip)(?![a-z])"
 )
 _KEYS = ("sessionKey", "session_key")
 _KINDS = ("chatType", "chat_type", "peerKind", "peer_kind")
 _SIGNS = ("groupId", "group_id", "groupChannel", "group_channel", "guildId", "guild_id", "isGroup", "is_group")
-_GROUP_ADDRESS = re.compile(r"@(?:g\.us|broadcast|newsletter)\b", re.ASCII)  # of WhatsApp
+_GROUP_ADDRESS = late(r"@(?:g\.us|broadcast|newsletter)\b", re.ASCII)  # of WhatsApp
 
 
 def is_shared(said: Mapping[str, object], *, carries_chats: bool) -> bool:

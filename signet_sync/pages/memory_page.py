@@ -1,7 +1,6 @@
 """Renders MEMORY.md: sections in order, within the budget, the same bytes for the same inputs on every machine."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
@@ -25,24 +24,17 @@ TITLE = "# Working Memory"
 HINT = "Each ^handle on this page opens with: signet-sync expand HANDLE"
 
 
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """Tokens of MEMORY.md for its scored sections, its session log and its temporal index."""
+class Shares(NamedTuple):
+    """Tokens of MEMORY.md in all, for its scored sections and for its temporal index."""
 
+    total: int
     head: int
-    ledger: int
-    index: int
-
-    @property
-    def total(self) -> int:
-        """Returns the tokens of the whole page."""
-        return self.head + self.ledger + self.index
+    nodes: int
 
 
 def shares(budget_tokens: int) -> Shares:
     """Returns the tokens of each part of a page: 45 % for the sections, 10 % for the index, the rest for the log."""
-    head, index = budget_tokens * 45 // 100, budget_tokens // 10
-    return Shares(head, budget_tokens - head - index, index)
+    return Shares(budget_tokens, budget_tokens * 45 // 100, budget_tokens // 10)
 
 
 class NodeView(NamedTuple):
@@ -111,7 +103,7 @@ def render(projection: Projection, shares: Shares) -> Rendered:
     hint_costs = estimate_tokens(HINT) + 2
     hinted = hint_costs * 10 <= shares.head
     total = shares.total - sum(estimate_tokens(part) + 1 for part in parts) - 1 - (hint_costs if hinted else 0)
-    wanted, for_index = _ledger(projection, total).tokens, shares.index if projection.months else 0
+    wanted, for_index = _ledger(projection, total).tokens, shares.nodes if projection.months else 0
     room = max(shares.head - shares.total + total, total - wanted - for_index)
     room = min(room, total - _least_ledger(projection))
     lines, seen = projection.candidates(max(room // _LINE, 1))

@@ -1,7 +1,5 @@
 """Writes the end or a compaction of a session: sanitize, journal, run the write flow, return the recorded answer."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections import Counter
@@ -9,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from signet_sync.digest.outcome import ModelDigest, outcome
 from signet_sync.digest.segments import SEGMENTS, join_outcomes
@@ -330,8 +328,7 @@ def _segments(workspace: Workspace, request: _SanitizedRequest) -> list[Row]:
     return artifacts.session_rows(workspace.database, *request.session)
 
 
-@dataclass(frozen=True, slots=True)
-class _NewTexts:
+class _NewTexts(NamedTuple):
     """The texts to write: words, and for a compaction the live turns as a transcript (`segment`).
 
     `live` has the marks of the live turns that files hold after that, by session id.
@@ -339,7 +336,7 @@ class _NewTexts:
 
     words: str
     segment: str = ""
-    live: Mapping[str, list[str]] = field(default_factory=dict)
+    live: Mapping[str, list[str]] = {}
 
 
 def _new_texts(workspace: Workspace, request: _SanitizedRequest, rows: list[Row], now_us: int) -> _NewTexts | None:
@@ -435,7 +432,7 @@ def _write(
             continue
         # Equal parts become separate segments, so each needs a time of its own.
         at = now_us - left * 1000
-        part = replace(new, words=piece) if last else _NewTexts(piece)
+        part = new._replace(words=piece) if last else _NewTexts(piece)
         flow = sessions_flow.flow_of(_begin(workspace, one, part, rows, at, offered if last else None))
         flow.wording = offered.sentence if last and offered is not None else None
         answer = _finish(workspace, flow, now_us)

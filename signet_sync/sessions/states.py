@@ -4,12 +4,9 @@ Nothing is remembered between steps: the state is observed from files and
 hashes, so a flow continues after a crash where it stopped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from signet_sync.digest.outcome import ModelDigest
 from signet_sync.formats.body import normalize
@@ -75,8 +72,7 @@ class FlowStep(StrEnum):
     NOTHING = "nothing"
 
 
-@dataclass(frozen=True, slots=True)
-class FlowObservation:
+class FlowObservation(NamedTuple):
     """What is observed of a flow.
 
     `files`: for each artifact kind of the flow (`kinds_of`), whether the file of its name is the flow's. `sentence`:

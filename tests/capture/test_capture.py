@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -271,7 +270,7 @@ def long_talk(talk: TranscriptBuilder, count: int, words: int = 400) -> None:
 def test_a_long_session_becomes_several_segments_each_below_the_limit(vault, talk, turns, limit):
     long_talk(talk, turns)
     assert talk.path.stat().st_size > 4 * limit
-    with opened(str(vault.root), replace(Settings(), max_file_bytes=limit)) as workspace:
+    with opened(str(vault.root), Settings(max_file_bytes=limit)) as workspace:
         desk = Desk(vault, workspace)
         done = desk.take(talk)
         assert 4 < len(done.segments) < 40
@@ -296,7 +295,7 @@ def test_a_crash_between_two_segments_loses_nothing(vault, talk, monkeypatch, af
         calls.append(1)
         return real(*arguments, **given)
 
-    with opened(str(vault.root), replace(Settings(), max_file_bytes=100_000)) as workspace:
+    with opened(str(vault.root), Settings(max_file_bytes=100_000)) as workspace:
         desk = Desk(vault, workspace)
         with monkeypatch.context() as patch, pytest.raises(MemoryError):
             patch.setattr(capture.sessions_operations, "end", dying)
@@ -312,7 +311,7 @@ def test_one_turn_that_is_longer_than_a_file_may_be(vault, talk):
     talk.user("Begin.", 1)
     talk.user(" ".join(f"w{number}" for number in range(60_000)), 2)
     talk.assistant("End.", 3)
-    with opened(str(vault.root), replace(Settings(), max_file_bytes=300_000)) as workspace:
+    with opened(str(vault.root), Settings(max_file_bytes=300_000)) as workspace:
         desk = Desk(vault, workspace)
         desk.take(talk)
         assert "".join("".join(segments(vault)).split()) == "".join(desk.whole(talk).split())

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +52,7 @@ def talk() -> TranscriptBuilder:
 
 @contextmanager
 def workspace(vault: Vault, **given: Any) -> Iterator[Workspace]:
-    with opened(str(vault.root), replace(Settings(), **given)) as found:
+    with opened(str(vault.root), Settings(**given)) as found:
         yield found
 
 

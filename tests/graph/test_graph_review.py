@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +125,7 @@ def test_a_page_of_many_days_and_a_warning_is_never_over_its_budget(vault: Vault
     (vault / path).write_bytes(b"nothing valid")
     vault.reindex()
     for budget in range(500, 8_000, 690):
-        with opened(str(vault.root), replace(Settings(), budget_tokens=budget)) as workspace:
+        with opened(str(vault.root), Settings(budget_tokens=budget)) as workspace:
             page, _, _ = memory_page_writer.compose(workspace, "default", NOW_US)
         assert "[!warning]" in page.text
         assert estimate_tokens(page.text) <= budget

@@ -10,7 +10,6 @@ import re
 import shutil
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -672,7 +671,7 @@ def test_a_sweep_is_due_an_interval_after_the_first_hit_and_after_the_last_sweep
 
 def test_a_clock_that_was_set_back_neither_stops_sweeps_nor_makes_them_endless(vault: Vault) -> None:
     remember(vault, LUIS)
-    with opened(str(vault.root), replace(Settings(), recall_retention_days=0.0)) as workspace:
+    with opened(str(vault.root), Settings(recall_retention_days=0.0)) as workspace:
         hit(workspace.database, luis_of(workspace), *hits(1.0))
         promotion.dream(workspace, "default", NOW_US - 20 * DAY)
         assert due(workspace, days=-10) == ["default"], "all hits lie ahead"

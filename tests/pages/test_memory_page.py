@@ -358,17 +358,17 @@ def test_every_session_of_the_window_is_reachable_by_wikilinks_alone():
 
 
 def test_what_the_head_leaves_goes_to_the_ledger():
-    split, whole = page(MANY, budget=Shares(2000, 2000, 500)), page(MANY, budget=Shares(0, 4000, 500))
+    split, whole = page(MANY, budget=Shares(4500, 2000, 500)), page(MANY, budget=Shares(4500, 0, 500))
     # The heading of the page is part of the head's share.
     assert abs(split.rows - whole.rows) <= 1
-    assert split.rows > page(MANY, budget=Shares(0, 2000, 500)).rows + 10
+    assert split.rows > page(MANY, budget=Shares(2500, 0, 500)).rows + 10
     full = statements(*(("decision", f"Decision number {n} of many was taken") for n in range(50)))
-    assert page(MANY, budget=Shares(2000, 2000, 500), head=full).rows < split.rows - 5
+    assert page(MANY, budget=Shares(4500, 2000, 500), head=full).rows < split.rows - 5
 
 
 def test_what_the_ledger_leaves_goes_to_the_index():
     small, large = (
-        page({}, budget=Shares(0, ledger, 150), nodes=compactions(20)).text.count("|compaction]]")
+        page({}, budget=Shares(ledger + 150, 0, 150), nodes=compactions(20)).text.count("|compaction]]")
         for ledger in (60, 4000)
     )
     assert 0 < small < 5 and large == 20
@@ -377,7 +377,7 @@ def test_what_the_ledger_leaves_goes_to_the_index():
 def test_months_condensations_and_sessions_share_the_index_and_leave_nothing_unused():
     days = (f"{2024 + n // 12}-{n % 12 + 1:02d}-01T10:00:00.000Z" for n in range(24))
     files = dict(summary(session_id=f"s-{n}", captured_at=day) for n, day in enumerate(days))
-    alone, beside = (page(files, budget=Shares(0, 60, 400), nodes=compactions(n)).text for n in (0, 20))
+    alone, beside = (page(files, budget=Shares(460, 0, 400), nodes=compactions(n)).text for n in (0, 20))
     assert alone.count("[[ledger/") > beside.count("[[ledger/") >= 5
     assert (
         beside.index("[[ledger/2025-12.md]]") < beside.index("|compaction]]") and "[[ledger/2024-01.md]]" not in beside
@@ -405,7 +405,7 @@ def test_the_ledger_never_takes_more_than_its_share(budget):
     ]
     lines = [WindowRow(session, line, estimate_tokens(line), day) for session, line, day in lines]
     given = Projection("default", "", lambda _: ([], SectionInputs()), 60, ["2026-03"], lines, [], [], [], NOW_US)
-    rendered = render(given, Shares(0, budget, 0))
+    rendered = render(given, Shares(budget, 0, 0))
     assert rendered.tokens - estimate_tokens("# Working Memory\n\n") <= budget
     more = sum(row.tokens + 9 for row in lines[: rendered.rows + 2])
     assert rendered.rows == 60 or more + 60 > budget

@@ -141,7 +141,7 @@ def memory_page(words: Sequence[str]) -> str:
         [WindowRow((row.session_token, str(n)), row.line, row.tokens, row.day) for n, row in enumerate(rows)],
         [], [], nodes, NOW_US,
     )  # fmt: skip
-    return block(render(projection, Shares(_ROOM, _ROOM, _ROOM)).text).decode()
+    return block(render(projection, Shares(3 * _ROOM, _ROOM, _ROOM)).text).decode()
 
 
 _KINDS = ("decision", "constraint", "preference", "person", "blocker", "question", "next", "note")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
@@ -46,13 +45,13 @@ def after(facts: FlowObservation, step: FlowStep, quality: Quality = "ok") -> Fl
     """What is seen when a step was done: nothing else moves."""
     if step.value in dict(facts.files):
         files = tuple((name, "ours" if name == step.value else what) for name, what in facts.files)
-        return replace(facts, files=files)
+        return facts._replace(files=files)
     changes = {
         FlowStep.SENTENCE: {"sentence": quality}, FlowStep.MANIFEST: {"linked": True},
         FlowStep.RECONCILE: {"indexed": True, "projected": True},
         FlowStep.RESET: {"live": False}, FlowStep.ANSWER: {"answered": True}, FlowStep.FORGET: {"journalled": False},
     }  # fmt: skip
-    return replace(facts, **changes[step])
+    return facts._replace(**changes[step])
 
 
 def walk(facts: FlowObservation, quality: Quality = "ok") -> list[FlowStep]:

@@ -16,7 +16,7 @@ import stat
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ def asked(document: dict[str, Any], limit: int | None = None) -> Callable[[Path]
 
     With `limit` no file is longer than so many bytes, and the transcript is kept in several segments.
     """
-    settings = Settings() if limit is None else replace(Settings(), max_file_bytes=limit)
+    settings = Settings() if limit is None else Settings(max_file_bytes=limit)
 
     def work(root: Path) -> int:
         with opened(str(root), settings) as workspace:

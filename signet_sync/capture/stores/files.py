@@ -1,13 +1,11 @@
 """Finds transcripts that are files: where each harness keeps them, which belong to the user, and their lines."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from signet_sync.capture.harnesses.facts import DEPTH, Environ, HarnessFacts
 from signet_sync.capture.harnesses.jsonl import TOO_LONG
@@ -24,8 +22,7 @@ CHUNK = 1024 * 1024
 _PART_OF_ANOTHER = re.compile(r"(?:^|/)(?:agent-[^/]*\.jsonl$|subagents/)")
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptSource:
+class TranscriptSource(NamedTuple):
     """One transcript of a harness: a file, or (OpenCode) a row of its database.
 
     `size` is bytes (0 for a row, where only the time shows a change), `mtime_ns` nanoseconds since 1970 UTC.
