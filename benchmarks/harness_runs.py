@@ -300,11 +300,15 @@ def main() -> None:
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("harnesses", nargs="+", choices=RUNS, metavar="HARNESS")
     parser.add_argument("--hand-over", action="store_true", help="in a terminal too: who is asked, and what is kept")
+    parser.add_argument(
+        "--restore", action="store_true", help="delete the program's own session, restore and resume it"
+    )
     given = parser.parse_args()
     for name in given.harnesses:
         if shutil.which(RUNS[name].first[0]) is None:
             parser.error(f"{RUNS[name].first[0]} is not on PATH")
-        (_show_hand_over if given.hand_over else _show)(name, given.folder.resolve() / name)
+        show = _show_restored if given.restore else _show_hand_over if given.hand_over else _show
+        show(name, given.folder.resolve() / name)
 
 
 class _Place:
@@ -403,6 +407,32 @@ def _show_hand_over(name: str, folder: Path) -> None:
     place.ours("session", "take-spool")
     context = place.ours("context", "--project", ".")
     print(f"  tool: {'called' if called else 'not offered'}; context: {kept(CALLED, context)} lines")
+    model.shutdown()
+
+
+def _show_restored(name: str, folder: Path) -> None:
+    """Prints what a program sends to the model when it resumes a session that it lost, and what is captured then."""
+    place = _Place(name, folder)
+    model, home, project = place.model, folder / "home", str(place.project)
+    print(f"{name}: {place.call(place.run.first[0], '--version').strip()}")
+    model.text = "The winch was rusty: hemp rope replaces the chain."
+    place.call(*place.run.first, TASK)
+    place.ours("import", name, str(home))
+    (own,) = [path for path in home.rglob("*.jsonl") if TASK in path.read_text() and "history" not in path.name]
+    own.unlink()
+    session = own.stem[-36:]
+    done = json.loads(place.ours("restore", session, "--to-harness", name, "--json"))
+    print(f"  restored: {done['turns']} turns, in its place: {done['path'] == str(own)}, {done['folder'] == project}")
+    print(f"  imported at once: {json.loads(place.ours('import', name, str(home), '--json'))['segments']}")
+    model.requests.clear()
+    model.text = "Grease it."
+    words = {"codex": [*_CODEX, "resume", session]}.get(name, ["claude", "-p", "--resume", session])
+    print(f"  {place.call(*words, 'And then?').strip().splitlines()[-1]}")
+    held = [text in one for one in model.requests for text in (TASK, "hemp rope replaces the chain", "And then?")]
+    print(f"  {sum(held)} of {len(held)} of what was said are in {len(model.requests)} requests")
+    new = json.loads(place.ours("import", name, str(home), "--json"))["segments"]
+    body = "".join((place.vault / one.replace("summary", "transcript")).read_text() for one in new)
+    print(f"  then imported: {len(new)}; told again: {TASK in body}, new: {'Grease it.' in body}")
     model.shutdown()
 
 

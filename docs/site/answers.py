@@ -474,6 +474,18 @@ class ContextInjected(TypedDict):
 Context = ContextText | ContextInjected
 
 
+class Restore(TypedDict):
+    session_id: str  # The one that the harness resumes.
+    harness: str
+    path: str  # Of the harness's file.
+    command: str
+    folder: str  # Where to run it.
+    turns: int
+    redacted: int  # Values that are missing, as are images and parts of long results.
+    images: int
+    cut: int
+
+
 class Handoff(TypedDict):
     agent_id: str
     session_id: str  # The harness's id of the session.

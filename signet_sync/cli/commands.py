@@ -48,6 +48,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "check": ("check", "Validate the files without writing anything."),
         "violations": ("violations", "List, restore or accept sealed files that changed."),
         "import": ("import_", "Import past sessions of a harness into the vault."),
+        "restore": ("restore", "Give a session back to its harness, which resumes it."),
         "remove": ("remove", "Remove a session for good, to the last byte."),
         "redact": ("redact", "Remove secrets from sealed files, to the last byte."),
         "history": ("history", "List and compare commits of the workspace, or delete them."),

@@ -216,6 +216,42 @@ def test_what_a_harness_tells_its_sessions_itself_is_found_and_kept_nowhere(
     assert (contents(home), contents(code)) == before
 
 
+def test_a_session_goes_back_to_its_harness(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: str
+) -> None:
+    home, code = tmp_path / "person", tmp_path / "code"
+    code.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    secret = "ghp_7kQ2mX9vB4nR8tW3yZ6cF1hJ5pL0sD2gA8eK"
+    turns = [*TALK, Turn("user", f"## User · 2026-03-01T00:00:00.000Z\n\nIt is {secret}."), Turn("assistant", "Noted.")]
+    own = harness_samples.write(harness, home, turns, cwd=str(code))
+    os.utime(own, (1.7e9, 1.7e9))
+    assert len(vault.call("import", harness, "--json").json["segments"]) == 1
+    if registry.restorer(harness) is None:
+        assert vault.call("restore", SESSION, "--to-harness").code == 2
+        done = vault.call("restore", SESSION, "--to-harness", "claude-code", "--json").json
+        assert done["session_id"] != SESSION
+    else:
+        answer = vault.call("restore", SESSION, "--to-harness")
+        assert answer.code == 2 and "there already" in answer.err
+        own.unlink()
+        done = vault.call("restore", SESSION, "--json").json
+        assert done["session_id"] == SESSION and SESSION in done["command"]
+        assert vault.call("restore", SESSION).code == 2
+    path = Path(done["path"])
+    assert (done["turns"], done["redacted"], path.stat().st_mode & 0o777) == (4, 1, 0o600)
+    assert secret not in path.read_text()
+    found = harness_samples.read(done["harness"], path)
+    assert (found.session_id, found.project, found.unknown) == (done["session_id"], str(code), {})
+    words = [(one.kind, one.text) for one in found.entries]
+    assert [kind for kind, _ in words] == ["user", "assistant", "user", "assistant"]
+    assert words[0][1] == TALK[0].text and found.entries[0].at == harness_samples.START_US
+    assert [said in words[1][1] for said in (TALK[1].text, "grep -n tries", "7: tries = 5", TALK[3].text)] == [True] * 4
+    assert "[REDACTED:" in words[2][1] and words[3][1] == "Noted."
+    os.utime(path, (1.7e9, 1.7e9))
+    assert vault.call("import", done["harness"], "--json").json["segments"] == [], "all of it is there"
+
+
 def test_damage_of_a_transcript_raises_nothing_else(tmp_path: Path, harness: str) -> None:
     path = harness_samples.write(harness, tmp_path, TALK)
     raw = path.read_bytes()

@@ -145,6 +145,7 @@ NOT_HERE = {
     "fleet index": "tables elsewhere: tests/fleet/test_fleet_tables.py",
     "fleet search": "reads",
     "mcp": "serves the operations of the commands",
+    "restore": "one file among a harness's own: tests/capture/test_harness_contract.py",
     "note": "writes nothing: the call in the transcript counts",
 }
 

@@ -110,6 +110,7 @@ COMMAND_LINES: dict[str, Line] = {
     "hook": Line("claude-code --strict", HOOKS["prompt"]),
     "context": Line(),
     "handoff": reads("{session}"),
+    "restore": Line("{session} --to-harness claude-code"),
     "digest": reads("--day"),
     "remember": Line("Ada-trims-the-wick"),
     "note": Line("Next: oil the door"),

@@ -1,7 +1,8 @@
 """Finds the harnesses: each package of this folder is one, and nothing else lists them.
 
 It has its `FACTS`; in `transcript` the parser `read` (and `prompt_of` if it rewrites prompts); in `settings` its
-`SETTINGS`. What a session did is read from the names that the parser gives to tools (`digest.deeds`).
+`SETTINGS`; in `restore` what writes a past session, if the harness takes one. What a session did is read from the names
+that the parser gives to tools (`digest.deeds`).
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from signet_sync.errors import UsageError
 
 TYPE_CHECKING = False  # same as in `typing`, without importing it
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from signet_sync.capture.harnesses.facts import HarnessFacts
     from signet_sync.capture.harnesses.records import Conversation
+    from signet_sync.capture.harnesses.restored import PastSession, Restored
     from signet_sync.host.harness_settings.harness import Harness
 
 
@@ -60,6 +62,12 @@ def settings(name: str) -> Harness:
     """Returns where a harness has its hooks and MCP servers, and what we write there."""
     found: Harness = _part(name, ".settings").SETTINGS
     return found
+
+
+def restorer(name: str) -> Callable[[PastSession, Mapping[str, str]], Restored] | None:
+    """Returns what writes a past session as the harness keeps it, None if nothing does."""
+    facts(name)
+    return getattr(_part(name, ".restore"), "restore", None)
 
 
 def _part(name: str, module: str = "") -> Any:

@@ -1,0 +1,81 @@
+"""Gives a session back to a harness in its own format, made of our transcripts, so that the harness can resume it."""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from itertools import zip_longest
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from signet_sync.capture import store
+from signet_sync.capture.harnesses import registry
+from signet_sync.capture.harnesses.restored import PastSession, PastTurn
+from signet_sync.capture.harnesses.texts import IMAGE, UUID
+from signet_sync.errors import UsageError
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.durable import publish
+from signet_sync.sync.store import sessions
+from signet_sync.sync.store.bodies import text_at
+from signet_sync.text.turn_heads import HEAD
+
+_HEADS = late(rf"^{HEAD}", re.MULTILINE | re.ASCII)
+_DIVIDER = "***"  # above a compaction
+
+
+def restore(
+    database: Database, agent_id: str, session: str, harness: str, folder: str, environ: Mapping[str, str] = os.environ
+) -> dict[str, Any]:
+    """Writes a session to where a harness ("": its own) keeps its sessions, as one of its project, else of `folder`.
+
+    Raises `UsageError` if that is there already, and for a harness that takes none.
+    """
+    ref = sessions.one(database, agent_id, session)
+    files = sessions.files(database, ref)
+    own, project = files[-1].harness or "", files[-1].project or ""
+    write = registry.restorer(harness or own)
+    texts = [text_at(database, file.source_path) for file in files if file.source_kind == "transcript"]
+    turns = turns_of(texts)
+    if write is None or not turns:
+        able = ", ".join(name for name in registry.names() if registry.restorer(name) is not None)
+        what = f"the session has no words for {harness or own or 'a harness'}" if write is not None else "it takes none"
+        raise UsageError(what, hint=f"sessions are restored to {able}: --to-harness NAME", code="not-restorable")
+    same = harness in ("", own) and UUID.fullmatch(ref.session_id) is not None
+    session_id = ref.session_id if same else str(uuid5(NAMESPACE_URL, f"{agent_id}/{ref.session_id}"))
+    past = PastSession(session_id, project if os.path.isdir(project) else folder, tuple(turns))
+    made = write(past, environ)
+    held = [path for _, path, _ in store.sources(database, agent_id, {ref.session_id}, None) if same]
+    for path in (made.path, *held):
+        if os.path.lexists(path):
+            hint = f"{made.command} continues it" if path == made.path else "the harness itself can resume it"
+            raise UsageError(f"the session is there already: {path}", hint=hint, code="exists")
+    os.makedirs(os.path.dirname(made.path), mode=0o700, exist_ok=True)
+    os.close(publish(made.path, "".join(f"{json.dumps(one)}\n" for one in made.records).encode()))
+    said = "\n".join(one.text for one in turns)
+    lost = {
+        "redacted": said.count("[REDACTED:"),
+        "images": said.count(IMAGE),
+        "cut": said.count(" characters left out"),
+    }
+    known = {"session_id": session_id, "harness": harness or own, "path": made.path, "command": made.command}
+    return {**known, "folder": past.folder, "turns": len(turns), **lost}
+
+
+def turns_of(transcripts: Iterable[str]) -> list[PastTurn]:
+    """Returns the person's words, and between them the agent's with its calls and what these gave back."""
+    found: list[tuple[str, str, list[str]]] = []
+    for text in transcripts:
+        heads = list(_HEADS.finditer(text))
+        for head, after in zip_longest(heads, heads[1:]):
+            said = text[head.end() : after.start() if after else None].strip().removesuffix(_DIVIDER).strip()
+            if head["role"] in ("Harness", "Compaction"):
+                continue
+            if head["tool"]:
+                said = f"- {head['sub'] or ''}{head['tool']} {said}"
+            role = "user" if head["role"] == "User" else "assistant"
+            if said and (role == "user" or not found or found[-1][0] == "user"):
+                found.append((role, head["at"], [said]))
+            elif said:
+                found[-1][2].append(said)
+    return [PastTurn(role, at, "\n\n".join(parts)) for role, at, parts in found]
