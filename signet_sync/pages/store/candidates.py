@@ -5,7 +5,6 @@ Every query is bounded, so a page costs the same whatever the size of the vault.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from heapq import merge
@@ -14,52 +13,34 @@ from typing import Any
 
 from signet_sync.formats.statement import SECTION_OF
 from signet_sync.formats.timestamps import day_of, parse_instant, quarter_of, quarter_span, week_of, week_span
-from signet_sync.memories.score import Use, day_start, rank, score
+from signet_sync.memories.score import day_start, rank, score
 from signet_sync.memories.store import promotions
 from signet_sync.pages.memory_page import NodeView
 from signet_sync.pages.sections import (
-    EntityEntry,
-    MemoryView,
     PinnedView,
     SectionInputs,
-    StatementView,
     ThreadView,
     section_of,
 )
+from signet_sync.pages.store import project_inputs
 from signet_sync.pages.store.project_inputs import NEWEST_THREADS, THREAD
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.tables import NODES, path_of
+from signet_sync.storage.database.tables import NODES
 from signet_sync.text.sentences import basename
 
-PINS = 500
-USED = 200
 NODES_LISTED = 200
 COUNTED = 400  # of each kind, of what was not read
 
-# The second parameter is a JSON list of ids. What is pinned is shown though a newer list leaves it out.
-_SOME_STATEMENTS = f"""
-    select s.id, s.kind, s.text, nullif(s.project, ''), s.at_us, {path_of("s.artifact")}, '', s.speaker, s.line
-    from json_each(?2) cross join statements s
-    where s.agent_id = ?1 and s.id = json_each.value and s.newest = 1 and (s.status = 'open' or s.status = 'replaced'
-        and exists (select 1 from pins p where p.agent_id = ?1 and p.id = s.id))"""
 # What still holds of a kind, and what was remembered of a type, newest first: as a page reads them, one by one.
 _NEWEST = (
     """select id, at_us from statements where agent_id = ? and kind = ? and newest = 1 and status = 'open'
         order by at_us desc, id limit ?""",
     "select id, created_at from memories where agent_id = ? and type = ? order by created_at desc, id limit ?",
 )
-_MEMORY = (
-    "select m.id, m.type, m.content, m.created_at, m.project from json_each(?2)"
-    " cross join memories m on m.agent_id = ?1"
-)
 _PINNED = (
     "select id, source_type, label, (select project from memory_thread_heads h where h.agent_id = n.agent_id"
     f" and h.thread_id = n.thread_id), latest_us, source_ref from {NODES} n"
     " where agent_id = ? and thread_id is not null"
-)
-_ENTITY = (
-    "select id, kind, title, type, status, line, max(updated_us, 0), path from garden_files"
-    " where agent_id = ? and file = 'profile' and status <> 'deprecated'"
 )
 # What the lineage lists: condensations, or nodes that have a file.
 _LISTED = (
@@ -87,29 +68,30 @@ def section_inputs(database: Database, agent_id: str, now_us: int, limit: int) -
 
     Threads and nodes count from their own time on, all else at once.
     """
-    uses = _uses(database, agent_id, day_of(now_us))
+    uses = project_inputs.uses(database, agent_id, day_of(now_us))
     ids = sorted(uses)
     threads = _rows(database, NEWEST_THREADS, agent_id, now_us, limit)
     threads |= _each(database, f"{THREAD} and thread_id = ?3", _of(ids, "t"), agent_id, now_us)
     lists = [_ranked(database, *one, agent_id, now_us, limit) for one in product((False, True), SECTION_OF)]
     listed = [one for _, one in islice(merge(*lists), limit)]
     promoted = promotions.dreamed(database, agent_id)
-    statements = _rows(database, _SOME_STATEMENTS, agent_id, json.dumps([*_of(listed, "f"), *_of(ids, "f")]))
-    wanted = json.dumps(sorted({*_of(listed, "m"), *_of(ids, "m"), *promoted}))
-    memories = _rows(database, f"{_MEMORY} and m.id = json_each.value", agent_id, wanted)
+    statements = project_inputs.statements(database, agent_id, [*_of(listed, "f"), *_of(ids, "f")])
+    wanted = {*_of(listed, "m"), *_of(ids, "m"), *promoted}
+    memories = project_inputs.memories(database, agent_id, sorted(wanted))
+    kinds = [*(one.kind for one in statements.values()), *(one.type for one in memories.values())]
     pinned = [one for one in _of(ids, "skcae") if uses[one].pinned]
     return SectionInputs(
         [ThreadView(*row) for row in threads.values()],
-        [StatementView(*row) for row in statements.values()],
-        [MemoryView(one, kind, text, parse_instant(at) or 0, of) for one, kind, text, at, of in memories.values()],
+        list(statements.values()),
+        list(memories.values()),
         [
             _pinned(database, agent_id, PinnedView(*row))
             for row in _each(database, f"{_PINNED} and id = ?", pinned, agent_id).values()
         ],
         uses,
         promoted,
-        [EntityEntry(*row) for row in _entities(database, agent_id, limit)],
-        *_unread(database, agent_id, (*statements.values(), *memories.values())),
+        project_inputs.entities(database, agent_id, limit),
+        *_unread(database, agent_id, kinds),
     )
 
 
@@ -121,26 +103,19 @@ def _ranked(
 ) -> Iterator[tuple[_Rank, str]]:
     """Yields the newest statements or memories of a kind, best first; each is read when it is asked for."""
     today = day_start(now_us)
-    for one, at in database.execute(_NEWEST[remembered], (agent_id, kind, COUNTED)):
+    for one, at in database.execute(_NEWEST[remembered], (agent_id, kind, limit)):
         at_us = parse_instant(at) or 0 if remembered else at
         yield rank(score(kind, at_us, today, remembered=remembered), at_us, one, pinned=False), one
 
 
-def _unread(database: Database, agent_id: str, read: Iterable[tuple[Any, ...]]) -> tuple[Counter[str], frozenset[str]]:
-    """Counts by section what still holds and was not read; returns also where there may be more."""
+def _unread(database: Database, agent_id: str, read: Iterable[str]) -> tuple[Counter[str], frozenset[str]]:
+    """Counts by section what still holds and was not `read`, given by kind; returns also where there may be more."""
     unread, cut = Counter[str](), set[str]()
     for sql, kind in product(_NEWEST, SECTION_OF):
         held = database.value(f"select count(*) from ({sql})", (agent_id, kind, COUNTED))
         unread[section_of(kind)] += held
         cut |= {section_of(kind)} if held >= COUNTED else set()
-    return unread - Counter(section_of(kind) for _, kind, *_ in read), frozenset(cut)
-
-
-def _entities(database: Database, agent_id: str, limit: int) -> Iterable[tuple[Any, ...]]:
-    """Returns the entities changed last, each once: of a folder that was copied, the first by path."""
-    # A dict keeps the last row of a key.
-    newest = f"{_ENTITY} order by updated_us desc, path desc limit ?"
-    return _rows(database, newest, agent_id, limit).values()
+    return unread - Counter(map(section_of, read)), frozenset(cut)
 
 
 def next_change(database: Database, agent_id: str, now_us: int) -> int | None:
@@ -187,29 +162,6 @@ def _pinned(database: Database, agent_id: str, view: PinnedView) -> PinnedView:
         return view
     about = next((one for node in _nodes(database, agent_id, [view.id]) for one in node.about), None)
     return view._replace(path=about[2] if about else None)
-
-
-def _uses(database: Database, agent_id: str, day: str) -> dict[str, Use]:
-    """Returns accesses before the UTC day, the latest used first, and pins; by id."""
-    used = [
-        *database.execute(
-            "select last_day, id, accesses from node_telemetry where agent_id = ? and last_day < ?"
-            " order by last_day desc, id limit ?",
-            (agent_id, day, USED),
-        ),
-        # For rows used today, take the counts from before: no access of today changes a page.
-        *database.execute(
-            "select before_day, id, before from node_telemetry"
-            " where agent_id = ? and last_day >= ? and before_day is not null",
-            (agent_id, day),
-        ),
-    ]
-    used.sort(key=lambda row: row[1])
-    used.sort(key=lambda row: row[0], reverse=True)
-    uses = {one: Use(accesses, parse_instant(f"{last}T00:00Z")) for last, one, accesses in used[:USED]}
-    for (one,) in database.execute("select id from pins where agent_id = ? order by id limit ?", (agent_id, PINS)):
-        uses[one] = uses.get(one, Use())._replace(pinned=True)
-    return uses
 
 
 def _of(ids: Iterable[str], letters: str) -> Iterator[str]:

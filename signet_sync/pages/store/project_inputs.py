@@ -5,7 +5,7 @@ Imports no slow module: a harness waits for it.
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from signet_sync.formats.handle import id_of
 from signet_sync.formats.paths import running_session
@@ -26,7 +26,8 @@ THREADS = 400
 STATEMENTS_OF_A_KIND = 60
 MEMORIES_OF_A_TYPE = 60
 ENTITIES = 20
-PINS = 100
+PINS = 500
+USED = 200
 EARLIER = 12
 
 OF_PROJECT = ("decision", "constraint", "blocker", "next", "question", "note")
@@ -64,7 +65,7 @@ _OF_KINDS = _STATEMENT.format(
 )
 # What is pinned is shown though a newer list leaves it out.
 _BY_ID = _STATEMENT.format(
-    among="in ('open', 'replaced')",
+    among="in ('open', iif(exists(select 1 from pins p where p.agent_id = ?1 and p.id = s.id), 'replaced', 'open'))",
     some="json_each(?2) w cross join statements s on s.agent_id = ?1 and s.id = w.value",
 )
 _MEMORY = (
@@ -103,25 +104,23 @@ def project_inputs(
     own = [one for one in threads if belongs(one.project)]
     running = filter(belongs, rows.running_projects(database, agent_id))
     threads_of = json.dumps([*(one.id for one in own), *(id_of("t", agent_id, "project", one) for one in running)])
-    statements = _statements(database, _OF_THREADS, agent_id, json.dumps(OF_PROJECT), threads_of)
+    of_project = _statements(database, _OF_THREADS, agent_id, json.dumps(OF_PROJECT), threads_of)
     personal = _statements(database, _OF_KINDS, agent_id, json.dumps(OF_PERSON))
-    pinned_ids = "select id from pins where agent_id = ? order by id limit ?"
-    pins = [one for (one,) in database.execute(pinned_ids, (agent_id, PINS))]
-    pinned = _statements(database, _BY_ID, agent_id, json.dumps(pins))
-    personal |= {one: statement for one, statement in pinned.items() if one not in statements}
-    memories = _memories(database, _NEWEST_MEMORIES, agent_id, json.dumps(list(SECTION_OF)))
-    memories |= _memories(database, f"{_MEMORY} and m.id = j.value", agent_id, json.dumps(pins))
-    memories = {one: view for one, view in memories.items() if not view.project or belongs(view.project)}
-    entities = [EntityEntry(*row) for row in database.execute(_ENTITIES, (agent_id, ENTITIES))]
-    shown = (*statements, *personal, *memories)
+    used = uses(database, agent_id, day_of(now_us))
+    pins = [one for one, use in used.items() if use.pinned]
+    pinned = statements(database, agent_id, pins)
+    personal |= {one: statement for one, statement in pinned.items() if one not in of_project}
+    kept = _memories(database, _NEWEST_MEMORIES, agent_id, json.dumps(list(SECTION_OF)))
+    kept |= memories(database, agent_id, pins)
+    kept = {one: view for one, view in kept.items() if not view.project or belongs(view.project)}
     return ProjectInputs(
         tuple(own),
-        tuple(statements.values()),
+        tuple(of_project.values()),
         tuple(personal.values()),
-        tuple(memories.values()),
-        tuple({one.id: one for one in reversed(entities)}.values()),
+        tuple(kept.values()),
+        tuple(entities(database, agent_id, ENTITIES)),
         tuple(one for one in threads if not belongs(one.project)),
-        _uses(database, agent_id, shown, pins, day_of(now_us)),
+        used,
         "; ".join(warnings(database, agent_id, halt_message(database))),
         quotes.of_newest(database, agent_id, [one.id for one in own], now_us, folder, without),
         tuple(_earlier(database, agent_id, own, now_us)),
@@ -207,6 +206,25 @@ def of_session(database: Database, agent_id: str, session_id: str, ids: Iterable
     return {one for (one,) in rows}
 
 
+# ── for the page, too ──
+
+
+def statements(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, StatementView]:
+    """Returns those of some statements that still hold, or are pinned."""
+    return _statements(database, _BY_ID, agent_id, json.dumps(list(ids)))
+
+
+def memories(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, MemoryView]:
+    """Returns some memories."""
+    return _memories(database, f"{_MEMORY} and m.id = j.value", agent_id, json.dumps(list(ids)))
+
+
+def entities(database: Database, agent_id: str, limit: int) -> list[EntityEntry]:
+    """Returns the entities changed last, each once: of a folder that was copied, the first by path."""
+    found = [EntityEntry(*row) for row in database.execute(_ENTITIES, (agent_id, limit))]
+    return list({one.id: one for one in found}.values())
+
+
 def _statements(database: Database, sql: str, *bindings: str | int) -> dict[str, StatementView]:
     return {row[0]: StatementView(*row) for row in database.execute(sql, bindings)}
 
@@ -217,14 +235,24 @@ def _memories(database: Database, sql: str, *bindings: str) -> dict[str, MemoryV
     return {view.id: view for view in views}
 
 
-def _uses(database: Database, agent_id: str, ids: Iterable[str], pins: Iterable[str], day: str) -> dict[str, Use]:
-    """Returns accesses before the UTC day, and pins."""
-    rows: Iterable[tuple[Any, ...]] = database.execute(
-        "select t.id, t.accesses, t.last_day from json_each(?2) j cross join node_telemetry t on t.agent_id = ?1"
-        " and t.id = j.value and t.last_day < ?3",
-        (agent_id, json.dumps(list(ids)), day),
-    )
-    uses = {one: Use(accesses, parse_instant(f"{last}T00:00Z")) for one, accesses, last in rows}
-    for one in pins:
-        uses[one] = uses.get(one, Use())._replace(pinned=True)
-    return uses
+def uses(database: Database, agent_id: str, day: str) -> dict[str, Use]:
+    """Returns accesses before the UTC day, the latest used first, and pins; by id."""
+    used = [
+        *database.execute(
+            "select last_day, id, accesses from node_telemetry where agent_id = ? and last_day < ?"
+            " order by last_day desc, id limit ?",
+            (agent_id, day, USED),
+        ),
+        # For rows used today, take the counts from before: no access of today changes a page.
+        *database.execute(
+            "select before_day, id, before from node_telemetry"
+            " where agent_id = ? and last_day >= ? and before_day is not null",
+            (agent_id, day),
+        ),
+    ]
+    used.sort(key=lambda row: row[1])
+    used.sort(key=lambda row: row[0], reverse=True)
+    found = {one: Use(accesses, parse_instant(f"{last}T00:00Z")) for last, one, accesses in used[:USED]}
+    for (one,) in database.execute("select id from pins where agent_id = ? order by id limit ?", (agent_id, PINS)):
+        found[one] = found.get(one, Use())._replace(pinned=True)
+    return found
