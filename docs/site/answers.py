@@ -28,12 +28,19 @@ class SetupStep(TypedDict):
     error: SetupStepError | None
 
 
+class SetupQuestion(TypedDict):
+    question: str
+    answer: str
+    why: str
+
+
 class Setup(TypedDict):
     workspace: str
     dry_run: bool
     steps: list[SetupStep]
     signet: list[str]  # What to do about Signet, if it uses the workspace.
     told: list[str]  # What a session in this folder is told of its project.
+    asked: SetupQuestion | None  # On one of these lines; recall has just answered it.
     models: list[str]  # Language models found on this machine; none is turned on.
     next: list[str]
 

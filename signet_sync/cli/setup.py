@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from signet_sync.cli.main import Context, described, json_option, one_line, pass
 from signet_sync.cli.model_hint import show_models
 from signet_sync.cli.parsing import Command
 from signet_sync.errors import ConfigError, SignetSyncError
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import MEMORY, SETTINGS, SIGNET_DATABASES, display
 from signet_sync.formats.timestamps import iso
 from signet_sync.host import service as services
@@ -30,8 +32,13 @@ from signet_sync.pages.signet_daemon import daemon_pid
 from signet_sync.settings.user_settings import set_value
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.text.phrases import counted
+from signet_sync.text.sentences import flatten
+from signet_sync.text.word_forms import STOP_WORDS, folded
 
 _TOLD = 16  # lines of what a session is told
+# A statement or outcome among them: its words, before who said it, when, and its handles.
+_STATEMENT = late(r"- (?:\*\*.*?\): |\w+: |[^?]{1,80}[?] — )?(.+?)(?: \([^()]*\))*(?: \^[fst]-[a-z2-7]+)+")
+_ASKED, _WORD = 4, late(r"[^\W_][\w./-]*\w")  # words of a question made of one
 PLANNED, DONE, PRESENT, ABSENT, SKIPPED, FAILED = "planned", "done", "present", "absent", "skipped", "failed"
 
 
@@ -112,6 +119,7 @@ def setup(
             _attempt(context, step, partial(step.act, step))
         if not quiet:
             _show_step(step)
+    told = [] if dry_run else _told(context, steps)
     document = {
         "workspace": context.root,
         "dry_run": dry_run,
@@ -127,7 +135,8 @@ def setup(
         ],
         "signet": signet,
         "models": [model.name for model in installed_models(os.environ)],
-        "told": [] if dry_run else _told(context, steps),
+        "told": told[:_TOLD],
+        "asked": _asked(context, told),
         "next": _next(context, steps),
     }
     if context.as_json or not context.quiet:
@@ -243,14 +252,18 @@ def _past(context: Context) -> Step:
 
     def act(step: Step) -> None:
         done = {name: import_.bring(context, name) for name in waiting}
-        step.text = f"{counted(sum(one['sessions'] for one in done.values()), 'session')} imported from {total}"
+        taken = sum(one["sessions"] for one in done.values())
+        held = sum(entry["reason"] in import_.HELD for one in done.values() for entry in one["nothing"])
         left = [
-            f"{len(some)} of {name}, {kind}"
+            f"{len(some)} of {name} not taken, {kind}"
             for name, one in done.items()
             for kind, some in import_.not_taken(one["nothing"]).items()
         ]
+        step.text = ", ".join(
+            [f"{counted(taken, 'session')} imported", *([f"{held} here already"] if held else []), *left]
+        )
         if left:
-            step.text += f"; not taken: {'; '.join(left)} ({context.command_line('import HARNESS')} names them)"
+            step.text += f" ({context.command_line('import HARNESS')} names them)"
         wrong = [(name, text) for name, one in done.items() for text in one["failed"]]
         if wrong:
             name, text = wrong[0]
@@ -322,7 +335,21 @@ def _told(context: Context, steps: list[Step]) -> list[str]:
     except (SignetSyncError, OSError):  # what counts here is the set-up
         return []
     lines = told.partition("\n=== MEMORY.md")[0].splitlines()
-    return lines[:_TOLD] if lines and lines[0].startswith("=== Project") else []
+    return lines if lines and lines[0].startswith("=== Project") else []
+
+
+def _asked(context: Context, told: list[str]) -> dict[str, str] | None:
+    """Returns a question on what a session is told that recall answers for certain, with its answer; None for none."""
+    for line in told:
+        stated = _STATEMENT.fullmatch(line)
+        words = [word for word in _WORD.findall(stated[1]) if folded(word) not in STOP_WORDS] if stated else []
+        if len(words) < _ASKED:
+            continue
+        question = f"what about {' '.join(words[:_ASKED])}"
+        found = context.ask("recall", query=question, limit=1, now_us=context.now_us, counted=False)["hits"]
+        if found and found[0]["known"]:
+            return {"question": question, "answer": flatten(found[0]["text"], 160), "why": found[0]["why"]}
+    return None
 
 
 def _next(context: Context, steps: list[Step]) -> list[str]:
@@ -335,7 +362,6 @@ def _next(context: Context, steps: list[Step]) -> list[str]:
         first = ["start a session: it is recorded, and the next one begins with what is known of its project"]
     return [
         *(first if states["hooks"] != FAILED else ()),
-        context.command_line("recall 'what is left to do'") + "   # asks what past sessions say",
         context.command_line("status") + "   # shows what is indexed, and what is wrong",
     ]
 
@@ -354,5 +380,10 @@ def _show_rest(context: Context, document: dict[str, Any], steps: list[Step]) ->
         )
         for line in document["told"]:
             click.echo(display(f"  {line}"))
+    if asked := document["asked"]:
+        click.secho("what past sessions say can be asked:", bold=True)
+        click.echo(display(f"  {context.command_line(shlex.join(('recall', asked['question'])))}"))
+        for line in (asked["answer"], asked["why"]):
+            click.echo(display(f"    {line}"))
     for number, line in enumerate(document["next"]):
         click.echo(f"  {line}" if number else f"{click.style('next:', bold=True)}\n  {line}")
