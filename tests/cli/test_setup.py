@@ -65,8 +65,6 @@ def test_everything_once_and_nothing_twice(machine: Path, monkeypatch: pytest.Mo
     first = done("--yes")
     # What a session in this folder is told ends it.
     assert first["told"][0].startswith("=== Project") and any("five tries" in line for line in first["told"])
-    asked = first["asked"]
-    assert call("recall", asked["question"], "--json").json["hits"][0]["text"].startswith(asked["answer"].rstrip("…"))
     assert states(first) == {
         "workspace": "done", "hooks": "done", "import": "done", "index": "done", "service": "absent",
     }  # fmt: skip
@@ -78,6 +76,8 @@ def test_everything_once_and_nothing_twice(machine: Path, monkeypatch: pytest.Mo
         assert {path for path in was.keys() | now.keys() if was.get(path) != now.get(path)} == set()
     vault = Vault(machine / ".agents")
     assert vault.hits("retry") and vault.page()
+    asked = first["asked"]
+    assert call("recall", asked["question"], "--json").json["hits"][0]["text"].startswith(asked["answer"].rstrip("…"))
 
 
 def test_a_dry_run_says_all_of_it_and_writes_nothing(machine: Path) -> None:
