@@ -195,6 +195,17 @@ class StatusTokens(TypedDict):
     trouble: str | None
 
 
+class StatusReceipt(TypedDict):
+    days: int
+    sessions: int  # That got something from hooks.
+    tokens: int  # That they got, about.
+    stale: int  # Lines of it that a session had replaced by then.
+    questions: int  # That a memory answered.
+    notes: int  # Memories that were added.
+    corrections: int  # Statements that were marked.
+    bytes_kept: int  # Of the files in the index.
+
+
 class StatusMemory(TypedDict):
     memories: int
     recall_events: int
@@ -212,6 +223,7 @@ class Status(TypedDict):
     database: str  # The index, absolute.
     memory: dict[str, StatusMemory]  # By agent.
     notes: dict[str, StatusNotes]  # By harness.
+    receipt: StatusReceipt | None
     running: bool
     pid: int | None
     state: str

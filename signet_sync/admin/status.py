@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.admin import sizes
+from signet_sync.admin.receipt import receipt
 from signet_sync.admin.stats import remembered
 from signet_sync.capture import spool
 from signet_sync.errors import DatabaseError
@@ -98,6 +99,7 @@ def status_document(place: "IndexPlace") -> dict[str, Any]:
         "rows": index.rows,
         "memory": index.memory,
         "notes": index.notes,
+        "receipt": index.receipt,
         "intake": _intake(folder, index.refused),
         "tokens": _tokens(place.root),
         "lag_seconds": _lag(folder),
@@ -147,6 +149,7 @@ class _Index:
         self.rows = dict.fromkeys(("seals", "recall_events", "memories", "pins"), 0)
         self.memory: dict[str, dict[str, Any]] = {}
         self.notes: dict[str, dict[str, int]] = {}
+        self.receipt: dict[str, int] | None = None
         self.halt = ""
         self.held = ""
         self.refused = 0
@@ -167,7 +170,7 @@ def _index(path: str, root: str) -> _Index:
         found.trouble = f"{error.message}: {error.hint}"
         return found
     try:
-        _count(database, found)
+        _count(database, root, found)
         found.held = _held(database, root)
     except (apsw.Error, DatabaseError) as error:
         translated = note_damage(error, path)
@@ -177,7 +180,7 @@ def _index(path: str, root: str) -> _Index:
     return found
 
 
-def _count(database: Database, found: _Index) -> None:
+def _count(database: Database, root: str, found: _Index) -> None:
     with database.connection:  # one transaction, so that all numbers are of one moment
         verdicts = counts.verdict_counts(database)
         agents = counts.agents(database)
@@ -197,6 +200,7 @@ def _count(database: Database, found: _Index) -> None:
         found.refused = database.value("select count(*) from flow_results where refused = 1")
         found.sizes, found.rows = sizes.inside(database)
         found.notes = {name: {"noted": some, "sessions": of} for name, (some, of) in quotes.noted(database).items()}
+        found.receipt = receipt(database, state_dir.locate(root), now_us())._asdict()
         found.memory = {agent: remembered(database, agent)._asdict() for agent in agents}
 
 

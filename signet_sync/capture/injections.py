@@ -28,10 +28,10 @@ class Injections:
 
     `left_out` are hashes of lines for which there was no room: these have not changed when it resumes. `due` is the
     source of a start whose context waits for a prompt, else "". `asked`: a turn was continued for its last lines. `at`
-    is the time of the last change in seconds since 1970.
+    is the time of the last change in seconds since 1970, `characters` how many it got in all.
     """
 
-    __slots__ = ("agent_id", "asked", "at", "at_prompts", "due", "harness", "left_out", "lines")
+    __slots__ = ("agent_id", "asked", "at", "at_prompts", "characters", "due", "harness", "left_out", "lines")
 
     def __init__(self, agent_id: str, harness: str) -> None:
         self.agent_id = agent_id
@@ -39,6 +39,7 @@ class Injections:
         self.at = 0.0
         self.due = ""
         self.asked = False
+        self.characters = 0
         self.lines: dict[str, str] = {}
         self.left_out: list[str] = []
         self.at_prompts: list[str] = []
@@ -71,6 +72,7 @@ class Injections:
             "at": self.at,
             "due": self.due,
             "asked": self.asked,
+            "characters": self.characters,
             "lines": dict([*self.lines.items()][-_MOST_LINES:]),
             "left_out": self.left_out[-_MOST_LINES:],
             "at_prompts": self.at_prompts[-_MOST_IDS:],
@@ -108,6 +110,15 @@ def mark_compacted(folder: StateFolder, agent_id: str, session_id: str) -> None:
     if read(folder, agent_id, session_id) is not None:
         with updating(folder, agent_id, "", session_id) as record:
             record.due = "compact"
+
+
+def since(folder: StateFolder, at: float) -> Iterator[Injections]:
+    """Yields the records that changed since a time in seconds since 1970."""
+    with suppress(OSError):
+        for name in os.listdir(folder.injected):
+            record = _read(os.path.join(folder.injected, name))
+            if record is not None and record.at >= at:
+                yield record
 
 
 def clear(folder: StateFolder) -> None:
@@ -152,8 +163,9 @@ def _read(path: str) -> Injections | None:
     due = found.get("due")
     record.due = due if isinstance(due, str) else ""
     record.asked = found.get("asked") is True
-    at = found.get("at")
+    at, characters = found.get("at"), found.get("characters")
     record.at = float(at) if isinstance(at, int | float) else 0.0
+    record.characters = characters if isinstance(characters, int) else 0
     return record
 
 

@@ -63,6 +63,7 @@ def _begun(session: HookSession, source: str | None, budget: int) -> tuple[Injec
                     if not resumed:
                         record.drop()
                     record.add_lines(composed.lines, composed.left_out)
+                    record.characters += len(text)
         return text
 
     return Injection(text, record), {one for _, one in composed.lines if one}
@@ -100,6 +101,7 @@ def at_prompt(session: HookSession, words: str, budget: int) -> Injection:
         with _record(session) as record:
             text, kept = said(record.ids - given)
             record.at_prompts += [hit.id for hit in kept]
+            record.characters += len(text)
         return text
 
     return Injection(said(set())[0], record) if hits else begun

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -217,3 +218,32 @@ def test_how_many_working_sessions_ended_with_a_note(tmp_path: Path, monkeypatch
         "codex": {"noted": 1, "sessions": 2}, "gemini": {"noted": 1, "sessions": 1},
     }  # fmt: skip
     assert "2 of 3 working sessions (codex 1 of 2, gemini 1 of 1)" in vault.call("status").out
+
+
+def test_the_receipt_counts_what_was_given_and_taken(vault: Vault) -> None:
+    project = "/home/ada/code/lantern"
+    vault.session(2, body="# One\n\n## Decisions\n\n- Storage: the ledger is kept in SQLite\n", project=project)
+    vault.reindex()
+    assert not [line for line in vault.call("status").out.splitlines() if line.startswith("7 days")]
+    start = {"hook_event_name": "SessionStart", "session_id": "s-1", "cwd": project, "source": "startup"}
+    given = vault.hook("claude-code", given=json.dumps(start).encode()).out
+    assert "SQLite" in given
+    seen = vault.call("status", "--json").json["receipt"]
+    assert seen["sessions"] == 1 and 0 < seen["tokens"] <= len(given) // 4 and not seen["stale"]
+    vault.session(
+        1, body="# Two\n\n## Decisions\n\n- Postgres is used instead of SQLite for the ledger\n", project=project
+    )
+    vault.reindex()
+    vault.call("remember", "The lamp is lit at nine.")
+    vault.call("recall", "when is the lamp lit")
+    assert vault.call("status", "--json").json["receipt"]["stale"] == 1
+    line = next(line for line in vault.call("status").out.splitlines() if line.startswith("7 days"))
+    assert "given to 1 session, 1 line of it stale · 1 question answered from memories · 1 note · 0 corrections" in line
+    assert line.endswith("no model asked")
+    (mark,) = [hit for hit in vault.call("recall", "Postgres", "--json").json["hits"] if hit["tier"] == "statement"]
+    assert vault.call("forget", mark["id"]).code == 0
+    seen = vault.call("status", "--json").json["receipt"]
+    counted = {name: seen[name] for name in ("sessions", "questions", "notes", "corrections")}
+    assert counted == {"sessions": 1, "questions": 1, "notes": 1, "corrections": 1}
+    kept = sum(path.stat().st_size for path in vault.memory.glob("*--*.md"))
+    assert seen["bytes_kept"] == kept

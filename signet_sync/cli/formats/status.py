@@ -33,6 +33,7 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
     yield from _intake(document)
     yield from _tokens(document)
     yield from _notes(document)
+    yield from _receipt(document)
     for name in document["set_aside"]:
         yield _line("damaged", f"{name} was moved aside → signet-sync doctor", fg="yellow")
     if document["trouble"]:
@@ -135,6 +136,21 @@ def _tokens(document: Mapping[str, Any]) -> Iterator[str]:
         yield _line("model", f"{today} · {tokens['last_30_days']:,} in 30 days")
     if tokens["trouble"]:
         yield _line("", display(tokens["trouble"]), fg="yellow")
+
+
+def _receipt(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yields what memory gave in the last days, and what it holds."""
+    seen = document["receipt"]
+    if seen is None or not (seen["sessions"] or seen["questions"] or seen["notes"] or seen["corrections"]):
+        return
+    stale = f", {counted(seen['stale'], 'line')} of it stale" if seen["stale"] else ""
+    yield _line(
+        f"{seen['days']} days",
+        f"about {counted(seen['tokens'], 'token')} given to {counted(seen['sessions'], 'session')}{stale}"
+        f" · {counted(seen['questions'], 'question')} answered from memories · {counted(seen['notes'], 'note')}"
+        f" · {counted(seen['corrections'], 'correction')} · {human(seen['bytes_kept'])} kept"
+        + ("" if document["tokens"]["last_30_days"] else " · no model asked"),
+    )
 
 
 def _notes(document: Mapping[str, Any]) -> Iterator[str]:
