@@ -14,6 +14,7 @@ from signet_sync.text.sentences import (
     SentenceSubject,
     flatten,
     has_anchor,
+    outside_code,
     passes_signet,
     passes_strict,
     signet_anchor,
@@ -154,12 +155,12 @@ def _cut(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     cut = text.rfind(" ", limit // 2, limit)
-    return text[: cut if cut > 0 else limit].rstrip(" ,;:-–(")
+    return outside_code(text[: cut if cut > 0 else limit]).rstrip(" ,;:-–(")
 
 
 def _clean(text: str) -> str:
     """Flattens a passage to a part of a sentence: no final point, inner sentences joined by semicolons."""
-    text = flatten(re.sub(r"\*\*|__|`", "", _cut(text, 300)), 400)
+    text = flatten(re.sub(r"\*\*|`", "", _cut(text, 300)), 400)
     first, *rest = re.split(r"\n", _INNER.sub("\\1\n", _END.sub("", text)))
     return "; ".join([first, *(_continued(part) for part in rest)]).replace('"', "'")
 

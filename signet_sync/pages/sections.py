@@ -13,7 +13,16 @@ from signet_sync.formats.wikilinks import wikilink
 from signet_sync.memories.score import UNUSED, DreamedView, Use, day_start, rank, score
 from signet_sync.pages.board import Line
 from signet_sync.text.phrases import counted
-from signet_sync.text.sentences import basename, content_words, escape, flatten, is_template, page_cell, shortened
+from signet_sync.text.sentences import (
+    basename,
+    content_words,
+    escape,
+    flatten,
+    is_template,
+    outside_code,
+    page_cell,
+    shortened,
+)
 
 SECTIONS = {
     "projects": "## Active Projects & Threads",
@@ -200,7 +209,8 @@ def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> li
         at_us = max(view.created_us, promoted.at_us)
         made = line(view.type, "dreamed", view.id, at_us, dreamed_line(view, promoted), remembered=True)
         place = (-promoted.at_us, not made.pinned, -promoted.score, view.id)
-        return made._replace(statement=plain(view.content), group=promoted.heading, place=place)
+        heading = "" if made.pinned else promoted.heading
+        return made._replace(statement=plain(view.content), group=heading, place=place)
 
     def stays(view: StatementView) -> bool:
         forgotten = newest[scope_of(view.project)] - view.latest_us > _FORGOTTEN_AFTER
@@ -272,7 +282,7 @@ def clause(text: str, width: int) -> str:
         return text
     for end in (_CLAUSE_END, _COMMA):
         if ends := [found.start() for found in end.finditer(text, width // 2, width)]:
-            kept = text[: ends[-1]]
+            kept = outside_code(text[: ends[-1]])
             return (kept if kept.count("(") <= kept.count(")") else kept[: kept.rfind("(")]).rstrip(" :")
     return shortened(text, width)
 

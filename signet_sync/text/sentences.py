@@ -353,7 +353,16 @@ def shortened(text: str, width: int) -> str:
     kept = text[: width - 1]
     if " " in kept[width // 2 :] and text[width - 1] != " ":
         kept = kept.rpartition(" ")[0]
-    return kept.rstrip(" .,;:!?-–—(\"'") + "…"
+    return outside_code(kept).rstrip(" .,;:!?-–—(\"'") + "…"
+
+
+_WITHIN_CODE = late(r"(?<![\w'`])(['`])(?=[^\s'`])(?:(?!(?<=\S)\1(?!\w)).)*$")
+
+
+def outside_code(kept: str) -> str:
+    """Returns the beginning of a text without the code in which it was cut, between ticks or a page's quotes."""
+    found = _WITHIN_CODE.search(kept) if "'" in kept or "`" in kept else None
+    return kept[: found.start()].rstrip() if found and found.start() > 2 else kept
 
 
 def flatten(text: str, limit: int = 1000) -> str:
@@ -376,7 +385,7 @@ def flatten(text: str, limit: int = 1000) -> str:
         text = re.sub(r"\$(?=\$)", "$ ", text)
     if "  " in text or text[:1] == " " or text[-1:] == " " or not text.isascii():
         text = " ".join(text.split())
-    return text if len(text) <= limit else text[: limit - 1].rstrip(" #$=~") + "…"
+    return text if len(text) <= limit else outside_code(text[: limit - 1]).rstrip(" #$=~") + "…"
 
 
 def flatten_cell(text: str, limit: int = 200) -> str:

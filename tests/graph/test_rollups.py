@@ -194,3 +194,5 @@ def test_shortened(text, width):
     assert len(short) <= width
     assert short == text or (short.endswith("…") and text.startswith(short[:-1]))
     assert shortened("Measured the queue with ten jobs", 20) == "Measured the queue…"
+    assert shortened("Measured it with 'jobs --ten -x', again", 30) == "Measured it with…"
+    assert shortened("The users' jobs of it's queue, again", 30) == "The users' jobs of it's…"

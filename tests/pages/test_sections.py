@@ -203,6 +203,9 @@ def test_what_has_risen_stands_once_under_its_sweep_best_first(database):
         "### 2026-03-02 03:00 UTC", "", "- m-cccccccccccc is so _", "- m-bbbbbbbbbbbb is so _", "",
         "### 2026-03-01 03:00 UTC", "", "- m-aaaaaaaaaaaa is so _",
     ]  # fmt: skip
+    seen = sections.SectionInputs(memories=told, dreamed=dreamed, uses={"m-" + "a" * 12: Use(pinned=True)})
+    pinned = dict(blocks(choose(sections.candidates(seen, rows.us("2026-03-03")), SECTIONS, 400), SECTIONS))
+    assert pinned["## Dreamed"][0].startswith("- 📌 m-aaaaaaaaaaaa is so _"), "what is pinned stands first"
     assert filled["## Dreamed"][2] == "- m-cccccccccccc is so _(score=0.80, hits=5, days=3)_ ^m-cccccccccccc"
     (line,) = filled["## Decisions & Constraints"]
     assert "dddd" in line
