@@ -52,7 +52,11 @@ _LONE = late("[\ud800-\udfff]")
 
 def well_formed(text: str) -> str:
     """Replaces every lone surrogate by U+FFFD, as UTF-8 encoders of JavaScript do."""
-    return _LONE.sub("\ufffd", _PAIR.sub(_joined, text))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _LONE.sub("\ufffd", _PAIR.sub(_joined, text))
+    return text
 
 
 def _joined(pair: re.Match[str]) -> str:

@@ -203,7 +203,7 @@ def _mark_of(error: Any) -> Any:
 
 def _with_safe_escapes(head: str) -> str:
     """Returns the lines of frontmatter; in those of the written form escapes are such that YAML and JSON agree."""
-    if _UNSAFE.search(head) is None and "\\" not in head:
+    if _is_safe(head) and "\\" not in head:
         return f"{head}\n"
     return "".join(f"{_with_safe_escapes_in_line(line)}\n" for line in head.split("\n"))
 
@@ -291,7 +291,11 @@ def scalar_text(value: Scalar) -> str:
     text = json.dumps(value, ensure_ascii=False)
     # Readers of Markdown that know no frontmatter show it as a paragraph.
     text = _TAG.sub(r"\\u003c", text) if "<" in text else text
-    return _UNSAFE.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
+    return text if _is_safe(text) else _UNSAFE.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
+
+
+def _is_safe(text: str) -> bool:
+    return (text.isascii() and "\x7f" not in text) or _UNSAFE.search(text) is None
 
 
 class Raw(str):

@@ -83,6 +83,7 @@ def passes_signet(sentence: str, body: str, project: str | None) -> bool:
 
 
 # Sentences that state that something was stored instead of what: Signet's, and the fallback below.
+_TEMPLATES = ("Session ", "Compaction for ", "In ", "The session of ")
 _TEMPLATE = late(
     r"Session .{1,200} captured durable (?:summary|transcript|compaction) context, preserved lineage metadata, and "
     r"|Compaction for .{1,200} preserved durable context, linked the active session state, and "
@@ -145,7 +146,9 @@ def content_words(sentence: str) -> list[str]:
 def is_template(sentence: str) -> bool:
     """Returns whether a sentence states no outcome of its session: a template, or words that fit every session."""
     said = js_trim(sentence)
-    return said in LOW_SIGNAL or _TEMPLATE.match(said) is not None or not content_words(said)
+    if said in LOW_SIGNAL or (said.startswith(_TEMPLATES) and _TEMPLATE.match(said) is not None):
+        return True
+    return not content_words(said)
 
 
 def _occur_in(words_of_content: Sequence[str], bodies: Sequence[str]) -> bool:
