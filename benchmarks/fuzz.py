@@ -237,7 +237,7 @@ def _read_tombstone(raw: bytes) -> object:
 
 def _read_manifest(raw: bytes) -> object:
     document = frontmatter.parse(raw)
-    frontmatter.unknown_entries(document.head, frozenset(MODELS["manifest"].model_fields))
+    frontmatter.unknown_entries(document.head, frozenset(MODELS["manifest"].FIELDS))
     return manifest_fields(document.head)
 
 
@@ -480,7 +480,7 @@ def _read_settings(raw: bytes) -> object:
     return None
 
 
-_KEYS = (*MODELS["transcript"].model_fields, *MODELS["manifest"].model_fields, "tags", "aliases", "modified")
+_KEYS = (*MODELS["transcript"].FIELDS, *MODELS["manifest"].FIELDS, "tags", "aliases", "modified")
 
 
 def _made_up(raw: bytes) -> Judgement:

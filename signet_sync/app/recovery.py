@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from signet_sync.errors import RevisionConflict, WorkspaceError
+from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import MEMORY
 from signet_sync.sessions import journal, live_files
@@ -18,7 +19,6 @@ from signet_sync.sync.store import counts
 from signet_sync.sync.workspace import Workspace, back_up
 
 if TYPE_CHECKING:
-    from signet_sync.formats.artifact import Tombstone
     from signet_sync.sessions.flow import Flow
     from signet_sync.storage.database.connection import Database
 

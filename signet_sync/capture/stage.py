@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from signet_sync.capture import store as capture_store
+from signet_sync.formats.artifact import Tombstone
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import Eraser
-
-if TYPE_CHECKING:
-    from signet_sync.formats.artifact import Tombstone
 
 
 class Captures(Eraser):

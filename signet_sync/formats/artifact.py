@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
-
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainValidator, ValidationError
-from pydantic_core import PydanticCustomError
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self, TypeVar
 
 from signet_sync.formats.artifact_record import (
     REPOSITORY_FIELDS,
@@ -21,18 +18,27 @@ from signet_sync.formats.body import HASH_SCOPE, js_trim
 from signet_sync.formats.filename import TOKEN, is_artifact_path
 from signet_sync.formats.timestamps import parse_instant
 
+_T = TypeVar("_T")
 
-def _missing() -> PydanticCustomError:
-    return PydanticCustomError("field_missing", "is null")
+
+class _Wrong(ValueError):
+    """A value that does not fit; says what is wrong, without the value: it may be a person's words."""
+
+    def __init__(self, what: str, code: str = "field-invalid") -> None:
+        super().__init__(what)
+        self.code = code
+
+
+# ── values ──
 
 
 def _text(value: object) -> str:
     if value is None:
-        raise _missing()
+        raise _Wrong("is null", "field-missing")
     if not isinstance(value, str):
-        raise PydanticCustomError("wrong_type", "is not a text")
+        raise _Wrong("is not a text")
     if not js_trim(value):
-        raise PydanticCustomError("blank", "is blank")
+        raise _Wrong("is blank")
     return value
 
 
@@ -40,7 +46,7 @@ def _nullable_text(value: object) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise PydanticCustomError("wrong_type", "is not a text")
+        raise _Wrong("is not a text")
     return value if js_trim(value) else None
 
 
@@ -48,7 +54,7 @@ def _instant(value: object) -> Instant:
     text = js_trim(_text(value))
     micros = parse_instant(text)
     if micros is None:
-        raise PydanticCustomError("timestamp", "is not an ISO 8601 date and time")
+        raise _Wrong("is not an ISO 8601 date and time")
     return Instant(text, micros)
 
 
@@ -62,14 +68,14 @@ _HEX = frozenset("0123456789abcdef")
 def _digest(value: object) -> str:
     text = js_trim(_text(value)).lower()
     if len(text) != 64 or not _HEX.issuperset(text):
-        raise PydanticCustomError("digest", "is not a SHA-256 in 64 hex digits")
+        raise _Wrong("is not a SHA-256 in 64 hex digits")
     return text
 
 
 def _scope(value: object) -> str:
     text = _text(value)
     if text != HASH_SCOPE:
-        raise PydanticCustomError("hash_scope", f"is not {HASH_SCOPE}")
+        raise _Wrong(f"is not {HASH_SCOPE}")
     return text
 
 
@@ -79,7 +85,7 @@ def _texts(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,) if js_trim(value) else ()
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-        raise PydanticCustomError("wrong_type", "is not a list of texts")
+        raise _Wrong("is not a list of texts")
     return tuple(value)
 
 
@@ -88,42 +94,94 @@ def _count(value: object) -> int:
         return 0
     text = str(value)
     if isinstance(value, (list, dict)) or not text.isascii() or not text.isdigit() or len(text) > 15:
-        raise PydanticCustomError("whole_number", "is not a whole number")
+        raise _Wrong("is not a whole number")
     return int(text)
 
 
 def _token(value: object) -> str:
     text = _text(value)
     if not TOKEN.fullmatch(text):
-        raise PydanticCustomError("token", "is not a session token of 16 base32 letters")
+        raise _Wrong("is not a session token of 16 base32 letters")
     return text
 
 
-Text = Annotated[str, PlainValidator(_text)]
-NullableText = Annotated[str | None, PlainValidator(_nullable_text)]
-InstantField = Annotated[Instant, PlainValidator(_instant)]
-NullableInstant = Annotated[Instant | None, PlainValidator(_nullable_instant)]
-Digest = Annotated[str, PlainValidator(_digest)]
-Texts = Annotated[tuple[str, ...], PlainValidator(_texts)]
-Count = Annotated[int, PlainValidator(_count)]
+def _one_of(*allowed: str) -> Callable[[object], str]:
+    def read(value: object) -> str:
+        if (text := _text(value)) not in allowed:
+            raise _Wrong("is none of the allowed values")
+        return text
+
+    return read
 
 
-class _FileModel(BaseModel):
+def _artifacts(value: object) -> tuple[str, ...]:
+    """Keeps only artifacts, which alone are removed; other paths that a file or a backup names are dropped."""
+    return tuple(path for path in _texts(value) if is_artifact_path(path))
+
+
+# ── models ──
+
+_REQUIRED = object()
+
+
+class _Field:
+    """Says how a field of a file is read, and what it is where the file has none."""
+
+    def __init__(self, read: Callable[[object], Any], default: object) -> None:
+        self.read, self.default = read, default
+
+    def __set_name__(self, owner: type[_FileModel], name: str) -> None:
+        owner.FIELDS = {**owner.FIELDS, name: self}
+
+
+def _field(read: Callable[[object], _T], default: object = _REQUIRED) -> _T:
+    field: Any = _Field(read, default)
+    return field  # type: ignore[no-any-return]
+
+
+class _FileModel:
     """What all files of the vault have in common: unknown keys are ignored, values never change."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
+    FIELDS: ClassVar[dict[str, _Field]] = {}
     links: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        vars(self).update(values)
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any]) -> Self:
+        """Reads the fields of a file. Raises `FieldProblem` for the first wrong one."""
+        values = {}
+        for name, field in cls.FIELDS.items():
+            if name not in fields and field.default is _REQUIRED:
+                raise FieldProblem("field-missing", name, f"the field `{name}` is missing")
+            try:
+                values[name] = field.read(fields[name]) if name in fields else field.default
+            except _Wrong as error:
+                raise FieldProblem(error.code, name, f"the field `{name}` {error}") from None
+        return cls(values)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a file's values do not change")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    def __hash__(self) -> int:
+        return hash(tuple(vars(self).values()))
+
+    def changed(self, **values: Any) -> Self:
+        """Returns the same with other values."""
+        return type(self)(vars(self) | values)
 
     def digest(self) -> str:
         """Returns SHA-256 of the known fields, typed: timestamps as instants, blank as null, hashes in lower case."""
-        values = self.__dict__
-        names = [name for name in type(self).model_fields if name not in REPOSITORY_FIELDS]
-        return digest_of([*(values[name] for name in names), *(self.repository() or ())])
+        values = [value for name, value in vars(self).items() if name not in REPOSITORY_FIELDS]
+        return digest_of([*values, *(self.repository() or ())])
 
     def repository(self) -> RecordedRepository | None:
         """Returns the repository of the session, if any field names it."""
-        found = RecordedRepository(*(self.__dict__.get(name) for name in REPOSITORY_FIELDS))
+        found = RecordedRepository(*(vars(self).get(name) for name in REPOSITORY_FIELDS))
         return found if any(found) else None
 
     def fields(self) -> dict[str, Any]:
@@ -131,7 +189,7 @@ class _FileModel(BaseModel):
         absent = REPOSITORY_FIELDS if self.repository() is None else ()
         written = {
             name: value.text if isinstance(value, Instant) else list(value) if isinstance(value, tuple) else value
-            for name, value in self.__dict__.items()
+            for name, value in vars(self).items()
             if name not in absent and (value is not None or name != "sanitizer_rules")
         }
         return written if absent else {**written, "repository_path": written["repository_path"] or ""}
@@ -140,15 +198,15 @@ class _FileModel(BaseModel):
 class _OfSession(_FileModel):
     """The fields with which an artifact and a manifest begin."""
 
-    kind: Text
-    agent_id: Text
-    session_id: Text
-    session_key: NullableText = None
-    project: NullableText = None
-    harness: NullableText = None
-    captured_at: InstantField
-    started_at: NullableInstant = None
-    ended_at: NullableInstant = None
+    kind = _field(_text)
+    agent_id = _field(_text)
+    session_id = _field(_text)
+    session_key = _field(_nullable_text, None)
+    project = _field(_nullable_text, None)
+    harness = _field(_nullable_text, None)
+    captured_at = _field(_instant)
+    started_at = _field(_nullable_instant, None)
+    ended_at = _field(_nullable_instant, None)
 
     def _targets(self) -> tuple[tuple[str, str], ...]:
         return tuple((field, target) for field in self.links if (target := getattr(self, field)) is not None)
@@ -159,17 +217,17 @@ class Content(_OfSession):
 
     links: ClassVar[tuple[str, ...]] = ("manifest_path",)
 
-    manifest_path: Text
-    source_node_id: NullableText = None
-    content_sha256: Digest
-    hash_scope: Annotated[str, PlainValidator(_scope)]
-    memory_sentence: Text
-    memory_sentence_version: Text
-    memory_sentence_quality: Annotated[Literal["ok", "fallback"], BeforeValidator(_text)]
-    memory_sentence_generated_at: InstantField
-    repository_root: NullableText = None
-    repository_origin: NullableText = None
-    repository_path: NullableText = None
+    manifest_path = _field(_text)
+    source_node_id = _field(_nullable_text, None)
+    content_sha256 = _field(_digest)
+    hash_scope = _field(_scope)
+    memory_sentence = _field(_text)
+    memory_sentence_version = _field(_text)
+    memory_sentence_quality = _field(_one_of("ok", "fallback"))
+    memory_sentence_generated_at = _field(_instant)
+    repository_root = _field(_nullable_text, None)
+    repository_origin = _field(_nullable_text, None)
+    repository_path = _field(_nullable_text, None)
 
     def record(self) -> Record:
         """Returns the typed values that the planner works with."""
@@ -192,8 +250,8 @@ class Compaction(Content):
 class Transcript(Content):
     """The sanitized words of a session or of one of its segments."""
 
-    sanitizer_version: Text
-    sanitizer_rules: NullableText = None
+    sanitizer_version = _field(_text)
+    sanitizer_rules = _field(_nullable_text, None)
 
 
 class Manifest(_OfSession):
@@ -201,15 +259,15 @@ class Manifest(_OfSession):
 
     links: ClassVar[tuple[str, ...]] = ("summary_path", "transcript_path", "compaction_path")
 
-    summary_path: NullableText = None
-    transcript_path: NullableText = None
-    compaction_path: NullableText = None
-    memory_md_refs: Texts = ()
-    updated_at: InstantField
-    revision: Count = 0
-    repository_root: NullableText = None
-    repository_origin: NullableText = None
-    repository_path: NullableText = None
+    summary_path = _field(_nullable_text, None)
+    transcript_path = _field(_nullable_text, None)
+    compaction_path = _field(_nullable_text, None)
+    memory_md_refs = _field(_texts, ())
+    updated_at = _field(_instant)
+    revision = _field(_count, 0)
+    repository_root = _field(_nullable_text, None)
+    repository_origin = _field(_nullable_text, None)
+    repository_path = _field(_nullable_text, None)
 
     def record(self) -> Record:
         """Returns the typed values that the planner works with; a manifest changes, so it has no digest."""
@@ -220,22 +278,17 @@ class Manifest(_OfSession):
         )  # fmt: skip
 
 
-def _artifacts(paths: tuple[str, ...]) -> tuple[str, ...]:
-    """Keeps only artifacts, which alone are removed; other paths that a file or a backup names are dropped."""
-    return tuple(path for path in paths if is_artifact_path(path))
-
-
 class Tombstone(_FileModel):
     """A removed session: no content, no sentence, no project."""
 
-    kind: Annotated[Literal["tombstone"], BeforeValidator(_text)]
-    agent_id: Text
-    session_token: Annotated[str, PlainValidator(_token)]
-    removed_at: InstantField
-    reason: Text
-    removed_paths: Annotated[Texts, AfterValidator(_artifacts)] = ()
-    tombstone_version: Count = TOMBSTONE_VERSION
-    session_ids: Texts = ()
+    kind = _field(_one_of("tombstone"))
+    agent_id = _field(_text)
+    session_token = _field(_token)
+    removed_at = _field(_instant)
+    reason = _field(_text)
+    removed_paths = _field(_artifacts, ())
+    tombstone_version = _field(_count, TOMBSTONE_VERSION)
+    session_ids = _field(_texts, ())
 
     def covers(self, agent_id: str | None, session_id: str | None) -> bool:
         """Returns whether the tombstone covers a file of this token; if agent or id are unknown, the token decides."""
@@ -253,11 +306,9 @@ class Tombstone(_FileModel):
         """Joins two of the same token, equally on every machine: the later one, covering what both cover."""
         later = max(self, other, key=lambda tombstone: (tombstone.removed_at.micros, tombstone.reason))
         everything = not (self.session_ids and other.session_ids)
-        return later.model_copy(
-            update={
-                "removed_paths": tuple(sorted({*self.removed_paths, *other.removed_paths})),
-                "session_ids": () if everything else tuple(sorted({*self.session_ids, *other.session_ids})),
-            }
+        return later.changed(
+            removed_paths=tuple(sorted({*self.removed_paths, *other.removed_paths})),
+            session_ids=() if everything else tuple(sorted({*self.session_ids, *other.session_ids})),
         )
 
 
@@ -271,27 +322,9 @@ MODELS: dict[str, type[Content] | type[Manifest]] = {
 
 def validate(kind: str, fields: Mapping[str, Any]) -> Content | Manifest:
     """Returns the typed artifact of a kind. Raises `FieldProblem` for the first wrong field, in model order."""
-    try:
-        return MODELS[kind].model_validate(fields)
-    except ValidationError as error:
-        raise _problem(error) from None
+    return MODELS[kind].read(fields)
 
 
 def validate_tombstone(fields: Mapping[str, Any]) -> Tombstone:
     """Returns the typed tombstone. Raises `FieldProblem`."""
-    try:
-        return Tombstone.model_validate(fields)
-    except ValidationError as error:
-        raise _problem(error) from None
-
-
-def _problem(error: ValidationError) -> FieldProblem:
-    """Returns the first problem, without the value: an error text must not contain a person's words."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    field = str(first["loc"][0]) if first["loc"] else "frontmatter"
-    if first["type"] == "missing":
-        return FieldProblem("field-missing", field, f"the field `{field}` is missing")
-    if first["type"] == "field_missing":
-        return FieldProblem("field-missing", field, f"the field `{field}` is null")
-    message = first["msg"] if first["type"] != "literal_error" else "is none of the allowed values"
-    return FieldProblem("field-invalid", field, f"the field `{field}` {message}")
+    return Tombstone.read(fields)

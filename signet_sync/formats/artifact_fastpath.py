@@ -1,16 +1,16 @@
 """Reads an artifact's typed values, either by one pattern of the written form or by the full models.
 
 The models of `formats.artifact` are the contract. Nearly every file is in the written form, whose whole frontmatter can
-be validated by one regular expression; only others pay for YAML and pydantic. Both agree (differential test).
+be validated by one regular expression; only others pay for YAML. Both agree (differential test).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from signet_sync.formats.artifact import validate
 from signet_sync.formats.artifact_record import (
     REPOSITORY_FIELDS,
     FieldProblem,
@@ -23,10 +23,6 @@ from signet_sync.formats.body import HASH_SCOPE
 from signet_sync.formats.frontmatter import HEAD_LIMIT, read
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import parse_instant
-
-if TYPE_CHECKING:
-    from signet_sync.formats.artifact import Content, Manifest, Tombstone
-
 
 # A text that is not blank and holds neither quote nor backslash: it begins with a letter or with a sign of ASCII.
 _FIRST = r"[!#-\[\]-~\w]"
@@ -78,20 +74,6 @@ def read_full_record(kind: str, head: str) -> Record:
     if isinstance(found, str) and found.strip() and found.strip() != kind:
         raise FieldProblem("kind-mismatch", "kind", f"the name says {kind}, the frontmatter says another kind")
     return validate(kind, fields).record()
-
-
-def validate(kind: str, fields: Mapping[str, Any]) -> Content | Manifest:
-    """Does what `artifact.validate` does; the models are imported for files in another form only."""
-    from signet_sync.formats import artifact  # pydantic takes longer to import than most passes take
-
-    return artifact.validate(kind, fields)
-
-
-def validate_tombstone(fields: Mapping[str, Any]) -> Tombstone:
-    """Does what `artifact.validate_tombstone` does; only a vault with tombstones pays for the models."""
-    from signet_sync.formats import artifact  # as above
-
-    return artifact.validate_tombstone(fields)
 
 
 MANIFEST_FIELDS = (

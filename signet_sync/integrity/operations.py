@@ -191,7 +191,7 @@ def accept(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
         )
     raw = found.raw
     if str(document.fields.get("content_sha256", "")).strip().lower() != actual:
-        known = frozenset(type(artifact).model_fields)
+        known = frozenset(type(artifact).FIELDS)
         fields = {**artifact.fields(), **dict(unknown_entries(document.head, known))}
         raw = write(fields, document.body.removesuffix("\n"))
     judgement = planner.judge(

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from signet_sync.errors import WorkspaceError
+from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.session_token import token_of
 from signet_sync.graph.store import marks
 from signet_sync.memories.store import memories, recall_events
@@ -16,7 +17,6 @@ from signet_sync.sync.tombstones import handles
 from signet_sync.sync.tombstones import store as tombstones_store
 
 if TYPE_CHECKING:
-    from signet_sync.formats.artifact import Tombstone
     from signet_sync.privacy import scrub
     from signet_sync.storage.database.connection import Database
 

@@ -13,6 +13,7 @@ from signet_sync.capture.spool import Job
 from signet_sync.entities import erase
 from signet_sync.entities import stage as entities_stage
 from signet_sync.errors import WorkspaceError
+from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import artifact_name, ignored_code
 from signet_sync.formats.handle import short_handle
 from signet_sync.formats.lazy_pattern import late
@@ -49,7 +50,6 @@ from signet_sync.text.redaction import cleaned, redacts
 from signet_sync.text.sentences import flatten_cell, page_cell
 
 if TYPE_CHECKING:
-    from signet_sync.formats.artifact import Tombstone
     from signet_sync.storage.database.connection import Database
     from signet_sync.storage.database.removal import Scope
 
@@ -362,7 +362,7 @@ def needles_of(database: "Database", words: Collection[str], scopes: "Sequence[S
     return long | {short_handle(one).encode("ascii") for one in handles} | text_match.distinctive(database, scopes)
 
 
-def _scope(tombstone: "Tombstone") -> "Scope":
+def _scope(tombstone: Tombstone) -> "Scope":
     return tombstone.agent_id, tombstone.session_token, tombstone.session_ids
 
 

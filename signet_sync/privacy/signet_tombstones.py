@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.errors import HarnessError, SignetSyncError, reason
-from signet_sync.formats.artifact import validate_tombstone
+from signet_sync.formats.artifact import Tombstone, validate_tombstone
 from signet_sync.formats.artifact_record import FieldProblem
 from signet_sync.formats.filename import carried_token, is_artifact_path, tombstone_file_name, tombstone_name
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, SIGNET_DATABASES
@@ -28,7 +28,6 @@ from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.text.sanitizer import sanitize_line
 
 if TYPE_CHECKING:
-    from signet_sync.formats.artifact import Tombstone
     from signet_sync.storage.database.connection import Database
     from signet_sync.sync.workspace import Workspace
 
@@ -72,7 +71,7 @@ def read(root: str, path: str) -> SignetTombstones:
     return SignetTombstones(path, tuple(found.values()), strange)
 
 
-def tombstone(row: Mapping[str, str | None]) -> "Tombstone | None":
+def tombstone(row: Mapping[str, str | None]) -> Tombstone | None:
     """Returns the tombstone of a row, the same at each reading; None for one that can be none."""
     agent_id, token, why = row["agent_id"] or DEFAULT_AGENT, row["session_token"] or "", row["reason"] or ""
     if tombstone_name(tombstone_file_name(agent_id, token)) != (agent_id, token):
@@ -147,13 +146,13 @@ def _news(workspace: "Workspace", found: "Iterable[Tombstone]") -> "list[Tombsto
                 continue  # one that cannot be read covers its token
             mirrored[key] = ours
         paths = tombstones_store.paths_of(workspace.database, one)
-        whole = one.model_copy(update={"removed_paths": tuple(sorted({*one.removed_paths, *paths}))})
+        whole = one.changed(removed_paths=tuple(sorted({*one.removed_paths, *paths})))
         earlier = mirrored.get(key)
         news.append(whole if earlier is None else earlier.joined(whole))
     return news
 
 
-def _covers(ours: "Tombstone | None") -> bool:
+def _covers(ours: Tombstone | None) -> bool:
     return ours is not None and not ours.session_ids
 
 

@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from signet_sync.errors import UsageError
+from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.turn import Turn
@@ -32,9 +33,6 @@ from signet_sync.sync.tombstones.removed import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line, sanitize_line_counted
 from signet_sync.text.stored_names import session_name
-
-if TYPE_CHECKING:
-    from signet_sync.formats.artifact import Tombstone
 
 # Milliseconds to wait: a pass over a large vault may lock the database, and a turn must not be lost for that.
 BUSY_TIMEOUT_MS = 60_000

@@ -11,10 +11,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from signet_sync.formats import filename, wikilinks
-from signet_sync.formats.artifact_fastpath import read_record, validate_tombstone
+from signet_sync.formats.artifact import Tombstone, validate_tombstone
+from signet_sync.formats.artifact_fastpath import read_record
 from signet_sync.formats.artifact_record import FieldProblem, Record
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.filename import IMMUTABLE_KINDS, ArtifactName, artifact_name
@@ -36,9 +37,6 @@ from signet_sync.text.redaction import redacts
 from signet_sync.text.sanitizer import sanitize_line, sanitize_normalized
 from signet_sync.text.sentences import SentenceSubject, acceptable, fallback
 from signet_sync.text.stored_names import session_name, session_value
-
-if TYPE_CHECKING:
-    from signet_sync.formats.artifact import Tombstone
 
 _BURIED = f"{TOMBSTONES}/"
 
@@ -390,7 +388,7 @@ def judge_tombstone(path: str, found: Found | Trouble) -> "tuple[Judgement, Tomb
         message = "its agent_id and session_token are not those of its name"
         return Judgement(path, "invalid", "tombstone-invalid", message, signature), None
     # A row keeps the reason, and the file may have been written by any program.
-    tombstone = tombstone.model_copy(update={"reason": sanitize_line(tombstone.reason) or "none that can be shown"})
+    tombstone = tombstone.changed(reason=sanitize_line(tombstone.reason) or "none that can be shown")
     return Judgement(path, "tombstone", signature=signature), tombstone
 
 

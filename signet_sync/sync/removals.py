@@ -1,8 +1,9 @@
 """Finds which sessions are removed, and keeps their files and rows from coming back."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import carried_token, tombstone_name
 from signet_sync.formats.paths import TOMBSTONES
 from signet_sync.formats.session_token import token_of
@@ -18,9 +19,6 @@ from signet_sync.sync.tombstones import conflict_copies
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
-
-if TYPE_CHECKING:
-    from signet_sync.formats.artifact import Tombstone
 
 
 class InForce(NamedTuple):
@@ -101,7 +99,7 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
     return InForce(Tombstones(list(mirrored.values()), by_name=unreadable), judged, frozenset(again))
 
 
-def _by_name(root: str, agent_id: str, token: str, now_iso: str) -> "Tombstone":
+def _by_name(root: str, agent_id: str, token: str, now_iso: str) -> Tombstone:
     """Returns the tombstone that a file's name alone gives, later than what was lifted, even if the clock says not."""
     before = tombstones_files.last_lifted(root, agent_id, token)
     least = iso(before.removed_at.micros + 1000) if before is not None else ""
@@ -122,14 +120,14 @@ def all_tombstones(workspace: Workspace) -> "list[Tombstone]":
     return list(found.values())
 
 
-def _is_narrower(tombstone: "Tombstone", before: "Tombstone | None") -> bool:
+def _is_narrower(tombstone: Tombstone, before: Tombstone | None) -> bool:
     """Returns whether a tombstone no longer covers a session that it covered before."""
     if before is None or not tombstone.session_ids:
         return False
     return not before.session_ids or not {*before.session_ids} <= {*tombstone.session_ids}
 
 
-def _let_go(workspace: Workspace, tombstone: "Tombstone") -> str:
+def _let_go(workspace: Workspace, tombstone: Tombstone) -> str:
     """Completes an undo made on another machine, or interrupted here; returns the tombstone's path.
 
     If another removal has this path by now, its file is kept.

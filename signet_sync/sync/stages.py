@@ -8,10 +8,10 @@ from graphlib import TopologicalSorter
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
+from signet_sync.formats.artifact import Tombstone
 from signet_sync.storage.database.connection import Database
 
 if TYPE_CHECKING:
-    from signet_sync.formats.artifact import Tombstone
     from signet_sync.sync.request import Pass
 
 T = TypeVar("T")
@@ -135,7 +135,7 @@ class Eraser(Protocol):
         """Erases it, in the transaction that deletes the rows; returns what has to run once derivers have updated."""
         return None
 
-    def forget(self, database: Database, tombstone: "Tombstone", sessions: Sequence[tuple[str, str | None]]) -> int:
+    def forget(self, database: Database, tombstone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> int:
         """Deletes rows of removed sessions beyond what tables declare; returns how many. In the caller's transaction.
 
         `sessions` are the ids and keys of those of which rows or seals exist. Called in every pass that writes rows.

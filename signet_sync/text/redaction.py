@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from signet_sync.formats.artifact_fastpath import validate
+from signet_sync.formats.artifact import Transcript, validate
 from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import FrontmatterProblem, Raw, parse, unknown_entries, write
@@ -100,7 +100,7 @@ def rewritten(kind: str, raw: bytes, cleaning: Cleaning) -> Rewritten | None:
             fields[name] = cleaning.line(value)
             found += rules(value, fields[name])
     unknown: dict[str, Any] = {}
-    for name, entry in unknown_entries(document.head, frozenset(type(artifact).model_fields)):
+    for name, entry in unknown_entries(document.head, frozenset(type(artifact).FIELDS)):
         unknown[name] = Raw(cleaning.body(entry))
         found += rules(entry, unknown[name])
     if not found:
@@ -136,14 +136,12 @@ def redacts(before: bytes, after: bytes) -> bool:
 
     Neither the hash in its frontmatter nor unknown fields are compared.
     """
-    from signet_sync.formats.artifact import Transcript  # the models are slow to import
-
     try:
         old, new = parse(before), parse(after)
     except FrontmatterProblem:
         return False
     moved = False
-    for name in Transcript.model_fields.keys() - _COMPUTED:
+    for name in Transcript.FIELDS.keys() - _COMPUTED:
         one, other = old.fields.get(name), new.fields.get(name)
         if _same(one, other):
             continue

@@ -154,7 +154,7 @@ def manifest(
         "content_sha256": body_sha256(normalize(body)),
         "hash_scope": HASH_SCOPE,
     }
-    assert fields.keys() >= Manifest.model_fields.keys() - set(REPOSITORY_FIELDS)
+    assert fields.keys() >= Manifest.FIELDS.keys() - set(REPOSITORY_FIELDS)
     return path_for("manifest", **who).removeprefix("memory/"), _file(fields, overrides, body)
 
 

@@ -310,9 +310,9 @@ def other_value(name, value):
     return f"{value} and more" if value else "now something"
 
 
-@pytest.mark.parametrize("name", Summary.model_fields)
+@pytest.mark.parametrize("name", Summary.FIELDS)
 def test_a_change_of_any_known_field_is_a_mutation(name):
-    values = dict.fromkeys(Summary.model_fields, "")
+    values = dict.fromkeys(Summary.FIELDS, "")
     judgement = verdict(GOOD)
     values.update({key: getattr(judgement.row, key) for key in judgement.row._fields if key in values})
     if name in ("agent_id", "session_id", "captured_at"):

@@ -2,15 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from signet_sync.formats.artifact import Tombstone
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.removal import Scope, drop_ids, drop_session, within
 from signet_sync.storage.database.tables import TABLES, distilled, of_ids
 from signet_sync.sync.tombstones import store as tombstones_store
-
-if TYPE_CHECKING:
-    from signet_sync.formats.artifact import Tombstone
 
 _VANISHED = "not exists(select 1 from memory_artifacts a where a.source_path = seals.path)"
 # Nodes, and all that they were condensed into.

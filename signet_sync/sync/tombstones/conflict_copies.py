@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from signet_sync.errors import WorkspaceError
+from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import is_copy_mark, tombstone_name
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT, TOMBSTONES
@@ -14,9 +15,6 @@ from signet_sync.storage import files
 from signet_sync.sync import planner
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.workspace import Workspace
-
-if TYPE_CHECKING:
-    from signet_sync.formats.artifact import Tombstone
 
 _COPY = late(rf"{TOMBSTONES}/({AGENT}--[a-z2-7]{{16}})([\W_].*)\.md", re.ASCII)
 

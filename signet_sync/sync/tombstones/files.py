@@ -7,10 +7,10 @@ tombstone is kept in a folder of its own; this removal, and earlier states of it
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.artifact_fastpath import validate_tombstone
+from signet_sync.formats.artifact import Tombstone, validate_tombstone
 from signet_sync.formats.artifact_record import FieldProblem
 from signet_sync.formats.filename import tombstone_file_name, tombstone_name
 from signet_sync.formats.frontmatter import HEAD_LIMIT, FrontmatterProblem, parse, write
@@ -18,9 +18,6 @@ from signet_sync.formats.paths import TOMBSTONES
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found
 from signet_sync.storage import files
 from signet_sync.storage.vault import Root
-
-if TYPE_CHECKING:
-    from signet_sync.formats.artifact import Tombstone
 
 LIFTED = f"{TOMBSTONES}/lifted"
 
@@ -81,9 +78,7 @@ def lift(root: str, tombstone: Tombstone, rest: Tombstone | None = None) -> None
         and tombstone.session_ids
     ):
         # The other part of this removal: another machine may know it as a whole.
-        tombstone = tombstone.model_copy(
-            update={"session_ids": tuple(sorted({*before.session_ids, *tombstone.session_ids}))}
-        )
+        tombstone = tombstone.changed(session_ids=tuple(sorted({*before.session_ids, *tombstone.session_ids})))
     _put(root, lifted_path(tombstone.agent_id, tombstone.session_token), text_of(tombstone))
     if rest is not None:
         _put(root, path_of(rest.agent_id, rest.session_token), text_of(rest))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from signet_sync.formats.artifact_fastpath import validate_tombstone
+from signet_sync.formats.artifact import Tombstone, validate_tombstone
 from signet_sync.formats.filename import is_artifact_path, names_in
 from signet_sync.formats.session_token import token_of
 from signet_sync.storage.database.connection import Database, damaged
@@ -16,7 +16,6 @@ from signet_sync.sync.store.artifacts import delete_rows, forget_files
 from signet_sync.sync.tombstones import handles
 
 if TYPE_CHECKING:
-    from signet_sync.formats.artifact import Tombstone
     from signet_sync.sync.stages import Eraser
 
 
