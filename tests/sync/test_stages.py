@@ -208,3 +208,15 @@ def test_a_page_is_written_when_one_of_its_inputs_moved(
 
 def test_the_clock_has_it_written(workspace: Workspace) -> None:
     assert changed_by(workspace, NOW_US + 40 * DAY) and changed_by(workspace, NOW_US)
+
+
+def test_pages_after_passes_over_some_paths_are_those_of_a_rebuild(vault: Vault, workspace: Workspace) -> None:
+    for number in (3, 4, 5):
+        run_pass(workspace, Request(NOW_US, paths=frozenset(vault.session(number).values())))
+    remember(vault, workspace)
+    pin(vault, workspace)
+    run_pass(workspace, Request(NOW_US, paths=frozenset({"MEMORY.md"})))
+    followed = {path: path.read_bytes() for path in vault.root.rglob("*.md") if b"signet:begin" in path.read_bytes()}
+    assert len(followed) > 2 and b"number 5" in followed[vault / "MEMORY.md"]
+    run_pass(workspace, Request(NOW_US, rebuild=True))
+    assert {path: path.read_bytes() for path in followed} == followed
