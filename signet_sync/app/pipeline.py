@@ -5,7 +5,7 @@ from __future__ import annotations
 from signet_sync.sync.stages import InFull, Pipeline
 
 DERIVERS = (
-    "signet_sync.graph.projects_stage:SessionProjects",
+    "signet_sync.graph.nodes_stage:SessionProjects",
     "signet_sync.graph.nodes_stage:Graph",
     "signet_sync.graph.threads_stage:Threads",
     "signet_sync.graph.statements_stage:Statements",
@@ -34,7 +34,7 @@ MAINTENANCE = (
     "signet_sync.entities.stage:Entities",
     InFull("signet_sync.sync.missing_manifests:MissingManifests"),
     InFull("signet_sync.integrity.stage:Retention"),
-    InFull("signet_sync.pages.manifest_copies:ManifestCopies"),
+    InFull("signet_sync.pages.conflict_copies:ManifestCopies"),
     InFull("signet_sync.pages.conflict_copies:PageCopies"),
     InFull("signet_sync.privacy.stage:ReturnedPages"),
     "signet_sync.privacy.stage:Scrub",

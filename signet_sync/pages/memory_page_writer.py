@@ -8,12 +8,12 @@ from signet_sync.formats.paths import SETTINGS, head_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import DAY
 from signet_sync.memories.score import day_start
-from signet_sync.pages import page_files, sections, signet_texts
+from signet_sync.pages import page_files, sections
 from signet_sync.pages.board import Line
 from signet_sync.pages.kept_copies import keep_copy
 from signet_sync.pages.memory_page import LEAST_ROW, Projection, Rendered, render, shares, window
 from signet_sync.pages.other_machine import lines_of_rows
-from signet_sync.pages.page_lease import PageLease
+from signet_sync.pages.page_files import PageLease
 from signet_sync.pages.session_log import with_headless
 from signet_sync.pages.store import candidates as candidates_store
 from signet_sync.pages.store import pages
@@ -145,7 +145,7 @@ def _keep_other_rows(workspace: Workspace, agent_id: str, now_us: int) -> None:
     if text is None or not pages.is_without_rows(workspace.database, agent_id):
         return
     shown = "".join(f"{line}\n" for line in lines_of_rows(text)).encode()
-    kept = signet_texts.without_removed(workspace, head_page(agent_id), shown)
+    kept = page_files.without_removed(workspace, head_page(agent_id), shown)
     if kept.strip() and not page_files.shows_removed(workspace, agent_id, kept):
         keep_copy(workspace, head_page(agent_id), "user", kept, now_us)
 

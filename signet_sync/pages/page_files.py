@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
-from signet_sync.errors import SignetSyncError, WorkspaceError
+from signet_sync.errors import LeaseBusy, SignetSyncError, WorkspaceError
 from signet_sync.formats import managed_block
 from signet_sync.formats.body import text_sha256
+from signet_sync.formats.filename import names_in
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import (
     DEFAULT_AGENT,
@@ -19,9 +21,7 @@ from signet_sync.formats.paths import (
 )
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature, Trouble
 from signet_sync.memories.store import memories
-from signet_sync.pages import signet_texts
 from signet_sync.pages.kept_copies import keep_copy, tree
-from signet_sync.pages.page_lease import PageLease
 from signet_sync.pages.store import pages
 from signet_sync.pages.store.pages import PageState
 from signet_sync.storage import files
@@ -96,7 +96,7 @@ def write(
         existing = found.raw if isinstance(found, Found) else None
         merged = managed_block.merge(existing, text)
         if existing is not None and merged.keep == ("signet", existing):
-            merged = merged._replace(keep=("signet", signet_texts.without_removed(workspace, path, existing)))
+            merged = merged._replace(keep=("signet", without_removed(workspace, path, existing)))
         if merged.data == existing:
             return (found.signature if isinstance(found, Found) else None), False
         if merged.keep is not None:
@@ -207,3 +207,58 @@ def withdraw_strays(workspace: Workspace) -> None:
     """
     for _, path, _ in list(strays(workspace)):
         withdraw(workspace, path)
+
+
+# ── the lease of a MEMORY.md ──
+
+
+class PageLease:
+    """The lease of an agent's page, taken by this process; `content_hash` is set once the page was written."""
+
+    def __init__(self, workspace: Workspace, agent_id: str) -> None:
+        self.content_hash: str | None = None
+        self._database = workspace.database
+        self._agent_id = agent_id
+        self._fence = pages.take_lease(workspace.database, agent_id, f"{os.uname().nodename}:{os.getpid()}")
+
+    def require(self) -> None:
+        """Raises `LeaseBusy` if the lease was taken over: a process that slept meanwhile writes nothing."""
+        if not pages.holds_lease(self._database, self._agent_id, self._fence):
+            page = head_page(self._agent_id)
+            raise LeaseBusy(f"the lease of {page} was taken over", hint="this will be retried automatically")
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Checks the lease while a page is swapped in, holding the database's write lock.
+
+        Taking the lease over needs the same lock, so that cannot happen between the check and the swap.
+        """
+        with self._database.transaction():
+            self.require()
+            yield
+
+    def release(self) -> None:
+        """Releases the lease. In the caller's transaction."""
+        pages.release_lease(self._database, self._agent_id, self._fence, content_hash=self.content_hash)
+
+
+# ── Signet's pages ──
+
+
+# What a row of Signet's session log says of a session: its key or id, and its sentence.
+_ROW = late(rb"\| session=([^|]*?) \| project=[^|]*\| (.*?)(?: \[\[|$)")
+_LEAST = 8  # bytes of a word by which other lines of the session are found
+
+
+def without_removed(workspace: Workspace, path: str, page: bytes) -> bytes:
+    """Returns a page of Signet without the lines of removed sessions."""
+    database, agent_id = workspace.database, page_agent(path) or DEFAULT_AGENT
+    if not tombstones_store.any_removed(database):
+        return page
+    words: set[bytes] = set()
+    for line in page.split(b"\n"):
+        if names_in(line) and tombstones_store.named_in(database, agent_id, line):
+            words.add(line)
+            for row in _ROW.findall(line):
+                words.update(word for word in row if len(word) >= _LEAST)
+    return managed_block.without_lines(page, lambda line: any(word in line for word in words)) if words else page

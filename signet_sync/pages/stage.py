@@ -80,9 +80,9 @@ class WrittenCopies(Publisher):
 
     def publish(self, run: Pass, key: str) -> None:
         """Settles them, as the next pass would."""
-        from signet_sync.pages import conflict_copies, manifest_copies  # of full passes only
+        from signet_sync.pages import conflict_copies  # of full passes only
 
-        manifest_copies.ManifestCopies().run(run)
+        conflict_copies.ManifestCopies().run(run)
         conflict_copies.PageCopies().run(run)
 
 

@@ -11,9 +11,8 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.paths import DEFAULT_AGENT, file_of, running_session
 from signet_sync.formats.timestamps import iso, local_day
 from signet_sync.graph.nodes import GraphNode
-from signet_sync.graph.store import neighbours, nodes, passages
-from signet_sync.graph.store.neighbours import Occurrence
-from signet_sync.graph.store.passages import TextExcerpt
+from signet_sync.graph.store import neighbours, nodes
+from signet_sync.graph.store.neighbours import Occurrence, TextExcerpt
 from signet_sync.graph.threads import ThreadSummary
 from signet_sync.memories.store import memories, promotions, recall_events
 from signet_sync.recall.as_text import LABELLED
@@ -89,7 +88,7 @@ def _node(database: Database, agent_id: str, node_id: str, limit: int) -> _Found
     children = neighbours.children(database, agent_id, node_id)
     found = _Found(
         _about_node(node),
-        passages.node_text(database, node, limit),
+        neighbours.node_text(database, node, limit),
         parents=neighbours.parents(database, agent_id, node_id) or _thread_of(node),
         children=children[:MOST_CHILDREN],
         siblings=neighbours.siblings(database, node),
@@ -334,12 +333,12 @@ def _said(database: Database, agent_id: str, running: Sequence[LiveSession], num
 def _transcript_below(database: Database, node: GraphNode, limit: int) -> TextExcerpt | None:
     """Returns the beginning of the transcript that a node leads to; for a chunk, its own words."""
     if node.source_type == "chunk" and node.source_ref is not None:
-        return passages.excerpt(database, node.source_ref, node.start, node.end, limit)
+        return neighbours.excerpt(database, node.source_ref, node.start, node.end, limit)
     if node.depth:
         return _first_transcript(database, _sessions(database, node), limit)
-    path = passages.transcript_below(database, node)
+    path = neighbours.transcript_below(database, node)
     if path is not None:
-        return passages.excerpt(database, path, 0, None, limit)
+        return neighbours.excerpt(database, path, 0, None, limit)
     return _first_transcript(database, _sessions(database, node), limit, node.latest_us)
 
 
@@ -348,9 +347,9 @@ def _first_transcript(
 ) -> TextExcerpt | None:
     """Returns the beginning of the transcript of the first of these sessions that has one."""
     for ref in sessions:
-        path = passages.transcript_of(database, ref, near_us)
+        path = neighbours.transcript_of(database, ref, near_us)
         if path is not None:
-            return passages.excerpt(database, path, 0, None, limit)
+            return neighbours.excerpt(database, path, 0, None, limit)
     return None
 
 
@@ -364,13 +363,13 @@ def _transcript_of_statement(
             if said:
                 return TextExcerpt(one.path, said[:limit], len(said) <= limit)
             continue
-        path = passages.transcript_of(database, one.session)
+        path = neighbours.transcript_of(database, one.session)
         if path is None:
             continue
         text = text_at(database, path)
         line = one.line if one.path == path else line_about(text[:_SEARCHED], statement)
         start = neighbours.line_start(text, max(line - _LINES_BEFORE, 1))
-        return passages.excerpt(database, path, start, None, limit)
+        return neighbours.excerpt(database, path, start, None, limit)
     return None
 
 
@@ -409,7 +408,7 @@ def _labels(database: Database, agent_id: str, ids: Sequence[str], room: int) ->
     """Returns one line for as many of the ids as fit, and the tokens that they cost."""
     shown: dict[str, str] = {}
     spent = 0
-    for thing, label in passages.labels(database, agent_id, ids).items():
+    for thing, label in neighbours.labels(database, agent_id, ids).items():
         cost = estimate_tokens(label)
         if spent + cost > room:
             break

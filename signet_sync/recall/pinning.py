@@ -10,7 +10,7 @@ from signet_sync.formats.ids import require_agent
 from signet_sync.formats.statement import Status
 from signet_sync.formats.timestamps import iso
 from signet_sync.graph.statements_stage import settled
-from signet_sync.graph.store import passages
+from signet_sync.graph.store import neighbours
 from signet_sync.memories import operations
 from signet_sync.memories.store import memories
 from signet_sync.recall.store import references
@@ -68,7 +68,7 @@ class Pin(NamedTuple):
 def pinned(database: Database, agent_id: str) -> list[Pin]:
     """Returns what an agent has pinned, the newest first."""
     found = memories.pinned(database, agent_id)
-    texts = passages.labels(database, agent_id, list(found))
+    texts = neighbours.labels(database, agent_id, list(found))
     return [Pin(one, texts.get(one), at) for one, at in found.items()]
 
 

@@ -51,7 +51,7 @@ BREAKS = {
         "tests/project/test_canary.py",
     ),
     "whoever lost the lease writes all the same": Break(
-        "signet_sync/pages/page_lease.py",
+        "signet_sync/pages/page_files.py",
         "        if not pages.holds_lease(self._database, self._agent_id, self._fence):\n",
         "        if False:\n",
         "tests/pages/test_contention.py",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from signet_sync.errors import UsageError
 from signet_sync.formats.handle import handle
 from signet_sync.formats.paths import dream_page, head_page
-from signet_sync.graph.store import passages
+from signet_sync.graph.store import neighbours
 from signet_sync.memories import operations, promotion
 from signet_sync.memories.store import memories, promotions
 from signet_sync.memories.store.memories import Memory
@@ -116,7 +116,7 @@ def _pinned(request: ViewRequest, *, pin: bool) -> ActionPlan:
     with reading(request.site.place) as database:
         found = references.resolve(database, request.agent, wanted).id
         is_pinned = memories.is_pinned(database, request.agent, found)
-        label = passages.labels(database, request.agent, [found]).get(found, found)
+        label = neighbours.labels(database, request.agent, [found]).get(found, found)
     if is_pinned == pin:
         raise UsageError(
             f"{handle(found)} is {'pinned already' if pin else 'not pinned'}", hint="nothing is to be done"

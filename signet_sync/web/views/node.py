@@ -3,7 +3,7 @@
 import re
 from typing import Any, NamedTuple
 
-from signet_sync.graph.store import passages, thread_list
+from signet_sync.graph.store import neighbours
 from signet_sync.recall.expand import expand
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
@@ -39,7 +39,7 @@ def node(request: ViewRequest) -> WebPage:
         is_thread = about["kind"] == "thread"
         thread: str | None = about["id"] if is_thread else about.get("thread")
         around = [*(one for name in _GROUPS for one in found[name]), *([thread] if thread else [])]
-        labels = passages.labels(database, request.agent, dict.fromkeys(around))
+        labels = neighbours.labels(database, request.agent, dict.fromkeys(around))
         prose, links = _text_and_links(database, request.agent, about)
         data = {
             "node": about,
@@ -56,7 +56,7 @@ def node(request: ViewRequest) -> WebPage:
         }
         if is_thread:
             chosen = portion(range(about["sessions"]), request.query.get("page"), SESSIONS)
-            listed = thread_list.sessions(database, request.agent, about["id"], SESSIONS, chosen.first)
+            listed = neighbours.thread_page(database, request.agent, about["id"], SESSIONS, chosen.first)
             data |= {"sessions": listed, "portion": chosen}
     return WebPage("node", plain(about["label"] or about["id"]), data)
 

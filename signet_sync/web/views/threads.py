@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signet_sync.graph.store import thread_list
+from signet_sync.graph.store import neighbours
 from signet_sync.sync.read_only import reading
 from signet_sync.web.paging import portion
 from signet_sync.web.request import View, ViewRequest, WebPage
@@ -15,10 +15,10 @@ def threads(request: ViewRequest) -> WebPage:
     words = request.query.get("q", "").strip()
     wanted = words.casefold().split()
     with reading(request.site.place) as database:
-        labels = thread_list.labels(database, request.agent)
+        labels = neighbours.thread_labels(database, request.agent)
         found = [one for one, label in labels.items() if all(word in label.casefold() for word in wanted)]
         chosen = portion(found, request.query.get("page"), THREADS)
-        rows = list(thread_list.states(database, request.agent, chosen.rows).values())
+        rows = list(neighbours.thread_states(database, request.agent, chosen.rows).values())
     return WebPage("threads", "Threads", {"rows": rows, "portion": chosen, "words": words})
 
 
