@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from signet_sync.formats.handle import at_place, beginning, place_of
 from signet_sync.formats.timestamps import day_of
 from signet_sync.graph.nodes import GraphNode, chunks_of
-from signet_sync.graph.store import neighbours, nodes
+from signet_sync.graph.store import nodes
 from signet_sync.graph.threads import Status
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import NODES, STATEMENTS, path_of
@@ -341,12 +341,12 @@ _LABELS = {
 def labels(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, str]:
     """Returns one line for each id: its kind, its day, its words; an unknown id is left out."""
     found: dict[str, str] = {}
-    chunks: dict[str, GraphNode] = {}
+    pieces: dict[str, GraphNode] = {}
     for thing in ids:
-        if beginning(thing) != thing and thing not in chunks:
-            whole = neighbours.node(database, agent_id, thing)
-            chunks |= {one.id: one for one in neighbours.chunks(database, whole)} if whole is not None else {}
-        if (chunk := chunks.get(thing)) is not None:
+        if beginning(thing) != thing and thing not in pieces:
+            whole = node(database, agent_id, thing)
+            pieces |= {one.id: one for one in chunks(database, whole)} if whole is not None else {}
+        if (chunk := pieces.get(thing)) is not None:
             found[thing] = f"chunk {day_of(chunk.latest_us)} · {flatten(chunk.label, LABEL)}"
             continue
         for kind, when, said in database.execute(_LABELS.get(thing[:1], _LABELS["node"]), (agent_id, thing)):
