@@ -95,7 +95,7 @@ def test_one_session_taken_out_of_a_tombstone_by_a_process_that_died_is_free_eve
         assert vault.call("remove", name, "--reason", "r", "--yes", "--now", NOW).code == 0
     with vault.database(readonly=False) as database:
         database.execute(
-            "insert into captures values('codex', 'hidden', 'hidden', 1, 1, 'default', 'removed-session', '', ?)",
+            "insert into captures values('codex', 'hidden', 'hidden', 1, 1, 'default', 'removed-session', '', '', ?)",
             (NOW,),
         )
 
