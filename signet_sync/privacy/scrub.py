@@ -366,23 +366,5 @@ def _scope(tombstone: Tombstone) -> "Scope":
     return tombstone.agent_id, tombstone.session_token, tombstone.session_ids
 
 
-def find_returned_pages(workspace: Workspace) -> None:
-    """Reopens the scrub for pages that came back, from a backup or another machine, and show what was removed."""
-    database = workspace.database
-    pages = [(agent_id, raw) for agent_id, _, raw in page_files.strays(workspace)]
-    for path in kept_copies.copies(workspace.root):
-        found = files.read(workspace.root, path, PAGE_LIMIT)
-        if isinstance(found, Found):
-            pages.append((_agent_of(path), found.raw))
-    for agent_id, raw in pages:
-        shown = tombstones_handles.removed_in(database, agent_id, raw)
-        removed = tombstones_store.named_in(database, agent_id, raw).union(*shown.values())
-        if removed:
-            tombstones_store.reopen(database, agent_id, removed)
-        if forgotten := page_files.forgotten_on(database, agent_id, raw):
-            with database.transaction(durable=True):
-                memories.scrub_again(database, agent_id, forgotten)
-
-
 def _agent_of(path: str) -> str:
     return path.split("/")[1] if path.startswith("agents/") else DEFAULT_AGENT

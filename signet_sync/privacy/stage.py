@@ -7,10 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from signet_sync.formats.filename import is_artifact_path
-from signet_sync.formats.paths import MEMORY, SIGNET_DATABASES
+from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, SIGNET_DATABASES
+from signet_sync.formats.snapshot import PAGE_LIMIT, Found
+from signet_sync.memories.store import memories
+from signet_sync.pages import kept_copies, page_files
 from signet_sync.pages.store import beside_signet
+from signet_sync.storage import files
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Maintenance, Recovery
+from signet_sync.sync.tombstones import handles
 from signet_sync.sync.tombstones import store as tombstones_store
 
 
@@ -55,9 +60,20 @@ class ReturnedPages(Maintenance):
 
     def run(self, run: Pass) -> None:
         """Finds such pages; the scrub follows."""
-        from signet_sync.privacy import scrub  # slow import, needed for removals only
-
-        scrub.find_returned_pages(run.workspace)
+        database, root = run.database, run.workspace.root
+        pages = [(agent_id, raw) for agent_id, _, raw in page_files.strays(run.workspace)]
+        for path in kept_copies.copies(root):
+            found = files.read(root, path, PAGE_LIMIT)
+            if isinstance(found, Found):
+                pages.append((path.split("/")[1] if path.startswith("agents/") else DEFAULT_AGENT, found.raw))
+        for agent_id, raw in pages:
+            shown = handles.removed_in(database, agent_id, raw)
+            removed = tombstones_store.named_in(database, agent_id, raw).union(*shown.values())
+            if removed:
+                tombstones_store.reopen(database, agent_id, removed)
+            if forgotten := page_files.forgotten_on(database, agent_id, raw):
+                with database.transaction(durable=True):
+                    memories.scrub_again(database, agent_id, forgotten)
 
 
 class Scrub(Maintenance):
