@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +12,7 @@ from signet_sync.formats.paths import display
 from signet_sync.storage.durable import private_folder
 
 if TYPE_CHECKING:
-    from loguru import Record
+    from loguru import Logger, Record
 
 # A log file is rotated at this size in bytes; so many older ones are kept.
 ROTATION_BYTES, KEEP = 5_000_000, 5
@@ -67,7 +65,9 @@ def _escaped(record: Record) -> None:
     The traceback is rendered here, by the standard library, which shows no local values, and is added to the message as
     lines.
     """
-    from signet_sync.text.sanitizer import redact  # slow import; most processes log nothing
+    import traceback
+
+    from signet_sync.text.sanitizer import redact  # slow imports; most processes log nothing
 
     lines = [display(record["message"])]
     exception = record["exception"]
@@ -87,10 +87,43 @@ def _is_journal(environ: Mapping[str, str]) -> bool:
     return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
-def for_people(level: str = "WARNING") -> None:
-    """Logs plain lines to stderr and to no file: for a command that a person waits for."""
+class _Late:
+    """Stands for loguru's logger: to load it takes longer than most commands, and most have nothing to say."""
+
+    wanted = ""  # the level of plain lines for a person, until one is logged
+
+    def __getattr__(self, name: str) -> Any:
+        if self.wanted and name in ("debug", "info"):
+            return lambda *_: None
+        return getattr(_loaded(), name)
+
+
+def _late() -> Logger:
+    found: Any = _Late()
+    return found  # type: ignore[no-any-return]
+
+
+logger = _late()
+
+
+def _loaded() -> Logger:
     from loguru import logger
 
+    if _Late.wanted:
+        level, _Late.wanted = _Late.wanted, ""
+        _to_stderr(level)
+    return logger
+
+
+def for_people(level: str = "WARNING") -> None:
+    """Logs plain lines to stderr and to no file: for a command that a person waits for."""
+    if "loguru" in sys.modules:
+        _to_stderr(level)
+    else:
+        _Late.wanted = level
+
+
+def _to_stderr(level: str) -> None:
     logger.remove()
     logger.configure(patcher=_escaped)
     if sys.stderr is not None:  # None if the caller closed it
@@ -118,8 +151,7 @@ def set_up(
     Every kind of process has a file of its own `name`: two that rotate one file lose lines. Under systemd
     (`JOURNAL_STREAM`) stderr carries journald's level prefixes and no time of its own.
     """
-    from loguru import logger
-
+    _Late.wanted = ""
     logger.remove()
     logger.configure(patcher=_escaped)
     limited = _Limited()
@@ -146,7 +178,8 @@ def set_up(
         private_folder(folder)
         path = os.path.join(folder, f"{name}.log")
         to_file(path, level, rotation_bytes=rotation_bytes, keep=keep)
-    # watchdog uses the standard logging module; its problems reach us as events.
+    import logging  # watchdog uses it; its problems reach us as events
+
     logging.getLogger("watchdog").setLevel(logging.ERROR)
     return path
 
@@ -155,8 +188,6 @@ def to_file(
     path: str, level: str, *, rotation_bytes: int = ROTATION_BYTES, keep: int = KEEP, delay: bool = False
 ) -> None:
     """Adds a file to the sinks, with `delay` at the first line that is logged."""
-    from loguru import logger
-
     logger.add(
         path,
         level=level,

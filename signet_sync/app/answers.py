@@ -16,12 +16,11 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from loguru import logger
-
 from signet_sync import __version__
 from signet_sync.app import ask
 from signet_sync.app.hook import answer
 from signet_sync.errors import SignetSyncError
+from signet_sync.log import logger
 from signet_sync.storage.locations import StateFolder
 
 _CONFIG = "SIGNET_CONFIG"

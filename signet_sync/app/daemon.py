@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import apsw
-from loguru import logger
 
 from signet_sync import __version__, log
 from signet_sync.app import scheduler
@@ -26,6 +25,7 @@ from signet_sync.app.upgrade import EXIT_CODE, Upgrade, load_all
 from signet_sync.app.workspace import establish, keep_settings, open_workspace
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, Interrupted, SignetSyncError
 from signet_sync.host.sd_notify import Notifier
+from signet_sync.log import logger
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir

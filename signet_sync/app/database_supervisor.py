@@ -6,10 +6,10 @@ import time
 from contextlib import suppress
 
 import apsw
-from loguru import logger
 
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, WorkspaceError
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
+from signet_sync.log import logger
 from signet_sync.storage.database.connection import Database, is_suspect, translate
 from signet_sync.storage.database.tables import native_tables
 from signet_sync.sync.store import counts, passes

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 import apsw
-from loguru import logger
 
 from signet_sync.app import changed_paths
 from signet_sync.app.database_supervisor import DatabaseSupervisor
@@ -25,6 +24,7 @@ from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TOMBSTONES, agent_folder, head_page
 from signet_sync.formats.timestamps import DAY, SECOND, iso
 from signet_sync.history.scheduler import CommitScheduler
+from signet_sync.log import logger
 from signet_sync.memories import promotion
 from signet_sync.pages import signet_daemon
 from signet_sync.pages.store import pages

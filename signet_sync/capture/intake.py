@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from loguru import logger
-
 from signet_sync.capture import capture, live_transcript, spool
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.capture import CaptureResult, ReportedCompaction
@@ -25,6 +23,7 @@ from signet_sync.errors import DatabaseError, HarnessError, SignetSyncError, Usa
 from signet_sync.formats.paths import display
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
+from signet_sync.log import logger
 from signet_sync.sessions.live import refuse_removed
 from signet_sync.sessions.model_proposals import proposer
 from signet_sync.sessions.states import Propose

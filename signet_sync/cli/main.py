@@ -217,7 +217,7 @@ class Context:
 
     def log_to_person(self) -> None:
         """Sends log lines to stderr as plain text from now on; no warnings if quiet."""
-        from signet_sync import log  # loads loguru
+        from signet_sync import log  # one command in ten logs
 
         log.for_people("ERROR" if self.quiet else "WARNING")
 

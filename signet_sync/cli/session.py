@@ -11,6 +11,7 @@ from signet_sync.cli.input import read_json
 from signet_sync.cli.main import Context, json_option, open_to_write, pass_context, show_redactions
 from signet_sync.cli.parsing import Group, SharedOption
 from signet_sync.errors import UsageError
+from signet_sync.log import logger
 from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
 from signet_sync.sessions.model_proposals import proposer
 from signet_sync.settings import model
@@ -116,8 +117,6 @@ def take_spool(context: Context, sweep: bool, stay: bool) -> None:
 
 def _take_spool(context: Context, sweep: bool) -> None:
     # loguru and the parsers of harnesses: not for the end of a session.
-    from loguru import logger
-
     from signet_sync import log
     from signet_sync.capture import intake
     from signet_sync.history import operations as history_operations  # off by default

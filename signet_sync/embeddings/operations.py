@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from signet_sync.embeddings import rests, store
 from signet_sync.errors import ProviderError, SignetSyncError, sentence_of
+from signet_sync.log import logger
 
 if TYPE_CHECKING:
     from signet_sync.sync.workspace import Workspace
@@ -43,8 +44,6 @@ def embed_waiting(
         return
     if rests.rests(database, rests.MAKING, now_us()):
         return
-    from loguru import logger
-
     from signet_sync.embeddings import models
     from signet_sync.storage import state_dir
 

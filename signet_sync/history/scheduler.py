@@ -6,10 +6,9 @@ import math
 import subprocess
 import time
 
-from loguru import logger
-
 from signet_sync.capture.worker import detach, start_command
 from signet_sync.history import operations as history_operations
+from signet_sync.log import logger
 from signet_sync.storage.clock import now_us
 from signet_sync.sync.workspace import Workspace
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from loguru import logger
-
 from signet_sync.errors import ConfigError
 from signet_sync.formats import frontmatter
 from signet_sync.formats.snapshot import Found
 from signet_sync.llm import providers
 from signet_sync.llm.providers import Provider
 from signet_sync.llm.token_budget import TokenBudget
+from signet_sync.log import logger
 from signet_sync.settings import model_choice
 from signet_sync.settings.model import Settings
 from signet_sync.settings.model_choice import ModelChoice

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from signet_sync.errors import ProviderError, WorkspaceError, reason
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import DAY, SECOND, day_of, iso
+from signet_sync.log import logger
 from signet_sync.storage import durable, state_dir
 from signet_sync.storage.clock import now_us
 from signet_sync.text.token_estimate import estimate_tokens
@@ -231,8 +232,6 @@ def prompt_tokens(prompt: tuple[str, str]) -> int:
 
 
 def _warn(message: str, *values: object) -> None:
-    from loguru import logger  # rarely needed, and slow to load
-
     logger.warning(message, *values)
 
 

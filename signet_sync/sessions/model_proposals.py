@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from signet_sync.digest.outcome import ModelDigest
 from signet_sync.errors import ConfigError, ProviderError
+from signet_sync.log import logger
 from signet_sync.sessions.states import Propose
 from signet_sync.settings.model import Settings
 from signet_sync.settings.model_choice import may_ask_model
@@ -18,8 +19,6 @@ def proposer(settings: Settings, root: str, environ: Mapping[str, str]) -> Propo
     """Returns the proposer by the settings; None without a provider, or with an unusable one (logged once)."""
     if not may_ask_model(settings):
         return None
-    from loguru import logger
-
     from signet_sync.digest.model_answer import read  # nearly nobody uses a model
     from signet_sync.digest.model_question import question
     from signet_sync.llm.provider_choice import budget_for, provider_for

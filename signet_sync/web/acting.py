@@ -13,10 +13,9 @@ from functools import partial
 from importlib import import_module
 from threading import Lock
 
-from loguru import logger
-
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, reason
 from signet_sync.formats.body import utf8
+from signet_sync.log import logger
 from signet_sync.privacy.remove import refresh
 from signet_sync.storage import state_dir
 from signet_sync.sync.workspace import Workspace

@@ -21,6 +21,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from signet_sync.errors import SignetSyncError, UsageError
+from signet_sync.log import logger
 from signet_sync.storage.clock import now_us
 from signet_sync.web import formatting, views
 from signet_sync.web.acting import Acting, Redirect
@@ -170,8 +171,6 @@ class _Pages:
 
     async def _unexpected(self, request: Request, error: Exception) -> Response:
         """Answers an unexpected error: the traceback goes to the terminal's log, never to a page."""
-        from loguru import logger
-
         logger.opt(exception=error).error("the page failed at {}", request.url.path)
         line = f"unexpected {type(error).__name__}; see the terminal of signet-sync ui"
         return Response(formatting.plain_page("signet-sync", [line]), 500, media_type="text/html")
