@@ -85,6 +85,7 @@ def _ui(home: str) -> Iterator[str]:
     for name in [name for name in os.environ if name.startswith(("SIGNET_", "XDG_"))]:
         del os.environ[name]
     os.environ |= {"HOME": home, "SIGNET_WORKSPACE": f"{home}/notes", "TZ": "UTC", "PYTHONPATH": str(PROJECT)}
+    os.chdir(home)  # in no repository, of whose project the memories would be
     furnish(f"{home}/notes", datetime.now(UTC))
     command = [sys.executable, "-m", "signet_sync"]
     with (

@@ -54,10 +54,10 @@ SAID = (
     ("assistant", "Yes: it is the same on all pages but for the current entry. I measure first what it costs."),
 )
 # A person tidied up what was not theirs to edit: the page of problems shows it.
-EDITED = "The 1,204 doubled readings of HRB-07 stay in quarantine until somebody has looked at the paper log."
+EDITED = "1,204 doubled readings of HRB-07 went to readings_quarantine (backfill.py)\n"
 SPOILT = (
-    (EDITED, EDITED.replace("1,204", "1,200").replace(" until somebody has looked at", "; see")),
-    ("\n\nBefore the first batch a check found", "\n\nA check found"),
+    ("\n- The tidepool backfill converted all", "\n- The backfill converted nearly all"),
+    (EDITED, EDITED.replace("1,204", "1,200")),
 )
 
 

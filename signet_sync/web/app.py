@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pkgutil
 from collections.abc import Awaitable, Callable
@@ -30,6 +31,7 @@ from signet_sync.web.layout import Frame
 from signet_sync.web.links import Links
 from signet_sync.web.request import Site, View, ViewRequest, WebPage
 from signet_sync.web.security import FORMS, TOKEN, BrowserGuard, Keys, query_of
+from signet_sync.web.views import overview
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -38,7 +40,8 @@ Listed = tuple[str, str, View]  # a view's path, name and function
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _AT_ONCE = 4  # requests; each holds a thread and reads the index
-_CARRIED = ("agent", TOKEN)  # of the query: not passed to views
+_CARRIED = ("agent", "json", TOKEN)  # of the query: not passed to views
+_TABLES = ("sessions", "threads", "violations", "recall", "entities", "settings")  # which `?json=1` gives as JSON
 _REFUSED = {
     400: ("The form has too many fields, so nothing was done.", "go back and use the form of the page"),
     413: ("The form is too large, so nothing was done.", "go back and shorten the text"),
@@ -115,7 +118,7 @@ class _Pages:
         try:
             page = view(shown)
         except SignetSyncError as error:
-            page = _error_page(error)
+            page = overview.welcome(shown) or _error_page(error)
         except OSError as error:
             message = error.strerror or type(error).__name__
             page = _message_page(
@@ -123,6 +126,10 @@ class _Pages:
             )
         if isinstance(page, Redirect):
             return RedirectResponse(self._links(shown)("done", once=page.once), 303)
+        if "json" in request.query_params and page.template in _TABLES:
+            # No markup, whoever reads it.
+            text = json.dumps(formatting.plain(page.data), indent=1).replace("<", "\\u003c")
+            return Response(text, page.status, media_type="application/json")
         return self._shown(frame, shown, page)
 
     def _view_request(self, request: Request, frame: Frame) -> ViewRequest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -51,6 +51,19 @@ def _shown(value: Any) -> Any:
     if value is None:
         return ""
     return seen(value) if isinstance(value, str) else value
+
+
+def plain(value: Any) -> Any:
+    """Returns the values of a page as those of JSON: named tuples as objects, texts of Markdown as written."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple | set | range):
+        return [plain(one) for one in value]
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return getattr(value, "text", str(value))
 
 
 def seen(text: str) -> str:

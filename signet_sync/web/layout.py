@@ -19,7 +19,6 @@ NAVIGATION = (
     ("sessions", "Sessions"),
     ("threads", "Threads"),
     ("violations", "Problems"),
-    ("recall", "Recall"),
     ("entities", "Entities"),
 )
 _WELL = ("watching", "polling", "reconciling", "starting")

@@ -40,6 +40,7 @@ class Prose:
     """
 
     def __init__(self, text: str, first: int = 1, fence: str = "", *, inline: bool = False) -> None:
+        self.text = text
         self._shown = bool(text.strip())
         self._tokens: list[Token] = []
         if inline:

@@ -27,7 +27,6 @@ from signet_sync.errors import extra_hint
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.web import formatting
 from signet_sync.web.app import collected, make
-from signet_sync.web.day_bars import DAYS, HEIGHT, day_bars
 from signet_sync.web.links import Links
 from signet_sync.web.page_lines import sections
 from signet_sync.web.request import Site, ViewRequest, WebPage
@@ -257,12 +256,9 @@ def test_without_a_workspace_or_an_index_the_page_opens_and_says_what_to_do(tmp_
     (tmp_path / "bare" / "memory").mkdir(parents=True)
     bare = visitor(tmp_path / "bare")
     assert "signet-sync reindex" in bare.get("/").text
-    page = bare.get("/page")
-    assert (
-        page.status_code == 503
-        and "There is no index yet." in page.text
-        and "run signet-sync reindex once" in page.text
-    )
+    for view in ("/page", "/sessions", "/threads", "/violations", "/recall", "/entities"):
+        page = bare.get(view)
+        assert page.status_code == 200 and "signet-sync reindex" in page.text, view
     assert not (tmp_path / "nowhere").exists()
 
 
@@ -385,16 +381,6 @@ def test_a_line_of_a_page_is_split_into_words_links_and_handles() -> None:
         assert sections(hostile * 50_000)  # each would take minutes if a mark looked for its end again and again
 
 
-# ── the strip of days ──
-
-
-def test_the_strip_ends_today_and_the_busiest_day_fills_it() -> None:
-    bars = day_bars({"2026-03-28": 4, "2026-03-29": 1, "2026-04-01": 9, "2025-01-01": 9, "not a day": 9}, "2026-03-29")
-    assert len(bars) == DAYS and (bars[0].day, bars[-1].day) == ("2025-12-30", "2026-03-29")
-    assert [(bar.sessions, bar.height) for bar in bars if bar.sessions] == [(4, HEIGHT), (1, 12.2)]
-    assert all(bar.height == 0 for bar in day_bars({}, "2026-03-29"))
-
-
 # ── the server ──
 
 
@@ -460,3 +446,14 @@ def test_the_server_listens_on_loopback_and_ends_at_once(
         assert process.wait(timeout=120) == 0
     assert process.stderr is not None and process.stderr.read() == ""
     until(lambda: not Path(f"/proc/{process.pid}/fd").exists())
+
+
+# ── tables as JSON ──
+
+
+@pytest.mark.parametrize("view", ["sessions", "threads", "violations", "recall", "entities", "settings"])
+def test_a_table_links_to_its_values_as_json(vault: Vault, view: str) -> None:
+    someone = visitor(vault.root)
+    assert f'href="/{view}?json=1"' in someone.get(f"/{view}").text
+    answer = someone.get(f"/{view}?json=1")
+    assert answer.headers["content-type"] == "application/json" and "<" not in answer.text and answer.json()

@@ -232,6 +232,18 @@ def promote(vault: Vault, memory: str) -> None:
         promotions.store(database, "default", ("20260329T120000000Z", NOW_US, 1, 1, 0), [risen])
 
 
+def test_a_person_says_of_a_statement_that_it_is_done_not_true_or_holds(vault: Vault) -> None:
+    someone = visitor(vault)
+    (statement, *_), *_ = vault.rows("select id from statements where agent_id = 'default' and status = 'open'")
+    shown = someone.get(f"/threads/{statement}").text
+    assert all(label in shown for label in ("Not true any more…", "Done…", "Keep…"))
+    for status in ("done", "open", "withdrawn", "open"):
+        form = Form(someone, "mark", handle=statement, status=status)
+        assert "your word counts" in form.page.text and form.send().status_code == 200
+        assert vault.rows("select status from statements where id = ? and newest = 1", statement) == [(status,)]
+    assert someone.get("/do/mark", params={"handle": statement, "status": "replaced"}).status_code == 404
+
+
 def test_a_text_is_remembered_pinned_unpinned_and_forgotten(vault: Vault) -> None:
     someone = visitor(vault)
     secret = "ghp_" + "a1B2" * 9

@@ -39,10 +39,9 @@ JOURNEY = (
     ("node", 'main a[href^="/threads/"]', ""),
     ("violations", '.views a[href^="/violations"]', "Problems"),
     ("violation", 'main a[href^="/violations/show"]', ""),
-    ("recall", '.views a[href^="/recall"]', "Recall"),
-    ("memory", 'main a[href^="/recall/"]', ""),
     ("entities", '.views a[href^="/entities"]', "Entities"),
     ("entity", 'main a[href^="/entities/"]', ""),
+    ("settings", '.foot a[href^="/settings"]', "Settings"),
     ("overview", ".head .name", "Overview"),
 )
 EVIL = "<script>window.__pwned=1</script><img src=x onerror=window.__pwned=2>\"'><svg/onload=window.__pwned=3>"

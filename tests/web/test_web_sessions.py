@@ -160,8 +160,8 @@ def test_days_are_the_persons_days(vault: Vault) -> None:
     assert [(day.day, day.sessions) for day in page.data["days"]][:2] == [("2026-03-29", 1), ("2026-03-28", 1)]
     assert listed(vault, day="2026-03-29") == [RESUMED]
     assert listed(vault, day="2026-03-28") == [numbered(1)["session_id"]]
-    bars = {bar.day: bar.sessions for bar in overview.show(ask(vault)).data["held"].days}
-    assert (bars["2026-03-28"], bars["2026-03-29"]) == (1, 1)
+    days = [(day, len(entries)) for day, entries in overview.show(ask(vault)).data["held"].days]
+    assert days[:2] == [("Sunday, 29 March 2026", 1), ("Saturday, 28 March 2026", 1)]
     listed_there = vault.call("open").out
     assert "  2026-03-29  " in listed_there.splitlines()[0] and "### 2026-03-28" in vault.page()
     assert vault.call("recall", "--words", "bound", "--since", "2026-03-30").out == ""

@@ -88,11 +88,14 @@ def before_and_after(
 
 
 class SessionStatement(NamedTuple):
-    """A statement of a session, with the artifact and the line of its body, from 1."""
+    """A statement of a session, who said it and when, with the artifact and the line of its body, from 1."""
 
+    id: str
     kind: str
     text: str
     status: str
+    speaker: str
+    at_us: int
     path: str
     line: int
 
@@ -101,10 +104,10 @@ def statements(database: Database, ref: SessionRef, limit: int = 50) -> list[Ses
     """Returns what a session states, each at its first place, in the order of its artifacts."""
     rows = database.execute(
         # SQLite takes the other columns from the row with the least path.
-        f"select s.kind, f.text, f.status, min(s.source_path), s.line from {STATEMENTS} s"
+        f"select s.id, s.kind, f.text, f.status, f.speaker, f.at_us, min(s.source_path), s.line from {STATEMENTS} s"
         " cross join statements f on f.agent_id = s.agent_id and f.id = s.id and f.newest = 1"
         " where s.agent_id = ? and s.session_token = ? and s.session_id = ?"
-        " group by s.id order by 4, 5, s.id limit ?",
+        " group by s.id order by 7, 8, s.id limit ?",
         (*ref[:3], limit),
     )
     return [SessionStatement(*row) for row in rows]

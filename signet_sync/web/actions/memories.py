@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import get_args
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.handle import handle
 from signet_sync.formats.paths import dream_page, head_page
+from signet_sync.formats.statement import Status
 from signet_sync.graph.store import neighbours
 from signet_sync.memories import operations, promotion
 from signet_sync.memories.store import memories, promotions
@@ -14,6 +16,7 @@ from signet_sync.memories.store.memories import Memory
 from signet_sync.privacy import forget
 from signet_sync.recall import pinning
 from signet_sync.recall.store import references
+from signet_sync.statements.store import rows as statements
 from signet_sync.sync.read_only import reading
 from signet_sync.text.memory import LONGEST, TYPES
 from signet_sync.web.action import Action, ActionCall, ActionPlan, ActionResult, FormField, ViewLink
@@ -164,6 +167,43 @@ def _led(call: ActionCall) -> tuple[ViewLink, ...]:
     return call.plan.back, ViewLink("MEMORY.md", "page")
 
 
+# ── statements ──
+
+_MARKS: Mapping[str, tuple[str, str, str]] = {
+    "withdrawn": ("Is this not true any more?", "It is not true any more", "No page, context or recall shows it."),
+    "done": ("Is this done?", "It is done", "It is no next step or blocker any more."),
+    "open": ("Does this hold after all?", "It holds", "Pages and recall show it again."),
+}
+
+
+def _mark(request: ViewRequest) -> ActionPlan:
+    wanted, status = request.query.get("handle", ""), request.query.get("status", "")
+    if status not in _MARKS:
+        raise UsageError("there is no such action", hint="use the buttons of the views", code="unknown-action")
+    title, button, said = _MARKS[status]
+    with reading(request.site.place) as database:
+        found = statements.get(database, request.agent, references.resolve(database, request.agent, wanted).id)
+    if found is None:
+        raise UsageError(f"{wanted} is no statement", hint="use the buttons of the views", code="not-a-statement")
+    word = {"withdrawn": [], "done": ["--done"], "open": ["--undo"]}[status]
+    return ActionPlan(
+        title=title,
+        button=button,
+        sentences=[said, "The files of its session stay as they are; your word counts for every later session."],
+        prose=Prose(found.text),
+        back=_view_of(found.id),
+        state=[found.id, found.status],
+        command=command_line(request, "forget", found.id, *word),
+        computed=found.id,
+    )
+
+
+def _do_mark(call: ActionCall) -> ActionResult:
+    status: Status = next(one for one in get_args(Status) if one == call.request.query["status"])
+    done = pinning.mark(call.workspace, call.request.agent, call.plan.computed, status, call.request.now_us)
+    return ActionResult("Noted", [f"{handle(done.id)} is marked.", *_waiting(done.waiting)], _led(call))
+
+
 # ── promotions ──
 
 
@@ -218,6 +258,7 @@ def _waiting(why: str) -> list[str]:
 
 ACTIONS = (
     Action("remember", (), _remember, _do_remember),
+    Action("mark", ("handle", "status"), _mark, _do_mark),
     Action("forget", ("memory",), _forget, _do_forget),
     Action("pin", ("handle",), _pin, _do_pin),
     Action("unpin", ("handle",), _unpin, _do_unpin),

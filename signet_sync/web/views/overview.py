@@ -1,7 +1,8 @@
-"""Shows the overview: state of the agent, sessions a day, latest sessions, beginning of MEMORY.md."""
+"""Shows the overview: what came out lately, MEMORY.md, the agent's state; before there is any, how to begin."""
 
 import os
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from signet_sync.admin.status import Advice, advice, status_document
@@ -15,7 +16,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.index_records import PROBLEMS
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import counts
-from signet_sync.web.day_bars import DayBar, day_bars, shown_days
+from signet_sync.web.dates import day_name
 from signet_sync.web.layout import tone_of
 from signet_sync.web.link_targets import targets
 from signet_sync.web.links import LinkTarget
@@ -23,12 +24,12 @@ from signet_sync.web.live_sessions import Running, every
 from signet_sync.web.page_lines import PageSection, sections
 from signet_sync.web.request import View, ViewRequest, WebPage
 
-LATEST = 8  # sessions
+LATEST = 12  # sessions
 _TOP = 2  # level of the headings that need no other to be understood
-HEAD = 2  # lines of each section of MEMORY.md
+HEAD = 4  # lines of each section of MEMORY.md
 PAGE = 400_000  # characters of MEMORY.md
 _FIRST_STEPS = {
-    "init": "run the command to create it, or use --workspace to name another one",
+    "setup": "run the command to create it, or use --workspace to name another one",
     "reindex": "run the command to create it",
 }
 _LEDGER = "Session Ledger"  # the beginning of the heading after which MEMORY.md lists what the overview shows elsewhere
@@ -40,8 +41,7 @@ class IndexSummary(NamedTuple):
     sessions: int
     unlisted: int
     artifacts: int
-    days: list[DayBar]
-    latest: list[session_list.SessionEntry]
+    days: list[tuple[str, list[session_list.SessionEntry]]]
     running: list[Running]
     problems: int
 
@@ -65,6 +65,12 @@ def show(request: ViewRequest) -> WebPage:
             data["held"] = _held(database, request)
             data["targets"] = targets(database, request.agent, data["head"])
     return WebPage("overview", "Overview", data)
+
+
+def welcome(request: ViewRequest) -> WebPage | None:
+    """Returns the overview in place of any other view while there is nothing to show; None once there is an index."""
+    started = os.path.isdir(request.site.place.root) and os.path.exists(request.site.place.database)
+    return None if started else show(request)
 
 
 def _advice(request: ViewRequest, status: dict[str, Any]) -> list[Advice]:
@@ -92,20 +98,21 @@ def _advice(request: ViewRequest, status: dict[str, Any]) -> list[Advice]:
 def _first_step(request: ViewRequest, status: dict[str, Any]) -> str:
     """Returns the command that creates a missing workspace or index."""
     if not os.path.lexists(request.site.place.root):
-        return "init"
+        return "setup"
     return "" if os.path.exists(status["database"]) else "reindex"
 
 
 def _held(database: Database, request: ViewRequest) -> IndexSummary:
     sessions, artifacts = counts.counts_of(database, request.agent)
+    newest = session_list.page(database, request.agent, session_list.SessionFilter(), limit=LATEST).entries
+    by_day = groupby(newest, key=lambda entry: local_day(entry.membership_us))
     wrong = (one.files for one in counts.problem_groups(database, request.agent) if one.verdict in PROBLEMS)
     logged, today = sum(pages.days(database, request.agent).values()), local_day(request.now_us)
     return IndexSummary(
         sessions,
         max(sessions - logged, 0),
         artifacts,
-        day_bars(session_list.on_days(database, request.agent, shown_days(today)), today),
-        session_list.page(database, request.agent, session_list.SessionFilter(), limit=LATEST).entries,
+        [("Today" if day == today else day_name(day), list(entries)) for day, entries in by_day],
         every(database, request.agent)[:LATEST],
         sum(wrong),
     )

@@ -1,7 +1,6 @@
 """Shows sessions day by day, newest first: filtered, searched, one page at a time."""
 
 import re
-from datetime import date
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ from signet_sync.recall.store.session_list import Cursor, SessionEntry, SessionF
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.text.sentences import basename
-from signet_sync.web.dates import called
+from signet_sync.web.dates import day_name
 from signet_sync.web.live_sessions import every
 from signet_sync.web.marks import marked
 from signet_sync.web.request import View, ViewRequest, WebPage
@@ -123,14 +122,7 @@ def _days(database: Database, agent_id: str, asked: FilterForm, shown: SessionLi
     found = [(day, list(entries)) for day, entries in by_day]
     whole = asked.wanted._replace(since_us=None, until_us=None) == SessionFilter()
     counts = session_list.on_days(database, agent_id, [day for day, _ in found]) if whole else {}
-    return [SessionDay(day, _name_of(day), counts.get(day), entries) for day, entries in found]
-
-
-def _name_of(day: str) -> str:
-    try:
-        return called(date.fromisoformat(day))
-    except ValueError:
-        return day
+    return [SessionDay(day, day_name(day), counts.get(day), entries) for day, entries in found]
 
 
 def _project_options(database: Database, agent_id: str, chosen: str | None) -> list[Option]:

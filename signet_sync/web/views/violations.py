@@ -6,17 +6,19 @@ from typing import NamedTuple
 
 from signet_sync.entities import store as entities_store
 from signet_sync.errors import UsageError
+from signet_sync.formats.filename import carried_token
 from signet_sync.integrity.operations import Difference, difference
 from signet_sync.integrity.report import hint_for
 from signet_sync.pages import conflict_copies
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
-from signet_sync.sync.store import counts
+from signet_sync.sync.store import counts, sessions
 from signet_sync.sync.store import violations as violations_store
 from signet_sync.sync.store.violations import Batch, OpenViolation, batches
 from signet_sync.text.sentences import flatten
 from signet_sync.web.commands import WORDS, command_line
 from signet_sync.web.diff import Differing, differing
+from signet_sync.web.links import LinkTarget
 from signet_sync.web.paging import Portion, portion
 from signet_sync.web.request import View, ViewRequest, WebPage
 from signet_sync.web.words import Cause, cause_of
@@ -87,6 +89,7 @@ def violations(request: ViewRequest) -> WebPage:
         of_all = violations_store.sizes(database)
         groups = _groups(database, request, code)
         drifted = len(entities_store.drift(database, request.agent))
+        led = _led(database, request, groups)
     shown = portion([one for batch in found for one in batch.files], request.query.get("page"), SEALED)
     return WebPage(
         "violations",
@@ -100,12 +103,25 @@ def violations(request: ViewRequest) -> WebPage:
             else None,
             "causes": _causes(found),
             "groups": groups,
+            "led": led,
             "others": sum(group.files.total for group in groups),
             "code": code,
             "drifted": drifted,
             "check": command_line(request, "check"),
         },
     )
+
+
+def _led(database: Database, request: ViewRequest, groups: list[ViolationGroup]) -> dict[str, LinkTarget]:
+    """Returns where files that are not indexed can be read: on the page of their session."""
+    found = {}
+    for path in (path for group in groups for path, _ in group.files.rows):
+        token = carried_token(path)
+        held = sessions.find(database, request.agent, token) if token else []
+        if len(held) == 1:
+            given = {"token": held[0].session_token, "session": held[0].session_id, "path": path}
+            found[path] = LinkTarget("session", given)
+    return found
 
 
 def _saves(
