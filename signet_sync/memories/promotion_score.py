@@ -176,25 +176,12 @@ def group_of(sweep_id: str) -> str:
 # ── what pages show ──
 
 
-class DreamView(NamedTuple):
-    """A promotion as it was; `text` is None if the memory was forgotten since.
+class Dream(NamedTuple):
+    """A memory as it was promoted; when that was, and when a person took it back, if so (µs since 1970 UTC)."""
 
-    The signals from which the score was computed are between 0 and 1; `last_us` is the last hit, `undone_us` when a
-    person took it back, if so (µs since 1970 UTC).
-    """
-
-    memory_id: str
-    text: str | None
-    score: float
-    hits: int
-    queries: int
-    days: int
-    last_us: int
-    frequency: float
-    relevance: float
-    recency: float
-    diversity: float
-    consolidation: float
+    memory: Promotion
+    text: str
+    at_us: int
     undone_us: int | None = None
 
 
@@ -209,4 +196,4 @@ class SweepView(NamedTuple):
     candidates: int
     skipped: int
     promoted: int
-    dreams: Sequence[DreamView]
+    dreams: Sequence[Dream]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from signet_sync.formats.handle import handle
 from signet_sync.formats.timestamps import day_of, iso
-from signet_sync.memories.promotion_score import DreamView, SweepView
+from signet_sync.memories.promotion_score import Dream, SweepView, order, parts
 from signet_sync.pages.sections import plain
 from signet_sync.text.phrases import counted
 
@@ -40,8 +40,8 @@ def diary(sweeps: Sequence[SweepView]) -> str:
 
 
 def _entry(sweep: SweepView) -> str:
-    dreams = sorted(sweep.dreams, key=lambda dream: (-dream.score, -dream.last_us, dream.memory_id))
-    bullets = [_bullet(dream, dream.text) for dream in dreams if dream.text is not None]
+    dreams = sorted(sweep.dreams, key=lambda dream: order(dream.memory))
+    bullets = list(map(_bullet, dreams))
     promoted, at = max(sweep.promoted, len(dreams)), iso(sweep.at_us)
     lines = [
         f"## Dreamed {at[:10]} {at[11:16]} UTC",
@@ -57,23 +57,17 @@ def _entry(sweep: SweepView) -> str:
     return "\n".join([*lines, f"- {promoted - len(bullets)} forgotten since"] if promoted > len(bullets) else lines)
 
 
-def _bullet(dream: DreamView, text: str) -> str:
+def _bullet(dream: Dream) -> str:
     """Returns `- … — found 5 times by 3 different queries on 3 days, …; score 0.67 (frequency 0.92, …) ^m-…`."""
-    signals = ", ".join(
-        f"{name} {value:.2f}"
-        for name, value in (
-            ("frequency", dream.frequency),
-            ("relevance", dream.relevance),
-            ("recency", dream.recency),
-            ("diversity", dream.diversity),
-            ("consolidation", dream.consolidation),
-        )
-    )
-    queries = counted(dream.queries, "query", "different queries")
-    found = f"found {counted(dream.hits, 'time')} by {queries} on {counted(dream.days, 'day')}"
-    why = f"{found}, {_place(dream.relevance)}, last on {day_of(dream.last_us)}"
+    memory = dream.memory
+    signals = ", ".join(f"{part.name} {part.value:.2f}" for part in parts(memory.signals))
+    queries, days = counted(memory.queries, "query", "different queries"), counted(memory.signals.unique_days, "day")
+    found = f"found {counted(memory.signals.recall_count, 'time')} by {queries} on {days}"
+    why = f"{found}, {_place(memory.signals.relevance)}, last on {day_of(memory.last_us)}"
     undone = f"; taken out of *Dreamed* on {day_of(dream.undone_us)}" if dream.undone_us is not None else ""
-    return f"- {plain(text) or '…'} — {why}; score {dream.score:.2f} ({signals}){undone} {handle(dream.memory_id)}"
+    return (
+        f"- {plain(dream.text) or '…'} — {why}; score {memory.score:.2f} ({signals}){undone} {handle(memory.memory_id)}"
+    )
 
 
 def _place(relevance: float) -> str:

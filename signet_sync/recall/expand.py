@@ -227,7 +227,7 @@ def _risen(database: Database, agent_id: str, memory_id: str) -> dict[str, Any] 
     if risen is None:
         return None
     undone = None if risen.undone_us is None else iso(risen.undone_us)
-    return {"at": iso(risen.at_us), "score": round(risen.score, 6), "undone": undone}
+    return {"at": iso(risen.at_us), "score": round(risen.memory.score, 6), "undone": undone}
 
 
 def _curated(database: Database, agent_id: str, entity_id: str, limit: int) -> _Found | None:

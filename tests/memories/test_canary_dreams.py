@@ -119,20 +119,6 @@ def test_what_is_removed_and_forgotten_leaves_the_history_with_it(scene: Scene) 
     scene.sound()
 
 
-def test_where_only_pages_are_committed_nobody_says_that_the_history_is_clean(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SIGNET_HISTORY_ENABLED", "true")
-    scene = Scene(tmp_path / "vault")
-    (scene.vault / ".gitignore").write_text("memory/\n")
-    for number in (1, 2):
-        scene.vault.session(number)
-    scene.ask("reindex")
-    scene.ask("checkpoint", "pages")
-    first = f"5e551001-0000-4000-8000-{1:012d}"
-    assert scene.ask("remove", first, "--reason", "r", "--yes")["git_history"] == "unknown"
-
-
 def test_what_only_the_diary_tells_of_is_forgotten_all_the_same(scene: Scene) -> None:
     """The ledger is lost: its entries are kept, and still somebody can take a memory out of them."""
     shutil.rmtree(scene.vault.state)

@@ -18,7 +18,7 @@ from signet_sync.formats.managed_block import block
 from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.formats.wikilinks import leaves_workspace
-from signet_sync.memories.promotion_score import DreamView, SweepView
+from signet_sync.memories.promotion_score import Dream, Promotion, Signals, SweepView
 from signet_sync.memories.score import DreamedView, Use
 from signet_sync.pages.context import PromptHit, recalled, wrapped
 from signet_sync.pages.dreams_page import diary
@@ -155,7 +155,8 @@ def ledger_page(words: Sequence[str]) -> str:
 def dream_page(words: Sequence[str]) -> str:
     """A DREAMS.md whose memories say these words."""
     dreams = [
-        DreamView(_id("m", n), word, 0.5, 3, 2, 2, NOW_US, 0.5, 0.5, 0.5, 0.5, 0.5) for n, word in enumerate(words)
+        Dream(Promotion(_id("m", n), 0.5, Signals(3, 0.5, 0.5, 0.5, 0.5, 2), 2, NOW_US), word, NOW_US)
+        for n, word in enumerate(words)
     ]
     sweep = SweepView("20260328T030000000Z", NOW_US - DAY, 9, 0, len(dreams), dreams)
     return block(diary([sweep])).decode()

@@ -1,10 +1,10 @@
 """Stores the history of promotions: each sweep, what it promoted and why. MEMORY.md and DREAMS.md are made from it."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any
 
 from signet_sync.memories.promotion_score import (
-    DreamView,
+    Dream,
     Promotion,
     Signals,
     SweepView,
@@ -75,40 +75,34 @@ def dreamed(database: Database, agent_id: str) -> dict[str, DreamedView]:
     }
 
 
-class PromotedMemory(NamedTuple):
-    """When a memory was promoted (µs since 1970 UTC), its score then, and when that was taken back, if it was."""
-
-    at_us: int
-    score: float
-    undone_us: int | None
-
-
-def of_memory(database: Database, agent_id: str, memory_id: str) -> PromotedMemory | None:
-    """Returns how a memory was promoted; None if it was not."""
-    rows = database.execute(
-        "select s.at_us, p.score, u.at_us from memory_promotions p"
-        f" join dream_sweeps s using (agent_id, sweep_id) {_UNDONE} where p.agent_id = ? and p.memory_id = ?",
-        (agent_id, memory_id),
-    )
-    return next((PromotedMemory(*row) for row in rows), None)
-
-
-_UNDONE = "left join undone_promotions u on u.agent_id = p.agent_id and u.memory_id = p.memory_id"
-_VIEW = (
-    "p.memory_id, m.content, p.score, p.recall_count, p.queries, p.unique_days, p.last_us,"
-    " p.frequency, p.relevance, p.recency, p.diversity, p.consolidation, u.at_us from memory_promotions p"
-    f" join memories m on m.agent_id = p.agent_id and m.id = p.memory_id {_UNDONE}"
+_PROMOTION = (
+    "p.memory_id, p.score, p.recall_count, p.frequency, p.relevance, p.recency, p.diversity, p.unique_days, p.queries,"
+    " p.last_us"
 )
-_BEST_FIRST = "order by p.score desc, p.last_us desc, p.memory_id"
+_DREAM = f"""
+    select p.sweep_id, m.content, s.at_us, u.at_us, {_PROMOTION} from memory_promotions p
+    join memories m on m.agent_id = p.agent_id and m.id = p.memory_id
+    join dream_sweeps s on s.agent_id = p.agent_id and s.sweep_id = p.sweep_id
+    left join undone_promotions u on u.agent_id = p.agent_id and u.memory_id = p.memory_id"""
+
+
+def _promotion(memory_id: str, score: float, *more: Any) -> Promotion:
+    *signals, queries, last_us = more
+    return Promotion(memory_id, score, Signals(*signals), queries, last_us)
+
+
+def of_memory(database: Database, agent_id: str, memory_id: str) -> Dream | None:
+    """Returns the promotion of a memory; None if it was not promoted."""
+    rows = database.execute(f"{_DREAM} where p.agent_id = ? and p.memory_id = ?", (agent_id, memory_id))
+    return next((Dream(_promotion(*row[4:]), *row[1:4]) for row in rows), None)
 
 
 def sweeps(database: Database, agent_id: str) -> list[SweepView]:
     """Returns every sweep of an agent, oldest first, with its promotions except forgotten memories, best first."""
-    by_sweep: dict[str, list[DreamView]] = {}
-    for sweep_id, *row in database.execute(
-        f"select p.sweep_id, {_VIEW} where p.agent_id = ? {_BEST_FIRST}", (agent_id,)
-    ):
-        by_sweep.setdefault(sweep_id, []).append(DreamView(*row))
+    by_sweep: dict[str, list[Dream]] = {}
+    best_first = "order by p.score desc, p.last_us desc, p.memory_id"
+    for row in database.execute(f"{_DREAM} where p.agent_id = ? {best_first}", (agent_id,)):
+        by_sweep.setdefault(row[0], []).append(Dream(_promotion(*row[4:]), *row[1:4]))
     rows = database.execute(
         "select sweep_id, at_us, candidates, skipped, promoted from dream_sweeps where agent_id = ? order by sweep_id",
         (agent_id,),
@@ -116,24 +110,16 @@ def sweeps(database: Database, agent_id: str) -> list[SweepView]:
     return [SweepView._make((*row, by_sweep.get(row[0], ()))) for row in rows]
 
 
-def view_of(database: Database, agent_id: str, memory_id: str) -> DreamView | None:
-    """Returns the promotion of a memory; None if it was not promoted."""
-    rows = database.execute(f"select {_VIEW} where p.agent_id = ? and p.memory_id = ?", (agent_id, memory_id))
-    return next((DreamView(*row) for row in rows), None)
-
-
 def risen_since(database: Database, sweep_id: str) -> dict[str, list[Promotion]]:
     """Returns the promotions of all sweeps after one, by agent, in order of the sweeps, best first."""
     promoted: dict[str, list[Promotion]] = {}
-    for agent_id, memory_id, score, queries, last_us, *signals in database.execute(
-        "select p.agent_id, p.memory_id, p.score, p.queries, p.last_us, p.recall_count, p.frequency, p.relevance,"
-        " p.recency, p.diversity, p.unique_days from dream_sweeps s"
+    for agent_id, *row in database.execute(
+        f"select p.agent_id, {_PROMOTION} from dream_sweeps s"
         " join memory_promotions p on p.agent_id = s.agent_id and p.sweep_id = s.sweep_id"
         " where s.sweep_id > ? order by p.agent_id, p.sweep_id, p.score desc, p.memory_id",
         (sweep_id,),
     ):
-        promotion = Promotion(memory_id, score, Signals(*signals), queries, last_us)
-        promoted.setdefault(agent_id, []).append(promotion)
+        promoted.setdefault(agent_id, []).append(_promotion(*row))
     return promoted
 
 
