@@ -71,17 +71,8 @@ FULL_DAYS = 5
 _SWEEP_ID = late(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d{5}Z", re.ASCII)
 
 
-class SignalWeights(NamedTuple):
-    """The most that each signal adds to the score. The defaults add up to 0.94, the maximum score."""
-
-    frequency: float = 0.24
-    relevance: float = 0.30
-    recency: float = 0.15
-    diversity: float = 0.15
-    consolidation: float = 0.10
-
-
-WEIGHTS = SignalWeights()
+# The most that each signal adds to the score: 0.94 in all.
+WEIGHTS = {"frequency": 0.24, "relevance": 0.30, "recency": 0.15, "diversity": 0.15, "consolidation": 0.10}
 
 
 class Gates(NamedTuple):
@@ -103,33 +94,15 @@ class Promotion(NamedTuple):
     last_us: int
 
 
-def consolidation(signals: Signals) -> float:
-    """Returns how consolidated a memory is by the days on which it was found, from 0 to 1."""
-    return min(1.0, signals.unique_days / FULL_DAYS)
+def weighted(signals: Signals) -> dict[str, float]:
+    """Returns the signals that count in the score, from 0 to 1, with how consolidated a memory is by its days."""
+    values = signals.frequency, signals.relevance, signals.recency, signals.diversity
+    return dict(zip(WEIGHTS, (*values, min(1.0, signals.unique_days / FULL_DAYS)), strict=True))
 
 
 def score(signals: Signals) -> float:
     """Returns the dream score: the weighted sum of the signals, from 0 to the sum of the weights."""
-    return sum(part.adds for part in parts(signals))
-
-
-class ScorePart(NamedTuple):
-    """A signal's part of a score: its `value`, from 0 to 1, times its `weight`."""
-
-    name: str
-    value: float
-    weight: float
-
-    @property
-    def adds(self) -> float:
-        """Returns what it adds to the score."""
-        return self.value * self.weight
-
-
-def parts(signals: Signals) -> tuple[ScorePart, ...]:
-    """Returns the parts that add up to `score`."""
-    values = (signals.frequency, signals.relevance, signals.recency, signals.diversity, consolidation(signals))
-    return tuple(map(ScorePart, SignalWeights._fields, values, WEIGHTS))
+    return sum(WEIGHTS[name] * value for name, value in weighted(signals).items())
 
 
 def lacking(memory: Promotion, gates: Gates) -> tuple[str, ...]:

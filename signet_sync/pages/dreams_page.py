@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from signet_sync.formats.handle import handle
 from signet_sync.formats.timestamps import day_of, iso
-from signet_sync.memories.promotion_score import Dream, SweepView, order, parts
+from signet_sync.memories.promotion_score import Dream, SweepView, order, weighted
 from signet_sync.pages.sections import plain
 from signet_sync.text.phrases import counted
 
@@ -60,7 +60,7 @@ def _entry(sweep: SweepView) -> str:
 def _bullet(dream: Dream) -> str:
     """Returns `- … — found 5 times by 3 different queries on 3 days, …; score 0.67 (frequency 0.92, …) ^m-…`."""
     memory = dream.memory
-    signals = ", ".join(f"{part.name} {part.value:.2f}" for part in parts(memory.signals))
+    signals = ", ".join(f"{name} {value:.2f}" for name, value in weighted(memory.signals).items())
     queries, days = counted(memory.queries, "query", "different queries"), counted(memory.signals.unique_days, "day")
     found = f"found {counted(memory.signals.recall_count, 'time')} by {queries} on {days}"
     why = f"{found}, {_place(memory.signals.relevance)}, last on {day_of(memory.last_us)}"

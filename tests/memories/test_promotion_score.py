@@ -15,13 +15,13 @@ from signet_sync.memories.promotion_score import (
     Gates,
     Promotion,
     Totals,
-    consolidation,
     group_of,
     lacking,
     score,
     signals,
     sweep_id,
     weigh,
+    weighted,
 )
 
 NOW = 20_000 * DAY
@@ -92,8 +92,8 @@ def test_signals_by_hand(name: str) -> None:
 @pytest.mark.parametrize("name", SCORES)
 def test_the_score_by_hand(name: str) -> None:
     assert score(signals(SCORES[name][0], NOW)) == pytest.approx(SCORES[name][1], abs=5e-6)
-    assert score(ZERO) == 0 and sum(WEIGHTS) == pytest.approx(0.94)
-    assert [consolidation(ZERO._replace(unique_days=days)) for days in (0, 1, 5, 6)] == [0, 0.2, 1, 1]
+    assert score(ZERO) == 0 and sum(WEIGHTS.values()) == pytest.approx(0.94)
+    assert [weighted(ZERO._replace(unique_days=days))["consolidation"] for days in (0, 1, 5, 6)] == [0, 0.2, 1, 1]
 
 
 def test_totals_count_texts_and_utc_days() -> None:
@@ -108,7 +108,7 @@ def test_totals_count_texts_and_utc_days() -> None:
 def test_signals_and_score_are_bounded_and_time_moves_only_recency_down(total: Totals, now_us: int, later: int) -> None:
     early, late = signals(total, now_us), signals(total, now_us + later)
     assert all(0 <= value <= 1 for value in (early.frequency, early.relevance, early.recency, early.diversity))
-    assert 0 <= score(early) <= sum(WEIGHTS) * (1 + 1e-12)
+    assert 0 <= score(early) <= sum(WEIGHTS.values()) * (1 + 1e-12)
     assert late.recency <= early.recency
     assert late._replace(recency=0) == early._replace(recency=0)
 

@@ -123,7 +123,7 @@ def test_the_page_says_of_every_memory_what_a_sweep_would(vault: Vault) -> None:
 
 def test_a_memory_tells_why_it_rose_and_what_is_found_since(vault: Vault) -> None:
     data = about(vault, RISEN)
-    assert data["then"].hits == 3 and data["row"].hits == 4 and data["rose_us"] == NOW_US - 6 * DAY
+    assert data["then"].signals.recall_count == 3 and data["row"].hits == 4 and data["rose_us"] == NOW_US - 6 * DAY
     assert {query for query, *_ in data["angles"]} == {query for _, query, _ in HITS[RISEN]}
     assert data["pinned"]
     assert run(vault, data["pin"]).code == 0 and not about(vault, RISEN)["pinned"]

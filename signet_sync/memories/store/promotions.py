@@ -8,7 +8,6 @@ from signet_sync.memories.promotion_score import (
     Promotion,
     Signals,
     SweepView,
-    consolidation,
     group_of,
 )
 from signet_sync.memories.score import DreamedView
@@ -35,12 +34,8 @@ def store(
     )
     database.executemany(
         "insert into memory_promotions(agent_id, memory_id, sweep_id, score, recall_count, frequency, relevance,"
-        " recency, diversity, unique_days, consolidation, queries, last_us)"
-        " values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (*(agent_id, one.memory_id, sweep[0], one.score), *one.signals, consolidation(one.signals), *one[3:])
-            for one in promotions
-        ],
+        " recency, diversity, unique_days, queries, last_us) values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [(agent_id, one.memory_id, sweep[0], one.score, *one.signals, one.queries, one.last_us) for one in promotions],
     )
 
 

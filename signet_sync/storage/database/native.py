@@ -194,7 +194,6 @@ class PromotionRow:
     relevance: float
     recency: float
     diversity: float
-    consolidation: float
     unique_days: Count
     queries: Count
     last_us: Micros
@@ -449,7 +448,7 @@ NATIVE: tuple[Table, ...] = (
         """create table memory_promotions(
         agent_id text not null, memory_id text not null, sweep_id text not null, score real not null,
         recall_count integer not null, frequency real not null, relevance real not null, recency real not null,
-        diversity real not null, consolidation real not null, unique_days integer not null, queries integer not null,
+        diversity real not null, unique_days integer not null, queries integer not null,
         last_us integer not null,
         primary key(agent_id, memory_id)) without rowid""",
         "create index memory_promotions_sweep on memory_promotions(agent_id, sweep_id)",

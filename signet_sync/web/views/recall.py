@@ -117,7 +117,7 @@ def memory(request: ViewRequest) -> WebPage:
             "pinned": memories.is_pinned(database, request.agent, wanted),
             "sources": neighbours.sources_of_memory(database, request.agent, wanted),
             "row": None if now is None else _row(database, request.agent, now),
-            "then": promotions.view_of(database, request.agent, wanted),
+            "then": None if rose is None else rose.memory,
             "rose_us": None if rose is None else rose.at_us,
             "undone_us": None if rose is None else rose.undone_us,
             "angles": recall_events.angles_of(database, request.agent, wanted, ANGLES),
