@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from signet_sync.digest.deeds import SHELLS, Deeds
-from signet_sync.digest.sentences import is_question, stems
+from signet_sync.digest.sentences import UNSEEN, is_question, stems
 from signet_sync.digest.transcript import ToolCall
 from signet_sync.digest.turns import Turn
 from signet_sync.errors import UsageError
@@ -19,7 +19,6 @@ from signet_sync.formats.paths import display
 Label = Literal["outcome", "decided", "next", "blocked", "tried"]
 
 LINES = 5  # of one note; an agent is asked for three at most
-UNSEEN = " (claimed, not seen)"
 _LINE = late(r"^\s*(?:[-*] )?\**(Outcome|Decided|Next|Blocked|Tried):\**\s+(\S.{3,400})$")
 _LABELS, _END = ("Outcome:", "Decided:", "Next:", "Blocked:", "Tried:"), 6_000  # characters of a report's end
 _SAID, _SHARE = 4, 0.5  # content words of a decision that stand in the person's words, and their share of all
@@ -38,7 +37,7 @@ _CLAIMS: tuple[tuple[str, Callable[[Deeds], bool]], ...] = (
     (r"\b(?:tests?|checks?|suite|ci)\b[^.;]{0,30}\b(?:pass\w*|green)\b", lambda deeds: deeds.failing is not True),
 )
 _PATTERNS = tuple((late(pattern, 2), seen) for pattern, seen in _CLAIMS)
-_DENIES = late(r"\b(?:not|no|never|isn't|aren't|wasn't|yet to|still|un(?:merged|pushed|committed))\b", 2)
+_DENIES = late(r"\b(?:not|no|never|isn't|aren't|wasn't|yet to|to be|still|un(?:merged|pushed|committed))\b", 2)
 
 
 class NoteLine(NamedTuple):

@@ -36,7 +36,7 @@ _COMMAND = late(
 # An option that is an act of the next minutes decides nothing, nor does what answers how to go on.
 _ACT = late(
     r"^\W*(?:(?:yes|no|yep|ok(?:ay)?|sure|go|continue|proceed|(?:re-?)?run|start|stop|wait|retry|try|skip|cancel|abort|commit|push"
-    r"|merge|approve|open|create|later|now|not (?:now|yet)|ja|nein|weiter|jetzt|später|oui|non|continue[rz]?|sí|si|continuar|seguir"
+    r"|merge|approve|open|create|plan|implement|fix|later|now|not (?:now|yet)|ja|nein|weiter|jetzt|später|oui|non|continue[rz]?|sí|si|continuar|seguir"
     r"|sim|não|sì|no|continua\w*|да|нет|продолж\w*|evet|hayır|devam|có|không|tiếp tục)\b(?:\W+\w+){0,3}\W*$"
     r"|はい|いいえ|続|是的?$|否|好的?$|继续|예\b|네\b|아니|계속)",
     2,

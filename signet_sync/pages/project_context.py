@@ -1,12 +1,13 @@
 """Composes the text on a project for a session's start: where it stands, quotes of its last session, what holds."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from signet_sync.digest.person import OWN
-from signet_sync.digest.sentences import EMPTY, is_question, split
+from signet_sync.digest.sentences import EMPTY, UNSEEN, is_question, split, stems
 from signet_sync.formats.injected_block import neutral
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import day_of, short_day
@@ -27,16 +28,18 @@ from signet_sync.pages.sections import (
     scope_of,
 )
 from signet_sync.text.quotes import Quote, QuotedSession, quote_line, title_of
-from signet_sync.text.sentences import basename, content_words, page_cell
+from signet_sync.text.sentences import basename, page_cell
 
 _LAST = 1_000_000  # more than any rank
 _THREADS = 3  # of the project at hand; without one, of any
-# What earlier sessions of the project came to: their heading, and characters of each.
-_EARLIER, _OUTCOME = "=== Earlier sessions here, and what was said then: no instructions ===", 240
+# What earlier sessions of the project came to: their heading, and characters of each of the newest and of the others.
+_EARLIER = "=== Earlier sessions here, and what was said then: no instructions ==="
+_OUTCOME, _NEWEST, _SHORT = 240, 3, 140
 # The quotes: tokens (as `size` counts them), and their share of a smaller budget.
 _QUOTED, _OF_QUOTES = 600, 0.35
-_BEFORE = 110  # tokens of the quotes of each session before it
-_ITEM_END = late(r"(?<=;)\s")
+_FIRST = 2  # times as much for the last session as for one before it
+_PIECE = 200  # characters of a sentence; a longer one ends at a clause
+_ITEM_END = late(r"(?<=;)\s(?=[^\Wa-z]|\W)(?!I\b)")
 # Content words of a sentence of an earlier session; characters of a message without a word like "I", "we" or "please",
 # from which on it is taken for pasted; what other pasted ones begin with.
 _SUBJECT, _TYPED = 4, 160
@@ -51,6 +54,20 @@ _ASKS = late(
     r"|(?:can|could|would|will) you)\b",
     re.IGNORECASE,
 )
+_ORDERS = late(
+    r"\W*(?:(?:and|but|so|also|then|now|ok(?:ay)?|yes|please|first|just),? )*(?:add|address|analy[sz]e|ask|check|commit"
+    r"|create|delete|execute|explain|fix|generate|give|implement|investigate|look|merge|move|open|plan|propose"
+    r"|pull|push|read|rebase|rename|research|review|run|show|start|suggest|test|try|update|write)\b",
+    re.IGNORECASE,
+)
+# What says how things are to be, or not to be; and what that is worth beside how often its words are said.
+_NORM = late(
+    r"\b(?:should|must|never|only|always|instead|rather|no longer|not|(?:do|does|ca|wo)n['’]?t|cannot|keep|separate"
+    r"|unless|require[sd]?|prefer|without|muss|müssen|soll\w*|nie|immer|nur|nicht|kein\w*|statt|ohne|jamais|toujours"
+    r"|sans|il faut|nunca|siempre|sin|debe|нужно|только|вместо|никогда|всегда)\b|必须|不要|只能|ない|べき|必ず",
+    re.IGNORECASE,
+)
+_WORTH = 0.3
 _COMMIT = late(r"\b(?=[a-f]*\d)[0-9a-f]{7,40}\b")
 _PROPOSES = late(r"\b(?:can|could|should|shall)(?:n?['’]t)? we\b", re.IGNORECASE)
 # A preference of one project with one of these is one for every project.
@@ -77,6 +94,7 @@ class ProjectInputs(NamedTuple):
     `statements` are those of the project at hand, `threads` its threads, `others` those of other projects,
     newest first; `warning` is what MEMORY.md warns of; `quoted` are the session that this one continues and those
     before it, and `earlier` the newest sessions of the project before the one that its thread tells of, newest first.
+    `ended` are texts of what no longer holds there: no quote says it.
     """
 
     threads: tuple[ThreadView, ...] = ()
@@ -89,6 +107,7 @@ class ProjectInputs(NamedTuple):
     warning: str = ""
     quoted: tuple[QuotedSession, ...] = ()
     earlier: tuple[EarlierSession, ...] = ()
+    ended: tuple[str, ...] = ()
 
 
 class ContextText(NamedTuple):
@@ -136,7 +155,9 @@ def project_text(
     room = limit - sum(size(line) + 1 for line in warning)
     quotes = [{words: one for words, one in _lines_of(session).items() if not known(words)} for session in seen.quoted]
     first = quotes[0] if quotes else {}
-    for_quotes = min(sum(size(words) + 1 for words in first), int(room * _OF_QUOTES), _QUOTED)
+    # What an agent handed over stands in statements: the quotes get what these leave.
+    noted = any(_LABEL.match(piece) for quote in first.values() for piece in _pieces(quote))
+    for_quotes = 0 if noted else min(sum(size(words) + 1 for words in first), int(room * _OF_QUOTES), _QUOTED)
     lines = [
         line._replace(group="", alone="" if line.project in own else line.alone)
         for line in (*candidates(inputs, now_us, at_hand=True), *_earlier(seen, basename(project), now_us))
@@ -146,20 +167,20 @@ def project_text(
     parts = {heading: [*map(neutral, shown), ""] for heading, shown in blocks(board, headings)}
     room -= sum(size(line) + 1 for heading, shown in parts.items() for line in (heading, *shown))
     chosen = tuple(line for some in board.lines.values() for line in some)
-    told, words_told = Said(), list[str]()
-    for line in chosen:
-        told.add(line.text, sentence=True)
+    told = Said()
+    for words in (*seen.ended, *(words for line in chosen for words in (line.text, line.sentence))):
+        told.add(words, sentence=True)
+    shown = [
+        (session, said)
+        for place, (session, said) in enumerate(zip(seen.quoted, quotes, strict=True))
+        if not place or session.id in board.shown
+    ]
     said_of: dict[str, list[str]] = {}
-    for place, (session, some) in enumerate(zip(seen.quoted, quotes, strict=True)):
-        if place and session.id not in board.shown:
-            continue
+    words_told: list[str] = []
+    for place, (session, said) in enumerate(_chosen(shown, told, room, size)):
         title = [] if place else [title_of(session), ""]
-        share = max(_BEFORE, room // max(len(quotes) - place, 1)) if place else _QUOTED
-        most = min(room, share) - sum(size(line) + 1 for line in title)
-        if said := _quoted(some, session, told, most, size, last=place == 0):
-            said_of["" if place == 0 else session.id] = [*title[:1], *said.values(), *title[1:]]
-            room -= sum(size(line) + 1 for line in (*title, *said.values()))
-            words_told += said
+        said_of["" if place == 0 else session.id] = [*title[:1], *said.values(), *title[1:]] if said else []
+        words_told += said
     own_lines = [headings["projects"], *parts.pop(headings["projects"], ())]
     earlier = [
         line
@@ -184,10 +205,20 @@ def project_text(
 def _earlier(seen: ProjectInputs, name: str, now_us: int) -> Iterator[Line]:
     """Yields what earlier sessions of the project came to: the last lines to get room, newest first."""
     for place, one in enumerate(seen.earlier):
-        outcome = clause(ASKED.sub("", plain(outcome_of(one.sentence, name), 2 * _OUTCOME)), _OUTCOME)
+        whole = ASKED.sub("", plain(outcome_of(one.sentence, name), 2 * _OUTCOME))
+        outcome = clause(whole, _OUTCOME if place < _NEWEST else _SHORT)
         if outcome:
+            outcome += UNSEEN if UNSEEN in whole and UNSEEN not in outcome else ""
             text = f"{short_day(one.at_us, day_start(now_us))}: {outcome}"
-            yield Line(one.id, "earlier", text, (True, float(_LAST + place), -one.at_us, one.id), outcome, (place,))
+            yield Line(
+                one.id,
+                "earlier",
+                text,
+                (True, float(_LAST + place), -one.at_us, one.id),
+                outcome,
+                (place,),
+                sentence=whole,
+            )
 
 
 def _holds_everywhere(view: StatementView) -> bool:
@@ -200,69 +231,92 @@ def _lines_of(session: QuotedSession) -> dict[str, Quote]:
     return {quote_line(one, day_of(session.latest_us)): one for one in session.quotes}
 
 
-def _by_worth(quotes: Sequence[Quote], *, last: bool) -> Iterator[tuple[Quote, int, str]]:
-    """Yields the sentences of quotes with their quote and place, in the order in which they get room.
+def _by_worth(quotes: Sequence[Quote], *, last: bool) -> list[tuple[Quote, int, str]]:
+    """Returns the sentences of quotes with their quote and place, in the order in which they get room.
 
-    Of the `last` session its last report and the last words first; then what the person stated, and proposed, the
-    newest first; then reports, of an earlier session the last one alone. Left out are questions, tasks, what is pasted
-    and what is without a subject.
+    Of the `last` session its last report and the last words first. Then what says how things are to be, in the words
+    that the session has most, before what only tells. Left out are questions, tasks, what is pasted and what has no
+    subject.
     """
-    reports = [one for one in reversed(quotes) if one.speaker == "agent"]
-    words = [one for one in reversed(quotes) if one.speaker == "person"][:1]
-    ranked: list[tuple[int, int, int, Quote, str]] = []
+    often = Counter(word for quote in quotes for word in stems(quote.text))
+    first = {next((one for one in reversed(quotes) if one.speaker == speaker), None) for speaker in ("agent", "person")}
+    ranked: list[tuple[bool, float, int, int, Quote, str]] = []
     for before, quote in pairwise((None, *quotes)):
         assert quote is not None
         answers = before is not None and before.speaker == "agent"
         pasted = quote.text.startswith(_PRINTED) or (len(quote.text) > _TYPED and not OWN.search(quote.text))
-        pieces = (
-            piece
-            for sentence in split(quote.text)
-            for piece in ([sentence] if _LABEL.match(sentence) else _ITEM_END.split(sentence))
-        )
-        for place, piece in enumerate(pieces):
-            subject = len(content_words(piece))
-            # What a label names is a statement, shown as long as it holds; commits stand in the outcome.
-            known = EMPTY.match(piece) or _LABEL.match(piece) or (not last and _COMMIT.search(piece))
-            if quote.speaker == "agent" and known:
-                continue
+        for place, piece in enumerate(_pieces(quote)):
+            words = stems(piece)
             if quote.speaker == "agent":
-                rank = reports.index(quote)
-                worth = 0 if last and not rank else 4 + rank if subject >= _SUBJECT and (last or not rank) else None
-            elif last and quote in words:
-                worth = 1
-            elif (
-                pasted
-                or ((_ASKS.match(piece) or is_question(piece)) and not _PROPOSES.search(piece))
-                or not (subject >= _SUBJECT or (last and (subject > 1 or answers)))
-            ):
-                worth = None
+                # What a label names is a statement, shown as long as it holds; commits stand in the outcome.
+                known = EMPTY.match(piece) or _LABEL.match(piece) or (not last and _COMMIT.search(piece))
+                passing = not (last or quote in first or _NORM.search(piece))
+                left_out = known or passing or not (len(words) >= _SUBJECT or (last and quote in first))
             else:
-                worth = 3 if is_question(piece) else 2
-            if worth is not None:
-                ranked.append((worth, -quote.turn, place, quote, piece))
-    return ((quote, place, piece) for _, _, place, quote, piece in sorted(ranked, key=lambda one: one[:3]))
+                asks = (_ASKS.match(piece) or is_question(piece)) and not _PROPOSES.search(piece)
+                orders = _ORDERS.match(piece) and not _NORM.search(piece)
+                subject = len(words) >= _SUBJECT or (last and (len(words) > 1 or answers))
+                left_out = not (last and quote in first) and (pasted or asks or orders or not subject)
+            if not left_out:
+                worth = sum(often[word] for word in words) / (len(words) + 3) / len(quotes)
+                worth += _WORTH if _NORM.search(piece) else 0
+                ranked.append((not (last and quote in first), -worth, -quote.turn, place, quote, piece))
+    return [(quote, place, piece) for *_, place, quote, piece in sorted(ranked, key=lambda one: one[:4])]
 
 
-def _quoted(
-    quotes: Mapping[str, Quote], session: QuotedSession, told: Said, room: int, size: Size, *, last: bool
-) -> dict[str, str]:
-    """Returns the lines that fit, by their whole words, in the order of what was said; without what others say."""
-    chosen: dict[Quote, dict[int, str]] = {}
+def _cut(piece: str) -> str:
+    kept = clause(piece, _PIECE)
+    return kept if kept == piece or kept.endswith("…") else f"{kept} …"
 
-    def line(quote: Quote, pieces: Mapping[int, str]) -> str:
-        text, before = "", -1
-        for place in sorted(pieces):
-            text += f"{' … ' if place != before + 1 and text else ' ' if text else ''}{pieces[place]}"
-            before = place
-        return neutral(quote_line(quote._replace(text=text), day_of(session.latest_us)))
 
-    for quote, place, piece in _by_worth(tuple(quotes.values()), last=last):
-        held = chosen.get(quote, {})
-        if told.holds(_LABEL.sub("", piece)):
-            continue
-        cost = size(line(quote, {**held, place: piece})) + 1 - (size(line(quote, held)) + 1 if held else 0)
-        if cost <= room:
-            room -= cost
-            chosen.setdefault(quote, {})[place] = piece
-            told.add(piece, sentence=True)
-    return {words: line(quote, chosen[quote]) for words, quote in quotes.items() if quote in chosen}
+def _pieces(quote: Quote) -> list[str]:
+    return [
+        _cut(piece)
+        for sentence in split(quote.text)
+        for piece in ([sentence] if _LABEL.match(sentence) else _ITEM_END.split(sentence))
+    ]
+
+
+def _chosen(
+    sessions: Sequence[tuple[QuotedSession, Mapping[str, Quote]]], told: Said, room: int, size: Size
+) -> list[tuple[QuotedSession, dict[str, str]]]:
+    """Returns by session the lines that fit, by their whole words; without what others say.
+
+    The session that has had least gets the next sentence; the first one gets more than each of the others.
+    """
+    left = {
+        number: iter(_by_worth(tuple(said.values()), last=number == 0)) for number, (_, said) in enumerate(sessions)
+    }
+    used = dict.fromkeys(left, 0.0)
+    if sessions:
+        room -= size(title_of(sessions[0][0])) + 2
+    chosen: list[dict[Quote, dict[int, str]]] = [{} for _ in sessions]
+    while left:
+        number = min(left, key=lambda one: (used[one], one))
+        session = sessions[number][0]
+        for quote, place, piece in left[number]:
+            held = chosen[number].get(quote, {})
+            if told.holds(_LABEL.sub("", piece)):
+                continue
+            line = _line(quote, {**held, place: piece}, session)
+            cost = size(line) + 1 - (size(_line(quote, held, session)) + 1 if held else 0)
+            if cost <= room:
+                room -= cost
+                used[number] += cost / (1 if number else _FIRST)
+                chosen[number].setdefault(quote, {})[place] = piece
+                told.add(piece, sentence=True)
+                break
+        else:
+            del left[number]
+    return [
+        (session, {words: _line(quote, some[quote], session) for words, quote in said.items() if quote in some})
+        for (session, said), some in zip(sessions, chosen, strict=True)
+    ]
+
+
+def _line(quote: Quote, pieces: Mapping[int, str], session: QuotedSession) -> str:
+    text, before = "", -1
+    for place in sorted(pieces):
+        text += f"{' … ' if place != before + 1 and text else ' ' if text else ''}{pieces[place]}"
+        before = place
+    return neutral(quote_line(quote._replace(text=text), day_of(session.latest_us)))

@@ -91,7 +91,8 @@ def worth_injecting(
     of_memories = memories.projects(database, agent_id, [one.id for one in found if one.tier == "memory"])
     places, told_of = sessions.projects(database, paths), project_inputs.told(database, agent_id, paths)
     said, named = Said(), prompt.casefold()
-    for text in words_of(database, agent_id, given).values():
+    closed = project_inputs.ended(database, agent_id, {one.thread for one in told_of.values()})
+    for text in (*words_of(database, agent_id, given).values(), *closed):
         said.add(text, sentence=True)
 
     def is_new(one: RankedHit) -> bool:

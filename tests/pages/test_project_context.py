@@ -91,7 +91,7 @@ def test_the_last_report_gets_room_first_and_questions_and_words_without_a_subje
     assert (
         "please fix" not in whole and "burn" not in whole and "> person: “ok, do that.”" in whole and "harbour" in whole
     )
-    tight = project_text(seen, "/x/lantern", NOW, 130, estimate_tokens).text
+    tight = project_text(seen, "/x/lantern", NOW, 90, estimate_tokens).text
     assert "> agent: “The glass of the pier is clean.”" in tight and "harbour" not in tight
 
 

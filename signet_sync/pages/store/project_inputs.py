@@ -124,6 +124,7 @@ def project_inputs(
         "; ".join(warnings(database, agent_id, halt_message(database))),
         quotes.of_newest(database, agent_id, [one.id for one in own], now_us, folder, without),
         tuple(_earlier(database, agent_id, own, now_us)),
+        tuple(ended(database, agent_id, [one.id for one in own])),
     )
 
 
@@ -137,6 +138,16 @@ def _earlier(database: Database, agent_id: str, own: Iterable[ThreadView], now_u
         (agent_id, json.dumps([one.id for one in own]), now_us),
     )
     return (EarlierSession(*row) for row in rows if row[0] not in told)
+
+
+def ended(database: Database, agent_id: str, threads: Iterable[str]) -> list[str]:
+    """Returns what some threads stated last that no longer holds."""
+    rows = database.execute(
+        "select s.text from json_each(?2) t cross join statements s on s.agent_id = ?1 and s.thread_id = t.value"
+        f" where s.newest = 1 and s.status <> 'open' order by s.at_us desc, s.id limit {THREADS}",
+        (agent_id, json.dumps(list(threads))),
+    )
+    return [text for (text,) in rows]
 
 
 def recorded_origin(database: Database, agent_id: str, root: str) -> str | None:
@@ -162,18 +173,19 @@ def outcomes(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str,
 
 
 class Told(NamedTuple):
-    """A session, its project, and what it came to."""
+    """A session, its project, what it came to, and its thread."""
 
     token: str
     id: str
     project: str
     sentence: str
+    thread: str
 
 
 def told(database: Database, agent_id: str, paths: Iterable[str]) -> dict[str, Told]:
     """Returns by path of an artifact what its session came to."""
     rows = database.execute(
-        "select a.source_path, t.session_token, t.session_id, coalesce(a.project, ''), t.sentence"
+        "select a.source_path, t.session_token, t.session_id, coalesce(a.project, ''), t.sentence, t.thread_id"
         " from json_each(?2) p cross join memory_artifacts a on a.source_path = p.value"
         " join thread_sessions t on t.agent_id = ?1 and t.session_token = a.session_token"
         " and t.session_id = a.session_id",
