@@ -9,7 +9,7 @@ from signet_sync.cli.parsing import Command
 from signet_sync.errors import UsageError
 from signet_sync.history import operations as history_operations
 from signet_sync.memories import promotion
-from signet_sync.memories.promotion import SweepResult, UndoneResult
+from signet_sync.memories.promotion import SweepResult
 from signet_sync.memories.promotion_score import Promotion
 from signet_sync.memories.store import memories
 from signet_sync.storage.database.connection import Database
@@ -44,10 +44,12 @@ def dream(context: Context, dry_run: bool, undo: str | None, redo: str | None) -
     memory = redo if undo is None else undo
     if memory is not None:
         with context.opened(lasting=True) as workspace:
-            done = promotion.undo(workspace, context.agent, memory, context.now_us, undone=undo is not None)
-        context.say(done.waiting)
-        document = {"memory_id": done.memory_id, "undone": done.undone, "changed": done.changed}
-        context.answer(document, lambda: click.echo(_undone(done)))
+            one, changed, waiting = promotion.undo(
+                workspace, context.agent, memory, context.now_us, undone=undo is not None
+            )
+        context.say(waiting)
+        document = {"memory_id": one, "undone": undo is not None, "changed": changed}
+        context.answer(document, lambda: click.echo(_undone(one, undone=undo is not None, changed=changed)))
         return
     if dry_run:
         require_index(context.place())
@@ -60,10 +62,10 @@ def dream(context: Context, dry_run: bool, undo: str | None, redo: str | None) -
     context.answer(_document(swept), lambda: _show(context, swept, texts))
 
 
-def _undone(done: UndoneResult) -> str:
-    if not done.changed:
-        return f"^{done.memory_id} {'was taken out of Dreamed before' if done.undone else 'was not taken out'}"
-    return f"^{done.memory_id} {'is out of Dreamed, and still remembered' if done.undone else 'is in Dreamed again'}"
+def _undone(one: str, *, undone: bool, changed: bool) -> str:
+    if not changed:
+        return f"^{one} {'was taken out of Dreamed before' if undone else 'was not taken out'}"
+    return f"^{one} {'is out of Dreamed, and still remembered' if undone else 'is in Dreamed again'}"
 
 
 def _document(swept: SweepResult) -> dict[str, object]:

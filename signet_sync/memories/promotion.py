@@ -57,16 +57,6 @@ class SweepResult:
     waiting: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UndoneResult:
-    """Whether a memory's promotion is `undone` now, and whether that changed; `waiting` as in `SweepResult`."""
-
-    memory_id: str
-    undone: bool
-    changed: bool
-    waiting: str
-
-
 def dream(
     workspace: Workspace,
     agent_id: str,
@@ -117,8 +107,10 @@ def _sweep(workspace: Workspace, agent_id: str, now_us: int) -> SweepResult:
     return replace(swept, waiting=waiting)
 
 
-def undo(workspace: Workspace, agent_id: str, name: str, now_us: int, *, undone: bool = True) -> UndoneResult:
+def undo(workspace: Workspace, agent_id: str, name: str, now_us: int, *, undone: bool = True) -> tuple[str, bool, str]:
     """Takes a memory out of the section Dreamed for good, and keeps the memory; with `undone` false, puts it back.
+
+    Returns its id, whether anything changed, and why the page does not show that yet.
 
     Raises `UsageError` if the name refers to no memory, to several, or to one that was not promoted; `WorkspaceError`,
     `DatabaseError`.
@@ -133,7 +125,7 @@ def undo(workspace: Workspace, agent_id: str, name: str, now_us: int, *, undone:
             )
         with database.transaction(durable=True):
             changed = promotions.undo(database, agent_id, memory_id, now_us if undone else None)
-        return UndoneResult(memory_id, undone, changed, memories_operations.settle(workspace, agent_id, now_us))
+        return memory_id, changed, memories_operations.settle(workspace, agent_id, now_us)
 
 
 def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = True) -> SweepResult:

@@ -115,7 +115,7 @@ def test_a_copied_workspace_without_sessions_keeps_the_memories_that_it_shows(
     native_rows.done(vault.call("remember", "Ada wants short answers", "--now", NOW))
     monkeypatch.setenv("SIGNET_STATE", str(tmp_path / "new/state"))
     (said,) = vault.reindex()["trouble"]
-    assert said.startswith("MEMORY.md shows 1 memory of another machine")
+    assert said.startswith("MEMORY.md shows memories or pins of another machine")
     assert "Ada wants short answers" in vault.page(), "without a session no page is written"
     vault.session(1)
     vault.reindex()

@@ -241,14 +241,16 @@ def _redo_promotion(request: ViewRequest) -> ActionPlan:
 
 
 def _do_undo_promotion(call: ActionCall) -> ActionResult:
-    done = promotion.undo(call.workspace, call.request.agent, call.plan.computed, call.request.now_us)
-    said = [f"{handle(done.memory_id)} stays remembered, and is not promoted again.", *_waiting(done.waiting)]
+    one, _, waiting = promotion.undo(call.workspace, call.request.agent, call.plan.computed, call.request.now_us)
+    said = [f"{handle(one)} stays remembered, and is not promoted again.", *_waiting(waiting)]
     return ActionResult("Taken out of Dreamed", said, _led(call))
 
 
 def _do_redo_promotion(call: ActionCall) -> ActionResult:
-    done = promotion.undo(call.workspace, call.request.agent, call.plan.computed, call.request.now_us, undone=False)
-    said = [f"{handle(done.memory_id)} is in Dreamed again.", *_waiting(done.waiting)]
+    one, _, waiting = promotion.undo(
+        call.workspace, call.request.agent, call.plan.computed, call.request.now_us, undone=False
+    )
+    said = [f"{handle(one)} is in Dreamed again.", *_waiting(waiting)]
     return ActionResult("Put back", said, _led(call))
 
 
