@@ -333,20 +333,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sets["both"] = [recall_sets.both(sets["digest"][0], sets["real"][0])]
     print(f"{machine()}\n\n{QUALITY}" if {*parts} & {*sets} else machine())
     for name in [name for name in sets if name in parts]:
-        _print(quality(name, sets[name], given.keep, places, earlier))
+        show(quality(name, sets[name], given.keep, places, earlier))
     if given.save:
         given.save.write_text(json.dumps(places), "utf-8")
     if "both" in sets and "unanswerable" in parts:
         print(UNKNOWN)
-        _print(unanswerable(sets["real"][0], sets["both"][0], given.keep))
+        show(unanswerable(sets["real"][0], sets["both"][0], given.keep))
     if "speed" in parts:
         print(COSTS)
         for size in (5_000, 50_000) if given.large else (5_000,):
-            _print(speed(size, given.keep))
+            show(speed(size, given.keep))
     return 0
 
 
-def _print(lines: Iterator[str]) -> None:
+def show(lines: Iterator[str]) -> None:
+    """Prints lines as they come."""
     for line in lines:
         print(line, flush=True)
 

@@ -78,7 +78,7 @@ def _conversation(document: dict[str, Any]) -> Set:
             session_of.update((turn["dia_id"], session) for turn in turns)
             text_of.update((turn["dia_id"], text) for turn, text in zip(turns, told, strict=True))
             speakers = ["User" if turn["speaker"] == said["speaker_a"] else "Assistant" for turn in turns]
-            sessions.append(Session(session, _ended(session, instant_of(at), list(zip(speakers, told, strict=True)))))
+            sessions.append(Session(session, ended(session, instant_of(at), list(zip(speakers, told, strict=True)))))
     questions = []
     for one in document["qa"]:
         # Some name several turns in one string, or one with a leading zero.
@@ -95,7 +95,8 @@ def _told(turn: dict[str, Any]) -> str:
     return f"{turn['speaker']}: {turn['text']}{photo}"
 
 
-def _ended(session: str, at_us: int, turns: list[tuple[str, str]]) -> str:
+def ended(session: str, at_us: int, turns: list[tuple[str, str]]) -> str:
+    """The document of a session that ended, for `session end`."""
     transcript = "\n".join(
         f"## {speaker} · {iso(at_us + number * 20 * SECOND)}\n\n{text}\n"
         for number, (speaker, text) in enumerate(turns)
@@ -121,7 +122,7 @@ def real(folder: Path) -> Set:
     """Transcripts in the form of their harness, with the prompts that their labels name."""
     golds = {path.name.removesuffix(".gold.json"): json.loads(path.read_text("utf-8")) for path in _golds(folder)}
     texts = {slug: (folder / f"{slug}.jsonl").read_text("utf-8") for slug in golds}
-    ids = {slug: _session_id(text) for slug, text in texts.items()}
+    ids = {slug: session_id(text) for slug, text in texts.items()}
     sessions = [
         Session(ids[slug], texts[slug], gold["harness"], tuple(ids[one] for one in gold.get("continues") or ()))
         for slug, gold in golds.items()
@@ -138,7 +139,7 @@ def _golds(folder: Path) -> Iterator[Path]:
     return iter(sorted(folder.glob("*.gold.json")))
 
 
-def _session_id(text: str) -> str:
+def session_id(text: str) -> str:
     """The id of Codex's first line, or the one that most lines of Claude Code have."""
     ids: Counter[str] = Counter()
     for line in text.splitlines():
