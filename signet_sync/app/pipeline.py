@@ -34,8 +34,6 @@ MAINTENANCE = (
     "signet_sync.entities.stage:Entities",
     InFull("signet_sync.sync.missing_manifests:MissingManifests"),
     InFull("signet_sync.integrity.stage:Retention"),
-    InFull("signet_sync.pages.conflict_copies:ManifestCopies"),
-    InFull("signet_sync.pages.conflict_copies:PageCopies"),
     InFull("signet_sync.privacy.stage:ReturnedPages"),
     "signet_sync.privacy.stage:Scrub",
     InFull("signet_sync.backup.stage:Backup"),
@@ -43,6 +41,6 @@ MAINTENANCE = (
 PUBLISHERS = (
     "signet_sync.pages.stage:MemoryPages",
     "signet_sync.pages.stage:LogPages",
-    "signet_sync.pages.stage:WrittenCopies",
+    "signet_sync.pages.stage:ConflictCopies",
 )
 PIPELINE = Pipeline(DERIVERS, RECOVERIES, ERASERS, MAINTENANCE, PUBLISHERS)

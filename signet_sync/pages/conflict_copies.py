@@ -24,8 +24,6 @@ from signet_sync.pages import signet_daemon
 from signet_sync.pages.kept_copies import AGENT_FOLDER, copied_file, tree
 from signet_sync.storage import files, state_dir
 from signet_sync.sync import manifests
-from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import Maintenance
 from signet_sync.sync.workspace import Workspace
 
 
@@ -35,16 +33,6 @@ class Copy(NamedTuple):
     path: str
     original: str
     agent_id: str
-
-
-class PageCopies(Maintenance):
-    """Removes our block from conflict copies of pages."""
-
-    name = "copies of pages"
-
-    def run(self, run: Pass) -> None:
-        """Clears the copies."""
-        run.outcome.trouble += clear(run.workspace)
 
 
 def find(root: str) -> list[Copy]:
@@ -106,18 +94,6 @@ _LINKS = late(r"(?:\s*\[\[[^\[\]]*\]\])+\s*")
 _SAME = ("agent_id", "session_id", "session_key")
 _PATHS = ("summary_path", "transcript_path", "compaction_path")
 _LATER = ("ended_at", "updated_at")
-
-
-class ManifestCopies(Maintenance):
-    """Merges conflict copies of manifests into their manifests."""
-
-    name = "copies of manifests"
-
-    def run(self, run: Pass) -> None:
-        """Merges the copies."""
-        joined, trouble = merge_copies(run.workspace)
-        run.outcome.rewritten |= joined
-        run.outcome.trouble += trouble
 
 
 def merge_copies(workspace: Workspace) -> tuple[set[str], list[str]]:

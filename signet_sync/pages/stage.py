@@ -67,23 +67,22 @@ class LogPages(Publisher):
             raise SignetSyncError(reason(error), path=path) from error
 
 
-class WrittenCopies(Publisher):
-    """Settles conflict copies of what the pass has just written: pages and manifests that are later than these now."""
+class ConflictCopies(Publisher):
+    """Clears conflict copies of pages and manifests, after the pass has written what they are copies of."""
 
     name = "conflict copies"
 
     def stale(self, run: Pass) -> list[str]:
-        """Returns a key if a full pass has written pages or manifests."""
-        outcome = run.outcome
-        wrote = outcome.rewritten or outcome.change.days or any(page.changed for page in outcome.pages.values())
-        return [self.name] if outcome.full and wrote and not _halted(run) else []
+        """Returns a key in a full pass."""
+        return [self.name] if run.outcome.full and not _halted(run) else []
 
     def publish(self, run: Pass, key: str) -> None:
-        """Settles them, as the next pass would."""
+        """Clears them."""
         from signet_sync.pages import conflict_copies  # of full passes only
 
-        conflict_copies.ManifestCopies().run(run)
-        conflict_copies.PageCopies().run(run)
+        joined, trouble = conflict_copies.merge_copies(run.workspace)
+        run.outcome.rewritten |= joined
+        run.outcome.trouble += [*trouble, *conflict_copies.clear(run.workspace)]
 
 
 def _agents(run: Pass) -> list[str]:
