@@ -114,13 +114,13 @@ def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
         begins = (found.begins, _named_time(source.path), source.mtime_ns // 1000)
         now_us = latest if now_us is None else now_us
         found = redated(found, latest, next((at for at in begins if 0 <= at <= now_us), now_us))
-    found = _without_own_calls(replace(found, project=_in_wsl(found.project)))
+    found = _without_own_calls(found._replace(project=_in_wsl(found.project)))
     if not found.session_id:
         return found
     named = session_name(found.session_id)
     if not is_session_id(named):  # blank id: the file name is used
         named = session_name(file_stem(source.path))
-    return replace(found, session_id=named)
+    return found._replace(session_id=named)
 
 
 def _without_own_calls(found: Conversation) -> Conversation:
@@ -132,7 +132,7 @@ def _without_own_calls(found: Conversation) -> Conversation:
             ours = own_folder or asks_model(entry.text)
         if not ours:
             kept.append(entry)
-    return found if len(kept) == len(found.entries) else replace(found, entries=tuple(kept), remark=OWN_CALL)
+    return found if len(kept) == len(found.entries) else found._replace(entries=tuple(kept), remark=OWN_CALL)
 
 
 def _in_wsl(project: str | None) -> str | None:
@@ -228,7 +228,7 @@ def without_copies(workspace: Workspace, conversation: Conversation, agent_id: s
         for entry in rest
         if entry.kind != "compaction" or not held.has_compaction(entry.at, sanitize_transcript_v2(entry.text))
     )
-    return conversation if len(rest) == len(entries) else replace(conversation, entries=rest, remark=COPIED)
+    return conversation if len(rest) == len(entries) else conversation._replace(entries=rest, remark=COPIED)
 
 
 def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str, job: Job) -> tuple[TranscriptEntry, ...]:

@@ -22,7 +22,7 @@ _TEXTS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(kw_only=True, repr=False)
 class _SharedFields:
     """The fields that both documents share. Timestamps are ISO 8601 in UTC, or None."""
 
@@ -41,7 +41,7 @@ class _SharedFields:
     repository_path: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(kw_only=True, repr=False)
 class SessionInput(_SharedFields):
     """The end of a session; `transcript` is the whole session so far, or with `tail` the turns since its last ending.
 
@@ -57,7 +57,7 @@ class SessionInput(_SharedFields):
     rendered: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(kw_only=True, repr=False)
 class CompactionInput(_SharedFields):
     """A compaction: what the harness kept of a session's context."""
 

@@ -1,10 +1,8 @@
 """Defines the form of all parsed transcripts: a conversation of entries, each from one record, each with one time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from signet_sync.capture.harnesses.jsonl import JsonLines
 from signet_sync.formats.timestamps import parse_instant
@@ -45,8 +43,7 @@ class TranscriptEntry:
         return self.at if self.recorded is None else self.recorded
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(NamedTuple):
     """A parsed transcript file.
 
     `session_id` is the harness's own id, empty if the file names none. `parent` is the session that started this one if
@@ -66,7 +63,7 @@ class Conversation:
     title: str | None = None
     parent: str | None = None
     begins: int = NO_TIME
-    unknown: Mapping[str, int] = field(default_factory=dict)
+    unknown: Mapping[str, int] = {}
     damaged: int = 0
     torn: bool = False
     remark: str = ""
@@ -140,7 +137,7 @@ def redated(found: Conversation, latest: int, begins: int) -> Conversation:
     """
     times = (entry.recorded_at if entry.recorded_at <= latest else NO_TIME for entry in found.entries)
     unsettled = (replace(entry, at=at, recorded=at) for entry, at in zip(found.entries, times, strict=True))
-    return replace(found, entries=settled(unsettled, begins))
+    return found._replace(entries=settled(unsettled, begins))
 
 
 def is_dated(found: Conversation) -> bool:

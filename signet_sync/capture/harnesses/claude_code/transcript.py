@@ -310,7 +310,7 @@ class _ClaudeCodeReader:
             title=self._title(),
             parent=(session or UNNAMED) if aside else None,
         )
-        return replace(found, headless=bool(self.entrypoints) and headless, worktree_of=self.worktree_of)
+        return found._replace(headless=bool(self.entrypoints) and headless, worktree_of=self.worktree_of)
 
     def _session(self) -> str:
         """Returns the file's own session; those of other records in it are the ones that it continues."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from signet_sync.capture.harnesses.compactions import compaction_text
@@ -267,7 +266,7 @@ class _CodexReader:
             begins=self.begins,
         )
         until = self.began + FORK_US if self.origin else NO_TIME
-        return replace(found, origin=self.origin, copied_until=until, headless=self.headless, remote=self.remote)
+        return found._replace(origin=self.origin, copied_until=until, headless=self.headless, remote=self.remote)
 
 
 def _texts(content: object) -> list[str]:

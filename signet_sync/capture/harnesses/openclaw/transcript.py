@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from signet_sync.capture.harnesses.pi import transcript as pi
 from signet_sync.capture.harnesses.records import Conversation
@@ -18,4 +17,4 @@ def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
     """Reads a transcript from its lines, each line once; never raises."""
     found = pi.read(lines, file_name=file_name, harness=NAME)
     prompts = [entry.text for entry in found.entries if entry.kind == "user"]
-    return replace(found, headless=bool(prompts) and all(text.lstrip().startswith(_BY_CLOCK) for text in prompts))
+    return found._replace(headless=bool(prompts) and all(text.lstrip().startswith(_BY_CLOCK) for text in prompts))

@@ -51,7 +51,7 @@ def read(session: Mapping[str, object], messages: Sequence[MessageRow]) -> Conve
         parent=text_of(session.get("parent_id")) or None,
         begins=_time(session, "time_created"),
     )
-    return found if messages else replace(found, remark="the session holds no messages")
+    return found if messages else found._replace(remark="the session holds no messages")
 
 
 def _kept(messages: Sequence[MessageRow], revert: Mapping[str, object]) -> Iterator[MessageRow]:
