@@ -9,6 +9,7 @@ DERIVERS = (
     "signet_sync.graph.nodes_stage:Graph",
     "signet_sync.graph.threads_stage:Threads",
     "signet_sync.graph.statements_stage:Statements",
+    "signet_sync.graph.quotes_stage:Quotes",
     "signet_sync.sessions.live_statements_stage:LiveStatements",
     "signet_sync.pages.session_log_stage:SessionLog",
     "signet_sync.recall.stage:FoundStatements",

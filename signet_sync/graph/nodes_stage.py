@@ -7,7 +7,7 @@ from signet_sync.formats.statement import Item
 from signet_sync.graph import threads
 from signet_sync.graph.nodes import ArtifactText as Artifact
 from signet_sync.graph.nodes import SessionNodes, best_of, of_session
-from signet_sync.graph.store import nodes, quotes
+from signet_sync.graph.store import nodes
 from signet_sync.graph.store.nodes import Session
 from signet_sync.graph.store.projects import Projects
 from signet_sync.graph.threads import Thread, ThreadSession
@@ -19,7 +19,7 @@ from signet_sync.text import digest_mark
 from signet_sync.text.sentences import is_template
 
 if TYPE_CHECKING:
-    from signet_sync.digest.quotes import SessionWords
+    from signet_sync.digest.record import Record
     from signet_sync.digest.segments import DerivedDigest
 
 
@@ -39,14 +39,14 @@ _STRIDE = 25
 
 
 class SessionDerivation(NamedTuple):
-    """What one session yields: nodes, its place in a thread, what its artifacts state, and what it said."""
+    """What one session yields: nodes, its place in a thread, what its artifacts state; what was read of it, if kept."""
 
     session: Session
     thread: Thread | None
     nodes: SessionNodes
     place: ThreadSession | None
     stated: tuple[StatedItems, ...]
-    said: "SessionWords | None" = None
+    records: "tuple[Record, ...]" = ()
 
 
 class SessionProjects(Deriver):
@@ -86,7 +86,7 @@ class Graph(Deriver):
     """Derives nodes, edges and places in threads from sessions."""
 
     name = "graph"
-    tables = ("session_summaries", "session_summary_children", "thread_sessions", "session_quotes", "session_notes")
+    tables = ("session_summaries", "session_summary_children", "thread_sessions")
     kinds = frozenset({SESSION})
     after = (SessionProjects.name,)
 
@@ -115,14 +115,14 @@ class Graph(Deriver):
         found = {one.session: derivation for one, derivation in from_workers.items()}
         left = [session for session in _sessions(sources) if session not in found]
         stored = nodes.stored_artifacts(database, left, Projects(database))
-        return found | {row[0]: _derive_row(row) for row in with_progress(stored, alive)}
+        read = _read_row if len(left) == 1 else _derive_row  # what was read of many would take much memory
+        return found | {row[0]: read(row) for row in with_progress(stored, alive)}
 
     def update(self, database: Database, prepared: dict[Session, SessionDerivation], alive: Alive) -> Change:
         """Stores what sessions yield; returns the weeks of threads that moved, and the threads for their outcomes."""
         moved = nodes.store_sessions(
             database, {session: (one.nodes.nodes, one.nodes.edges, one.place) for session, one in prepared.items()}
         )
-        quotes.store(database, {session: one.said for session, one in prepared.items()})
         weeks = {Source(WEEK, place.agent_id, place.thread_id, place.week) for place in moved}
         return Change(weeks | {Source(OUTCOME, place.agent_id, place.thread_id) for place in moved})
 
@@ -130,6 +130,12 @@ class Graph(Deriver):
 def sessions(database: Database) -> Iterable[Source]:
     """Yields every session that has an artifact."""
     return (Source(SESSION, *session) for session in nodes.sessions(database))
+
+
+def sessions_and_threads(database: Database) -> Iterable[Source]:
+    """Yields every session, and every thread for what its sessions came to."""
+    yield from sessions(database)
+    yield from {Source(OUTCOME, agent_id, thread_id) for agent_id, thread_id, _ in nodes.weeks(database)}
 
 
 def every_week(database: Database) -> Iterable[Source]:
@@ -155,7 +161,7 @@ def with_progress(things: Iterable[_Thing], alive: Alive) -> Iterator[_Thing]:
 def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDerivation:
     """Derives what a session yields from its content artifacts, oldest first."""
     thread = threads.thread_of(sources)
-    digest, said = _read(sources) if thread is not None else (None, None)
+    digest, records = _read(sources) if thread is not None else (None, ())
     if digest is not None and digest.says_nothing and all(one.source_kind == "transcript" for one in sources):
         thread = None
     made = of_session(sources, thread.id if thread is not None else None)
@@ -174,7 +180,7 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
         for one in sources
         if (found := said_in.get(one.source_path))
     )
-    return SessionDerivation(session, thread, made, place, stated, said)
+    return SessionDerivation(session, thread, made, place, stated, records)
 
 
 def derive_stored(database: Database, session: Session) -> SessionDerivation:
@@ -182,34 +188,31 @@ def derive_stored(database: Database, session: Session) -> SessionDerivation:
     return derive_session(session, nodes.sources(database, session))
 
 
-def _derive_row(given: tuple[Session, Sequence[Sequence[Any]]]) -> SessionDerivation:
+def _read_row(given: tuple[Session, Sequence[Sequence[Any]]]) -> SessionDerivation:
     session, kept = given
     return derive_session(session, [nodes.source_of(row) for row in kept])
 
 
-def _read(sources: Sequence[Artifact]) -> "tuple[DerivedDigest | None, SessionWords | None]":
-    """Returns what today's rules derive of a session, and what it says; None for what is not wanted.
+def _derive_row(given: tuple[Session, Sequence[Sequence[Any]]]) -> SessionDerivation:
+    return _read_row(given)._replace(records=())
 
-    The digest is that of a session whose sentence is a form, or that is to tell; older ones than `SINCE_US` are not
-    quoted. A transcript is parsed once for both.
-    """
+
+def _read(sources: Sequence[Artifact]) -> "tuple[DerivedDigest | None, tuple[Record, ...]]":
+    """Returns what today's rules derive of a session whose sentence is a form, or that is to tell; else None."""
     transcripts = [source for source in sources if source.source_kind == "transcript"]
     best = best_of(sources)
-    derived = best is not None and (is_template(best.sentence) or bool(_to_tell(sources)))
-    quoted = _is_recent(sources)
-    if not transcripts or not (derived or quoted):
-        return None, None
-    from signet_sync.digest.quotes import words_of  # slow imports, not needed for summaries alone
-    from signet_sync.digest.record import Record
+    if not transcripts or best is None or not (is_template(best.sentence) or _to_tell(sources)):
+        return None, ()
+    from signet_sync.digest.record import Record  # slow imports, not needed for summaries alone
     from signet_sync.digest.segments import derive_digest
 
-    records = [Record(one.content) for one in transcripts[-SEGMENTS:]]
-    digest = derive_digest(transcripts, records) if derived else None
-    return digest, words_of(records) if quoted else None
+    records = tuple(Record(one.content) for one in transcripts[-SEGMENTS:])
+    return derive_digest(transcripts, records), records
 
 
-def _is_recent(sources: Sequence[Artifact]) -> bool:
-    return max(source.membership_us for source in sources) >= digest_mark.SINCE_US
+def is_recent(sources: Sequence[Artifact]) -> bool:
+    """Returns whether a session is of the months whose transcripts are read again when the rules change."""
+    return max((source.membership_us for source in sources), default=0) >= digest_mark.SINCE_US
 
 
 def _telling(sources: Sequence[Artifact], said_in: Mapping[str, Sequence[Item]]) -> Artifact | None:
@@ -245,7 +248,7 @@ def _to_tell(sources: Sequence[Artifact]) -> set[int]:
     Those of sessions since `digest_mark.SINCE_US` without a summary, or with one of other rules, or with a form that
     lists nothing.
     """
-    if not _is_recent(sources):
+    if not is_recent(sources):
         return set()
     stand = {
         one.captured_us

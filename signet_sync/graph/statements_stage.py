@@ -7,7 +7,7 @@ from typing import Any
 
 from signet_sync.graph import nodes_stage
 from signet_sync.graph.nodes_stage import OUTCOME, WEEK, SessionDerivation
-from signet_sync.graph.store import nodes
+from signet_sync.graph.quotes_stage import Quotes
 from signet_sync.statements.store import rows
 from signet_sync.statements.store.rows import Key, Moved, StatedItems
 from signet_sync.storage.database.batches import Session
@@ -29,7 +29,7 @@ class Statements(Deriver):
     name = "statements"
     tables = ("statements",)
     kinds = frozenset({SESSION, OUTCOME})
-    after = (nodes_stage.Graph.name,)
+    after = (Quotes.name,)
 
     @property
     def version(self) -> str:  # type: ignore[override]
@@ -38,8 +38,7 @@ class Statements(Deriver):
 
     def sources(self, database: Database) -> Iterable[Source]:
         """Yields every session, and every thread for what its sessions came to."""
-        yield from nodes_stage.sessions(database)
-        yield from {Source(OUTCOME, agent_id, thread_id) for agent_id, thread_id, _ in nodes.weeks(database)}
+        return nodes_stage.sessions_and_threads(database)
 
     def prepare(
         self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive

@@ -1,50 +1,69 @@
-"""Stores the quotes of sessions; reads those of one, and of the newest one of a project. Imports nothing heavy."""
+"""Stores quotes of the newest sessions of each thread; reads those of a project. Imports nothing heavy."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from itertools import groupby
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from signet_sync.storage.database import batches
-from signet_sync.storage.database.batches import Session, of_values
+from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.quotes import Quote, QuotedSession
 
 if TYPE_CHECKING:
     from signet_sync.digest.quotes import SessionWords
 
-_CONTINUABLE = 20  # newest sessions of a project, among which one of the same folder comes first
+# The newest sessions of a project, among which one of the same folder comes first; and of a thread, those of which
+# quotes and deeds are kept: as many as may end a statement of it (`statements.store.rows`).
+_CONTINUABLE, _QUOTED = 20, 60
 
 
-def store(database: Database, wanted: Mapping[Session, SessionWords | None]) -> None:
-    """Makes quotes, deeds and counted notes of sessions equal to the given ones. In the caller's transaction."""
-    numbers = batches.numbers(database, wanted)
-    columns = "session, place, turn, speaker, at_us, text"
-    rows = sorted(of_values(database, columns, "session_quotes", "session", numbers.values()))
-    held = {number: list(some) for number, some in groupby(rows, key=lambda row: row[0])}
-    noted = of_values(database, "session, notes, deeds", "session_notes", "session", numbers.values())
-    counted = {row[0]: [tuple(row)] for row in noted}
-    for session, number in numbers.items():
-        said = wanted[session]
-        fresh = [(number, place, *quote) for place, quote in enumerate(said.quotes if said else ())]
-        if held.get(number, []) != fresh:
-            database.execute("delete from session_quotes where session = ?", (number,))
-            database.executemany("insert into session_quotes values(?, ?, ?, ?, ?, ?)", fresh)
-        counted_notes = said.notes if said and (said.worked or said.notes) else None
-        deeds = "\n".join(said.deeds) if said else ""
-        notes = [(number, counted_notes, deeds)] if deeds or counted_notes is not None else []
-        if notes != counted.get(number, []):
-            database.execute("delete from session_notes where session = ?", (number,))
-            database.executemany("insert into session_notes values(?, ?, ?)", notes)
+def quotable(database: Database, agent_id: str, thread_id: str) -> dict[Session, int]:
+    """Returns the newest sessions of a thread, with their numbers."""
+    rows = database.execute(
+        "select t.agent_id, t.session_token, t.session_id, s.session from thread_sessions t"
+        " join sessions s using (agent_id, session_token, session_id) where t.agent_id = ? and t.thread_id = ?"
+        f" order by t.latest_us desc, t.session_token, t.session_id limit {_QUOTED}",
+        (agent_id, thread_id),
+    )
+    return {row[:3]: row[3] for row in rows}
+
+
+def quoted(database: Database, agent_id: str, thread_id: str) -> set[int]:
+    """Returns the numbers of a thread's sessions of which quotes are kept."""
+    rows = database.execute(
+        "select session from session_notes where agent_id = ? and thread_id = ?", (agent_id, thread_id)
+    )
+    return {number for (number,) in rows}
+
+
+def store(database: Database, number: int, agent_id: str, thread_id: str, said: SessionWords | None) -> None:
+    """Makes the quotes and deeds of a session those given. In the caller's transaction."""
+    notes = said.notes if said and (said.worked or said.notes) else None
+    head = number, agent_id, thread_id, notes, "\n".join(said.deeds) if said else ""
+    rows = [(number, place, *quote) for place, quote in enumerate(said.quotes if said else ())]
+    held = database.execute("select * from session_quotes where session = ? order by place", (number,))
+    heads = database.execute("select * from session_notes where session = ?", (number,))
+    if list(held) == rows and list(heads) == [head]:
+        return
+    drop(database, [number])
+    database.executemany("insert into session_quotes values(?, ?, ?, ?, ?, ?)", rows)
+    database.execute("insert into session_notes values(?, ?, ?, ?, ?)", head)
+
+
+def drop(database: Database, numbers: Iterable[int]) -> None:
+    """Deletes the quotes of sessions. In the caller's transaction."""
+    for table in ("session_quotes", "session_notes"):
+        database.executemany(f"delete from {table} where session = ?", [(number,) for number in numbers])
 
 
 def noted(database: Database) -> dict[str, tuple[int, int]]:
-    """Returns by harness how many sessions that worked, and had a person, ended a turn with a note; and of how many."""
+    """Returns by harness how many of the newest sessions that worked ended a turn with a note; and of how many."""
     rows = database.execute(
-        "select coalesce(t.harness, ''), sum(n.notes > 0), count(*) from session_notes n join sessions using (session)"
-        " join thread_sessions t using (agent_id, session_token, session_id) where n.notes >= 0 group by 1 order by 1"
+        "select coalesce(t.harness, ''), sum(n.notes > 0), count(*) from session_notes n"
+        " join sessions s using (session) join thread_sessions t on t.agent_id = s.agent_id"
+        " and t.session_token = s.session_token and t.session_id = s.session_id"
+        " where n.notes is not null group by 1 order by 1"
     )
     return {harness: (some, of) for harness, some, of in rows}
 

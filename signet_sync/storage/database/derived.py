@@ -184,8 +184,8 @@ DERIVED: tuple[Table, ...] = (
         key=SESSION,
     ),
     derived(
-        "what each session is quoted with (`digest.quotes`): words of its person and of its agent, in their order; "
-        "`at_us` is null where the transcript has no times",
+        "what the newest sessions of a thread are quoted with (`digest.quotes`): words of the person and of the agent, "
+        "in their order; `at_us` is null where the transcript has no times",
         """create table session_quotes(
         session integer not null, place integer not null, turn integer not null, speaker text not null, at_us integer,
         text text not null,
@@ -198,12 +198,16 @@ DERIVED: tuple[Table, ...] = (
         key=(*SESSION, "place"),
     ),
     derived(
-        "in how many turns the agent of each session that changed anything handed its work over (`digest.notes`), and "
-        "what the session did, a line each (`digest.quotes`)",
+        "the newest sessions of each thread: in how many turns the agent of one that changed anything handed its work "
+        "over (`digest.notes`), and what the session did, a line each (`digest.quotes`)",
         """create table session_notes(
-        session integer primary key, notes integer, deeds text not null)""",
+        session integer primary key, agent_id text not null, thread_id text not null, notes integer,
+        deeds text not null)""",
+        "create index session_notes_thread on session_notes(agent_id, thread_id)",
         session=NUMBER,
-        joined=JoinedRows(f"n.agent_id, {_OF}, q.notes, q.deeds", f"session_notes q {_JOINED.format('q')}"),
+        joined=JoinedRows(
+            f"n.agent_id, {_OF}, q.thread_id, q.notes, q.deeds", f"session_notes q {_JOINED.format('q')}"
+        ),
         key=SESSION,
     ),
     derived(

@@ -1,0 +1,83 @@
+"""Keeps what the newest sessions of each thread said and did: contexts and statements look at no others."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from signet_sync.graph import nodes_stage
+from signet_sync.graph.nodes_stage import OUTCOME, SEGMENTS, Graph, SessionDerivation
+from signet_sync.graph.store import nodes, quotes
+from signet_sync.storage.database import batches
+from signet_sync.storage.database.batches import Session
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source
+from signet_sync.text import digest_mark
+
+if TYPE_CHECKING:
+    from signet_sync.digest.quotes import SessionWords
+    from signet_sync.digest.record import Record
+
+
+class _Asked(NamedTuple):
+    """The sessions that moved, what is derived of them, and the threads whose newest sessions may be others now."""
+
+    sessions: set[Session]
+    derived: Mapping[Session, SessionDerivation]
+    threads: set[tuple[str, str]]
+
+
+class Quotes(Deriver):
+    """Derives quotes and deeds of the newest sessions of a thread, once it is known which ones they are."""
+
+    name = "quotes"
+    tables = ("session_quotes", "session_notes")
+    kinds = frozenset({SESSION, OUTCOME})
+    after = (Graph.name,)
+    version = f"1 digest {digest_mark.VERSION}"
+
+    def sources(self, database: Database) -> Iterable[Source]:
+        """Yields every session and every thread."""
+        return nodes_stage.sessions_and_threads(database)
+
+    def prepare(
+        self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
+    ) -> _Asked:
+        """Tells what moved."""
+        sessions = {one.session for one in sources if one.kind == SESSION}
+        threads = {(one.agent_id, one.id) for one in sources if one.kind == OUTCOME}
+        return _Asked(sessions, earlier.get(Graph.name, {}), threads)
+
+    def update(self, database: Database, prepared: _Asked, alive: Alive) -> Change:
+        """Quotes sessions that moved or are among the newest now, and no longer those that are not."""
+        sessions, derived, threads = prepared
+        found = ((session, nodes.place_of(database, session)) for session in sessions)
+        places = {session: place.thread_id for session, place in found if place is not None}
+        older = set(batches.numbers(database, sessions).values())
+        for agent_id, thread_id in sorted(threads.union((session[0], one) for session, one in places.items())):
+            newest, held = quotes.quotable(database, agent_id, thread_id), quotes.quoted(database, agent_id, thread_id)
+            quotes.drop(database, held - set(newest.values()))
+            missing = [
+                (session, number) for session, number in newest.items() if session in sessions or number not in held
+            ]
+            older -= set(newest.values())
+            for session, number in nodes_stage.with_progress(missing, alive):
+                said = _words_of(database, session, derived[session].records if session in derived else ())
+                quotes.store(database, number, agent_id, thread_id, said)
+        quotes.drop(database, older)
+        return Change()
+
+
+def _words_of(database: Database, session: Session, records: "Sequence[Record]") -> "SessionWords | None":
+    """Returns what a session said, with `records` if its transcripts were read already; None for nothing.
+
+    None, too, if it is older than what today's rules read.
+    """
+    said: Sequence[str | Record] = records
+    if not records:
+        sources = nodes.sources(database, session)
+        transcripts = [one.content for one in sources if one.source_kind == "transcript"]
+        said = transcripts[-SEGMENTS:] if nodes_stage.is_recent(sources) else []
+    if not said:
+        return None
+    from signet_sync.digest.quotes import words_of  # slow import, not needed for summaries alone
+
+    return words_of(said)
