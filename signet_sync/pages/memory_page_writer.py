@@ -17,7 +17,7 @@ from signet_sync.pages.page_files import PageLease
 from signet_sync.pages.session_log import with_headless
 from signet_sync.pages.store import candidates as candidates_store
 from signet_sync.pages.store import pages
-from signet_sync.pages.store.warnings import warnings
+from signet_sync.pages.store.project_inputs import warnings
 from signet_sync.settings import model
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database

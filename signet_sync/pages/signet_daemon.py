@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from signet_sync.formats import managed_block
 from signet_sync.formats.paths import head_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
-from signet_sync.pages.store import beside_signet, pages
+from signet_sync.pages.store import pages
 from signet_sync.storage import files
 from signet_sync.storage.locations import process_alive
 
@@ -69,11 +69,11 @@ def holds(workspace: Workspace, agents: Sequence[str]) -> str:
 
 def note_end(workspace: Workspace) -> None:
     """Records when a daemon of this machine was first found to have ended, so that its last page holds nothing back."""
-    known = beside_signet.daemon_ended_at(workspace.database)
+    known = pages.daemon_ended_at(workspace.database)
     ended = None if daemon_pid(workspace.root) is not None else _ended_at(workspace.root, workspace.database)
     if ended != known and not workspace.touch_nothing:
         with workspace.database.transaction():
-            beside_signet.set_daemon_ended_at(workspace.database, ended)
+            pages.set_daemon_ended_at(workspace.database, ended)
 
 
 def _ended_at(root: str, database: Database) -> float | None:
@@ -81,7 +81,7 @@ def _ended_at(root: str, database: Database) -> float | None:
     times = [status.st_mtime for path in (FOLDER, PID_FILE) if (status := files.status_of(root, path)) is not None]
     if not times:
         return None
-    known = beside_signet.daemon_ended_at(database)
+    known = pages.daemon_ended_at(database)
     return known if known is not None and max(times) <= known else time.time()
 
 

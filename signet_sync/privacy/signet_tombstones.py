@@ -18,7 +18,7 @@ from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, SIGNET_DATABASES
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT
 from signet_sync.formats.timestamps import iso, parse_instant
-from signet_sync.pages.store import beside_signet
+from signet_sync.pages.store import pages
 from signet_sync.storage import files
 from signet_sync.storage.database import foreign
 from signet_sync.sync.planner import Cliff, CliffRule, judge_tombstone
@@ -122,9 +122,9 @@ def take_in(run: Pass) -> None:
     except (SignetSyncError, OSError) as error:
         trouble = f"{error.path}: {error.message}" if isinstance(error, SignetSyncError) else reason(error)
         trouble += "; what Signet removed is not removed here until it can"
-    if trouble != beside_signet.trouble(database):
+    if trouble != pages.signet_trouble(database):
         with database.transaction():
-            beside_signet.set_trouble(database, trouble)
+            pages.set_signet_trouble(database, trouble)
         if trouble:
             workspace.events.append(trouble)
 

@@ -11,7 +11,7 @@ from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, SIGNET_DATABASES
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.memories.store import memories
 from signet_sync.pages import kept_copies, page_files
-from signet_sync.pages.store import beside_signet
+from signet_sync.pages.store import pages
 from signet_sync.storage import files
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Maintenance, Recovery
@@ -38,7 +38,7 @@ def _is_beside_signet(run: Pass) -> bool:
     """Returns whether Signet's database is there, or was and could not be read."""
     root = run.workspace.root
     there = any(os.path.lexists(f"{root}/{path}") for path in SIGNET_DATABASES)
-    return there or bool(beside_signet.trouble(run.database))
+    return there or bool(pages.signet_trouble(run.database))
 
 
 def _may_have_removed(run: Pass) -> bool:

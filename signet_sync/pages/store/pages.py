@@ -216,3 +216,29 @@ def is_without_rows(database: Database, agent_id: str) -> bool:
         (agent_id,),
     )
     return not some
+
+
+# ── a Signet in this workspace ──
+
+_SIGNET = "beside_signet"
+
+
+def signet_trouble(database: Database) -> str:
+    """Returns what was last reported about Signet's database; empty if it could be read."""
+    return database.state(_SIGNET, "trouble") or ""
+
+
+def set_signet_trouble(database: Database, trouble: str) -> None:
+    """Records what was reported about Signet's database. In the caller's transaction."""
+    database.set_state(_SIGNET, "trouble", trouble or None)
+
+
+def daemon_ended_at(database: Database) -> float | None:
+    """Returns when Signet's daemon was found to have ended on this machine, in seconds since 1970."""
+    ended: float | None = database.state(_SIGNET, "daemon_ended_at")
+    return ended
+
+
+def set_daemon_ended_at(database: Database, ended: float | None) -> None:
+    """Records when it was found to have ended; None while it runs. In the caller's transaction."""
+    database.set_state(_SIGNET, "daemon_ended_at", ended)

@@ -15,11 +15,11 @@ from signet_sync.graph.store import quotes
 from signet_sync.memories.score import Use
 from signet_sync.pages.project_context import EarlierSession, ProjectInputs
 from signet_sync.pages.sections import EntityEntry, MemoryView, StatementView, ThreadView
-from signet_sync.pages.store.warnings import warnings
 from signet_sync.statements.store import rows
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import path_of
 from signet_sync.sync.store.passes import halt_message
+from signet_sync.text.phrases import counted
 from signet_sync.text.sentences import basename
 
 THREADS = 400
@@ -219,6 +219,21 @@ def of_session(database: Database, agent_id: str, session_id: str, ids: Iterable
 
 
 # ── for the page, too ──
+
+
+def warnings(database: Database, agent_id: str, halted: str) -> list[str]:
+    """Returns a line for each warning, with the command that shows more; of a halt (why, "" if there is none) alone."""
+    if halted:
+        return [f"signet-sync is halted, nothing was dropped ({halted}): signet-sync status"]
+    found = []
+    violations = "select count(*) from violations v cross join seals s on s.path = v.path where s.agent_id = ?"
+    if count := database.value(violations, (agent_id,)):
+        what = counted(count, "file of this vault was", "files of this vault were")
+        found.append(f"{what} changed or lost after being sealed: signet-sync violations list")
+    if drifted := database.value("select count(*) from garden_drift where agent_id = ?", (agent_id,)):
+        what = counted(drifted, "entity file is", "entity files are")
+        found.append(f"{what} not what was recorded: signet-sync entity check")
+    return found
 
 
 def statements(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, StatementView]:

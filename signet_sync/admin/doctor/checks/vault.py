@@ -18,7 +18,7 @@ from signet_sync.formats.snapshot import Found
 from signet_sync.host import obsidian_settings
 from signet_sync.host.obsidian_settings import APP
 from signet_sync.pages.signet_daemon import HOLD, daemon_pid, replaced
-from signet_sync.pages.store import beside_signet
+from signet_sync.pages.store.pages import signet_trouble
 from signet_sync.settings import model
 from signet_sync.storage import files
 from signet_sync.storage.locations import user_file
@@ -156,7 +156,7 @@ def settings(target: Installation) -> list[Finding]:
 
 def signet(target: Installation) -> list[Finding]:
     """Checks whether a Signet daemon would also write MEMORY.md, and whether its database could be read."""
-    trouble = target.query(beside_signet.trouble)
+    trouble = target.query(signet_trouble)
     remedy = "see to that database, or move it away; the next full pass reads it again"
     return [*([warning("signet-database", display(trouble), remedy)] if trouble else []), *_daemon(target)]
 
