@@ -43,9 +43,10 @@ class Picture:
     scheme: str = "light"
 
 
-SESSIONS, THREADS, PROBLEMS, RECALL, ENTITIES = (
-    f'.views a[href^="/{view}"]' for view in ("sessions", "threads", "violations", "recall", "entities")
+SESSIONS, THREADS, PROBLEMS, ENTITIES = (
+    f'.views a[href^="/{view}"]' for view in ("sessions", "threads", "violations", "entities")
 )
+RECALL = 'main a[href^="/recall"]'
 SESSION = 'main a:has-text("The view daily_extremes")'
 THREAD = 'main a:has-text("tidepool")'
 PICTURES = (

@@ -54,11 +54,8 @@ SAID = (
     ("assistant", "Yes: it is the same on all pages but for the current entry. I measure first what it costs."),
 )
 # A person tidied up what was not theirs to edit: the page of problems shows it.
-EDITED = "1,204 doubled readings of HRB-07 went to readings_quarantine (backfill.py)\n"
-SPOILT = (
-    ("\n- The tidepool backfill converted all", "\n- The backfill converted nearly all"),
-    (EDITED, EDITED.replace("1,204", "1,200")),
-)
+EDITED = "1,204 doubled readings of HRB-07"
+SPOILT = ((EDITED, "1,200 doubled readings of HRB-07"), ("converted all", "converted nearly all"))
 
 
 def furnish(root: str, present: datetime) -> None:

@@ -32,6 +32,9 @@ pytestmark = pytest.mark.slow  # `test_web_actions_browser` has the quick one
 
 # Where one goes from where one is: the view, the link to it, what its title says.
 JOURNEY = (
+    ("recall", 'main a[href="/recall"], main a[href^="/recall?"]', "Search"),
+    ("memory", 'main a[href^="/recall/"]', ""),
+    ("overview", ".head .name", "Overview"),
     ("page", 'main a[href^="/page"]', "MEMORY.md"),
     ("sessions", '.views a[href^="/sessions"]', "Sessions"),
     ("session", 'main a[href^="/sessions/"]', ""),
@@ -196,7 +199,7 @@ def test_what_files_say_is_text_and_never_runs(world: World) -> None:
     with world.visit("mallory") as visit:
         for view in travel(visit):
             assert visit.page.evaluate("window.__pwned") is None and len(visit.page.frames) == 1, view
-            assert "__pwned" in visit.page.locator("body").inner_text(), view
+            assert view == "settings" or "__pwned" in visit.page.locator("body").inner_text(), view
             assert "agent=mallory" in visit.page.url, view
         for path in (f"/sessions?q={EVIL}&from={EVIL}", f"/threads?q={EVIL}", f"/?agent={EVIL}"):
             visit.page.goto(visit.origin + path)
@@ -231,7 +234,7 @@ def test_keys_lead_through_the_page_and_the_focus_is_seen(world: World) -> None:
         assert visit.faults == []
 
 
-def test_commands_are_copied_and_a_bar_leads_to_its_day(world: World) -> None:
+def test_commands_are_copied(world: World) -> None:
     with world.visit() as visit:
         visit.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=visit.origin)
         page = visit.enter()
@@ -239,6 +242,4 @@ def test_commands_are_copied_and_a_bar_leads_to_its_day(world: World) -> None:
         button.click()
         expect(button).to_have_text("Copied")
         assert page.evaluate("navigator.clipboard.readText()").startswith("signet-sync")
-        visit.click(".days a")
-        expect(page.locator("#found .day h2")).to_have_count(1)
-        assert "/sessions?day=" in page.url and visit.faults == []
+        assert visit.faults == []

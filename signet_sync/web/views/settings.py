@@ -15,7 +15,7 @@ def settings(request: ViewRequest) -> WebPage:
             "value": _shown(one.value),
             "default": _shown(one.field.default),
             "origin": one.origin,
-            "meaning": one.field.doc,
+            "meaning": one.field.doc.replace("`", ""),
         }
         for one in sorted(known, key=lambda one: one.origin == "default")
     ]
