@@ -19,9 +19,6 @@ from signet_sync.statements.store.rows import LIVE
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import Alive, Change, Deriver, Source
 
-# Kinds of sources that threads move: condensations and thread summaries, by id.
-NODE, THREAD = "node", "thread"
-
 
 class Threads(Deriver):
     """Derives arcs, epochs and summaries of threads from the weeks in which they have sessions."""
@@ -43,7 +40,6 @@ class Threads(Deriver):
 
     def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:
         """Derives weeks and their quarters again, then the summaries of their threads."""
-        change = Change()
         by_thread = groupby(sorted(prepared), key=lambda week: (week.agent_id, week.id))
         for (agent_id, thread_id), some in with_progress(by_thread, alive):
             thread, weeks = _thread(database, agent_id, thread_id), [week.session_id for week in some]
@@ -55,18 +51,15 @@ class Threads(Deriver):
                 below = {one.node_id for one in sessions} if arc else set()
                 below.update(nodes.summaries_and_compactions(database, agent_id, thread_id, week) if arc else ())
                 nodes.store_condensation(database, agent_id, rollups.arc_id(thread, week), arc, below)
-                change.sources.add(Source(NODE, agent_id, rollups.arc_id(thread, week)))
             for quarter in {quarter_of(week) for week in weeks}:
                 arcs = nodes.arcs(database, agent_id, thread_id, *quarter_span(quarter))
                 epoch, epoch_id = rollups.epoch(thread, quarter, arcs), rollups.epoch_id(thread, quarter)
                 nodes.store_condensation(database, agent_id, epoch_id, epoch, {one.id for one in arcs} if epoch else ())
-                change.sources.add(Source(NODE, agent_id, epoch_id))
             newest = nodes.newest_sessions(database, agent_id, thread_id, threads.SUMMARY_SESSIONS)
             extent = nodes.extent(database, agent_id, thread_id)
             head = threads.summarize(thread, newest, *extent) if newest else None
             nodes.store_summary(database, agent_id, thread_id, head)
-            change.sources.add(Source(THREAD, agent_id, thread_id))
-        return change
+        return Change()
 
 
 def _thread(database: Database, agent_id: str, thread_id: str) -> Thread:
