@@ -6,15 +6,24 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from signet_sync.app import next_change, unchanged
+from signet_sync.app import unchanged
 from signet_sync.app.unchanged import CurrentInputs
 from signet_sync.app.workspace import opened
 from signet_sync.capture import spool
 from signet_sync.cli.main import Context
+from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.integrity import report
+from signet_sync.integrity import store as integrity_store
+from signet_sync.memories.score import day_start
+from signet_sync.memories.store import recall_events
+from signet_sync.pages.store import pages
 from signet_sync.storage.clock import now_us
+from signet_sync.storage.database import native_backup
+from signet_sync.sync import outbox
 from signet_sync.sync.engine import run_pass_mending
 from signet_sync.sync.request import Request
+from signet_sync.sync.store import counts, passes
+from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrases import counted
 
@@ -41,7 +50,7 @@ def run(
             outcome = run_pass_mending(workspace, Request(now_us=instant))
         document = report.reindexed(workspace, outcome, instant, agent=agent, rebuild=full)
         if current is not None and not outcome.read:
-            until = next_change.lasts_until(workspace, instant)
+            until = lasts_until(workspace, instant)
     if current is not None and not context.warnings:
         unchanged.save(current, outcome, document, instant, until)
     return document
@@ -63,3 +72,23 @@ def _take_spool(context: Context, workspace: Workspace) -> bool:
     failed = f", {len(done.failed)} failed" if done.failed else ""
     context.say(f"{counted(written, 'session')} captured from hooks{failed}")
     return written > 0
+
+
+def lasts_until(workspace: Workspace, now_us: int) -> int | None:
+    """Returns until when time alone changes nothing after a pass that found nothing to do; None if something waits."""
+    database, settings = workspace.database, workspace.settings
+    if passes.any_due(database) or native_backup.is_due(database):
+        return None
+    if tombstones_store.unscrubbed(database) or counts.dated_after(database, now_us) is not None:
+        return None
+    if outbox.any_waits(database):
+        return None
+    next_us = pages.next_instant(database)
+    until = day_start(now_us) + DAY
+    until = min(until, next_us) if next_us is not None else until
+    if settings.seals_keep_days and integrity_store.older(database, iso(until - int(settings.seals_keep_days * DAY))):
+        return None
+    hits = settings.recall_retention_days
+    if hits and recall_events.any_before(database, until - int(hits * DAY)):
+        return None
+    return until

@@ -14,8 +14,8 @@ from signet_sync.digest.outcome import ModelDigest
 from signet_sync.digest.sentences import IS_CJK, is_question, overlap
 from signet_sync.digest.statements import ITEMS, Item, Kind
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.cjk import CJK
 from signet_sync.text.digest_mark import Status
+from signet_sync.text.index_words import CJK
 
 ANSWER = 40_000  # characters of an answer
 _SENTENCE = 2_000

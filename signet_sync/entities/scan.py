@@ -10,8 +10,7 @@ from signet_sync.formats.entity_paths import FILES, FOLDERS, File, file_name, re
 from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT, agent_folder
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.storage import files
-from signet_sync.storage.files import reading
-from signet_sync.storage.vault import Root, Vault
+from signet_sync.storage.files import Root, Vault, reading
 
 _LIMIT = 1 << 20  # bytes of a file that is read for its first lines
 

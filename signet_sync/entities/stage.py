@@ -22,7 +22,7 @@ from signet_sync.formats.paths import DEFAULT_AGENT, OF_AGENT
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature
 from signet_sync.formats.timestamps import day_of
 from signet_sync.storage import files
-from signet_sync.storage.vault import Root
+from signet_sync.storage.files import Root
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Eraser, Maintenance
 from signet_sync.sync.store import passes

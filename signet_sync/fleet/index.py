@@ -22,7 +22,7 @@ from signet_sync.integrity import check
 from signet_sync.settings import model
 from signet_sync.storage import files, locations, state_dir
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.vault import Root
+from signet_sync.storage.files import Root
 from signet_sync.sync import scan
 from signet_sync.sync.engine import run_locked
 from signet_sync.sync.request import Request

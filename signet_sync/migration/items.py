@@ -9,7 +9,7 @@ from typing import NamedTuple
 from signet_sync.errors import UsageError
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import DEFAULT_AGENT
-from signet_sync.text.cjk import CJK
+from signet_sync.text.index_words import CJK
 from signet_sync.text.memory import LONGEST, MOST_TAGS, TYPES, cleaned, tags_of
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted
 

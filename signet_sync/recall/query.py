@@ -8,7 +8,7 @@ from unicodedata import normalize
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.recall.dates import DateWord, date_words
-from signet_sync.text.cjk import DENSE, without_marks, word_phrases
+from signet_sync.text.index_words import DENSE, without_marks, word_phrases
 from signet_sync.text.tags import glossary_terms
 from signet_sync.text.word_forms import FUNCTION_WORDS, STOP_WORDS, family_of, folded, prefix_of
 

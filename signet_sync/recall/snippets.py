@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.cjk import word_phrases
+from signet_sync.text.index_words import word_phrases
 from signet_sync.text.word_forms import folded
 
 SNIPPET = 200  # characters

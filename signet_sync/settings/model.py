@@ -27,7 +27,7 @@ from signet_sync.storage.locations import locate_workspace as locate_workspace
 from signet_sync.storage.locations import user_file as user_file
 
 if TYPE_CHECKING:
-    from signet_sync.storage.vault import Vault
+    from signet_sync.storage.files import Vault
 
 WORKSPACE_FILE = "signet-sync.toml"
 UNKNOWN = "unknown setting"

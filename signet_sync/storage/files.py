@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from signet_sync.errors import PathEscape, WorkspaceError
 from signet_sync.formats.lazy_pattern import late
@@ -19,7 +19,6 @@ from signet_sync.storage import durable
 from signet_sync.storage.durable import CREATE, READ, create, sync_descriptor
 from signet_sync.storage.locations import process_alive
 from signet_sync.storage.safe_paths import checked_parts, folder, no_folder, split_path
-from signet_sync.storage.vault import Root, Vault
 
 if TYPE_CHECKING:
     import ctypes
@@ -28,6 +27,33 @@ _TEMPORARY_NAME = late(r"(\d+)-[0-9a-f]{32}\.tmp", re.ASCII)
 _STRAY_NAME = late(r"\.signet-(\d+)-[0-9a-f]{32}\.tmp", re.ASCII)
 REST = 60.0  # seconds: without a lease, a file that did not change for this long is taken to be final
 _ROUNDS = 3  # attempts when a file appears or disappears between a look and a swap
+
+
+class Vault(Protocol):
+    """A folder that the engine only reads, by names in it: the root of a workspace, or a folder below.
+
+    A vault that is not on this machine raises `Unreachable` where it does not answer: what was not seen must not be
+    taken for missing.
+    """
+
+    def names(self) -> Iterable[str]:
+        """Returns every name. Raises `OSError`."""
+
+    def list(self) -> Iterator[tuple[str, os.stat_result | OSError]]:
+        """Yields every name with its status, links not followed, or with why it has none. Raises `OSError`."""
+
+    def status(self, name: str) -> os.stat_result | None:
+        """Returns the status of a name, links not followed; None if nothing is there. Raises `OSError`."""
+
+    def read(self, name: str, limit: int) -> Found | Trouble:
+        """Reads a regular file, never beyond `limit` bytes; the signature is that of the bytes."""
+
+    def inside(self, name: str) -> "AbstractContextManager[Vault | None]":
+        """Opens a folder in this one; yields None if there is no folder of that name. Raises `OSError`."""
+
+
+# Where a workspace is: a path of this machine, or the vault itself.
+Root = str | Vault
 
 
 def kind_of(mode: int) -> str:

@@ -12,8 +12,8 @@ from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Snapshot
 from signet_sync.formats.temporary_sessions import NoiseRule
 from signet_sync.storage import files
+from signet_sync.storage.files import Root
 from signet_sync.storage.safe_paths import require_root
-from signet_sync.storage.vault import Root
 from signet_sync.sync import deriving, outbox, planner, scan
 from signet_sync.sync.planner import CliffRule, JudgeContext, Judgement, Known, Plan, Tombstones
 from signet_sync.sync.quarantine import Quarantine

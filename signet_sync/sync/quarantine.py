@@ -10,7 +10,7 @@ import apsw
 
 from signet_sync.formats.snapshot import Trouble
 from signet_sync.storage import files, state_dir
-from signet_sync.storage.vault import Root
+from signet_sync.storage.files import Root
 
 MOST = 2  # deaths in a row while the same file was processed, after which the file is skipped
 _LARGE = 8 << 20  # bytes from which a file is the likeliest cause if memory runs out after everything was read

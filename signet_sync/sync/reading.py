@@ -12,7 +12,7 @@ from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Found, Signature, Trouble
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files
-from signet_sync.storage.vault import Vault
+from signet_sync.storage.files import Vault
 from signet_sync.sync.planner import JudgeContext, Judgement, Known, Row
 from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.request import Outcome, Pass, Request

@@ -9,9 +9,8 @@ from collections.abc import Iterable
 from signet_sync.errors import PathEscape, WorkspaceError
 from signet_sync.formats.paths import MEMORY, TOMBSTONES, display
 from signet_sync.formats.snapshot import STRANGE_NAME, Signature, Snapshot
-from signet_sync.storage.files import kind_of, reading, signature_of
+from signet_sync.storage.files import Root, Vault, kind_of, reading, signature_of
 from signet_sync.storage.safe_paths import checked_parts, split_path
-from signet_sync.storage.vault import Root, Vault
 
 
 def scan(root: Root) -> Snapshot:

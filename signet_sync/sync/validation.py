@@ -8,8 +8,8 @@ from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.seal import pack
 from signet_sync.formats.snapshot import Found, Trouble
 from signet_sync.storage import files
+from signet_sync.storage.files import Vault
 from signet_sync.storage.safe_paths import folder
-from signet_sync.storage.vault import Vault
 from signet_sync.sync import planner
 from signet_sync.sync.index_records import Seal
 from signet_sync.sync.planner import JudgeContext, Judgement

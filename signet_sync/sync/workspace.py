@@ -28,7 +28,7 @@ from signet_sync.storage.database.connection import (
 )
 from signet_sync.storage.database.tables import TABLES
 from signet_sync.storage.durable import private_folder
-from signet_sync.storage.vault import Root
+from signet_sync.storage.files import Root
 from signet_sync.sync.stages import Pipeline
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.cjk import CJK
+from signet_sync.text.index_words import CJK
 
 LONGEST = 20_000  # characters; a longer prompt is pasted text
 _READ = 4_000  # characters of a prompt that are searched for: its beginning

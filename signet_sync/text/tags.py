@@ -15,7 +15,7 @@ from unicodedata import is_normalized
 from unicodedata import normalize as unicode_form
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.cjk import CJK
+from signet_sync.text.index_words import CJK
 
 # Of the rules and their lists: tags derived by another version are derived again.
 VERSION = "1"

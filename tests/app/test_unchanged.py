@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from workbench import NOW, Vault, call, contents, numbered, sampled, tree
 
-from signet_sync.app import next_change, unchanged
+from signet_sync.app import unchanged
+from signet_sync.cli import reindex_pass
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.storage.clock import now_us
@@ -242,7 +243,7 @@ def test_a_commit_drops_it_before_it_counts(vault):
 
 def test_what_another_command_commits_during_a_pass_leaves_none(vault, told, monkeypatch):
     snapshot(vault).unlink()
-    ask = next_change.lasts_until
+    ask = reindex_pass.lasts_until
 
     def meanwhile(workspace, now_us):
         other = Database(str(vault.db))
@@ -251,21 +252,21 @@ def test_what_another_command_commits_during_a_pass_leaves_none(vault, told, mon
         other.connection.close()
         return ask(workspace, now_us)
 
-    monkeypatch.setattr(next_change, "lasts_until", meanwhile)
+    monkeypatch.setattr(reindex_pass, "lasts_until", meanwhile)
     vault.reindex()
     assert not snapshot(vault).exists()
 
 
 def test_a_page_edited_during_a_pass_leaves_none(vault, monkeypatch):
     snapshot(vault).unlink()
-    ask = next_change.lasts_until
+    ask = reindex_pass.lasts_until
 
     def meanwhile(workspace, now_us):
         with (vault / "MEMORY.md").open("a") as page:
             page.write("a person's line\n")
         return ask(workspace, now_us)
 
-    monkeypatch.setattr(next_change, "lasts_until", meanwhile)
+    monkeypatch.setattr(reindex_pass, "lasts_until", meanwhile)
     vault.reindex()
     assert not snapshot(vault).exists()
 

@@ -20,7 +20,7 @@ LIMITS = {
     "open ID": 90,
     "expand ID": 102,
     "context": 110,
-    "reindex --full": 219,
+    "reindex --full": 216,
     "hook claude-code SessionStart": 104,
     "hook claude-code UserPromptSubmit": 142,
     "hook claude-code Stop": 46,

@@ -23,7 +23,7 @@ from signet_sync.errors import WorkspaceError
 from signet_sync.formats.entity_paths import ledger_page
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.storage import files
-from signet_sync.storage.vault import Root
+from signet_sync.storage.files import Root
 
 _LogEntry = TypeVar("_LogEntry", bound=LogEntry)
 

@@ -12,9 +12,8 @@ from signet_sync.formats.entity_paths import ledger_page, original_of, parse_led
 from signet_sync.formats.snapshot import Trouble
 from signet_sync.storage import files
 from signet_sync.storage.durable import sync_descriptor
-from signet_sync.storage.files import reading
+from signet_sync.storage.files import Root, reading
 from signet_sync.storage.safe_paths import folder, split_path
-from signet_sync.storage.vault import Root
 
 LIMIT = 64 << 20  # bytes of a page
 

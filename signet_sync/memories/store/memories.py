@@ -12,7 +12,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import of_memories
 from signet_sync.sync.store import texts
 from signet_sync.sync.store.texts import Line
-from signet_sync.text.cjk import spaced
+from signet_sync.text.index_words import spaced
 
 Origin = tuple[str, str]  # token and id of a session
 OWN_WORD: Origin = ("", "")

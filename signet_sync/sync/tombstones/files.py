@@ -17,7 +17,7 @@ from signet_sync.formats.frontmatter import HEAD_LIMIT, FrontmatterProblem, pars
 from signet_sync.formats.paths import TOMBSTONES
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found
 from signet_sync.storage import files
-from signet_sync.storage.vault import Root
+from signet_sync.storage.files import Root
 
 LIFTED = f"{TOMBSTONES}/lifted"
 
