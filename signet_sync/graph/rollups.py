@@ -88,8 +88,8 @@ def _fit_budget(
     `told` are day, words and id of the newest of `count`.
     """
     left = BUDGET_TOKENS - rough_tokens(title) - 2
-    opened, spent = _list_of(_OPEN, still, min(left, _OPEN_TOKENS))
-    decisions, more = _list_of(_DECISIONS, decided, min(left, _LISTS_TOKENS) - spent)
+    opened, spent = _fit_list(_OPEN, still, min(left, _OPEN_TOKENS))
+    decisions, more = _fit_list(_DECISIONS, decided, min(left, _LISTS_TOKENS) - spent)
     left -= spent + more
     for width in (*_WIDTHS, *(0 for _ in told)):
         told = told if width else told[:-1]
@@ -100,7 +100,7 @@ def _fit_budget(
     return "\n\n".join("\n".join(block) for block in ([title], lines, decisions, opened) if block)
 
 
-def _list_of(name: str, texts: Sequence[str], room: int) -> tuple[list[str], int]:
+def _fit_list(name: str, texts: Sequence[str], room: int) -> tuple[list[str], int]:
     """Returns a list under its name, with the lines that fit, and its tokens; nothing if none fits."""
     kept, spent = [name], rough_tokens(name) + 1
     for text in texts:

@@ -60,26 +60,26 @@ def clear(workspace: Workspace) -> list[str]:
         ):
             continue
         try:
-            _clear(workspace.root, copy, is_page=is_page)
+            _clear_copy(workspace.root, copy, is_page=is_page)
         except (OSError, WorkspaceError) as error:
             trouble.append(f"{copy.path}: the conflict copy could not be cleared: {reason(error)}")
     return trouble
 
 
-def _clear(root: str, copy: Copy, *, is_page: bool) -> None:
+def _clear_copy(root: str, copy: Copy, *, is_page: bool) -> None:
     found, present = files.read(root, copy.path, PAGE_LIMIT), files.read(root, copy.original, PAGE_LIMIT)
     if not isinstance(found, Found) or not (isinstance(present, Found) or present.code == "gone"):
         return
     words, known = found.raw, present.raw if isinstance(present, Found) else b""
     if is_page:
         words, known = (managed_block.without_block(raw) or b"" for raw in (words, known))
-    if not words.strip() or (_within(words, known) and files.is_later(root, copy.original, copy.path)):
+    if not words.strip() or (_has_lines(words, known) and files.is_later(root, copy.original, copy.path)):
         files.retract(root, copy.path, found.raw)
     elif is_page and managed_block.is_generated(found.raw):
         files.replace(root, copy.path, words, found.raw)
 
 
-def _within(words: bytes, known: bytes) -> bool:
+def _has_lines(words: bytes, known: bytes) -> bool:
     """Returns whether every line of one text is in the other, in the same order."""
     lines = iter(known.splitlines())
     return all(line in lines for line in words.splitlines() if line.strip())
@@ -104,15 +104,15 @@ def merge_copies(workspace: Workspace) -> tuple[set[str], list[str]]:
     """
     changed: set[str] = set()
     trouble = []
-    for copy, path in _known(workspace):
+    for copy, path in _find_manifest_copies(workspace):
         try:
-            changed |= _merge(workspace, copy, path)
+            changed |= _merge_manifest(workspace, copy, path)
         except (OSError, WorkspaceError, RevisionConflict) as error:
             trouble.append(f"{copy}: it could not be merged into its manifest: {reason(error)}")
     return changed, trouble
 
 
-def _known(workspace: Workspace) -> list[tuple[str, str]]:
+def _find_manifest_copies(workspace: Workspace) -> list[tuple[str, str]]:
     rows = workspace.database.execute(
         "select path from files where verdict <> 'indexed' and verdict = 'ignored' and code = 'conflict-copy'"
         " and path like '%--manifest%.md' order by path"
@@ -121,7 +121,7 @@ def _known(workspace: Workspace) -> list[tuple[str, str]]:
     return [(match[0], f"{match[1]}.md") for match in matches if artifact_name(f"{match[1][len(MEMORY) + 1 :]}.md")]
 
 
-def _merge(workspace: Workspace, copy: str, path: str) -> set[str]:
+def _merge_manifest(workspace: Workspace, copy: str, path: str) -> set[str]:
     limit = workspace.settings.max_file_bytes
     known = manifests.read(workspace.root, copy, limit)
     if known is None:

@@ -46,21 +46,21 @@ def keep_displaced(workspace: Workspace, now_us: int, *, rest: float = files.RES
             if found.raw is None:
                 waiting = f"{found.path or found.place} is being written by some program"
                 continue
-            text = _of_people(workspace.root, found.path, found.raw)
+            text = _read_peoples_text(workspace.root, found.path, found.raw)
             if text is not None:
-                keep_copy(workspace, _place_of(found.path), "user", text, now_us)
+                keep_copy(workspace, _choose_place(found.path), "user", text, now_us)
             files.unlink(workspace.root, found.place)
         except (OSError, SignetSyncError) as error:
             waiting = f"{found.path or found.place} was displaced and cannot be kept: {error}"
     return waiting
 
 
-def _place_of(path: str) -> str:
+def _choose_place(path: str) -> str:
     """Returns where to keep a copy: beside a page, for other files in the root; a removal reaches both."""
     return path if page_agent(path) is not None else path.rpartition("/")[2] or _NAMELESS
 
 
-def _of_people(root: str, path: str, raw: bytes) -> bytes | None:
+def _read_peoples_text(root: str, path: str, raw: bytes) -> bytes | None:
     """Returns what the user wrote of a displaced file and the page lacks; None if there is nothing."""
     if page_agent(path) is None or not (managed_block.is_generated(raw) or not raw.strip()):
         return raw

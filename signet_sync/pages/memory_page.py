@@ -103,7 +103,7 @@ def render(projection: Projection, shares: Shares) -> Rendered:
     hint_costs = estimate_tokens(HINT) + 2
     hinted = hint_costs * 10 <= shares.head
     total = shares.total - sum(estimate_tokens(part) + 1 for part in parts) - 1 - (hint_costs if hinted else 0)
-    wanted, for_index = _ledger(projection, total).tokens, shares.nodes if projection.months else 0
+    wanted, for_index = _render_log(projection, total).tokens, shares.nodes if projection.months else 0
     room = max(shares.head - shares.total + total, total - wanted - for_index)
     room = min(room, total - _least_ledger(projection))
     lines, seen = projection.candidates(max(room // _LINE, 1))
@@ -111,8 +111,8 @@ def render(projection: Projection, shares: Shares) -> Rendered:
     shown = blocks(head, SECTIONS, seen.unread, seen.cut)
     sections = "\n\n".join("\n".join([heading, "", *lines]) for heading, lines in shown)
     left = total - (page_tokens(sections) + 3 if sections else 0)
-    ledger = _ledger(projection, left - for_index)
-    index = _index(projection, left - ledger.tokens, head, ledger)
+    ledger = _render_log(projection, left - for_index)
+    index = _render_index(projection, left - ledger.tokens, head, ledger)
     parts += filter(None, [sections, ledger.text, index])
     if hinted and (sections or " ^" in index):
         parts.insert(1, HINT)
@@ -151,7 +151,7 @@ class _Ledger(NamedTuple):
     sessions: int = 0
 
 
-def _ledger(projection: Projection, budget: int) -> _Ledger:
+def _render_log(projection: Projection, budget: int) -> _Ledger:
     heading, rows = f"## {LEDGER_HEADING}", projection.rows
     if projection.in_window == 0:
         return _Ledger(f"{heading}\n\n- no in-window sessions yet.", _least_ledger(projection))
@@ -183,7 +183,7 @@ def _ledger(projection: Projection, budget: int) -> _Ledger:
     )
 
 
-def _index(projection: Projection, budget: int, head: Board, ledger: _Ledger) -> str:
+def _render_index(projection: Projection, budget: int, head: Board, ledger: _Ledger) -> str:
     """Returns what neither sections nor session log show: earlier months, condensations, sessions."""
     heading = "## Temporal Index"
     told = {segment_of(path) for line in ledger.rows for path in targets(line)}
@@ -202,13 +202,13 @@ def _index(projection: Projection, budget: int, head: Board, ledger: _Ledger) ->
                 line = node_line(node, sentence, projection.today_us)
                 yield f"{line} {link_to(path)} {short_handle(node.id)}"
 
-    months = (_month_line(projection.agent_id, month) for month in _earlier(projection, ledger))
+    months = (_month_line(projection.agent_id, month) for month in _earlier_months(projection, ledger))
     groups = months, lines_of(projection.condensations), lines_of(projection.sessions)
-    lines = _shared_out(groups, budget - estimate_tokens(heading) - 5)
+    lines = _share_budget(groups, budget - estimate_tokens(heading) - 5)
     return "\n".join([heading, "", *lines]) if lines else ""
 
 
-def _earlier(projection: Projection, ledger: _Ledger) -> list[MonthView]:
+def _earlier_months(projection: Projection, ledger: _Ledger) -> list[MonthView]:
     """Returns the months with sessions that the session log neither shows nor links."""
     inside = projection.window_months
     counted_inside = sum(month.sessions for month in projection.months if month.month in inside)
@@ -216,7 +216,7 @@ def _earlier(projection: Projection, ledger: _Ledger) -> list[MonthView]:
     return [month for month in projection.months if month.month not in inside or month.month == first]
 
 
-def _shared_out(groups: Sequence[Iterator[str]], budget: int) -> list[str]:
+def _share_budget(groups: Sequence[Iterator[str]], budget: int) -> list[str]:
     """Returns the first lines of each group: each gets an even share of the rest, then in order what others leave."""
     coming = [next(group, None) for group in groups]
     kept: list[list[str]] = [[] for _ in groups]

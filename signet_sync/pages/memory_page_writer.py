@@ -14,7 +14,7 @@ from signet_sync.pages.kept_copies import keep_copy
 from signet_sync.pages.memory_page import LEAST_ROW, Projection, Rendered, render, shares, window
 from signet_sync.pages.other_machine import lines_of_rows
 from signet_sync.pages.page_files import PageLease
-from signet_sync.pages.session_log import with_headless
+from signet_sync.pages.session_log import add_headless
 from signet_sync.pages.store import candidates as candidates_store
 from signet_sync.pages.store import pages
 from signet_sync.pages.store.project_inputs import warnings
@@ -90,7 +90,7 @@ def projection(
         candidates,
         pages.count_in_window(database, agent_id, first, last),
         pages.window_months(database, agent_id, first, last),
-        with_headless(rows, pages.headless_projects(database, agent_id, first, last), agent_id),
+        add_headless(rows, pages.headless_projects(database, agent_id, first, last), agent_id),
         pages.months(database, agent_id, INDEX_MONTHS),
         candidates_store.lineage(database, agent_id, now_us, condensed=True),
         candidates_store.lineage(database, agent_id, now_us, condensed=False),

@@ -81,7 +81,7 @@ def headless_line(projects: Iterable[str | None], links: str) -> str:
     return f"- {counted(found.total(), 'session')} without a person | {', '.join(names)}{more} {links}"
 
 
-def with_headless(
+def add_headless(
     rows: Sequence[WindowRow], headless: Mapping[str, Sequence[str | None]], agent_id: str
 ) -> list[WindowRow]:
     """Adds a line behind those of each day that has `headless` sessions, of which the projects are given."""

@@ -70,35 +70,35 @@ def section_inputs(database: Database, agent_id: str, now_us: int, limit: int) -
     """
     uses = project_inputs.uses(database, agent_id, day_of(now_us))
     ids = sorted(uses)
-    threads = _rows(database, NEWEST_THREADS, agent_id, now_us, limit)
-    threads |= _each(database, f"{THREAD} and thread_id = ?3", _of(ids, "t"), agent_id, now_us)
-    lists = [_ranked(database, *one, agent_id, now_us, limit) for one in product((False, True), SECTION_OF)]
+    threads = _read_rows(database, NEWEST_THREADS, agent_id, now_us, limit)
+    threads |= _read_each(database, f"{THREAD} and thread_id = ?3", _select(ids, "t"), agent_id, now_us)
+    lists = [_rank_newest(database, *one, agent_id, now_us, limit) for one in product((False, True), SECTION_OF)]
     listed = [one for _, one in islice(merge(*lists), limit)]
     promoted = promotions.dreamed(database, agent_id)
-    statements = project_inputs.statements(database, agent_id, [*_of(listed, "f"), *_of(ids, "f")])
-    wanted = {*_of(listed, "m"), *_of(ids, "m"), *promoted}
+    statements = project_inputs.statements(database, agent_id, [*_select(listed, "f"), *_select(ids, "f")])
+    wanted = {*_select(listed, "m"), *_select(ids, "m"), *promoted}
     memories = project_inputs.memories(database, agent_id, sorted(wanted))
     kinds = [*(one.kind for one in statements.values()), *(one.type for one in memories.values())]
-    pinned = [one for one in _of(ids, "skcae") if uses[one].pinned]
+    pinned = [one for one in _select(ids, "skcae") if uses[one].pinned]
     return SectionInputs(
         [ThreadView(*row) for row in threads.values()],
         list(statements.values()),
         list(memories.values()),
         [
             _pinned(database, agent_id, PinnedView(*row))
-            for row in _each(database, f"{_PINNED} and id = ?", pinned, agent_id).values()
+            for row in _read_each(database, f"{_PINNED} and id = ?", pinned, agent_id).values()
         ],
         uses,
         promoted,
         project_inputs.entities(database, agent_id, limit),
-        *_unread(database, agent_id, kinds),
+        *_count_unread(database, agent_id, kinds),
     )
 
 
 _Rank = tuple[bool, float, int, str]
 
 
-def _ranked(
+def _rank_newest(
     database: Database, remembered: bool, kind: str, agent_id: str, now_us: int, limit: int
 ) -> Iterator[tuple[_Rank, str]]:
     """Yields the newest statements or memories of a kind, best first; each is read when it is asked for."""
@@ -108,7 +108,7 @@ def _ranked(
         yield rank(score(kind, at_us, today, remembered=remembered), at_us, one, pinned=False), one
 
 
-def _unread(database: Database, agent_id: str, read: Iterable[str]) -> tuple[Counter[str], frozenset[str]]:
+def _count_unread(database: Database, agent_id: str, read: Iterable[str]) -> tuple[Counter[str], frozenset[str]]:
     """Counts by section what still holds and was not `read`, given by kind; returns also where there may be more."""
     unread, cut = Counter[str](), set[str]()
     for sql, kind in product(_NEWEST, SECTION_OF):
@@ -164,13 +164,13 @@ def _pinned(database: Database, agent_id: str, view: PinnedView) -> PinnedView:
     return view._replace(path=about[2] if about else None)
 
 
-def _of(ids: Iterable[str], letters: str) -> Iterator[str]:
+def _select(ids: Iterable[str], letters: str) -> Iterator[str]:
     return (one for one in ids if one[:1] in letters)
 
 
-def _rows(database: Database, sql: str, *bindings: str | int) -> dict[str, tuple[Any, ...]]:
+def _read_rows(database: Database, sql: str, *bindings: str | int) -> dict[str, tuple[Any, ...]]:
     return {row[0]: row for row in database.execute(sql, bindings)}
 
 
-def _each(database: Database, sql: str, ids: Iterable[str], *bindings: str | int) -> dict[str, tuple[Any, ...]]:
+def _read_each(database: Database, sql: str, ids: Iterable[str], *bindings: str | int) -> dict[str, tuple[Any, ...]]:
     return {row[0]: row for one in ids for row in database.execute(sql, (*bindings, one))}
