@@ -34,6 +34,7 @@ _NEAREST = 10  # hits that are shown where none is surely an answer
 _COUNTED = 0.75  # of the best hit's score; memories that score less were not what was looked for
 _OF_RUNNING = 0.8  # of what a turn of a running session covers: its score beside those of other texts
 _STORED = 400  # characters of a question
+_MOST_FILES = 3  # a harness tells its sessions of them anyway
 _LEAST_OF_FILE = 0.5  # of the question's weight: these files are about everything
 _PARAGRAPH = late(r"\n\s*\n|\n(?=[ \t]{0,8}(?:[-*+]|\d+\.) )")
 
@@ -59,7 +60,8 @@ def recall(
     matches = _enough(matches)
     found = list(ranked_hits(database, within.agent_id, question, weighed, matches))
     found += _running(database, question, weighed, within)
-    found = without_repeats([*found, *_of_files(question, weighed, within, beside)])
+    files = sorted(_of_files(question, weighed, within, beside), key=lambda hit: -hit.score)
+    found = without_repeats([*found, *files[:_MOST_FILES]])
     if matches and _leads(question, matches[0], found):
         found[0] = found[0]._replace(known=True)
     if not any(hit.known for hit in found):

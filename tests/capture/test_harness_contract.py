@@ -199,6 +199,8 @@ def test_what_a_harness_tells_its_sessions_itself_is_found_and_kept_nowhere(
         (hit,) = vault.call("recall", f"moor zeppelin{number} pier nine", "--json").json["hits"][:1]
         assert (hit["tier"], hit["speaker"], hit["id"]) == ("file", "file", str(place)), hit
         assert hit["text"].startswith(f"- Moor zeppelin{number} at pier nine") and secret not in hit["text"]
+    found = vault.call("recall", "moor at pier nine", "--json").json["hits"]
+    assert sum(hit["tier"] == "file" for hit in found) == min(len(places), 3)
     for line in (["recall", "heliograph"], ["recall", "zeppelin0", "--agent", "scout"],
                  ["--db", str(vault.db), "recall", "zeppelin0"]):  # fmt: skip
         told = vault.call(*line)

@@ -187,7 +187,7 @@ def test_a_secret_in_any_text_of_a_command_reaches_no_disk(unsettled: Vault, nam
 
 def test_the_documents_have_every_field() -> None:
     for line, form in (("session end", SessionInput), ("session compact", CompactionInput)):
-        known = {one.name for one in fields(form)} - {"tail", "more", "headless"}
+        known = {one.name for one in fields(form)} - {"tail", "more", "headless", "rendered"}
         missing = known - set(COMMAND_LINES[line].given or ())
         assert not missing, f"{missing} of {form.__name__} must stand in tests/support/command_lines.py"
 
