@@ -68,7 +68,9 @@ _NORM = late(
     re.IGNORECASE,
 )
 _WORTH = 0.3
-_COMMIT = late(r"\b(?=[a-f]*\d)[0-9a-f]{7,40}\b")
+# A commit, and what leads to what is no longer there: nothing to quote of an earlier session.
+_OF_EARLIER = late(r"\b(?=[a-f]*\d)[0-9a-f]{7,40}\b|[:：]$")
+_ADDRESS = late(r"https?://\S+")
 _PROPOSES = late(r"\b(?:can|could|should|shall)(?:n?['’]t)? we\b", re.IGNORECASE)
 # A preference of one project with one of these is one for every project.
 _OF_EVERY_PROJECT = late(
@@ -246,10 +248,10 @@ def _by_worth(quotes: Sequence[Quote], *, last: bool) -> list[tuple[Quote, int, 
         answers = before is not None and before.speaker == "agent"
         pasted = quote.text.startswith(_PRINTED) or (len(quote.text) > _TYPED and not OWN.search(quote.text))
         for place, piece in enumerate(_pieces(quote)):
-            words = stems(piece)
+            words = stems(_ADDRESS.sub("", piece))
             if quote.speaker == "agent":
                 # What a label names is a statement, shown as long as it holds; commits stand in the outcome.
-                known = EMPTY.match(piece) or _LABEL.match(piece) or (not last and _COMMIT.search(piece))
+                known = EMPTY.match(piece) or _LABEL.match(piece) or (not last and _OF_EARLIER.search(piece))
                 passing = not (last or quote in first or _NORM.search(piece))
                 left_out = known or passing or not (len(words) >= _SUBJECT or (last and quote in first))
             else:

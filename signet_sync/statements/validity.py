@@ -22,7 +22,7 @@ from signet_sync.formats.statement import Status
 _ENDS = frozenset(("next", "blocker", "question"))
 _FEWEST = 3  # content words; fewer are alike by chance
 _SAME = 0.75  # of the words of two statements, those that both have
-_DONE = 0.6  # of the words of a step, those that an outcome has
+_DONE = 0.4  # of the words of a step, those that an outcome has
 _DID, _ALIKE = 0.25, 4  # and those that a deed has; words that both have
 _NUMBER = late(r"(?<![\w#./-])\d+(?:[.,]\d+)*(?![\w/-])")
 _DIGIT = late(r"\d")

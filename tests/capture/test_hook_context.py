@@ -139,6 +139,7 @@ def test_what_the_second_session_finished_is_not_in_the_thirds_start_and_nothing
     vault.reindex()
     text = start(vault, harness, session="third")
     assert "Measure the restart" not in text and said[:-1] in text
+    assert "Measure the restart" not in prompt(vault, harness, "Should I measure the restart of the broker?", "third")
     asked = prompt(vault, harness, "When are restarts measured, and how many tries has the retry loop?", "third")
     told = [re.sub(r"\([^)]*\)|\^\S+|\W", "", line) for line in (*lines(text), *lines(asked))]
     assert len(told) == len(set(told)) and text.count("five tries") == text.count("measured nightly") == 1

@@ -12,7 +12,7 @@ from workbench import Vault
 from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.formats.timestamps import DAY
 from signet_sync.pages.own_project import of_path
-from signet_sync.pages.project_context import ProjectInputs, project_text
+from signet_sync.pages.project_context import EarlierSession, ProjectInputs, project_text
 from signet_sync.pages.sections import MemoryView, StatementView, ThreadView
 from signet_sync.text.quotes import Quote, QuotedSession
 from signet_sync.text.token_estimate import estimate_tokens
@@ -93,6 +93,30 @@ def test_the_last_report_gets_room_first_and_questions_and_words_without_a_subje
     )
     tight = project_text(seen, "/x/lantern", NOW, 90, estimate_tokens).text
     assert "> agent: “The glass of the pier is clean.”" in tight and "harbour" not in tight
+
+
+def test_of_an_earlier_session_orders_closed_things_and_addresses_are_not_quoted_and_long_sentences_are_cut():
+    said = [
+        ("agent", "The keeper has no lamp oil, which should be sent. The wick should never be wet:"),
+        ("person", "add a bell to the pier. We never ring it at night, because the keepers of both piers sleep then "
+         "and the ferry does not land before the harbour master has opened the gate, "
+         "which he does at six in summer, and at eight in winter."),
+        ("person", "https://harbour.example/pier/lamp/wick/oil"),
+        ("agent", "The glass of the pier lamps is clean now."),
+    ]  # fmt: skip
+    quotes = tuple(Quote(turn, speaker, NOW - 2 * DAY, text) for turn, (speaker, text) in enumerate(said))
+    seen = ProjectInputs(
+        (thread(0, "/x/lantern"),),
+        quoted=(QUOTED, QuotedSession(NOW - 2 * DAY, quotes, "s-abcdefgh0001")),
+        earlier=(EarlierSession("s-abcdefgh0001", NOW - 2 * DAY, "The pier has a bell."),),
+        ended=("The keeper has no lamp oil, which should be sent",),
+    )
+    text = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).text
+    told = text[text.index("=== Earlier") :]
+    assert (
+        "We never ring it at night" in told and "winter" not in told and " …”" in told and "glass of the pier" in told
+    )
+    assert not any(word in told for word in ("oil", "wick", "add a bell", "http"))
 
 
 def test_nothing_is_said_twice():

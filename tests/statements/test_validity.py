@@ -87,6 +87,10 @@ ENDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...], str]] = {
     "a deed of unknown end": (STEP, (came("The queue's retry loop was measured", status=None),), "done"),
     "a deed that ends a blocker": (BLOCKER, (came("The missing signing key of the release came"),), "done"),
     "a deed that answers a question": (QUESTION, (came("The budget of the retry loop which is 5"),), "done"),
+    "an outcome with its rare words": (
+        held("Repeat the drill after a full night and expect 61,902 files", "next"),
+        (came("The repeated restore drill found all 61,902 files identical"),), "done",
+    ),
     "a commit with some of its rare words": (LONG, (came(deeds=f"ci: faster\n{MADE}"),), "done"),
     "a commit of a session that is blocked": (LONG, (came(status="blocked", deeds=MADE),), "done"),
     "a merged pull request": (PULL, (came(deeds="Light the lanterns (#174)"),), "done"),
@@ -142,6 +146,9 @@ HOLDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...]]] = {
     "a deed of the session itself": (STEP, (came("Measured the retry loop of the queue", 2, session=1),)),
     "a deed before": (STEP, (came("Measured the retry loop of the queue", 0),)),
     "a deed with some of its words": (STEP, (came("Measured the page cache of the queue"),)),
+    "an outcome with three of its words": (
+        held("Repeat the drill after a full night and expect 61,902 files", "next"), (came("A drill: 61,902 files"),)
+    ),
     "a commit with three of its words": (LONG, (came(deeds="feat: caps of an order, checks"),)),
     "a commit with words of every session": (
         LONG, (*(came(day=day, deeds=f"{MADE} {day}") for day in (-2, -1, 0)), came(deeds=MADE)),
