@@ -7,6 +7,7 @@ import os
 import re
 import threading
 from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,8 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Vault]:
             memory_sentence="The kestrel index keeps its pictures in one table.",
         )
         vault.reindex()
-        assert vault.call("remember", "--type", "preference", "Answer in British English").code == 0
+        with chdir(vault.root):  # in no repository: of every project
+            assert vault.call("remember", "--type", "preference", "Answer in British English").code == 0
         (vault / "USER.md").write_text("likes tea")
 
     return cast(tmp_path_factory.mktemp("cast"), make)
