@@ -124,7 +124,7 @@ def render(projection: Projection, shares: Shares) -> Rendered:
 # What a line of a section costs, in tokens.
 _LINE = 24
 # The least that a row of the session log costs.
-LEAST_ROW = 24
+LEAST_ROW = 56
 _LEDGER_HEADING_COSTS = estimate_tokens(f"## {LEDGER_HEADING}") + 3
 _DAY_COSTS = estimate_tokens("### 2026-03-28") + 1
 
