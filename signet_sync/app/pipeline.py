@@ -16,7 +16,7 @@ DERIVERS = (
 )
 RECOVERIES = (
     # First, because removing a second link changes the signature of a file published just before a crash.
-    "signet_sync.pages.displaced:DisplacedSaves",
+    "signet_sync.pages.kept_copies:DisplacedSaves",
     # Before flows are finished: one of a removed session must not write.
     "signet_sync.privacy.stage:SignetRemovals",
     "signet_sync.app.recovery:LiveTurns",

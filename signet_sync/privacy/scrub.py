@@ -27,7 +27,7 @@ from signet_sync.memories import text_match
 from signet_sync.memories.store import memories, session_texts
 from signet_sync.memories.store.session_texts import names, used_elsewhere
 from signet_sync.pages import conflict_copies, dreams_page_writer, kept_copies, page_files
-from signet_sync.pages.displaced import keep_displaced
+from signet_sync.pages.kept_copies import keep_displaced
 from signet_sync.pages.store.pages import page_states
 from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal, live, live_files

@@ -27,7 +27,7 @@ from signet_sync.errors import AnotherAgent, SignetSyncError
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.pages import page_files
-from signet_sync.pages.displaced import keep_displaced
+from signet_sync.pages.kept_copies import keep_displaced
 from signet_sync.settings.model import Settings
 from signet_sync.storage import durable, files, state_dir
 from signet_sync.storage.database import connection
