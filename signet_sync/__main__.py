@@ -14,7 +14,7 @@ def main() -> None:
     """Runs the command line and exits with its code."""
     arguments = sys.argv[1:]
     # Modules make objects that stay: looking for cycles among them took a tenth of a command.
-    gc.set_threshold(50_000)
+    gc.set_threshold(200_000)
     if sys.platform == "win32":
         sys.exit(_not_here(arguments))
     if _is_hook(arguments):

@@ -322,6 +322,7 @@ class Scheduler:
             # What is there by now is not collected again: looking through it takes longer than handling a change.
             gc.collect()
             gc.freeze()
+            gc.set_threshold(50_000)
         if expected is not None:
             self._check_watch((outcome.change.paths | outcome.unsettled) - expected - reread)
 
