@@ -205,13 +205,10 @@ def occurrences(database: Database, agent_id: str, statement_id: str, limit: int
         " where agent_id = ? and id = ? order by at_us desc, source_path desc limit ?",
         (agent_id, statement_id, limit),
     )
-    return [_occurrence(database, *row) for row in rows]
-
-
-def _occurrence(database: Database, path: str, line: int, agent_id: str, token: str, session_id: str) -> Occurrence:
-    return Occurrence(
-        path, line, SessionRef(agent_id, token, session_id, None), _holding(database, agent_id, path, line)
-    )
+    return [
+        Occurrence(path, line, SessionRef(agent, token, session_id, None), _holding(database, agent_id, path, line))
+        for path, line, agent, token, session_id in rows
+    ]
 
 
 def _holding(database: Database, agent_id: str, path: str, line: int) -> str | None:
@@ -277,16 +274,12 @@ def excerpt(database: Database, path: str, start: int, end: int | None, limit: i
     whole = start + len(piece) >= stop
     if start:
         words = piece.lstrip("\n")
-        piece = _goes_on(text, start + len(piece) - len(words)) + words
+        from signet_sync.text.chunking import speaker_at, turns  # slow import; most excerpts are of the beginning
+
+        begun, at = list(turns(text)), start + len(piece) - len(words)
+        label = speaker_at(begun, at)
+        piece = f"[{label} goes on]\n\n{words}" if label and all(turn.start != at for turn in begun) else words
     return TextExcerpt(path, piece, whole)
-
-
-def _goes_on(text: str, start: int) -> str:
-    from signet_sync.text.chunking import speaker_at, turns  # slow import; most excerpts are of the beginning
-
-    begun = list(turns(text))
-    label = speaker_at(begun, start)
-    return f"[{label} goes on]\n\n" if label and all(turn.start != start for turn in begun) else ""
 
 
 def node_text(database: Database, node: GraphNode, limit: int) -> TextExcerpt:
