@@ -23,6 +23,7 @@ from signet_sync.app.heartbeat import Heartbeat
 from signet_sync.app.scheduler import Scheduler, backoff, short
 from signet_sync.app.upgrade import EXIT_CODE, Upgrade, load_all
 from signet_sync.app.workspace import establish, keep_settings, open_workspace
+from signet_sync.embeddings.resident import Resident
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, Interrupted, SignetSyncError
 from signet_sync.host.sd_notify import Notifier
 from signet_sync.log import logger
@@ -157,6 +158,9 @@ class Daemon:
             answers = Answers(self.options.root, folder)
             if answers.listen():
                 stack.callback(answers.stop)
+        resident = Resident(workspace.database.path, lambda: self.settings)
+        resident.start()
+        stack.callback(resident.stop)
         logger.info("signet-sync {} on {}", __version__, self.options.root)
         self._loop(self.scheduler)
 

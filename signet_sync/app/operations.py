@@ -39,22 +39,20 @@ def recall(
     `counted`: running sessions are read first, and the hits count as recalled.
     """
     from signet_sync.capture.catch_up import catch_up
-    from signet_sync.embeddings.meaning import Meaning
     from signet_sync.recall import operations as recall_operations
     from signet_sync.recall.search import Within
     from signet_sync.recall.store.rows import Period
 
     if counted:
         catch_up(place, agent)
-    meaning = Meaning(place, now_us, remembers=counted)
     within = Within(agent, not shared, shared, Period(*period) if period else None, project)
     with reading(place) as database:
         beside = _harness_files(place, database, agent) if project is None and not shared else ()
-        hits = recall_operations.recall(database, query, within, limit=limit, meaning=meaning, beside=beside)
+        hits = recall_operations.recall(database, query, within, limit=limit, beside=beside)
         unknown = "" if hits else _unknown(database, agent)
     if counted:
         recall_operations.count_hits(place, agent, query, hits, now_us)
-    return {"hits": [hit._asdict() for hit in hits], "trouble": meaning.trouble, "unknown": unknown}
+    return {"hits": [hit._asdict() for hit in hits], "unknown": unknown}
 
 
 def _harness_files(place: IndexPlace, database: Database, agent: str) -> Iterable[HarnessFile]:

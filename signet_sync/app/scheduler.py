@@ -30,7 +30,6 @@ from signet_sync.pages import signet_daemon
 from signet_sync.pages.store import pages
 from signet_sync.sessions import journal
 from signet_sync.sessions.store import live
-from signet_sync.settings.model_choice import has_embeddings
 from signet_sync.storage.clock import now_us
 from signet_sync.storage.database import full_text_merges
 from signet_sync.sync import engine, outbox, quarantine
@@ -313,7 +312,7 @@ class Scheduler:
             self._due["full"] = max(self._due["full"], self._swept + self.rest)
         if outcome.cliff is None:
             self.last_full = iso(request.now_us)
-        if has_embeddings(settings) or os.path.exists(self.workspace.state.harnesses):
+        if os.path.exists(self.workspace.state.harnesses):
             self.worker.start(sweep=True)
         self.heartbeat.write()
         if first or outcome.read > BIG_BATCH:

@@ -18,7 +18,6 @@ from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.stores import transcripts
 from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.capture.worker import LONGEST_REST, due, due_sessions, shape_of
-from signet_sync.embeddings.operations import embed_waiting
 from signet_sync.errors import DatabaseError, HarnessError, SignetSyncError, UsageError, WorkspaceError, reason
 from signet_sync.formats.paths import display
 from signet_sync.formats.session_token import token_of
@@ -99,12 +98,6 @@ def run_capture(
             rest(RECORD_WAIT)
         # A job that arrived while the lock was held started no other worker.
         waiting = any(True for _ in due(workspace, now_us()))
-
-    def busy() -> bool:
-        instant = now_us()
-        return any(True for _ in due(workspace, instant)) or any(True for _ in due_sessions(workspace, instant))
-
-    embed_waiting(workspace, now_us=now_us, environ=environ, waiting=busy)
     return done
 
 

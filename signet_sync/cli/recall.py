@@ -54,7 +54,6 @@ def recall(
         return _files(context, {"query": text, "commit": commit, "file": file, "limit": limit, "period": period})
     given: dict[str, Any] = {"query": text, "limit": limit, "period": period, "project": project}
     found = context.ask("recall", anyway=True, **given, now_us=context.now_us)
-    context.say(found["trouble"])
     context.answer({"query": text, "hits": found["hits"]}, lambda: _show(context, found["hits"], found["unknown"]))
     return 0
 

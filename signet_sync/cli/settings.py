@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 @click.argument("name", required=False)
 @click.argument("value", required=False)
 @click.option("--changed", is_flag=True, help="List only those that are not at their default.")
+@click.option("--yes", is_flag=True, help="Fetch what recall.meaning needs without asking.")
 @json_option
 @pass_context
-def settings(context: Context, name: str | None, value: str | None, changed: bool) -> None:
+def settings(context: Context, name: str | None, value: str | None, changed: bool, yes: bool) -> None:
     """List every setting; say what the setting NAME means and may be; set it to VALUE in your own config.toml.
 
     A value is taken from the command line, else the environment, else your own config.toml, else the workspace's
@@ -34,7 +36,7 @@ def settings(context: Context, name: str | None, value: str | None, changed: boo
     elif value is None:
         _explain(context, name)
     else:
-        _set(context, name, value)
+        _set(context, name, value, yes=yes)
 
 
 def _list(context: Context, *, changed: bool) -> None:
@@ -85,9 +87,11 @@ def _explain(context: Context, name: str) -> None:
     context.answer(document, show)
 
 
-def _set(context: Context, name: str, value: str) -> None:
+def _set(context: Context, name: str, value: str, *, yes: bool) -> None:
     from signet_sync.settings import user_settings
 
+    if name == "recall.meaning":
+        _prepare_meaning(context, value, yes=yes)
     path, typed = user_settings.set_value(context.root, name, value)
     document = _known(context, name)
 
@@ -97,6 +101,26 @@ def _set(context: Context, name: str, value: str) -> None:
             click.echo(f"{display(document['origin'])} says {_word(document['value'])}, which counts more")
 
     context.answer({**document, "path": path}, show)
+
+
+def _prepare_meaning(context: Context, chosen: str, *, yes: bool) -> None:
+    """Makes a model of this machine ready before the setting names it: libraries, files, one question."""
+    from signet_sync.admin import meaning_setup
+    from signet_sync.cli.main import confirm
+    from signet_sync.settings.model_choice import LOCAL
+
+    if chosen not in LOCAL and not os.path.isabs(chosen):
+        return
+    meaning_setup.require_extra()
+    if wanted := meaning_setup.missing(chosen):
+        published = meaning_setup.PUBLISHED[LOCAL[chosen]]
+        size = sum(one.size for one in wanted) / 1_000_000
+        question = f"fetch {size:.0f} MB from {published.where} (licence {published.licence})?"
+        confirm(context, question, yes=yes)
+        for file in meaning_setup.fetch(chosen, wanted):
+            context.say(f"fetched {file.name}, {file.size / 1_000_000:.0f} MB")
+    context.say(f"the model answers; {meaning_setup.try_out(chosen, context.place())}")
+    context.say("the agent makes them when the machine is idle, the newest first; until then recall goes by words")
 
 
 def _known(context: Context, key: str) -> dict[str, Any]:

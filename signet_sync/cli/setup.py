@@ -353,7 +353,7 @@ def _asked(context: Context, told: list[str]) -> dict[str, str] | None:
 
 
 def _next(context: Context, steps: list[Step]) -> list[str]:
-    """Returns what to do next, three lines at most."""
+    """Returns what to do next, four lines at most."""
     states = {step.name: step.state for step in steps}
     if states["workspace"] == FAILED:
         return []
@@ -362,6 +362,7 @@ def _next(context: Context, steps: list[Step]) -> list[str]:
         first = ["start a session: it is recorded, and the next one begins with what is known of its project"]
     return [
         *(first if states["hooks"] != FAILED else ()),
+        context.command_line("settings recall.meaning local") + "   # finds what was said in other words, too",
         context.command_line("status") + "   # shows what is indexed, and what is wrong",
     ]
 

@@ -1,6 +1,4 @@
-"""Makes vectors of texts, and finds by them what is similar in meaning to a query. Off by default.
+"""Finds by vectors what is similar in meaning to a question, where the settings name a model. Off by default.
 
-Owns the table embeddings. A vector goes with the line or artifact whose text it was made from, in the same statement.
+Owns the table vectors: a row for each text, which goes with it. Only the resident agent loads a model or asks a server.
 """
-
-RULES = "embeddings"  # under this name the model that made all vectors is recorded

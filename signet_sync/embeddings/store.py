@@ -1,157 +1,85 @@
-"""Stores vectors, of lines and of groups of an artifact's turns, and which model made them.
+"""Stores the vectors of texts: a row has those of one text by one model, and goes with the text.
 
-An artifact's vectors are complete with that of its last group; until then the next run goes on behind the last one.
+The row of a text belongs to a range of numbers that says whose it is (`sync.store.texts.range_of`).
 """
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
-from typing import NamedTuple
+from __future__ import annotations
 
-from signet_sync.embeddings import RULES
+from collections.abc import Sequence
+from itertools import islice
+
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import passes
 from signet_sync.sync.store.bodies import text_of
 
-_VERSION = "1"  # of how texts are cut and given to the model
-_BLOCK = 2_000  # vectors; twice as fast as blocks that no cache of a processor can hold
+_USED = "vectors"  # under this name the model is recorded whose vectors answer
+_MOST = 2_000  # vectors of a text: of a long session its beginning
 
 
-class StoredModel(NamedTuple):
-    """The model that made all vectors."""
-
-    dimensions: int
-    id: str
+def used_model(database: Database) -> str:
+    """Returns the key of the model whose vectors answer; "" without one."""
+    return passes.version_of(database, _USED) or ""
 
 
-class EmbeddedText(NamedTuple):
-    """A line, or characters `start` to `end` of an artifact: of the one its number is given, of the other None."""
-
-    agent_id: str
-    artifact: int | None
-    line: int | None
-    start: int
-    end: int
-    complete: bool
+def use_model(database: Database, key: str) -> None:
+    """Lets the vectors of a model answer, and deletes those of others; with "" all. In a transaction of its own."""
+    with database.transaction():
+        database.execute("delete from vectors where model <> ?", (key,))
+        passes.set_version(database, _USED, key)
 
 
-# ── the model ──
+def made_of(database: Database) -> dict[str, int]:
+    """Returns how many texts have vectors, by the key of the model."""
+    return dict(database.execute("select model, count(*) from vectors group by model"))
 
 
-def model_of(database: Database) -> StoredModel | None:
-    """Returns the model that made the vectors; None if there are none, or other rules made them."""
-    version, _, rest = (passes.version_of(database, RULES) or "").partition(" ")
-    dimensions, _, name = rest.partition(" ")
-    return StoredModel(int(dimensions), name) if version == _VERSION and dimensions.isdigit() else None
-
-
-def set_model(database: Database, model: StoredModel) -> None:
-    """Records the model. In the caller's transaction."""
-    passes.set_version(database, RULES, f"{_VERSION} {model.dimensions} {model.id}")
-
-
-def clear(database: Database) -> None:
-    """Deletes every vector. In the caller's transaction."""
-    database.execute("delete from embeddings")
-    database.execute("delete from derivers where name = ?", (RULES,))
-
-
-def is_any(database: Database) -> bool:
-    """Returns whether there is a vector, or a record of a model."""
-    exists = "exists(select 1 from embeddings)"
-    return bool(database.value(f"select {exists} or exists(select 1 from derivers where name = ?)", (RULES,)))
-
-
-# ── what has no vector yet ──
-
-
-def lines_left(database: Database, limit: int) -> list[tuple[str, int, str]]:
-    """Returns agent, number and text of lines without a vector, the newest first."""
-    return list(
+def to_make(database: Database) -> tuple[int, int]:
+    """Returns how many texts there are, and how many passages, each with a vector, they have in all."""
+    return next(
         database.execute(
-            "select l.agent_id, l.first, l.text from texts l left join embeddings e on e.line = l.first"
-            " where l.artifact is null and e.line is null order by l.at_us desc limit ?",
-            (limit,),
+            "select (select count(*) from texts), (select count(*) from texts where artifact is null)"
+            " + (select count(*) from passages where size > 0 and voice <> 'tool')"
         )
     )
 
 
-def artifacts_left(database: Database) -> list[int]:
-    """Returns the artifacts without all their vectors, the newest first."""
+def texts_left(database: Database, key: str, most: int) -> list[int]:
+    """Returns texts that have no vectors of a model, the newest first."""
     rows = database.execute(
-        "select a.id from memory_artifacts a where a.source_kind <> 'manifest' and not exists("
-        "select 1 from embeddings e where e.artifact = a.id and e.complete) order by a.membership_us desc, a.id desc"
+        "select t.first from texts t where not exists(select 1 from vectors v where v.text = t.first and v.model = ?)"
+        " order by t.at_us desc limit ?",
+        (key, most),
     )
-    return [row[0] for row in rows]
+    return [number for (number,) in rows]
 
 
-def artifact(database: Database, number: int) -> tuple[str, str, int] | None:
-    """Returns agent and text of an artifact, and up to where it has vectors; None if it is gone."""
-    for row in database.execute(
-        f"select a.agent_id, {text_of('a')}, coalesce((select max(end) from embeddings where artifact = a.id), 0)"
-        " from memory_artifacts a where a.id = ?",
-        (number,),
+def said_in(database: Database, number: int) -> list[tuple[int, str]]:
+    """Returns what a text says, by its rows of full text: their numbers within it, and their words."""
+    text: str | None = database.value("select text from texts where first = ?", (number,))
+    if text is not None:
+        return [(0, text)]
+    stored = f"select t.last, coalesce(a.memory_sentence, ''), {text_of('a')} from texts t"
+    for last, sentence, content in database.execute(
+        f"{stored} join memory_artifacts a on a.id = t.artifact where t.first = ?", (number,)
     ):
-        return row[0], row[1], row[2]
-    return None
+        said: dict[int, str] = {}
+        row = 0
+        places = "select id, start, end, size from passages where id between ? and ? and voice <> 'tool' order by id"
+        for one, start, end, size in database.execute(places, (number, last)):
+            row = one - number if size else row
+            words = sentence if start < 0 else content[start:end]
+            said[row] = f"{said[row]}\n{words}" if row in said else words
+        return list(islice(said.items(), _MOST))
+    return []
 
 
-def line(database: Database, number: int) -> str | None:
-    """Returns the text of a line; None if it is gone."""
-    found: str | None = database.value("select text from texts where first = ?", (number,))
-    return found
+def put(database: Database, number: int, key: str, said: Sequence[tuple[int, str]], rows: bytes) -> None:
+    """Stores the vectors of what a text said, if it still does. In a transaction of its own."""
+    with database.transaction():
+        if said_in(database, number) == said:
+            database.execute("insert or replace into vectors(text, model, rows) values(?, ?, ?)", (number, key, rows))
 
 
-# ── vectors ──
-
-
-def put(database: Database, rows: Iterable[tuple[EmbeddedText, bytes]]) -> None:
-    """Writes vectors. In the caller's transaction."""
-    database.executemany(
-        "insert or replace into embeddings(agent_id, artifact, line, start, end, complete, vector)"
-        " values(?, ?, ?, ?, ?, ?, ?)",
-        [(*text, vector) for text, vector in rows],
-    )
-
-
-def count(database: Database) -> int:
-    """Returns the number of vectors of all agents."""
-    found: int = database.value("select count(*) from embeddings")
-    return found
-
-
-def size(database: Database) -> tuple[int, int]:
-    """Returns the number of vectors and their bytes."""
-    rows: tuple[int, int] = next(database.execute("select count(*), coalesce(sum(length(vector)), 0) from embeddings"))
-    return rows
-
-
-def left(database: Database) -> int:
-    """Returns how many lines and artifacts have no vectors yet."""
-    lines = (
-        "select count(*) from texts l where l.artifact is null"
-        " and not exists(select 1 from embeddings e where e.line = l.first)"
-    )
-    found: int = database.value(lines)
-    return found + len(artifacts_left(database))
-
-
-def rests_until(database: Database, kind: str) -> str | None:
-    """Returns until when no requests of a kind are sent, after a failure (ISO 8601 UTC)."""
-    found: str | None = database.value("select until from model_rests where kind = ?", (kind,))
-    return found
-
-
-def set_rests_until(database: Database, kind: str, until: str) -> None:
-    """Stores until when no requests of a kind are sent. In the caller's transaction."""
-    database.execute("insert or replace into model_rests(kind, until) values(?, ?)", (kind, until))
-
-
-def blocks(database: Database, agent_id: str, dimensions: int) -> Iterator[tuple[list[EmbeddedText], bytes]]:
-    """Yields an agent's vectors, many at a time, with what each was made of."""
-    rows = database.execute(
-        "select agent_id, artifact, line, start, end, complete, vector from embeddings"
-        " where agent_id = ? and length(vector) = ?",
-        (agent_id, 2 * dimensions),
-    )
-    while some := list(islice(rows, _BLOCK)):
-        yield [EmbeddedText._make(row[:-1]) for row in some], b"".join(row[-1] for row in some)
+def is_any(database: Database) -> bool:
+    """Returns whether there is a vector, or a record of a model."""
+    return bool(used_model(database) or database.value("select exists(select 1 from vectors)"))

@@ -48,7 +48,7 @@ def recall(memory: ServedMemory, asked: schemas.RecallArguments) -> Document:
         shared=memory.shared,
         counted=memory.counts,
     )
-    more = [found["trouble"], _more(len(found["hits"]), asked.limit)]
+    more = [_more(len(found["hits"]), asked.limit)]
     return answer({"hits": found["hits"]}, "; ".join(filter(None, more)) or None)
 
 

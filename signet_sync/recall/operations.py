@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from signet_sync.embeddings.near import near
 from signet_sync.formats.filename import carried_token
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import day_of, local_day, parse_instant
@@ -25,9 +26,9 @@ from signet_sync.text.word_forms import folded
 
 if TYPE_CHECKING:
     from signet_sync.capture.harness_files import HarnessFile
-    from signet_sync.embeddings.meaning import Meaning
 
 FLOOR = 0.02  # of the question's weight; what covers less answers nothing
+_MEANT = 0.5  # of what the nearest text has over others; without a word of the question, what means less is no answer
 _KEPT = 0.05  # of the best hit's score
 _LEADING, _LEAD, _LEADING_WORDS = 0.5, 0.2, 3  # what a hit covers that alone has so much: see `_leads`
 _NEAREST = 10  # hits that are shown where none is surely an answer
@@ -45,19 +46,19 @@ def recall(
     within: Within,
     *,
     limit: int = 10,
-    meaning: Meaning | None = None,
     beside: Iterable[HarnessFile] = (),
 ) -> list[RankedHit]:
     """Returns what answers a text, best first; accepts any text. [] where nothing covers enough of it.
 
-    `beside` are files that harnesses give to their sessions. Texts that are only similar in `meaning` come last, with
-    score 0.
+    `beside` are files that harnesses give to their sessions. In the agent the order is by words and meaning, where a
+    model is set up.
     """
     question = read(text)
     if not question.terms:
         return []
-    weighed, matches = search.search(database, question, within, min(2 * limit, search.MOST_FOUND))
-    matches = _enough(matches)
+    meaning = near(database, search.ranges(database, within), text)
+    weighed, matches = search.search(database, question, within, min(2 * limit, search.MOST_FOUND), meaning)
+    matches = _enough(matches, clear=meaning is not None and meaning.is_clear)
     found = list(ranked_hits(database, within.agent_id, question, weighed, matches))
     found += _running(database, question, weighed, within)
     files = sorted(_of_files(question, weighed, within, beside), key=lambda hit: -hit.score)
@@ -66,17 +67,16 @@ def recall(
         found[0] = found[0]._replace(known=True)
     if not any(hit.known for hit in found):
         limit = min(limit, _NEAREST)
-    found = found[:limit]
-    if meaning is not None and within.project is None and meaning.is_ready(database):
-        from signet_sync.recall import similar  # most readers have no vectors
-
-        found += similar.similar_hits(database, text, within, found, limit, meaning)
-    return found
+    return found[:limit]
 
 
-def _enough(matches: Sequence[Match]) -> list[Match]:
+def _enough(matches: Sequence[Match], *, clear: bool) -> list[Match]:
+    """Returns the matches that say enough by their words, and beside those, or if it is `clear`, what only means it."""
     best = max((one.score for one in matches), default=0.0)
-    return [one for one in matches if one.covered and one.near >= FLOOR and one.score >= _KEPT * best]
+    found = [one for one in matches if one.score >= _KEPT * best]
+    if not clear and not any(one.covered and one.near >= FLOOR for one in found):
+        return []
+    return [one for one in found if (one.covered and one.near >= FLOOR) or one.meant >= _MEANT]
 
 
 def _leads(question: Question, best: Match, found: Sequence[RankedHit]) -> bool:
@@ -178,7 +178,7 @@ def _best_of(text: str, weighed: WeighedTerms) -> tuple[int, str]:
 def record(database: Database, agent_id: str, text: str, hits: Sequence[RankedHit], at_us: int) -> bool:
     """Records which memories a question found and at which place, for the dream sweep; False if the database was busy.
 
-    Only those count that answer nearly as well as the best hit, none that is only similar in meaning. The score is
+    Only those count that answer nearly as well as the best hit. The score is
     1/rank in the whole answer. The question is stored sanitized and on one line.
     """
     least = _COUNTED * max((hit.score for hit in hits), default=0.0)

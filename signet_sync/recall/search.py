@@ -8,7 +8,7 @@ say more than the same words in many, and what a tool printed beside what is sai
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import log
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.formats.timestamps import local
 from signet_sync.recall.query import Question, Term
@@ -17,6 +17,9 @@ from signet_sync.recall.store.hits import FoundArtifact
 from signet_sync.recall.store.rows import FoundText, Period
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.word_forms import folded
+
+if TYPE_CHECKING:
+    from signet_sync.embeddings.vectors import Nearness
 
 MOST_PASSAGES, MOST_FOUND = 400, 40
 COMMON = 1_000  # passages; a word of more of them finds nothing, but counts
@@ -29,6 +32,7 @@ _MANY = 8  # one of so many texts has a common word at least
 _OF_PRINTED, _BESIDE = 0.2, 0.6  # of the weight of a word that only a tool printed: in the text, behind this row
 _SATURATED, _OF_LENGTH = 1.2, 0.3  # constants of bm25; passages differ little in length
 _SHOWN = 2  # rows of a text
+_BY_WORDS, _BY_MEANING, _MOST_NEAR = 0.75, 0.25, 100  # shares of a score; passages that only mean it
 _NEARLY = 0.9  # of what another text of the session covers
 
 
@@ -87,7 +91,8 @@ class Match(NamedTuple):
 
     `said` weighs its words for its length in the best row, `all_said` in all of them, `whole` without regard to rows.
     `covered` is the share of the question that one row has, `terms` which of it; `near` counts what tools printed
-    behind it too. `score` is from 0 to 1.
+    behind it too. `score` is from 0 to 1. `meant` says how near the session is to the question's meaning, from 0 to 1,
+    `nearest` which row of the text is.
     """
 
     text: FoundText
@@ -100,6 +105,8 @@ class Match(NamedTuple):
     places: tuple[int, ...]
     found: FoundArtifact | None = None
     score: float = 0.0
+    meant: float = 0.0
+    nearest: int | None = None
 
 
 class _Row(NamedTuple):
@@ -113,11 +120,17 @@ class _Row(NamedTuple):
 
 
 def search(
-    database: Database, question: Question, within: Within, most: int = MOST_FOUND
+    database: Database, question: Question, within: Within, most: int = MOST_FOUND, near: "Nearness | None" = None
 ) -> tuple[WeighedTerms, list[Match]]:
-    """Returns the weighed terms, and the best sessions and statements, at most `most`, each once."""
+    """Returns the weighed terms, and the best sessions and statements, at most `most`, each once.
+
+    With `near` they are ordered by words and meaning, the more by words the more of the question the best one has.
+    """
     weighed, held = weigh(database, question, within)
-    best = _scored(_matches(database, within, weighed, held))[:most]
+    matches = _matches(database, within, weighed, held)
+    if near is not None:
+        matches = _with_meaning(database, within, matches, near)
+    best = _scored(matches)[:most]
     return weighed, _scored([_read(database, weighed, one) for one in best])
 
 
@@ -128,21 +141,21 @@ def weigh(database: Database, question: Question, within: Within) -> tuple[Weigh
     terms find only where there are no others: the passages with all of them, else the newest.
     """
     agent_id, private, only, period, project = within
-    ranges = rows.ranges(database, agent_id, period, private=private, statements=only)
+    searched = ranges(database, within)
     everything = private and not only and period is None
-    texts = rows.count_all(database, agent_id) if everything else rows.count(database, ranges)
+    texts = rows.count_all(database, agent_id) if everything else rows.count(database, searched)
     terms, weights, common = list(question.terms), [], 0
     found: list[tuple[int, Sequence[int]]] = []
     left = _SPELLED if texts else 0
     for number, term in enumerate(question.terms):
-        said = rows.passages_with(database, [term], ranges, COMMON + 1, project)
+        said = rows.passages_with(database, [term], searched, COMMON + 1, project)
         many = len(said) > COMMON
-        printed = [] if many else rows.printed_with(database, term, ranges, COMMON + 1)
+        printed = [] if many else rows.printed_with(database, term, searched, COMMON + 1)
         if not said and not printed and term.plain and left:
             left -= 1
             if alike := rows.spelled_like(database, term.forms[0]):
                 term = terms[number] = term._replace(forms=(*term.forms, *alike))
-                said = rows.passages_with(database, [term], ranges, COMMON + 1, project)
+                said = rows.passages_with(database, [term], searched, COMMON + 1, project)
         weights.append(term.worth * rarity(max(rows.minutes(said), texts // _MANY if many else 0), texts))
         if many:
             common |= 1 << number
@@ -150,9 +163,9 @@ def weigh(database: Database, question: Question, within: Within) -> tuple[Weigh
             found += [(1 << number, said), (1 << number + len(terms), printed)]
     if common and not any(places for _, places in found):
         sought = [term for number, term in enumerate(terms) if common >> number & 1]
-        found = [(common, rows.passages_with(database, sought, ranges, MOST_PASSAGES, project))]
+        found = [(common, rows.passages_with(database, sought, searched, MOST_PASSAGES, project))]
         if not found[0][1]:
-            newest = rows.newest(database, ranges, _NEWEST)
+            newest = rows.newest(database, searched, _NEWEST)
             found = [
                 (1 << number, rows.passages_with(database, [term], newest, -1, project))
                 for number, term in enumerate(terms)
@@ -162,6 +175,11 @@ def weigh(database: Database, question: Question, within: Within) -> tuple[Weigh
         for place in places:
             held[place] = held.get(place, 0) | bits
     return WeighedTerms(terms, weights, common, texts), held
+
+
+def ranges(database: Database, within: Within) -> list[tuple[int, int]]:
+    """Returns the numbers of what is searched."""
+    return rows.ranges(database, within.agent_id, within.period, private=within.private, statements=within.statements)
 
 
 def rarity(holding: int, texts: int) -> float:
@@ -231,6 +249,26 @@ def _match(weighed: WeighedTerms, found: Sequence[_Row], length: float) -> Match
     )
 
 
+def _with_meaning(database: Database, within: Within, matches: Sequence[Match], near: "Nearness") -> list[Match]:
+    """Returns matches with what they mean, and those of sessions that have no word of the question, but mean it."""
+    found: dict[tuple[bool, str], Match] = {}
+    for one in matches:
+        meant, nearest = near.of(one.text.first)
+        found[one.text.artifact is None, one.text.session] = one._replace(meant=meant, nearest=nearest)
+    places = dict(near.nearest(_MOST_NEAR))
+    for text, place, _ in rows.texts_of(database, list(places)):
+        if not within.holds(text.at_us):
+            continue
+        if within.project and not rows.passages_with(database, [], [(place, place)], project=within.project):
+            continue
+        name = text.artifact is None, text.session
+        if name in found:
+            found[name] = found[name]._replace(meant=max(found[name].meant, places[place]))
+        else:
+            found[name] = Match(text, 0, 0, 0, 0, 0, 0, (), meant=places[place], nearest=place)
+    return list(found.values())
+
+
 def _for_length(length: float) -> float:
     """Returns how much words count in a text of a length in relation to others: the longer, the less, as in bm25."""
     return (1 + _SATURATED) / (1 + _SATURATED * (1 - _OF_LENGTH + _OF_LENGTH * length))
@@ -246,7 +284,8 @@ def _read(database: Database, weighed: WeighedTerms, match: Match) -> Match:
     found = None
     words = match.text.words or ""
     if match.text.artifact is not None:
-        found = hits.artifact(database, match.text.artifact, match.places, match.text.last)
+        places = match.places if match.nearest is None else (*match.places, match.nearest)
+        found = hits.artifact(database, match.text.artifact, places, match.text.last)
         words = found.said if found is not None else ""
     more = weighed.in_text(words) & weighed.common & ~match.terms if weighed.common else 0
     share = weighed.share(more)
@@ -269,6 +308,10 @@ def _scored(matches: Sequence[Match]) -> list[Match]:
             all_said = whole = one.said / most_said
         total = _OF_SAID * all_said + _OF_WHOLE * whole + _OF_COVERED * one.near
         scored.append(one._replace(score=total / _OF_ALL))
+    if any(one.meant for one in matches):
+        best = max(scored, key=lambda one: one.score)
+        words = _BY_WORDS * best.covered / (best.score or 1.0)
+        scored = [one._replace(score=words * one.score + _BY_MEANING * one.meant) for one in scored]
     return sorted(
         scored, key=lambda one: (-round(one.score, 3), one.text.tier == "session", -one.text.at_us, one.text.name)
     )

@@ -67,7 +67,9 @@ def ranked_hits(
         if (statement := statements.get((one.text.tier, one.text.name))) is not None:
             yield _of_statement(question, weighed, one, statement)
         elif one.found is not None:
-            places = _by_words(one.found, weighed)
+            places = _by_words(one.found, weighed) if one.covered or one.nearest is None else []
+            if one.nearest in one.found.passages:  # the best by words, then by meaning
+                places = list(dict.fromkeys([*places[:1], one.nearest, *places]))
             hit = _of_artifact(database, agent_id, question, weighed, one, one.found, places)
             asks = bool(places) and _only_asks(database, one, one.found, places[0])
             yield as_question(hit) if asks else hit

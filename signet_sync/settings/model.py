@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from signet_sync.errors import ConfigError, UsageError
 from signet_sync.formats.ids import is_rule
 from signet_sync.formats.paths import display
-from signet_sync.settings.model_choice import ANTHROPIC, PROVIDERS, SERVERS, resolve, resolve_embeddings
+from signet_sync.settings.model_choice import ANTHROPIC, FOLDER, LOCAL, PROVIDERS, SERVERS, resolve, resolve_meaning
 from signet_sync.storage.locations import DEFAULT_WORKSPACE as DEFAULT_WORKSPACE
 from signet_sync.storage.locations import locate, read_json
 from signet_sync.storage.locations import locate_workspace as locate_workspace
@@ -119,6 +119,13 @@ class Settings:
     recall_retention_days: float = _setting(
         365.0, "recall.retention_days", "Days for which recall hits are kept, and count; 0 forever.", (0.0, 36500.0)
     )
+    recall_meaning: str = _setting(
+        "off",
+        "recall.meaning",
+        "What finds texts that say it in other words: `local`, `multilingual`, a folder with a model, or a server (see"
+        " below). `off`: nothing, and its vectors are deleted; `paused`: they are kept.",
+        choices=("off", "paused", *LOCAL, *(server for server in SERVERS if server != ANTHROPIC), FOLDER),
+    )
     dream_enabled: bool = _setting(True, "dream.enabled", "`false`: only the command `dream` makes sweeps, not `run`.")
     dream_interval: float = _setting(
         86_400.0, "dream.interval", "Seconds between two sweeps of an agent by `run`.", (60.0, 31_622_400.0)
@@ -161,21 +168,14 @@ class Settings:
     llm_command: tuple[str, ...] = _setting((), "llm.command", "Program and arguments for `command`.")
     llm_api_key_env: str = _setting("", "llm.api_key_env", "Environment variable with the key.")
     llm_api_key_file: str = _setting("", "llm.api_key_file", "File with only the key, readable only by you.")
-    embeddings_enabled: bool = _setting(
-        True, "embeddings.enabled", "`false`: no vector is made or searched; those that exist are kept."
+    meaning_model: str = _setting("", "meaning.model", "Name of the model on the server.")
+    meaning_endpoint: str = _setting("", "meaning.endpoint", "Base URL of the server; empty: the provider's own.")
+    meaning_api_key_env: str = _setting("", "meaning.api_key_env", "Environment variable with the key.")
+    meaning_api_key_file: str = _setting("", "meaning.api_key_file", "File with only the key, readable only by you.")
+    meaning_query_prefix: str = _setting(
+        "", "meaning.query_prefix", "Put before a question; empty: what is usual for a model of this name."
     )
-    embeddings_provider: str = _setting(
-        "",
-        "embeddings.provider",
-        "Who makes vectors for texts of similar meaning (see below); empty, `none`: nobody, and vectors are deleted.",
-        choices=("", "none", *(server for server in SERVERS if server != ANTHROPIC)),
-    )
-    embeddings_model: str = _setting("", "embeddings.model", "Name of the model on the server.")
-    embeddings_endpoint: str = _setting("", "embeddings.endpoint", "Base URL of the server; empty: the provider's own.")
-    embeddings_api_key_env: str = _setting("", "embeddings.api_key_env", "Environment variable with the key.")
-    embeddings_api_key_file: str = _setting(
-        "", "embeddings.api_key_file", "File with only the key, readable only by you."
-    )
+    meaning_passage_prefix: str = _setting("", "meaning.passage_prefix", "Put before a text, likewise.")
 
     def __init__(self, **values: Any) -> None:
         if unknown := values.keys() - _DEFAULTS.keys():
@@ -247,7 +247,7 @@ def load(
     settings = Settings(**values)
     try:
         resolve(settings, None)
-        resolve_embeddings(settings)
+        resolve_meaning(settings)
     except ConfigError as error:
         layers.refuse(error, user_file(environ))
         settings = settings.changed(**_CAUTION)
@@ -355,7 +355,7 @@ def last_good_values(
 _OF_WORKSPACE, _OF_USER = "workspace", "user"
 
 # What the unreadable part of a person's settings may have forbidden or required.
-_CAUTION: dict[str, Any] = {"llm_provider": "none", "embeddings_enabled": False}
+_CAUTION: dict[str, Any] = {"llm_provider": "none", "recall_meaning": "paused"}
 _CAUTION |= {"history_enabled": False, "recall_retention_days": 0.0, "seals_keep_days": 0.0, "seals_max_bytes": 0}
 _CAUTION |= {"backup_keep": 1000}
 
@@ -532,7 +532,7 @@ def _checked(f: Setting, value: object, source: str) -> object:
         message, hint = "is out of range", f"it must be between {limits[0]:g} and {limits[1]:g}"
     elif f.name == "agents_projects" and not all(map(is_rule, typed)):
         message, hint = "contains what is no rule", 'write each as "~/path/of/project=agent-id"'
-    elif choices and typed not in choices:
+    elif choices and typed not in choices and not (FOLDER in choices and os.path.isabs(typed)):
         message, hint = "is unknown", "one of: " + ", ".join(filter(None, choices))
     else:
         return typed

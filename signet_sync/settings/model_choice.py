@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from signet_sync.errors import ConfigError
 from signet_sync.formats.paths import display
+from signet_sync.storage.locations import base
 
 if TYPE_CHECKING:
     from signet_sync.settings.model import Settings
@@ -24,6 +25,9 @@ SERVERS: Mapping[str, tuple[str, str]] = {
     ANTHROPIC: ("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
 }
 PROVIDERS = ("", "none", *SERVERS, "command")
+# Models of this machine for vectors, by the word that chooses them; any other in a folder.
+LOCAL: Mapping[str, str] = {"local": "all-MiniLM-L6-v2", "multilingual": "multilingual-e5-small"}
+FOLDER = "/folder"
 # Every spelling of *no* that some reader of YAML accepts.
 _OFF = frozenset({"false", "no", "off", "n", "0"})
 
@@ -43,6 +47,15 @@ class ModelChoice(NamedTuple):
     api_key_env: str = ""
     api_key_file: str = ""
     why: str = ""
+
+
+class MeaningChoice(NamedTuple):
+    """The model that makes vectors: files in a folder, else a server; and what is put before texts for it."""
+
+    folder: str
+    server: ModelChoice
+    query_prefix: str = ""
+    passage_prefix: str = ""
 
 
 class _Block(NamedTuple):
@@ -88,23 +101,21 @@ def resolve(settings: "Settings", agent_yaml: Mapping[str, Any] | None) -> Model
     return _no_model(why or f"agent.yaml names {display(name[:60])}, for which you have no settings")
 
 
-def resolve_embeddings(settings: "Settings") -> ModelChoice:
-    """Chooses the model for vectors; only the user's own settings say anything about it.
+def resolve_meaning(settings: "Settings") -> MeaningChoice | None:
+    """Chooses the model that makes vectors; None without one. Only the user's own settings say anything about it.
 
     Raises `ConfigError` if it lacks what its provider needs.
     """
-    keys = ("provider", "model", "endpoint", "api_key_env", "api_key_file")
-    block = _Block("embeddings", **{key: getattr(settings, f"embeddings_{key}") for key in keys})
-    if not block.provider:
-        return _no_model("no provider is set")
-    if not settings.embeddings_enabled:
-        return _no_model("embeddings.enabled is false")
-    return _as_configured(block)
-
-
-def has_embeddings(settings: "Settings") -> bool:
-    """Returns whether the user's settings name something that makes vectors, even if it is not in use now."""
-    return settings.embeddings_provider not in ("", "none")
+    chosen = settings.recall_meaning
+    prefixes = settings.meaning_query_prefix, settings.meaning_passage_prefix
+    if chosen in ("off", "paused"):
+        return None
+    if chosen not in SERVERS:
+        folder = os.path.join(base(), "models", LOCAL[chosen]) if chosen in LOCAL else chosen
+        return MeaningChoice(folder, _no_model(""), *prefixes)
+    keys = ("model", "endpoint", "api_key_env", "api_key_file")
+    block = _Block("meaning", chosen, **{key: getattr(settings, f"meaning_{key}") for key in keys})
+    return MeaningChoice("", _as_configured(block), *prefixes)
 
 
 def _no_model(why: str) -> ModelChoice:

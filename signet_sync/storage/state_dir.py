@@ -305,11 +305,6 @@ def intake_lock_to_give(folder: StateFolder) -> int | None:
     return _taken(folder.locks, _INTAKE)
 
 
-def model_lock(folder: StateFolder) -> AbstractContextManager[None]:
-    """Locks the making of vectors. Raises `WorkspaceError` (`busy`) at once."""
-    return _held(folder.locks, "model.lock", 0.0, "another process is making vectors for this workspace")
-
-
 def token_lock(where: str) -> AbstractContextManager[None]:
     """Locks the record of spent tokens, which all workspaces share. Raises `WorkspaceError` (`busy`) after 5 s."""
     return _held(where, _TOKENS, 5.0, "another process holds the record of tokens")

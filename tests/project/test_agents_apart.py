@@ -23,8 +23,8 @@ PROJECTS = ("/home/ada/code/lantern", None)
 HANDLE = re.compile(r"\^([a-z]-[a-z2-7]{6}(?:[a-z2-7]{6})?)\b")
 # What no agent has: files and links are told by their paths, full text is that of its tables, some rows are states.
 OF_NOBODY = {"files", "links", "violations", "said", "printed", "passages", "history_files",
-             "derivers", "acceptances", "redactions", "removed_lines", "forgotten_memories", "live_files",
-             "live_transcripts", "passes", "beside_signet", "backups", "history_told", "model_rests"}  # fmt: skip
+             "derivers", "vectors", "acceptances", "redactions", "removed_lines", "forgotten_memories", "live_files",
+             "live_transcripts", "passes", "beside_signet", "backups", "history_told"}  # fmt: skip
 # Numbers of rows, what the clock of the machine said, and hashes over that.
 UNLIKE = {
     "rowid", "updated_at", "at", "sealed_at", "inode", "mtime_ns", "ctime_ns", "source_mtime_ms", "revision", "packed",

@@ -72,8 +72,8 @@ no model is asked until the next day. `status` says what was spent.
 `memory.pipelineV2`. It can switch the model off, or choose a provider whose `endpoint` (with a `model`) or `command` is
 in your settings: a checkout never decides where your sessions are sent.
 
-**`[embeddings]`** names a model on one of these servers (not `anthropic`) that makes vectors
-([recall](recall.md#similar-in-meaning)). It takes nothing of `[llm]`.
+**`recall.meaning`** may be one of these servers, too (not `anthropic`): see [recall](recall.md#in-other-words). It
+takes nothing of `[llm]`. Prefixes are known for e5, nomic, bge, arctic-embed and mxbai; a blank stands for none.
 """
 
 

@@ -83,8 +83,8 @@ def test_a_workspace_may_not_touch_log_and_backup(load, root):
 def test_exactly_log_backup_history_providers_and_what_deletes_are_out_of_a_workspaces_reach():
     denied = {f.key for f in ALL_SETTINGS if not f.workspace}
     own = (
-        "log_", "backup_", "history_", "llm_", "embeddings_",
-        "recall_retention_days", "max_file_bytes", "seals_", "capture_exclude",
+        "log_", "backup_", "history_", "llm_", "meaning_",
+        "recall_", "max_file_bytes", "seals_", "capture_exclude",
     )  # fmt: skip
     assert denied == {f.key for f in ALL_SETTINGS if f.name.startswith(own)} != set()
 

@@ -1,4 +1,4 @@
-"""A server that makes vectors, as Ollama and others do, and a small model for it, learned from a few sentences."""
+"""A server that makes vectors, as Ollama and others do, and a small model for it."""
 
 from __future__ import annotations
 
@@ -32,22 +32,13 @@ def hashed(text: str, dimensions: int = DIMENSIONS) -> Vector:
     return [float(number) for number in total]
 
 
-def learned(sentences: Sequence[str], dimensions: int = 12) -> Callable[[str], Vector]:
-    """A model of which words are said together (the singular vectors of their counts): synonyms are similar."""
-    known = sorted({word for sentence in sentences for word in words(sentence)})
-    place = {word: number for number, word in enumerate(known)}
-    counts = np.zeros((len(known), len(sentences)))
-    for number, sentence in enumerate(sentences):
-        for word in words(sentence):
-            counts[place[word], number] += 1
-    left, sizes, _ = np.linalg.svd(np.log1p(counts), full_matrices=False)
-    vectors = (left * sizes)[:, :dimensions]
+# What the model takes for the same word.
+SYNONYMS = {"automobile": "car", "vehicle": "car", "petrol": "fuel", "wheels": "tyres", "need": "needs"}
 
-    def embed(text: str) -> Vector:
-        found = [vectors[place[word]] for word in words(text) if word in place]
-        return [float(number) for number in (np.sum(found, axis=0) if found else np.zeros(vectors.shape[1]))]
 
-    return embed
+def understood(text: str) -> Vector:
+    """The same by a model that knows synonyms."""
+    return hashed(" ".join(SYNONYMS.get(word, word) for word in words(text)))
 
 
 class Handler(BaseHTTPRequestHandler):

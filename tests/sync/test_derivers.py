@@ -221,33 +221,25 @@ def test_vectors_go_with_what_they_were_made_from(database: Database) -> None:
     moved = filled(database, stages)
     deriving.drain(database, stages)
 
-    def kept() -> tuple[int, int, int, int]:
-        counts = "select count(*), (select count(*) from texts where artifact is null),"
-        counts += " (select count(*) from memory_artifacts),"
-        lost = "(select count(*) from embeddings where line not in (select first from texts where artifact is null)"
-        lost += " or artifact not in (select id from memory_artifacts))"
-        found: tuple[int, int, int, int] = next(database.execute(f"{counts} {lost} from embeddings"))
+    def kept() -> tuple[int, int, int]:
+        lost = "(select count(*) from vectors where text not in (select first from texts))"
+        counts = f"select (select count(*) from vectors), (select count(*) from texts), {lost}"
+        found: tuple[int, int, int] = next(database.execute(counts))
         return found
 
-    of_lines = "select agent_id, first as number from texts where artifact is null"
-    of_artifacts = "select agent_id, id as number from memory_artifacts"
-    for column, numbers in (("line", of_lines), ("artifact", of_artifacts)):
-        database.execute(
-            f"insert into embeddings(agent_id, {column}, start, end, complete, vector)"
-            f" select agent_id, number, 0, 1, 1, x'00' from ({numbers})"
-        )
-    vectors, lines, rows_, _ = kept()
-    assert vectors == lines + rows_ > 0
+    database.execute("insert into vectors(text, model, rows) select first, 'one', x'00' from texts")
+    before, texts, _ = kept()
+    assert before == texts > 0
     drop(database, moved[:4])
     follow(database, stages, moved[:4])
-    fewer, lines, rows_, lost = kept()
-    assert fewer < vectors and fewer <= lines + rows_ and lost == 0
+    fewer, texts, lost = kept()
+    assert 0 < fewer < before and fewer <= texts and lost == 0
     with database.transaction():
         deriving.rebuild(database, stages, stages.derivers)
-    assert kept()[0] == rows_  # lines are made again, artifacts are not
+    assert kept()[0] <= fewer and kept()[2] == 0
     with database.transaction():
         database.reset_derived()
-    assert kept() == (0, 0, 0, 0)
+    assert kept() == (0, 0, 0)
 
 
 class Killed(BaseException):

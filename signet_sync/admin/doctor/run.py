@@ -29,7 +29,7 @@ _CHECKS = (
     harness.harness,
     vault.obsidian,
     settings.model,
-    settings.embeddings,
+    settings.meaning,
     settings.history,
 )
 

@@ -260,15 +260,10 @@ DERIVED: tuple[Table, ...] = (
         local=("statement",),
     ),
     derived(
-        "vectors of texts, for `recall` by meaning: of a line, or of the characters `start` to `end` of an artifact; "
-        "`complete` with its last. An empty vector is one that the model refused. Each goes with its line or artifact",
-        """create table embeddings(
-        agent_id text not null, artifact integer references memory_artifacts(id) on delete cascade,
-        line integer references texts(first) on delete cascade, start integer not null, end integer not null,
-        complete integer not null, vector blob not null)""",
-        "create unique index embeddings_artifact on embeddings(artifact, start)",
-        "create unique index embeddings_line on embeddings(line)",
-        "create index embeddings_agent on embeddings(agent_id)",
+        "vectors of texts, for `recall` by meaning: of each the rows of full text, by one model (`embeddings.vectors`)",
+        """create table vectors(
+        text integer not null references texts(first) on delete cascade, model text not null, rows blob not null,
+        primary key(text, model)) without rowid""",
     ),
     derived(
         "entity files (`formats.entity_paths`) as last seen: names, status, and in `text` the words by which "
@@ -298,13 +293,9 @@ DERIVED: tuple[Table, ...] = (
     ),
     derived(
         "by which version of its rules each deriver made its rows, and whether it is still at it; so of `artifacts` "
-        "(the sanitizer), of `concepts` (the tags of memories) and of `embeddings` (the model and its dimensions)",
+        "(the sanitizer), of `concepts` (the tags of memories) and of `vectors` (the model that answers)",
         """create table derivers(
         name text primary key, version text not null, rebuilding integer not null default 0) without rowid""",
-    ),
-    derived(
-        "until when a model that failed is not asked for vectors",
-        "create table model_rests(kind text primary key, until text not null) without rowid",
     ),
     derived(
         "what derivers still have to follow, and the first of them that has to: of a session its token and id, of "

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from signet_sync.embeddings.meaning import Meaning
 from signet_sync.formats.handle import handle
 from signet_sync.graph.store import neighbours
 from signet_sync.memories import operations, promotion
@@ -41,9 +40,9 @@ class Answer(NamedTuple):
     source: LinkTarget | None
 
 
-def answers(database: Database, request: ViewRequest, words: str, meaning: Meaning) -> list[Answer]:
+def answers(database: Database, request: ViewRequest, words: str) -> list[Answer]:
     """Returns what the agent remembers that answers some words, the best first."""
-    hits = recall_operations.recall(database, words, Within(request.agent), limit=_ANSWERS, meaning=meaning)
+    hits = recall_operations.recall(database, words, Within(request.agent), limit=_ANSWERS)
     named = {name for hit in hits for name in (handle_of(hit.id), hit.path) if name}
     targets = of_names(database, request.agent, named)
     return [_answer(hit, targets) for hit in hits]
@@ -75,10 +74,9 @@ class RecalledRow(NamedTuple):
 def recall(request: ViewRequest) -> WebPage:
     """Shows the answers to a query; without one what recall found before."""
     words = request.query.get("q", "").strip().encode("utf-8", "replace").decode()[:LONGEST]
-    meaning = Meaning(request.site.place, request.now_us, remembers=False)
     settings = request.site.place.settings()
     with reading(request.site.place) as database:
-        found_now = answers(database, request, words, meaning) if words else []
+        found_now = answers(database, request, words) if words else []
         found = promotion.recalled(database, settings, request.agent, request.now_us)
         shown = portion(found, request.query.get("page"), MEMORIES)
         recalled = shown.each(lambda one: _row(database, request.agent, one))
@@ -86,7 +84,6 @@ def recall(request: ViewRequest) -> WebPage:
         "recalled": recalled,
         "words": words,
         "answers": [(one, marked(one.text, words)) for one in found_now],
-        "trouble": meaning.trouble,
         "in_terminal": command_line(request, "recall", words) if words else "",
         "enabled": settings.dream_enabled,
         "dream": command_line(request, "dream"),

@@ -6,17 +6,14 @@ import shutil
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 
+from signet_sync.admin import meaning_setup
 from signet_sync.admin.doctor.finding import Finding, fine, problem, warning
 from signet_sync.admin.doctor.installation import Installation
-from signet_sync.embeddings import models, operations, rests
-from signet_sync.embeddings import store as embeddings_store
 from signet_sync.errors import SignetSyncError, extra_hint
-from signet_sync.formats.timestamps import SECOND
 from signet_sync.history import repository
 from signet_sync.llm import installed, provider_choice, providers
 from signet_sync.settings.model import user_file
-from signet_sync.settings.model_choice import ModelChoice, resolve_embeddings
-from signet_sync.text.phrases import counted
+from signet_sync.settings.model_choice import resolve_meaning
 
 
 def model(target: Installation) -> list[Finding]:
@@ -44,36 +41,23 @@ def _usable_models(target: Installation) -> list[Finding]:
     ]
 
 
-def embeddings(target: Installation) -> list[Finding]:
-    """Checks that the configured model can make vectors; says how many there are and what is sent where."""
+def meaning(target: Installation) -> list[Finding]:
+    """Checks that what makes vectors is there, unasked; says how far it is, and what goes where."""
+    chosen = target.settings.recall_meaning
     try:
-        choice = resolve_embeddings(target.settings)
-        if choice.kind == "none":
-            return [fine("embeddings", f"off ({choice.why}): recall finds by words")]
-        models.embedder_for(choice, target.environ)
+        choice = resolve_meaning(target.settings)
+        if choice is None:
+            return [fine("meaning", f"{chosen}: recall finds by words")]
+        if choice.folder:
+            meaning_setup.require_extra()
     except SignetSyncError as error:
-        return [warning("embeddings", f"recall finds by words alone: {error.message}", error.hint)]
-    words = f"{_destination(choice)}; {_numbers(target)}"
-    now_us = int(target.now * SECOND)
-    if target.query(lambda database: any(rests.rests(database, one, now_us) for one in (rests.MAKING, rests.ASKING))):
-        remedy = f"{target.command('logs intake')}  # says why; it is asked again within a quarter of an hour"
-        return [warning("embeddings", f"the model failed a short time ago: {words}", remedy)]
-    return [fine("embeddings", words)]
-
-
-def _destination(choice: ModelChoice) -> str:
-    host = urlsplit(choice.endpoint).netloc
-    return f"{choice.provider} {choice.model}: texts and queries, without secrets, are sent to {host}"
-
-
-def _numbers(target: Installation) -> str:
-    found = target.query(lambda database: (*embeddings_store.size(database), embeddings_store.left(database)))
-    if found is None:
-        return "no vectors"
-    count, size, left = found
-    full = ", which is the most" if count >= operations.MOST else ""
-    waiting = f"; {counted(left, 'text')} without" if left else ""
-    return f"{counted(count, 'vector')}{full}, {size / 1_000_000:.1f} MB{waiting}"
+        return [warning("meaning", f"recall finds by words alone: {error.message}", error.hint)]
+    if choice.folder and (lost := meaning_setup.lost(chosen)):
+        remedy = target.command(f"settings recall.meaning {chosen}")
+        return [warning("meaning", f"recall finds by words alone: {lost} is missing or damaged", remedy)]
+    where = f"{choice.server.provider} {choice.server.model}: texts and queries, without secrets, are sent to "
+    where = f"the model in {choice.folder}" if choice.folder else where + urlsplit(choice.server.endpoint).netloc
+    return [fine("meaning", f"{where}; {target.query(meaning_setup.progress) or 'no vectors'}")]
 
 
 def history(target: Installation) -> list[Finding]:

@@ -1,0 +1,160 @@
+"""Sets up `recall` by meaning in one step: fetches a model's files from their publisher, and tries them.
+
+Each file is pinned to a revision and to its digest; nothing is kept that has another.
+"""
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import NamedTuple
+
+from signet_sync.embeddings import store
+from signet_sync.errors import ConfigError, DatabaseError, extra_hint
+from signet_sync.settings.model_choice import LOCAL, MeaningChoice, ModelChoice
+from signet_sync.storage import durable
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.locations import base
+from signet_sync.sync.read_only import IndexPlace, reading
+
+_MODEL, _TOKENS = "model.onnx", "tokenizer.json"
+_PATIENCE = 30.0  # seconds without a byte
+_CHUNK = 1 << 20
+_TRIED = ("What did we decide about retries, and why?", "The loop waits twice as long after each failure. " * 12)
+
+
+class File(NamedTuple):
+    """A file of a model: its name here, its address, its bytes and their SHA-256."""
+
+    name: str
+    address: str
+    size: int
+    sha256: str
+
+
+class Published(NamedTuple):
+    """A model as it is published: where, under which licence, and the files that we need of it."""
+
+    where: str
+    licence: str
+    files: tuple[File, ...]
+
+
+def _published(
+    repository: str, revision: str, licence: str, model: tuple[int, str], tokens: tuple[int, str]
+) -> Published:
+    address = f"https://huggingface.co/{repository}/resolve/{revision}/"
+    found = File("model.onnx", f"{address}onnx/model_quantized.onnx", *model)
+    return Published(
+        f"huggingface.co/{repository}", licence, (found, File("tokenizer.json", f"{address}tokenizer.json", *tokens))
+    )
+
+
+PUBLISHED = {
+    "all-MiniLM-L6-v2": _published(
+        "Xenova/all-MiniLM-L6-v2",
+        "751bff37182d3f1213fa05d7196b954e230abad9",
+        "Apache-2.0",
+        (22_972_370, "afdb6f1a0e45b715d0bb9b11772f032c399babd23bfc31fed1c170afc848bdb1"),
+        (711_661, "da0e79933b9ed51798a3ae27893d3c5fa4a201126cef75586296df9b4d2c62a0"),
+    ),
+    "multilingual-e5-small": _published(
+        "Xenova/multilingual-e5-small",
+        "761b726dd34fb83930e26aab4e9ac3899aa1fa78",
+        "MIT",
+        (118_308_185, "f80102d3f2a1229f387d3c81909990d8945513e347b0eab049f7de3c6f98c193"),
+        (17_082_730, "0b44a9d7b51c3c62626640cda0e2c2f70fdacdc25bbbd68038369d14ebdf4c39"),
+    ),
+}
+
+
+def require_extra() -> None:
+    """Raises `ConfigError`, with the command that installs it, if a library is missing."""
+    missing = [name for name in ("onnxruntime", "tokenizers", "numpy") if find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"{' and '.join(missing)} is not installed", hint=extra_hint("meaning"))
+
+
+def folder_of(chosen: str) -> str:
+    """Returns the folder with the files of a model of this machine."""
+    return os.path.join(base(), "models", LOCAL[chosen]) if chosen in LOCAL else chosen
+
+
+def missing(chosen: str) -> list[File]:
+    """Returns the published files that are not there, or damaged; [] for a folder of the person's own."""
+    published = PUBLISHED.get(LOCAL.get(chosen, ""))
+    return [one for one in published.files if not _is_whole(one, folder_of(chosen))] if published else []
+
+
+def _is_whole(file: File, folder: str) -> bool:
+    try:
+        with open(os.path.join(folder, file.name), "rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest() == file.sha256
+    except OSError:
+        return False
+
+
+def lost(chosen: str) -> str:
+    """Returns the name of a file that is missing or damaged; "" without one."""
+    names = [one.name for one in missing(chosen)]
+    names += [
+        name for name in ("model.onnx", "tokenizer.json") if not os.path.isfile(os.path.join(folder_of(chosen), name))
+    ]
+    return next(iter(names), "")
+
+
+def progress(database: Database) -> str:
+    """Returns how far the vectors are, for the user; "" without any."""
+    made, used = store.made_of(database), store.used_model(database)
+    texts, _ = store.to_make(database)
+    told = [f"{made.get(used, 0):,} of {texts:,} texts have vectors"] if used else []
+    told += [f"{count:,} of {texts:,} are made by the new model" for key, count in made.items() if key != used]
+    return ", ".join(told)
+
+
+def fetch(chosen: str, wanted: list[File]) -> Iterator[File]:
+    """Fetches files one after the other, and yields each that is there. Raises `ConfigError`."""
+    from urllib.request import urlopen  # slow import, needed once on a machine
+
+    folder = folder_of(chosen)
+    other = (
+        f"signet-sync settings recall.meaning FOLDER   # with {' and '.join(one.name for one in wanted)} from elsewhere"
+    )
+    for file in wanted:
+        data = bytearray()
+        try:
+            with urlopen(file.address, timeout=_PATIENCE) as answer:  # noqa: S310 - an address of the table above
+                while len(data) <= file.size and (part := answer.read(_CHUNK)):
+                    data += part
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{file.name} cannot be fetched: {error}", path=file.address, hint=other) from None
+        if hashlib.sha256(data).hexdigest() != file.sha256:
+            raise ConfigError(f"{file.name} is not what was published", path=file.address, hint=other)
+        try:
+            durable.private_folder(folder)
+            os.close(durable.publish(os.path.join(folder, file.name), bytes(data)))
+        except OSError as error:
+            raise ConfigError(f"{file.name} cannot be written: {error.strerror}", path=folder, hint=other) from None
+        yield file
+
+
+def try_out(chosen: str, place: IndexPlace) -> str:
+    """Asks the model one question; returns what vectors of everything that is indexed will cost.
+
+    Raises `ConfigError` for a model that does not work.
+    """
+    from signet_sync.embeddings import models  # loads onnxruntime
+
+    model = models.load(MeaningChoice(folder_of(chosen), ModelChoice("none")))
+    model.embed(_TRIED[:1], 0.0, question=True)
+    began = time.process_time()
+    model.embed([_TRIED[1]] * 8, 0.0)
+    each = (time.process_time() - began) / 8
+    try:
+        with reading(place) as database:
+            rows = store.to_make(database)[1]
+    except DatabaseError:
+        rows = 0
+    size = rows * (int(model.key.split()[0]) + 8) / 1_000_000
+    return f"{rows:,} passages take about {max(round(rows * each / 60), 1)} min of one processor, and {size:.1f} MB"

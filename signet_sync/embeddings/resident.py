@@ -1,0 +1,163 @@
+"""Keeps the model in the agent: makes vectors while nothing else is to be done, and tells what is near to a question.
+
+Without the agent nothing is near to anything, and `recall` orders by words. Loads numpy and the model only if the
+settings name one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from glob import glob
+from typing import TYPE_CHECKING
+
+from loguru import logger
+
+from signet_sync.embeddings import store
+from signet_sync.embeddings.near import told_by
+from signet_sync.errors import SignetSyncError, sentence_of
+from signet_sync.settings.model_choice import MeaningChoice, resolve_meaning
+from signet_sync.storage.database.connection import Database
+
+if TYPE_CHECKING:
+    from signet_sync.embeddings.models import Model
+    from signet_sync.embeddings.vectors import Nearness, Vectors
+    from signet_sync.settings.model import Settings
+
+LOOK, RETRY, REST = 5.0, 60.0, 300.0  # seconds between two looks; after a failure; that no question is asked after one
+_BATCH = 8  # rows that a model gets at once
+_SECONDS, _PATIENCE = 60.0, 1.0  # that a server has for them, and for a question
+_SLOWER = 20.0  # the pause after a text, in times of what it took of a processor: on battery, or beside other work
+_LONGEST_QUESTION = 1_000  # characters
+
+
+class Resident(threading.Thread):
+    """Works until `stop`, beside the agent's other threads and after everything else on this machine."""
+
+    def __init__(self, database: str, settings: Callable[[], Settings], *, look: float = LOOK) -> None:
+        super().__init__(name="meaning", daemon=True)
+        self._database, self._settings, self._look = database, settings, look
+        self._ends = threading.Event()
+        self._choice: MeaningChoice | None = None
+        self._making: Model | None = None
+        self._models: dict[str, Model] = {}  # by key: the one that vectors are made with, and the one before it
+        self._rests_until, self._trouble = 0.0, ""
+        told_by(self.near)
+
+    def stop(self) -> None:
+        """Ends the thread, and what the model does."""
+        told_by(None)
+        self._ends.set()
+        for model in self._models.values():
+            model.stop()
+        if self.is_alive():  # a process that ends within a model's library is aborted
+            self.join(10.0)
+
+    def run(self) -> None:
+        """Looks for texts without vectors; no trouble ends it."""
+        if sys.platform == "linux":  # where it is of this thread alone
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+        pause = self._look
+        while not self._ends.wait(pause):
+            try:
+                with closing(Database(self._database, create=False)) as database:
+                    pause = self.work(database)
+            except FileNotFoundError:
+                pause = self._look  # nothing is indexed yet
+            except Exception as error:  # noqa: BLE001 - a disk, a database, a server, a library
+                self._choice = None  # loaded again
+                why = sentence_of(error) if isinstance(error, SignetSyncError) else str(error)
+                if why != self._trouble and not self._ends.is_set():
+                    logger.warning("texts get their vectors later: {}", why)
+                self._trouble, pause = why, RETRY
+
+    def work(self, database: Database) -> float:
+        """Makes the vectors of some texts; returns the seconds to rest. Raises `SignetSyncError`."""
+        choice = resolve_meaning(self._settings())
+        if choice is None:
+            self._choice, self._making, self._models = None, None, {}
+            if self._settings().recall_meaning == "off" and store.is_any(database):
+                store.use_model(database, "")
+            return self._look
+        if choice != self._choice:
+            from signet_sync.embeddings import models  # only where a model is named
+
+            self._making = models.load(choice)
+            self._models[self._making.key] = self._making
+            self._choice, self._rests_until = choice, 0.0
+        assert self._making is not None
+        model = self._making
+        for number in store.texts_left(database, model.key, _BATCH):
+            began = time.thread_time()
+            said = store.said_in(database, number)
+            store.put(database, number, model.key, said, self._rows(model, said))
+            spent = time.thread_time() - began
+            if self._ends.wait(spent * (1.0 if _has_room() else _SLOWER)):
+                return 0.0
+        _give_back()
+        if store.texts_left(database, model.key, 1):
+            return 0.0
+        if store.used_model(database) != model.key:
+            store.use_model(database, model.key)
+            self._models = {model.key: model}
+            logger.info("recall by meaning answers")
+        return self._look
+
+    def _rows(self, model: Model, said: Sequence[tuple[int, str]]) -> bytes:
+        """Returns the vectors of what a text says; nothing of a row that the model refuses. Raises `ProviderError`."""
+        import numpy as np
+
+        from signet_sync.embeddings.vectors import packed
+        from signet_sync.llm.providers import TextRefused
+
+        found: dict[int, Vectors] = {}
+        shortest = sorted(said, key=lambda one: len(one[1]))  # the shorter ones together
+        for at in range(0, len(shortest), _BATCH):
+            some = shortest[at : at + _BATCH]
+            try:
+                vectors = model.embed([text for _, text in some], _SECONDS)
+                found.update(zip((row for row, _ in some), vectors, strict=True))
+            except TextRefused:
+                for row, text in some:
+                    with suppress(TextRefused):
+                        found[row] = model.embed([text], _SECONDS)[0]
+        return packed(sorted(found), np.array([found[row] for row in sorted(found)])) if found else b""
+
+    def near(self, database: Database, ranges: Sequence[tuple[int, int]], question: str) -> Nearness | None:
+        """Returns how near texts are to a question; None if no model answers. Raises nothing of a model."""
+        from signet_sync.text.sanitizer import sanitize_beginning
+
+        model = self._models.get(store.used_model(database))
+        text = sanitize_beginning(question, 4 * _LONGEST_QUESTION)[:_LONGEST_QUESTION].strip()
+        if model is None or not text or time.monotonic() < self._rests_until:
+            return None
+        from signet_sync.embeddings import vectors
+
+        try:
+            found = model.embed([text], _PATIENCE, question=True)[0]
+        except Exception as error:  # noqa: BLE001 - a model's libraries raise what they like, and words answer
+            self._rests_until = time.monotonic() + REST
+            logger.warning("questions are answered by words: {}", getattr(error, "message", type(error).__name__))
+            return None
+        return vectors.near(database, ranges, model.key, found)
+
+
+def _give_back() -> None:
+    """Returns memory to the system that loading and running a model needed: half of it."""
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _has_room() -> bool:
+    """Returns whether the machine has a processor to spare, and does not run on its battery."""
+    busy = os.getloadavg()[0] > max(os.cpu_count() or 1, 2) - 0.5
+    for place in glob("/sys/class/power_supply/*/status"):
+        with suppress(OSError), open(place) as file:
+            busy |= file.read().strip() == "Discharging"
+    return not busy
