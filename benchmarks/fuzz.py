@@ -16,7 +16,7 @@ import re
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -37,12 +37,11 @@ from signet_sync.capture.harnesses.openclaw import transcript as openclaw
 from signet_sync.capture.harnesses.opencode import transcript as opencode
 from signet_sync.digest.model_answer import read as read_answer
 from signet_sync.digest.model_question import question
-from signet_sync.entities import evidence
+from signet_sync.entities import events, evidence, replay
 from signet_sync.entities.documents import document as documents_document
-from signet_sync.entities.documents import edits, patch
+from signet_sync.entities.documents import edits
 from signet_sync.entities.documents.escaping import fit
 from signet_sync.entities.documents.lint import lint
-from signet_sync.entities.event_log import chain, events, replay
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats import frontmatter, managed_block, turn
 from signet_sync.formats.artifact import MODELS, validate_tombstone
@@ -338,14 +337,12 @@ def _read_entity(raw: bytes) -> object:
 
 @cache
 def _ledgers() -> Sequence[bytes]:
-    text = documents_document.render(_entity())
     lines, last = [], events.GENESIS
     for number in range(4):
-        ulid = evidence.ulid_at(NOW_US + number, bytes([number]) * 10)
         event = events.Event(
-            id=ulid, token=evidence.token_for(ulid), at=_AT, agent_id="default", entity_id="p-aaaaaaaaaaaa",
-            actor="agent", op="create", file="profile", payload=patch.whole(text), reason="because",
-            evidence=("memory/x.md#3",), state="committed",
+            id=events.ulid_at(NOW_US + number, bytes([number]) * 10), at=_AT, agent_id="default", actor="agent",
+            entity_id="p-aaaaaaaaaaaa", op="create", file="profile", left="0" * 64,
+            text=replay.change(None, _entity()) | {"reason": "because", "evidence": ["memory/x.md#3"]},
         )  # fmt: skip
         sealed = events.seal(event, last)
         lines.append(events.encode(sealed))
@@ -354,24 +351,9 @@ def _ledgers() -> Sequence[bytes]:
 
 
 def _read_ledger(raw: bytes) -> object:
-    lines = chain.lines_of("2026-03", raw)
-    chain.verify(lines, known_last=None)
-    entries = [
-        entry for line in lines if isinstance(entry := events.decode(line.text), events.Event | events.WriteOutcome)
-    ]
-    return replay.fold(_resealed_events(entries))
-
-
-def _resealed_events(entries: Sequence[events.LogEntry]) -> Iterator[events.LogEntry]:
-    """What a forger would do who knows how the chain is made."""
-    last = events.GENESIS
-    for entry in entries:
-        try:
-            sealed = events.seal(entry, last)
-        except ValueError:
-            continue
-        last = sealed.hash
-        yield sealed
+    lines = events.lines_of("2026-03", raw)
+    events.verify(lines, known_last=None, agent_id="default")
+    return replay.fold(one for line in lines if isinstance(one := events.decode(line.text), events.Event))
 
 
 # ── harnesses ──

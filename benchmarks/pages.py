@@ -14,6 +14,7 @@ import contextlib
 import http.client
 import json
 import os
+import random
 import re
 import shutil
 import statistics
@@ -23,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -92,8 +94,7 @@ def make(root: str, sessions: int) -> None:
     from signet_sync.settings.model import Settings
 
     corpus.write_corpus(root, sessions, per_day=sessions / DAYS, agents=1)
-    with opened(root, Settings()) as place:
-        entities.plant(place, sessions // 50, 10, 6)
+    entities.plant(Path(root), sessions // 50, 10, random.Random(6))
     reindex(root)
     with opened(root, Settings()) as place:
         given = session_input(flow.document(root, 1 << 20, 1), now_us=dreams.NOW)

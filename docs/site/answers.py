@@ -353,27 +353,23 @@ class OpenEvent(TypedDict):
     token: str
     at: str
     agent_id: str
-    entity_id: NotRequired[str]
-    actor: Literal["agent", "person", "maintainer"]
+    actor: Literal["agent", "person", "maintainer", "observer"]
     op: str
+    entity_id: NotRequired[str]
     file: NotRequired[Literal["profile", "notes"]]
     section: NotRequired[str]
-    payload: NotRequired[dict[str, Any]]  # What is needed to repeat the event; its fields depend on `op`.
-    reason: NotRequired[str]
-    rationale: NotRequired[str]
-    evidence: NotRequired[list[str]]
-    payload_sha256: str
     before: NotRequired[str]
     after: NotRequired[str]
-    file_before: NotRequired[str]
-    file_after: NotRequired[str]
-    idempotency_key: NotRequired[str]
-    request_sha256: NotRequired[str]
-    lint: NotRequired[list[str]]
-    state: Literal["pending", "written", "committed", "failed"]
+    found: NotRequired[str]
+    left: NotRequired[str]
+    key: NotRequired[str]
+    request: NotRequired[str]
+    facts: NotRequired[dict[str, Any]]  # Days, numbers, ids: no words.
+    content: NotRequired[str]
     prev: str
     hash: str
     erased: NotRequired[str]
+    text: NotRequired[dict[str, Any]]  # What changed, before and after; its fields depend on `op`.
 
 
 class OpenedEvent(TypedDict):
@@ -694,10 +690,6 @@ class EntityListEntity(TypedDict):
     line: str
 
 
-class EntityList(TypedDict):
-    entities: list[EntityListEntity]
-
-
 class EntityShowSectionItem(TypedDict):
     number: int
     key: str
@@ -710,6 +702,7 @@ class EntityShowSection(TypedDict):
     heading: str
     text: NotRequired[str]
     items: NotRequired[list[EntityShowSectionItem]]
+    sha256: str  # What an edit may expect.
 
 
 class EntityShowProposal(TypedDict):
@@ -723,7 +716,7 @@ class EntityShowProposal(TypedDict):
     source: str | None
 
 
-class EntityShow(TypedDict):
+class EntityShown(TypedDict):
     id: str
     agent_id: str
     kind: Literal["user", "part", "relationship"]
@@ -739,11 +732,16 @@ class EntityShow(TypedDict):
     drifted: bool
 
 
+class EntityList(TypedDict):
+    entities: list[EntityListEntity]
+
+
+EntityShow = EntityShown | EntityList
 EntitySet = EntityCreate
 EntityAppend = EntityCreate
 EntityPrune = EntityCreate
 EntityStatus = EntityCreate
-EntityPropose = EntityCreate
+EntityUndo = EntityCreate
 
 
 class EntityLogFinding(TypedDict):
@@ -755,12 +753,7 @@ class EntityLogFinding(TypedDict):
 
 
 class EntityLog(TypedDict):
-    ok: bool
-    findings: list[EntityLogFinding]
     events: list[OpenEvent]
-
-
-EntityResolve = EntityCreate
 
 
 class Init(TypedDict):
@@ -862,11 +855,18 @@ class Import(TypedDict):
     redactions: dict[str, int]
 
 
+class RemoveEntityLine(TypedDict):
+    path: str
+    section: str
+    text: str
+
+
 class RemoveRemoval(TypedDict):
     agent_id: str
     session_token: str  # The name of a session: the 16 characters by which its files are called.
     session_ids: list[str]
     paths: list[str]
+    entity_lines: list[RemoveEntityLine]  # What entity files lose.
 
 
 class RemovePlan(TypedDict):
@@ -886,6 +886,7 @@ class RemoveDone(TypedDict):
     foreign: list[str]
     quoted_in: list[str]
     signet: NotRequired[list[str]]
+    entity_lines: list[RemoveEntityLine]  # What entity files lost.
 
 
 class RemoveSeveral(TypedDict):
@@ -1278,9 +1279,16 @@ EntityProtect = EntityCreate
 EntityReview = EntityCreate
 
 
-class EntityCheck(TypedDict):
+class EntityChecked(TypedDict):
     ok: bool
     findings: list[EntityLogFinding]
+
+
+class EntitySettled(TypedDict):
+    settled: list[EntityCreate]
+
+
+EntityCheck = EntityChecked | EntitySettled
 
 
 class EntityPromote(TypedDict):

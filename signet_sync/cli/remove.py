@@ -14,8 +14,10 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display, head_page
 from signet_sync.text.phrases import counted
 from signet_sync.text.sanitizer import sanitize_line
+from signet_sync.text.sentences import flatten
 
 if TYPE_CHECKING:
+    from signet_sync.entities.erase import TakenLine
     from signet_sync.privacy.remove import RemoveResult, SessionRemoval, Undo
     from signet_sync.sync.workspace import Workspace
 
@@ -81,7 +83,7 @@ def remove(
         plans = removals.plan(workspace, context.agent, session)
         quoted = quotes.quoted(workspace, plans)
         if dry_run:
-            _preview(context, plans, quoted.places)
+            _preview(context, plans, quoted.places, [removals.entity_lines(workspace, one) for one in plans])
             return 0
         assert reason is not None
         if quoted.places and quoting is None:
@@ -130,11 +132,15 @@ def _list(plans: list[SessionRemoval]) -> None:
             click.echo(f"  {path}")
 
 
-def _preview(context: Context, plans: list[SessionRemoval], quoted_in: Sequence[str]) -> None:
+def _preview(
+    context: Context, plans: list[SessionRemoval], quoted_in: Sequence[str], taken: Sequence[Sequence[TakenLine]]
+) -> None:
     def show() -> None:
         _list(plans)
         for path in quoted_in:
             click.echo(f"  of another session, quotes it: {display(path)}")
+        for lines in taken:
+            _show_taken(lines)
         click.echo("nothing was removed (--dry-run)")
 
     removed = [
@@ -143,14 +149,22 @@ def _preview(context: Context, plans: list[SessionRemoval], quoted_in: Sequence[
             "session_token": plan.session_token,
             "session_ids": [ref.session_id for ref in plan.sessions],
             "paths": list(plan.paths),
+            "entity_lines": [line._asdict() for line in lines],
         }
-        for plan in plans
+        for plan, lines in zip(plans, taken, strict=True)
     ]
     context.answer({"dry_run": True, "removals": removed, "quoted_in": list(quoted_in)}, show)
 
 
 def _document(done: RemoveResult) -> dict[str, object]:
-    return {name: value for name, value in done._asdict().items() if name != "signet" or value}
+    document = {name: value for name, value in done._asdict().items() if name != "signet" or value}
+    return document | {"entity_lines": [line._asdict() for line in done.entity_lines]}
+
+
+def _show_taken(lines: Sequence[TakenLine]) -> None:
+    for line in lines:
+        where = " · ".join(filter(None, [display(line.path), line.section]))
+        click.echo(f"  from {where}: {flatten(line.text, 160)}")
 
 
 def _show(context: Context, done: RemoveResult, *, redacted: bool) -> None:
@@ -158,6 +172,7 @@ def _show(context: Context, done: RemoveResult, *, redacted: bool) -> None:
     click.echo(f"removed {files} and {rows} of {done.session_token}")
     click.echo(f"  tombstone: {done.tombstone}")
     click.echo(f"  to let it return: signet-sync remove --undo {done.session_token}; what was deleted stays deleted")
+    _show_taken(done.entity_lines)
     for path in done.pending:
         click.secho(f"  cannot be deleted yet, every pass tries again: {path}", fg="red")
     if done.git_history == "contains":

@@ -1,40 +1,25 @@
-"""Parses and formats evidence: short quotes with event tokens, and the rationale for exceeding a soft cap."""
+"""Parses and formats evidence: short quotes with event tokens, and the rationale for exceeding a soft cap. Pure."""
 
 import re
 from typing import NamedTuple
 
-from ulid import ULID
-
 from signet_sync.entities.documents.escaping import SafeText
 from signet_sync.errors import UsageError
 from signet_sync.formats.filename import artifact_name
-from signet_sync.formats.timestamps import iso
 from signet_sync.formats.wikilinks import leaves_workspace, wikilink
 from signet_sync.text.sentences import flatten, page_line, unescape
 
 QUOTE_LENGTH = 160  # characters
 PART_LENGTH = 300  # characters of each part of a rationale
-ENTROPY = 10  # bytes
-
-_LAST = 253_402_300_799_999  # milliseconds: the end of the year 9999
-# A ULID has 26 characters of five bits, but only 128 bits: the first character is at most 7.
-_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.ASCII)
-_TOKEN = re.compile(rf"(?<![\w:])ev:(\d{{8}}T\d{{6}}Z)-({_ULID.pattern})(?![\w-])", re.ASCII)
 _LOOKS_LIKE_TOKEN = re.compile(r"(?<![\w:])ev:\S+")
 _ITEM = re.compile(r'"([^"]*)" — (.*?)(?: \[\[([^\[\]|]+)\|[^\[\]]*\]\])?(?: (ev:\S+))?')
+_DAY = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)", re.ASCII)
 _PART = re.compile(r"(?:^|;)\s*(why|until|plan)\s*:", re.IGNORECASE)
 # The example shown in hints.
 EXAMPLE = (
     "signet-sync entity append ID evidence --evidence 'memory/…--transcript.md#34' --text 'It is what she waits for.'"
 )
 _HINT = 'write "why: …; until: …; plan: …": why more is kept, for how long, and how it will be pruned'
-
-
-class Token(NamedTuple):
-    """`ev:YYYYMMDDThhmmssZ-ULID`, and its ULID."""
-
-    text: str
-    ulid: str
 
 
 class Evidence(NamedTuple):
@@ -53,50 +38,14 @@ class Rationale(NamedTuple):
     until: str
     plan: str
 
+    def is_over(self, today: str) -> bool:
+        """Returns whether `until` names a day (`YYYY-MM-DD`) that is past; without a day it is never over."""
+        days = _DAY.findall(self.until)
+        return bool(days) and max(days) < today
+
     def text(self) -> str:
         """Formats the rationale on one line, as `read_rationale` reads it."""
         return f"why: {self.why}; until: {self.until}; plan: {self.plan}"
-
-
-def ulid_at(instant: int, entropy: bytes) -> str:
-    """Makes the ULID of an instant (microseconds since 1970 UTC) and ten random bytes: 26 characters that sort by time.
-
-    Raises `ValueError` for instants before 1970 or after 9999, and for another number of bytes.
-    """
-    milliseconds = instant // 1000
-    if not 0 <= milliseconds <= _LAST or len(entropy) != ENTROPY:
-        raise ValueError("a ULID is made of an instant from 1970 to 9999 and ten bytes")
-    return str(ULID.from_bytes(milliseconds.to_bytes(6, "big") + entropy))
-
-
-def instant_of(ulid: str) -> int:
-    """Returns a ULID's time in microseconds since 1970 UTC, to the millisecond. Raises `ValueError` if invalid."""
-    if _ULID.fullmatch(ulid) is None:
-        raise ValueError("not a ULID: 26 letters and digits of Crockford's base32, in capitals")
-    milliseconds: int = ULID.from_str(ulid).milliseconds
-    if milliseconds > _LAST:
-        raise ValueError("a ULID of a year after 9999")
-    return milliseconds * 1000
-
-
-def token_for(ulid: str) -> str:
-    """Makes the event token of a ULID; its time part is the ULID's time in seconds. Raises `ValueError`."""
-    return f"ev:{_stamp(instant_of(ulid))}-{ulid}"
-
-
-def read_token(text: str) -> Token | None:
-    """Parses a token; returns None if it is invalid or its two times differ."""
-    match = _TOKEN.fullmatch(text)
-    try:
-        return Token(text, match[2]) if match is not None and token_for(match[2]) == text else None
-    except ValueError:
-        return None
-
-
-def tokens_in(text: str) -> tuple[Token, ...]:
-    """Finds all valid tokens in a text, in order."""
-    found = (read_token(match[0]) for match in _TOKEN.finditer(text))
-    return tuple(token for token in found if token is not None)
 
 
 def claims_token(text: str) -> bool:
@@ -107,8 +56,7 @@ def claims_token(text: str) -> bool:
 def item_text(evidence: Evidence) -> SafeText:
     """Formats an item on one line: `"quote" — why [[path|kind]] ev:…`. Long quotes are cut. `read_item` parses it.
 
-    Raises `UsageError`: `text-empty` for an empty quote or why, `path-escape` for a path outside the workspace,
-    `token-invalid` for an invalid token.
+    Raises `UsageError`: `text-empty` for an empty quote or why, `path-escape` for a path outside the workspace.
     """
     quote = page_line(evidence.quote.replace('"', "'"), QUOTE_LENGTH)
     why = page_line(evidence.why)
@@ -118,8 +66,6 @@ def item_text(evidence: Evidence) -> SafeText:
     if evidence.path is not None:
         parts.append(_link(evidence.path))
     if evidence.token is not None:
-        if read_token(evidence.token) is None:
-            raise UsageError(f"{flatten(evidence.token, 60)} is not the name of an event", code="token-invalid")
         parts.append(evidence.token)
     return SafeText(" ".join(parts))
 
@@ -159,11 +105,6 @@ def read_rationale(text: str) -> Rationale:
 
 def _list(names: list[str]) -> str:
     return " and ".join(f"`{name}`" for name in names)
-
-
-def _stamp(instant: int) -> str:
-    """Formats an instant as `YYYYMMDDThhmmssZ`."""
-    return iso(instant)[:19].replace("-", "").replace(":", "") + "Z"
 
 
 def _link(path: str) -> str:

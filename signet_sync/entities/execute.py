@@ -1,30 +1,23 @@
-"""Carries out operations on entities: settles open writes, records edits, plans, writes, updates MEMORY.md."""
-
-from __future__ import annotations
+"""Executes requests on entities: once for a key, under the workspace's lock; then MEMORY.md follows."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Required, TypedDict
+from typing import Any, NamedTuple, Required, Self, TypedDict
 
-from signet_sync.entities import observe, relation_items, write_ahead
+from signet_sync.entities import observe, pattern_items, write
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.event_log.agent_log import new_ulid
-from signet_sync.entities.event_log.events import Actor, Event, key_of, replayed, request_sha256
+from signet_sync.entities.events import Actor, Event, canonical
+from signet_sync.entities.log import key_digest
 from signet_sync.entities.repository import Entity, EntityRepository
-from signet_sync.entities.results import EntityResult
-from signet_sync.entities.store import EntityFile
-from signet_sync.entities.write_ahead import EditPlan, EventStamp, FileChanged
-from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.entities.write import EditPlan, Stamp
+from signet_sync.errors import UsageError
+from signet_sync.formats.body import text_sha256
 from signet_sync.formats.entity_paths import File
 from signet_sync.formats.paths import head_page
 from signet_sync.storage import state_dir
 from signet_sync.sync import deriving, engine
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
-
-_TRIES = 3
-# Operations on a part that change the items about patterns of relationships.
-_SHOWN = ("deprecate", "status")
 
 
 class Caller(TypedDict, total=False):
@@ -35,16 +28,35 @@ class Caller(TypedDict, total=False):
     key: str | None
 
 
-class Writer(Caller, total=False):
-    """Who asks for a text, and what it rests on: a rationale, `PATH#LINE` of an artifact."""
+class EntityResult(NamedTuple):
+    """A recorded operation: entity, event, its `ev:…`, and the file it concerns.
 
-    rationale: str | None
-    evidence: str | None
+    `before` and `after` are hashes of the section (None without one): `after` is what the next edit may `expect`.
+    `replayed`: it was done earlier under the same idempotency key. `waiting` is the reason why MEMORY.md does not show
+    it yet, `effect` what approving a proposal does.
+    """
+
+    id: str
+    event_id: str
+    section: str | None
+    before: str | None
+    after: str | None
+    warnings: tuple[str, ...]
+    path: str
+    token: str
+    replayed: bool = False
+    redactions: Mapping[str, int] = {}
+    waiting: str = ""
+    effect: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """Returns the JSON document of the result."""
+        return {name: value for name, value in self._asdict().items() if name not in ("waiting", "effect")}
 
 
 @dataclass(frozen=True, slots=True)
 class EntityRequest:
-    """A request: operation, actor, time. `fields` holds everything that makes two requests equal."""
+    """A request: operation, who asks, and in `fields` everything that makes two requests equal."""
 
     op: str
     actor: Actor
@@ -54,162 +66,106 @@ class EntityRequest:
     redactions: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls,
-        op: str,
-        caller: Caller,
-        fields: Mapping[str, Any],
-        redactions: Mapping[str, int] | None = None,
-        *,
-        actor: Actor = "agent",
-    ) -> EntityRequest:
+    def of(cls, op: str, caller: Caller, fields: Mapping[str, Any], redactions: Mapping[str, int] | None = None,
+           *, actor: Actor = "agent") -> Self:  # fmt: skip
         """Makes the request of a call; `actor` is the one that most often makes such a request."""
         return cls(op, caller.get("actor", actor), caller["now_us"], caller.get("key"), fields, redactions or {})
 
-    def stamp(self, agent_id: str) -> EventStamp:
-        """Makes the stamp of the request's events."""
-        keyed = None if self.key is None else key_of(agent_id, self.key)
-        digest = None if self.key is None else self.digest()
-        return EventStamp(ulid=new_ulid(self.now_us), actor=self.actor, key=keyed, request=digest)
+    def require_person(self) -> Self:
+        """Returns the request. Raises `UsageError` (`actor-refused`) unless a person makes it."""
+        if self.actor not in ("person", "maintainer"):
+            raise UsageError(f"only a person can {self.op}", hint="--actor person", code="actor-refused")
+        return self
+
+    def require_maintainer(self) -> Self:
+        """Returns the request. Raises `UsageError` (`actor-refused`) unless a maintainer makes it."""
+        if self.actor != "maintainer":
+            raise UsageError(f"only a maintainer can {self.op}", hint="--actor maintainer", code="actor-refused")
+        return self
 
     def digest(self) -> str:
         """Returns the digest of the request."""
-        return request_sha256({"op": self.op, "actor": self.actor, **self.fields})
+        return text_sha256(canonical({"op": self.op, "actor": self.actor, **self.fields}))
+
+    def stamp(self, agent_id: str) -> Stamp:
+        """Returns what the request's event says of it."""
+        if self.key is None:
+            return Stamp(self.actor)
+        return Stamp(self.actor, key_digest(agent_id, self.key), self.digest())
 
 
-Planner = Callable[[EntityRepository, Entity, str], EditPlan]
+Planner = Callable[[EntityRepository, Entity], EditPlan]
 
 
 def edit_entity(workspace: Workspace, agent_id: str, ref: str, request: EntityRequest, plan: Planner) -> EntityResult:
-    """Carries out an operation on the entity `ref`; calls `plan` again if the file was saved in the meantime."""
+    """Carries out an operation on the entity that `ref` names."""
 
     def act(repo: EntityRepository) -> tuple[Event, Entity]:
-        entity = load(repo, ref)
-        stamp = request.stamp(agent_id)
-        return write_ahead.write(repo, entity, plan(repo, entity, stamp.ulid), stamp), entity
+        entity = write.load(repo, ref)
+        return write.write(repo, entity, plan(repo, entity), request.stamp(agent_id)), entity
 
-    return run_request(workspace, agent_id, request, act)
+    return run(workspace, agent_id, request, act)
 
 
-def run_request(
+def run(
     workspace: Workspace, agent_id: str, request: EntityRequest, act: Callable[[EntityRepository], tuple[Event, Entity]]
 ) -> EntityResult:
-    """Runs `act` under the workspace's lock, once for an idempotency key."""
+    """Runs `act` under the workspace's lock, once for an idempotency key; then updates patterns and MEMORY.md."""
     with state_dir.workspace_lock(workspace.state):
-        for _ in range(_TRIES):
-            before = entities_store.page_inputs(workspace.database, agent_id)
-            if deriving.is_stale(workspace.database, workspace.pipeline):
-                # The vault was not scanned yet, but evidence refers to its files, and the page shows them.
-                engine.run_locked(workspace, Request(now_us=request.now_us))
-            repo = EntityRepository(workspace, agent_id, request.now_us)
-            observe.catch_up(repo)
-            known = _earlier_result(repo, request)
-            if known is not None:
-                return known
-            try:
-                event, entity = act(repo)
-            except FileChanged:
-                continue
-            if entity.kind != "part" or event.op in _SHOWN:
-                relation_items.update_patterns_in(repo)
-            return _finish(repo, request, event, before)
-    raise WorkspaceError("the file kept changing while it was being written", hint="try again later", code="busy")
+        before = entities_store.page_inputs(workspace.database, agent_id)
+        if deriving.is_stale(workspace.database, workspace.pipeline):
+            # The vault was not scanned yet, but evidence refers to its files, and the page shows them.
+            engine.run_locked(workspace, Request(now_us=request.now_us))
+        repo = EntityRepository(workspace, agent_id, request.now_us)
+        observe.catch_up(repo)
+        known = _earlier(repo, request)
+        if known is not None:
+            return result_of(repo, known)._replace(replayed=True)
+        event, entity = act(repo)
+        if entity.place.kind != "part" or event.op in ("deprecate", "status", "undo"):
+            pattern_items.update(repo)
+        done = result_of(repo, event)
+        return done._replace(redactions=dict(request.redactions), waiting=update_page(repo, before))
 
 
-def load(repo: EntityRepository, ref: str) -> Entity:
-    """Returns the entity that a name refers to, after recording edits of its files. Raises `UsageError`."""
-    row = locate(repo, ref)
-    for _ in range(_TRIES):
-        observe.examine(repo, {row.id})
-        row = repo.find(row.id) or row
-        refuse_drift(repo, row.id)
-        entity = write_ahead.load(repo, row)
-        if entity is not None and _is_current(repo, entity):
-            return entity
-    raise WorkspaceError("the file changed while it was being read", path=row.path, hint="try again", code="busy")
-
-
-def locate(repo: EntityRepository, ref: str) -> EntityFile:
-    """Returns the profile row that a name refers to; if there is none, looks at all files. Raises `UsageError`."""
-    row = repo.find(ref)
-    if row is None:
-        observe.examine(repo, None)
-        row = repo.find(ref)
-    if row is None:
-        if ref.strip():  # the event log itself waits under an empty id
-            refuse_drift(repo, ref.strip())
-        raise repo.unknown(ref)
-    return row
-
-
-def refuse_drift(repo: EntityRepository, entity_id: str) -> None:
-    """Raises `UsageError` (`entity-drifted`) if a file of the entity waits for a maintainer."""
-    for drift in repo.drift():
-        if drift.entity_id == entity_id:
-            raise UsageError(
-                f"a maintainer has to resolve the drift of this entity first: {drift.message}",
-                path=drift.path,
-                hint=f"{drift.hint}; signet-sync entity check",
-                code="entity-drifted",
-            )
-
-
-def _is_current(repo: EntityRepository, entity: Entity) -> bool:
-    """Checks that the files are unchanged since the last look."""
-    known = {row.path: row.sha256 for row in entities_store.files_of(repo.workspace.database, repo.agent_id, entity.id)}
-    return all(known.get(seen.path) == seen.sha256 for seen in entity.seen.values() if seen.raw is not None)
-
-
-def update_page(workspace: Workspace, agent_id: str, before: frozenset[tuple[object, ...]], now_us: int) -> str:
-    """Updates MEMORY.md if its lines about entities changed; returns why it has to wait, or an empty string."""
-    if entities_store.page_inputs(workspace.database, agent_id) == before:
-        return ""
-    page = head_page(agent_id)
-    outcome = engine.run_locked(workspace, Request(now_us=now_us, paths=frozenset({page}), resume=False))
-    if outcome.held:
-        return f"{page} was not updated: {outcome.held}"
-    return f"{page} will be updated by the next pass: {outcome.trouble[0]}" if outcome.trouble else ""
-
-
-def _earlier_result(repo: EntityRepository, request: EntityRequest) -> EntityResult | None:
-    """Returns the earlier answer to the same key. Raises `UsageError` (`idempotency-conflict`)."""
+def _earlier(repo: EntityRepository, request: EntityRequest) -> Event | None:
+    """Returns the event of an earlier request under this key. Raises `UsageError` (`idempotency-conflict`)."""
     if request.key is None:
         return None
-    found = replayed(repo.log.under(request.key), key_of(repo.agent_id, request.key), request.digest())
-    if found == "conflict":
+    digest = key_digest(repo.agent_id, request.key)
+    found = next((event for event in repo.log.events(f'"key":"{digest}"') if event.key == digest), None)
+    if found is not None and found.request != request.digest():
         raise UsageError(
             "this idempotency key was used for another request",
             hint="use a different key for each request",
             code="idempotency-conflict",
         )
-    return None if found is None else result_of(repo, found, replayed=True)
+    return found
 
 
-def result_of(repo: EntityRepository, event: Event, *, replayed: bool = False) -> EntityResult:
+def update_page(repo: EntityRepository, before: frozenset[tuple[object, ...]]) -> str:
+    """Updates MEMORY.md if its lines about entities changed; returns why it has to wait, or an empty string."""
+    workspace, page = repo.workspace, head_page(repo.agent_id)
+    if entities_store.page_inputs(workspace.database, repo.agent_id) == before:
+        return ""
+    outcome = engine.run_locked(workspace, Request(now_us=repo.now_us, paths=frozenset({page}), resume=False))
+    if outcome.held:
+        return f"{page} was not updated: {outcome.held}"
+    return f"{page} will be updated by the next pass: {outcome.trouble[0]}" if outcome.trouble else ""
+
+
+def result_of(repo: EntityRepository, event: Event) -> EntityResult:
     """Makes the answer for an event."""
     file: File = event.file or "profile"
     rows = entities_store.files_of(repo.workspace.database, repo.agent_id, event.entity_id or "")
-    said = (event.payload or {}).get("warnings")
+    section = f"notes/{event.section}" if event.section is not None and file == "notes" else event.section
     return EntityResult(
-        id=event.entity_id or "",
-        event_id=event.id,
-        section=_named(event.section, file),
-        before=event.before,
-        after=event.after,
-        warnings=tuple(said) if isinstance(said, list) else (),
-        path=next((row.path for row in rows if row.file == file), ""),
-        token=event.token,
-        replayed=replayed,
-        redactions={},
+        event.entity_id or "",
+        event.id,
+        section,
+        event.before,
+        event.after,
+        tuple(event.said("warnings") or ()),
+        next((row.path for row in rows if row.file == file), ""),
+        event.token,
     )
-
-
-def _finish(
-    repo: EntityRepository, request: EntityRequest, event: Event, before: frozenset[tuple[object, ...]]
-) -> EntityResult:
-    waiting = update_page(repo.workspace, repo.agent_id, before, request.now_us)
-    return result_of(repo, event)._replace(redactions=dict(request.redactions), waiting=waiting)
-
-
-def _named(section: str | None, file: File) -> str | None:
-    return f"notes/{section}" if section is not None and file == "notes" else section

@@ -1,217 +1,299 @@
-"""Compares entity files with their events: records people's edits, settles interrupted writes, queues drift."""
+"""Compares entity files with their events: finishes interrupted writes, records people's edits, queues drift."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from hashlib import sha256
-from itertools import count
-from typing import Any
 
+from signet_sync.entities import replay
 from signet_sync.entities import store as entities_store
-from signet_sync.entities import write_ahead
-from signet_sync.entities.documents.document import EntityDocument, render
-from signet_sync.entities.documents.drift import DriftVerdict, judge_against_events
-from signet_sync.entities.documents.patch import apply, whole
-from signet_sync.entities.event_log.agent_log import new_ulid, outcome
-from signet_sync.entities.event_log.events import Event, Operation, State, WriteOutcome
-from signet_sync.entities.event_log.replay import settle
-from signet_sync.entities.evidence import ENTROPY, ulid_at
-from signet_sync.entities.repository import (
-    Entity,
-    EntityRepository,
-    FileContent,
+from signet_sync.entities.documents.document import (
+    DocumentProblem,
+    EntityDocument,
+    body_sha,
     document_of,
-    folder_of,
-    foreign_field,
-    parsed,
-    path_of,
-    version_of,
+    find,
+    parse,
+    render,
 )
+from signet_sync.entities.events import Actor, Operation
+from signet_sync.entities.replay import FileState
+from signet_sync.entities.repository import Entity, EntityRepository, FileContent, foreign_field
 from signet_sync.entities.store import DriftedFile, EntityFile
-from signet_sync.errors import WorkspaceError
-from signet_sync.formats.body import text_sha256
-from signet_sync.formats.entity_paths import FILES, EntityPlace, File, kind_of, ledger_page, parse_path
+from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.formats.body import text_sha256, utf8
+from signet_sync.formats.entity_paths import FILES, EntityPlace, kind_of, ledger_page, parse_path
 from signet_sync.formats.snapshot import Signature
-from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files
-from signet_sync.sync.workspace import Workspace
 
 # The entity id under which the queue lists problems of the event log itself.
 LEDGER = ""
-# Below this number entities are queried one by one.
-_FEW = 20
+_KEEP = "a maintainer decides which counts: the file or its events"
+
+
+class FileChanged(Exception):
+    """The file was saved between reading and writing: nothing was written."""
 
 
 @dataclass(slots=True)
 class Observations:
-    """The result of a look at entity files: edited, healed and drifted paths, and settled writes.
-
-    `changed` are agents whose entities changed, so that MEMORY.md may need an update.
-    """
+    """The result of a look: paths that people edited, paths that drifted, what a person should know, any change."""
 
     edited: list[str] = field(default_factory=list)
-    healed: list[str] = field(default_factory=list)
     drifted: list[str] = field(default_factory=list)
-    settled: list[WriteOutcome] = field(default_factory=list)
-    changed: set[str] = field(default_factory=set)
+    notices: list[str] = field(default_factory=list)
+    changed: bool = False
 
 
-def observe(workspace: Workspace, agent_id: str, paths: Iterable[str] | None, now_us: int) -> Observations:
-    """Settles interrupted writes, then examines an agent's entity files (None: all). The workspace's lock is held.
-
-    A file whose signature is known is not read again.
-    """
-    repo, found = EntityRepository(workspace, agent_id, now_us), Observations()
-    catch_up(repo, found)
-    ids = None if paths is None else {place.id for path in paths if (place := parse_path(path)) is not None}
+def look(repo: EntityRepository, ids: Collection[str] | None) -> Observations:
+    """Brings entities (None: all) up to date with their event log and files."""
+    found = catch_up(repo)
     if ids is None or ids:
         examine(repo, ids, found)
     return found
 
 
-def examine_all(repo: EntityRepository) -> None:
-    """Brings all entities of an agent up to date with log and files."""
-    catch_up(repo)
-    examine(repo, None)
-
-
-def catch_up(repo: EntityRepository, found: Observations | None = None) -> None:
+def catch_up(repo: EntityRepository, found: Observations | None = None) -> Observations:
     """Brings entities up to date if their event log changed; every command on entities starts with it."""
-    known = entities_store.log_end(repo.workspace.database, repo.agent_id)
-    if repo.log.is_torn():
-        repo.log.add([], repo.now_us)  # repairs the torn line
+    found, database = found or Observations(), repo.workspace.database
+    repo.log.mend()
     if repo.log.merge_copies():
-        repo.forget_replay(None)
-    last = repo.log.last()
-    if (known.last_hash if known else None) == (last.hash if last else None):
-        return
-    found = found if found is not None else Observations()
-    doubtful = _since(repo, known) if known is not None else None
-    found.settled += _settle_open(repo, known.last_id if known is not None and doubtful is None else None)
-    examine(repo, None, found, doubtful=doubtful, joined=True)
-
-
-def _since(repo: EntityRepository, known: entities_store.LogEnd) -> set[str] | None:
-    """Returns the entities with events after the known end of the log; None (all) if the log lacks that end.
-
-    Compares ids: where the logs of two machines were merged, a line keeps its id but gets another hash.
-    """
-    entries = repo.log.entries()
-    place = next((at for at, entry in enumerate(entries) if known.last_id == entry.id), None)
-    if place is None:
-        return None
-    owners = {entry.id: entry.entity_id for entry in entries if isinstance(entry, Event)}
-    later = (owners.get(entry.id if isinstance(entry, Event) else entry.of) for entry in entries[place + 1 :])
-    return {entity_id for entity_id in later if entity_id is not None}
-
-
-# ── interrupted writes ──
-
-
-def _settle_open(repo: EntityRepository, lost: str | None) -> list[WriteOutcome]:
-    """Settles open writes and records the end of the log; `lost` is the id of its former last line if missing."""
-    database = repo.workspace.database
-    _found_again(repo)
-    _state_notes(repo)
-    ended = [_settled(repo, event) for event in repo.log.unsettled()]
+        repo.forget_states()
+    known = entities_store.log_end(database, repo.agent_id)
+    if repo.is_log_end_known():
+        return found
+    events = repo.log.events()
+    ids = [event.id for event in events]
+    since = ids.index(known.last_id) + 1 if known is not None and known.last_id in ids else 0
+    examine(repo, None, found, doubtful={event.entity_id for event in events[since:]} if since else None)
+    # A slow sync may deliver the missing end later.
+    back = [one.path for one in repo.drift() if one.entity_id == LEDGER and one.found_sha256 in ids]
     with database.transaction(durable=True):
-        if lost is not None:
-            entities_store.put_drift(database, _truncated(repo, lost))
+        entities_store.clear_drift(database, back)
+        if known is not None and known.last_id not in ids:
+            # Now: the next write overwrites the known end, the only record of it.
+            entities_store.put_drift(database, _truncated(repo, known.last_id))
         repo.remember_log_end()
-    return ended
-
-
-def _state_notes(repo: EntityRepository) -> None:
-    """Adds the event of an entity's notes if a crash cut it off behind that of the profile."""
-    for event in repo.log.unsettled():
-        entity_id, stated = event.entity_id or "", apply(None, event.payload or {})
-        place, profile = _place_of(repo, event), document_of(stated)
-        if event.op != "create" or event.file != "profile" or place is None or profile is None:
-            continue
-        if any(isinstance(one, Event) and one.file == "notes" for one in repo.log.of(entity_id)):
-            continue
-        given = {"title": profile.title, "entity_id": entity_id, "created_at": event.at}
-        notes = repo.blank(place.kind, "notes", version_of(profile), **given)
-        plan = write_ahead.EditPlan(op="create", file="notes", after=notes, slug=place.slug, stated=True)
-        stamp = write_ahead.EventStamp(ulid=new_ulid(repo.now_us), actor=event.actor)
-        entity = Entity(entity_id, place.kind, place.slug, {}, {})
-        repo.log.add([write_ahead.event_of(repo, entity, plan, stamp)], repo.now_us)
-
-
-def _found_again(repo: EntityRepository) -> None:
-    """Clears reports of a missing end of the log once a slow sync has delivered it."""
-    database = repo.workspace.database
-    waiting = [one for one in repo.drift() if one.entity_id == LEDGER]
-    back = [one.path for one in waiting if repo.log.holds(f'"id":"{one.found_sha256}"')]
-    if back:
-        with database.transaction(durable=True):
-            entities_store.clear_drift(database, back)
+    return found
 
 
 def _truncated(repo: EntityRepository, last_id: str) -> DriftedFile:
-    """Reports the missing end to the maintainer now: the next write overwrites the known end, the only record of it."""
-    return DriftedFile(
-        ledger_page(repo.agent_id, iso(repo.now_us)[:7]),
-        repo.agent_id,
-        LEDGER,
-        "profile",
-        "truncated",
-        "the end of the event log is missing: the index recorded a later line",
-        "compare the pages with a backup or with the workspace's history",
-        iso(repo.now_us),
-        last_id,
-    )
+    at, page = iso(repo.now_us), ledger_page(repo.agent_id, iso(repo.now_us)[:7])
+    message = "the end of the event log is missing: the index recorded a later line"
+    hint = "compare the pages with a backup or with the workspace's history"
+    return DriftedFile(page, repo.agent_id, LEDGER, "profile", "truncated", message, hint, at, last_id)
 
 
-def _settled(repo: EntityRepository, event: Event) -> WriteOutcome:
-    """Finishes an interrupted write if its file is unchanged or already written; otherwise marks it as failed."""
-    done = event.file_after is None or _carried_out(repo, event)
-    ends: list[State] = ["failed"]
-    if done:
-        ends = ["committed"] if repo.log.state_of(event) == "written" else ["written", "committed"]
-    sealed = repo.log.add([outcome(event, end, repo.now_us) for end in ends], repo.now_us)
-    repo.forget_replay(event.entity_id)
-    return sealed[-1]
+def examine(
+    repo: EntityRepository,
+    ids: Collection[str] | None,
+    found: Observations | None = None,
+    *,
+    doubtful: Collection[str | None] | None = frozenset(),
+) -> Observations:
+    """Examines some entities (None: all); files with known signatures only if their events are `doubtful`."""
+    found = found or Observations()
+    rows = _rows(repo)
+    queued = {drift.entity_id for drift in repo.drift()} - {LEDGER}
+    places = repo.places(ids)
+    if ids is None:
+        created = {event.entity_id for event in repo.log.events('"op":"create"')} if doubtful != frozenset() else set()
+        ids = places.keys() | rows.keys() | queued | {each for each in created if each is not None}
+    paths = [place._replace(file=file).path for each in ids for place in places.get(each, ()) for file in FILES]
+    current = files.signatures(repo.workspace.root, paths)
+    for each in sorted(ids):
+        expected = rows.get(each, {})
+        certain = doubtful is not None and each not in doubtful and each not in queued and None not in expected.values()
+        if certain and expected and len(places.get(each, ())) == 1:
+            mine = (places[each][0]._replace(file=file).path for file in FILES)
+            if {path: current[path] for path in mine if path in current} == expected:
+                continue
+        _Look(repo, each, expected, found).run(places.get(each, []))
+    return found
 
 
-def _carried_out(repo: EntityRepository, event: Event) -> bool:
-    place = _place_of(repo, event)
-    if place is None:
-        return False
-    if event.op == "create" and event.file == "notes" and repo.read(place._replace(file="profile")).code == "gone":
-        return False  # the profile could not be made: notes alone are no entity
-    seen = repo.read(place)
-    ended = settle(event, seen.text, write_ahead.section_sha(seen.text, event.section))
-    if ended == "failed" and seen.code in ("", "gone"):
-        text = apply(seen.text, event.payload or {})
-        if text is None or text_sha256(text) != event.file_after:
-            return False
+def _rows(repo: EntityRepository) -> dict[str, dict[str, Signature | None]]:
+    """Returns path and signature of the known files, by entity."""
+    found: dict[str, dict[str, Signature | None]] = {}
+    for path, signature in entities_store.signatures(repo.workspace.database, repo.agent_id).items():
+        place = parse_path(path)
+        if place is not None:
+            found.setdefault(place.id, {})[path] = signature
+    return found
+
+
+class _Look:
+    """One look at one entity; `rows` are its files in the index."""
+
+    def __init__(
+        self, repo: EntityRepository, entity_id: str, rows: Mapping[str, Signature | None], found: Observations
+    ) -> None:
+        self.repo, self.id, self.rows, self.found = repo, entity_id, rows, found
+        self.put: list[EntityFile] = []
+        self.queue: dict[str, DriftedFile] = {}
+        self.shown: set[str] = set()
+
+    def run(self, folders: list[EntityPlace]) -> None:
+        """Looks at the files of the entity in its folders, and writes the rows that follow."""
+        state = self.repo.state(self.id)
+        if not folders and state.files:
+            folders = [self._expected(state.slug)]
+        place = next((one for one in folders if one.slug == state.slug), folders[0]) if folders else None
+        for file in FILES if place is not None else ():
+            assert place is not None
+            seen = self.repo.read(place._replace(file=file))
+            if seen.code != "gone":
+                self.shown.add(seen.path)
+            self._file(seen, state.files.get(file))
+        for twin in (one for one in folders if one != place):
+            message = f"the entity also exists in {place.folder if place else ''}"
+            self._drifted(FileContent(twin), "id-twice", message, "a copy needs an id of its own")
+        if place is not None and len(folders) == 1 and self.shown and place.slug != state.slug and state.files:
+            self.repo.append(self.repo.event("human_edit", "person", entity_id=self.id, text={"slug": place.slug}))
+        self._record()
+
+    def _expected(self, slug: str | None) -> EntityPlace:
+        """Returns where an entity without a folder should be."""
+        known = next((place for path in self.rows if (place := parse_path(path)) is not None), None)
+        kind = kind_of(self.id)
+        assert kind is not None
+        return known._replace(file="profile") if known else EntityPlace(self.repo.agent_id, kind, slug or kind, self.id)
+
+    def _file(self, seen: FileContent, state: FileState | None) -> None:
+        """Compares a file with its events."""
+        if state is None:
+            if seen.code != "gone":
+                self._adopt(seen)
+            return
+        want = document_of(state.text)
+        if state.text is None or want is None:
+            # A removal took the text of an event that came later from another machine: the file says what is left.
+            disk = document_of(seen.text)
+            if disk is None or foreign_field(seen.place, disk) is not None:
+                self._drifted(seen, "events-incomplete", "its events do not contain the whole file", _KEEP)
+            else:
+                self._state(seen, disk, "restate", "observer")
+        elif seen.text == state.text:
+            self._take(seen)
+        elif (seen.code == "gone" and self._is_unmade(seen, state)) or seen.known_as in state.known:
+            # A write that was interrupted, or a version of ours that another machine or an old editor had.
+            self._rewrite(seen, state.text)
+        elif seen.text is None and seen.code != "gone":
+            self._drifted(seen, seen.code, seen.message, "make it a readable file again")
+        else:
+            shapes = self.repo.shapes(seen.place.kind, seen.place.file, want)
+            verdict = replay.judge(seen.text, want, shapes, self.repo.log.of(self.id))
+            if verdict.after is None:
+                self._drifted(seen, verdict.code, verdict.message, verdict.hint)
+                return
+            after = render(verdict.after)
+            if after != state.text:
+                changed = replay.change(want, verdict.after)
+                named = [name for name in changed.get(replay.PARTS, ()) if name not in (replay.HEAD, replay.LEAD)]
+                section = named[0] if len(named) == 1 else None
+                facts = {"kept": list(verdict.kept), "over": list(verdict.over), "reanchored": verdict.healed}
+                event = self.repo.event(
+                    "human_edit", "person", entity_id=self.id, file=seen.place.file, section=section, text=changed,
+                    before=section_sha(state.text, section), after=section_sha(after, section),
+                    found=seen.known_as, left=text_sha256(after), facts={k: v for k, v in facts.items() if v} or None,
+                )  # fmt: skip
+                self.repo.append(event)
+                self.found.edited.append(seen.path)
+            self._tell(seen, verdict)
+            if after == seen.text:
+                self._take(seen)
+            else:
+                self._rewrite(seen, after)
+
+    def _is_unmade(self, seen: FileContent, state: FileState) -> bool:
+        """Checks that a file was never there: its creation was interrupted."""
+        missed = any(one.path == seen.path for one in self.repo.drift())
+        return state.is_new and seen.path not in self.rows and not missed
+
+    def _tell(self, seen: FileContent, verdict: replay.FileVerdict) -> None:
+        """Says what became of sections that were written while an older version was being edited."""
+        if verdict.kept:
+            kept = " and ".join(verdict.kept)
+            self.found.notices.append(f"{seen.path}: a save of an older version would have dropped {kept}; it was kept")
+        if verdict.over:
+            over = " and ".join(verdict.over)
+            text = f"{seen.path}: a save replaced newer text of {over}; signet-sync entity log {self.id} has it"
+            self.found.notices.append(text)
+
+    def _adopt(self, seen: FileContent) -> None:
+        """Takes over a file without events, a person's or one from a backup, if its frontmatter fits its folder."""
         try:
-            write_ahead.put(repo, seen, text)
-        except (write_ahead.FileChanged, WorkspaceError):
-            return False
-    elif ended != "written":
-        return False
-    slug = (event.payload or {}).get("slug")
-    if isinstance(slug, str):
-        write_ahead.move(repo, place, slug)
-    return True
+            document = parse(seen.text or "") if seen.text is not None else None
+        except DocumentProblem as problem:
+            self._drifted(seen, problem.code, problem.message, problem.hint)
+            return
+        if document is None:
+            self._drifted(seen, seen.code, seen.message, "make it a readable file again")
+        elif (name := foreign_field(seen.place, document)) is not None:
+            self._drifted(seen, "identity-changed", f"`{name}` is not that of its folder", "correct the field")
+        else:
+            self._state(seen, document, "human_edit", "person")
+            self.found.edited.append(seen.path)
+
+    def _state(self, seen: FileContent, document: EntityDocument, op: Operation, actor: Actor) -> None:
+        """Records the whole file as it is."""
+        text = {**replay.change(None, document), "slug": seen.place.slug}
+        sha, file = seen.known_as, seen.place.file
+        self.repo.append(self.repo.event(op, actor, entity_id=self.id, file=file, found=sha, left=sha, text=text))
+        self._take(seen)
+
+    def _rewrite(self, seen: FileContent, text: str) -> None:
+        with suppress(FileChanged):  # the save that was faster triggers another look
+            self._take(put(self.repo, seen, text))
+
+    def _take(self, seen: FileContent) -> None:
+        document = document_of(seen.text)
+        if document is not None:
+            self.shown.add(seen.path)
+            self.put.append(self.repo.row(seen, document))
+
+    def _drifted(self, seen: FileContent, code: str, message: str, hint: str) -> None:
+        path, at = seen.path, iso(self.repo.now_us)
+        found = DriftedFile(path, self.repo.agent_id, self.id, seen.place.file, code, message, hint, at, seen.sha256)
+        self.queue[path] = found
+
+    def _record(self) -> None:
+        """Writes the rows; removes files from the queue that are no drift any more, and rows of files that are gone."""
+        repo, database = self.repo, self.repo.workspace.database
+        queued = {one.path: one for one in repo.drift() if one.entity_id == self.id}
+        gone = [path for path in self.rows if path not in self.shown]
+        over = [path for path in queued if path not in self.queue]
+        fresh = [row for row in self.put if entities_store.file(database, row.path) != row]
+        new = [one for path, one in self.queue.items() if path not in queued or one.is_news(queued[path])]
+        if not (gone or over or fresh or new) and repo.is_log_end_known():
+            return
+        self.found.changed = True
+        self.found.drifted += [one.path for one in new]
+        with database.transaction(durable=True):
+            entities_store.put_files(database, fresh)
+            entities_store.forget_files(database, gone)
+            entities_store.clear_drift(database, over)
+            for one in new:
+                entities_store.put_drift(database, one)
+            repo.remember_log_end()
 
 
-def _place_of(repo: EntityRepository, event: Event) -> EntityPlace | None:
-    """Returns where the file of an event is, or should be."""
-    if event.entity_id is None or event.file is None:
-        return None
-    for place in repo.places([event.entity_id]).get(event.entity_id, []):
-        return place._replace(file=event.file)
-    kind, slug = kind_of(event.entity_id), (event.payload or {}).get("slug")
-    if kind is None or not isinstance(slug, str):
-        return None
-    return EntityPlace(repo.agent_id, kind, slug, event.entity_id, event.file, repo.first_base(event.entity_id))
-
-
-# ── files on disk ──
+def put(repo: EntityRepository, seen: FileContent, text: str) -> FileContent:
+    """Replaces the file that was read, or creates it; returns it. Raises `FileChanged` if it has changed since."""
+    root, data = repo.workspace.root, utf8(text)
+    if seen.raw is None:
+        try:
+            signature = files.create_once(root, seen.path, data)
+        except FileExistsError:
+            raise FileChanged from None
+    else:
+        replaced = files.replace(root, seen.path, data, seen.raw)
+        if replaced.displaced is not None:
+            raise FileChanged
+        signature = replaced.signature
+    return FileContent(seen.place, data, text, text_sha256(text), signature)
 
 
 def writable(repo: EntityRepository, entity_id: str) -> Entity | None:
@@ -220,276 +302,41 @@ def writable(repo: EntityRepository, entity_id: str) -> Entity | None:
     row = repo.find(entity_id)
     if row is None or any(one.entity_id == entity_id for one in repo.drift()):
         return None
-    return write_ahead.load(repo, row)
+    place = parse_path(row.path)
+    return None if place is None else load_at(repo, place)
 
 
-def examine(
-    repo: EntityRepository,
-    ids: Collection[str] | None,
-    found: Observations | None = None,
-    *,
-    doubtful: Collection[str] | None = frozenset(),
-    joined: bool = False,
-) -> None:
-    """Examines some entities (None: all), and records what changed in their files.
-
-    Files with known signatures are read only if their events are `doubtful` (None: all are). `joined`: the event log
-    got lines from another machine since the last look.
-    """
-    found = found if found is not None else Observations()
-    rows = _rows(repo, ids)
-    queued = {drift.entity_id for drift in repo.drift()} - {LEDGER}
-    places = repo.places(ids)
-    if ids is None:
-        ids = places.keys() | rows.keys() | queued | _created(repo, rows)
-    current = files.signatures(
-        repo.workspace.root,
-        (path_of(place._replace(file=file)) for each in ids for place in places.get(each, ()) for file in FILES),
-    )
-    for each in sorted(ids):
-        folders = places.get(each, [])
-        expected = rows.get(each, {})
-        certain = doubtful is not None and each not in doubtful and each not in queued
-        if certain and len(folders) == 1 and expected and None not in expected.values():
-            paths = [path_of(folders[0]._replace(file=file)) for file in FILES]
-            now = {path: current[path] for path in paths if path in current}
-            if now == expected:
-                continue
-        _Examination(repo, each, folders, expected.keys(), found, joined=joined).run()
+def load_at(repo: EntityRepository, place: EntityPlace) -> Entity | None:
+    """Reads the entity whose folder is there; None if its profile, or existing notes, cannot be read."""
+    seen = {file: repo.read(place._replace(file=file)) for file in FILES}
+    documents = {file: document_of(each.text) for file, each in seen.items() if each.code != "gone"}
+    known = {file: document for file, document in documents.items() if document is not None}
+    return Entity(place, seen, known) if "profile" in known and len(known) == len(documents) else None
 
 
-def _rows(repo: EntityRepository, ids: Collection[str] | None) -> dict[str, dict[str, Signature | None]]:
-    """Returns path and signature of the known files, by entity."""
-    database, agent_id = repo.workspace.database, repo.agent_id
-    if ids is not None and len(ids) < _FEW:
-        known = {each: entities_store.files_of(database, agent_id, each) for each in ids}
-        return {each: {row.path: row.signature for row in rows} for each, rows in known.items() if rows}
-    found: dict[str, dict[str, Signature | None]] = {}
-    for path, signature in entities_store.signatures(database, agent_id).items():
-        place = parse_path(path)
-        if place is not None:
-            found.setdefault(place.id, {})[path] = signature
-    return found
+def section_sha(text: str | None, section: str | None) -> str | None:
+    """Returns the hash of a section in a file, None if there is no such section."""
+    document = document_of(text)
+    if document is None or section is None:
+        return None
+    try:
+        return body_sha(find(document, section))
+    except UsageError:
+        return None
 
 
-def _created(repo: EntityRepository, rows: Mapping[str, object]) -> set[str]:
-    """Returns entities that the event log created, if the index has no rows: it is then new, or was lost."""
-    if rows:
-        return set()
-    return {event.entity_id for event in repo.log.events_holding('"op":"create"') if event.entity_id is not None}
+def refuse_drift(repo: EntityRepository, ids: Iterable[str]) -> None:
+    """Raises `UsageError` (`entity-drifted`) if a file of these entities waits for a maintainer."""
+    for drift in repo.drift():
+        if drift.entity_id in ids:
+            raise UsageError(
+                f"a maintainer has to resolve the drift of this entity first: {drift.message}",
+                path=drift.path,
+                hint=f"{drift.hint}; signet-sync entity check {drift.entity_id}",
+                code="entity-drifted",
+            )
 
 
-class _Examination:
-    """One look at one entity; `rows` are its paths in the index."""
-
-    def __init__(
-        self,
-        repo: EntityRepository,
-        entity_id: str,
-        folders: list[EntityPlace],
-        rows: Collection[str],
-        found: Observations,
-        *,
-        joined: bool = False,
-    ) -> None:
-        self.repo = repo
-        self.id = entity_id
-        self.folders = folders
-        self.rows = rows
-        self.found = found
-        self.joined = joined
-        self.database = repo.workspace.database
-        self.events: list[Event] = []
-        self.put: list[EntityFile] = []
-        self.queue: dict[str, DriftedFile] = {}
-        self.shown: set[str] = set()
-
-    def run(self) -> None:
-        if not self.folders:
-            self._missing()
-        else:
-            self._present()
-        self._record()
-        self._close()
-
-    def _missing(self) -> None:
-        """Queues an entity whose folder is gone; its events can write it again."""
-        replayed = self.repo.replay(self.id)
-        if replayed.texts or replayed.trouble:
-            self._queue(self._profile(), "file-missing", "the files of the entity are gone", _PUT_BACK, "")
-
-    def _present(self) -> None:
-        replayed = self.repo.replay(self.id)
-        place = next((place for place in self.folders if place.slug == replayed.slug), self.folders[0])
-        twins = [other for other in self.folders if other != place]
-        troubles = {each.file: each.code for each in replayed.trouble}
-        changed = False
-        if replayed.texts.get("notes") is not None:
-            write_ahead.name_notes(self.repo, place)
-        for file in FILES:
-            seen = self.repo.read(place._replace(file=file))
-            self.shown.add(seen.path)
-            changed |= self._file(seen, replayed.texts.get(file), troubles.get(file))
-        for twin in twins:
-            hint = "remove one of the folders; a copy needs an id of its own"
-            self._queue(twin, "id-twice", f"the entity also exists in {folder_of(place)}", hint, "")
-        if not twins and replayed.slug is not None and place.slug != replayed.slug:
-            self._add("human_edit", None, {"slug": place.slug})
-            changed = True
-        if changed:
-            self.found.changed.add(self.repo.agent_id)
-
-    def _file(self, seen: FileContent, expected: str | None, trouble: str | None) -> bool:
-        """Compares a file with its events; returns whether its row changed."""
-        file = seen.place.file
-        if expected is None and trouble is None:
-            return seen.code != "gone" and self._adopt(seen)
-        if seen.code not in ("", "gone"):
-            self._queue(seen.place, seen.code, seen.message, "make it a readable file again", seen.sha256)
-            return False
-        replayed = document_of(expected)
-        if replayed is None:
-            message = "its events do not contain the whole file"
-            self._queue(seen.place, f"events-{trouble or 'unreadable'}", message, _KEEP, seen.sha256)
-            return self._take_row(seen)
-        shapes = self.repo.shapes_of(seen.place.kind, file, replayed)
-        judgement = judge_against_events(seen.text, replayed, shapes)
-        if judgement.verdict == "drift":
-            self._queue(seen.place, judgement.code, judgement.message, judgement.hint, seen.sha256)
-            return False
-        if judgement.verdict == "same":
-            return self._take_row(seen)
-        return self._edited(seen, replayed, judgement)
-
-    def _edited(self, seen: FileContent, replayed: EntityDocument, judgement: DriftVerdict) -> bool:
-        """Records a person's edit as an event; a second event restores an anchor that the edit removed."""
-        file = seen.place.file
-        text = seen.text or ""
-        if text != render(replayed):
-            payload = dict(judgement.payload or {})
-            sections = payload.get("sections") or []
-            section = sections[0] if len(sections) == 1 and not payload.get("fields") else None
-            before, after = write_ahead.section_sha(render(replayed), section), write_ahead.section_sha(text, section)
-            self._add(
-                "human_edit", file, payload, section=section, before=before, after=after,
-                file_before=text_sha256(render(replayed)), file_after=text_sha256(text),
-            )  # fmt: skip
-            self.found.edited.append(seen.path)
-        if judgement.healed is None:
-            return self._take_row(seen)
-        self._record()
-        return self._heal(seen, judgement.healed)
-
-    def _heal(self, seen: FileContent, healed: EntityDocument) -> bool:
-        """Restores a removed anchor, once."""
-        document = document_of(seen.text)
-        if document is None:
-            return False
-        place, file = seen.place, seen.place.file
-        entity = Entity(place.id, place.kind, place.slug, {file: seen}, {file: document})
-        plan = write_ahead.EditPlan(op="set", file=file, after=healed, reason="re-anchored")
-        if write_ahead.write_as("observer", self.repo, entity, plan) is None:
-            return False  # the next save triggers another look
-        self.found.healed.append(seen.path)
-        return True
-
-    def _adopt(self, seen: FileContent) -> bool:
-        """Takes over a file without events, a person's or one from a backup, if its frontmatter matches its folder."""
-        place = seen.place
-        document = parsed(seen.text)
-        if not isinstance(document, EntityDocument):
-            message, hint = seen.message or document.message, "make it an entity file, or move it away"
-        elif field := foreign_field(place, document):
-            message, hint = f"`{field}` differs from the folder's name", "correct the frontmatter, or move it away"
-        else:
-            text = seen.text or ""
-            self._add("create", place.file, {**whole(text), "slug": place.slug}, file_after=text_sha256(text))
-            self.found.edited.append(seen.path)
-            return self._take_row(seen)
-        self._queue(place, "not-adopted", message, hint, seen.sha256)
-        return False
-
-    def _take_row(self, seen: FileContent) -> bool:
-        """Updates the row of a file; returns whether anything but its signature changed."""
-        document = document_of(seen.text)
-        if document is None:
-            return False
-        row = self.repo.row(seen, document)
-        known = entities_store.file(self.database, seen.path)
-        if known == row:
-            return False
-        self.put.append(row)
-        return known is None or known._replace(signature=None) != row._replace(signature=None)
-
-    def _add(self, op: Operation, file: File | None, payload: Mapping[str, Any], **hashes: Any) -> None:
-        """Adds an event of a person about the file's present content; it needs no outcome."""
-        again = self._recorded_before(file, hashes.get("file_before"), hashes.get("file_after"))
-        fields = {"entity_id": self.id, "file": file, "payload": payload, **hashes, **again}
-        self.events.append(self.repo.event(op, "person", **fields))
-
-    def _recorded_before(self, file: File | None, before: str | None, after: str | None) -> dict[str, str]:
-        """Returns time and id for an event whose text the log already contains; None for a new text.
-
-        Merging another machine's lines can order the events otherwise than the file changed. Nothing was edited then,
-        so every machine must derive the same event; otherwise each would add a line that the others lack, without end.
-        """
-        if not self.joined or after is None:
-            return {}
-        of = self.repo.log.of(self.id)
-        earlier = [e.at for e in of if isinstance(e, Event) and e.file == file and e.file_after == after]
-        if not earlier:
-            return {}
-        first, known = min(earlier), {entry.id for entry in of}
-        seed, instant = f"{self.repo.agent_id} {self.id} {file} {before} {after}", parse_instant(first) or 0
-        ids = (ulid_at(instant, sha256(f"{seed} {number}".encode()).digest()[:ENTROPY]) for number in count())
-        return {"at": first, "id": next(ulid for ulid in ids if ulid not in known)}
-
-    def _queue(self, place: EntityPlace, code: str, message: str, hint: str, sha256: str) -> None:
-        path = path_of(place)
-        at = iso(self.repo.now_us)
-        self.queue[path] = DriftedFile(path, self.repo.agent_id, self.id, place.file, code, message, hint, at, sha256)
-
-    def _record(self) -> None:
-        """Writes the events, then the rows that follow from them."""
-        repo = self.repo
-        if self.events:
-            repo.log.add(self.events, repo.now_us)
-            repo.forget_replay(self.id)
-        with self.database.transaction(durable=True):
-            entities_store.put_files(self.database, self.put)
-            if self.events:
-                repo.remember_log_end()
-        self.events, self.put = [], []
-
-    def _close(self) -> None:
-        """Removes files from the queue that are no drift any more, and rows of files that are gone."""
-        gone = [path for path in self.rows if path not in self.shown]
-        if gone:
-            self.found.changed.add(self.repo.agent_id)
-        known = self.repo.drift()
-        over = [each.path for each in known if each.entity_id == self.id and each.path not in self.queue]
-        if not (gone or over or self.queue):
-            return
-        with self.database.transaction(durable=True):
-            entities_store.forget_files(self.database, gone)
-            entities_store.clear_drift(self.database, over)
-            for path, drift in self.queue.items():
-                if entities_store.put_drift(self.database, drift):
-                    self.found.drifted.append(path)
-
-    def _profile(self) -> EntityPlace:
-        """Returns where the profile of a missing entity should be."""
-        for path in self.rows:
-            place = parse_path(path)
-            if place is not None:
-                return place._replace(file="profile")
-        kind, slug = kind_of(self.id), self.repo.replay(self.id).slug
-        if kind is None:
-            raise ValueError(self.id)
-        return EntityPlace(
-            self.repo.agent_id, kind, slug or "unnamed", self.id, "profile", self.repo.first_base(self.id)
-        )
-
-
-_PUT_BACK = "put the folder back, or have it rewritten from its events"
-_KEEP = "a maintainer decides which counts: the file or its events"
+def busy(path: str) -> WorkspaceError:
+    """Returns the error for a file that is saved again and again."""
+    return WorkspaceError("the file kept changing while it was being written", path=path, hint="try again", code="busy")

@@ -1,47 +1,47 @@
 """Lists proposals that wait for a person's answer, from the event log."""
 
-from __future__ import annotations
+from typing import NamedTuple
 
-from signet_sync.entities.event_log.events import Event, states_of
+from signet_sync.entities.events import Event
 from signet_sync.entities.repository import EntityRepository
-from signet_sync.entities.results import Proposal
 from signet_sync.errors import UsageError
 
 _SHORTEST = 6
 
 
+class Proposal(NamedTuple):
+    """A text that an agent proposes for a section; `op` is `set`, `append` or `append_item`, `at` ISO 8601 UTC.
+
+    `source` is `PATH#LINE` of the artifact that supports it.
+    """
+
+    id: str
+    entity_id: str
+    section: str
+    op: str
+    text: str
+    at: str
+    rationale: str | None
+    source: str | None = None
+
+
 def waiting(repo: EntityRepository, entity_id: str | None = None) -> list[Proposal]:
     """Lists open proposals, oldest first, without those whose text a removal erased."""
-    made = repo.log.events_holding('"op":"propose"')
-    if not made:
-        return []
-    answered: set[str] = set()
-    for op in ("approve", "reject"):
-        entries = repo.log.holding(f'"op":"{op}"')
-        states = states_of(entries)
-        for entry in entries:
-            if isinstance(entry, Event) and states[entry.id] != "failed":
-                answered.add(str((entry.payload or {}).get("proposal")))
+    made = repo.log.events('"op":"propose"')
+    answered = {
+        event.fact("proposal") for op in ("approve", "reject") for event in repo.log.events(f'"op":"{op}"')
+    } if made else set()  # fmt: skip
     found = (_read(event) for event in made if event.op == "propose" and event.id not in answered)
     return [one for one in found if one is not None and entity_id in (None, one.entity_id)]
 
 
 def _read(event: Event) -> Proposal | None:
-    match event.payload:
-        case {"op": str(op), "text": str(text)} if event.entity_id is not None and event.section is not None:
-            source = event.payload.get("source") if event.payload else None
-            section = f"notes/{event.section}" if event.file == "notes" else event.section
-            return Proposal(
-                event.id,
-                event.entity_id,
-                section,
-                op,
-                text,
-                event.at,
-                event.rationale,
-                source if isinstance(source, str) else None,
-            )
-    return None
+    op, text = event.said("op"), event.said("proposed")
+    if not isinstance(op, str) or not isinstance(text, str) or event.entity_id is None or event.section is None:
+        return None
+    section = f"notes/{event.section}" if event.file == "notes" else event.section
+    rests = event.said("rationale"), event.said("source")
+    return Proposal(event.id, event.entity_id, section, op, text, event.at, *rests)
 
 
 def one(repo: EntityRepository, name: str) -> Proposal:

@@ -141,7 +141,8 @@ def mirror(workspace: Workspace, now_us: int) -> None:
     if not moved:
         return
     # Slow import, needed only if an entity changed.
-    from signet_sync.entities.repository import EntityRepository, document_of
+    from signet_sync.entities.documents.document import document_of
+    from signet_sync.entities.repository import EntityRepository
 
     owners = {
         place.agent_id: EntityRepository(workspace, place.agent_id, now_us) for place in map(parse_path, moved) if place
@@ -200,7 +201,7 @@ def _moved(
     """Returns the signatures of files that changed (None: gone); None for an agent without entities."""
     if asked is None:
         mine = {path for path in known if _agent_of(path) == agent_id}
-        found = scan.scan(root, agent_id, mine)
+        found = scan.scan(root, agent_id)
         if found is None and not mine:
             return None
         present = found or {}
@@ -224,15 +225,16 @@ def _record_agent(workspace: Workspace, agent_id: str, moved: list[str], now_us:
     if not moved and ledger == entities_store.remembered(workspace.database, agent_id, "ledger"):
         return
     _reopen_returned_removals(workspace, agent_id, moved)
-    from signet_sync.entities import observe, relation_items  # slow imports, needed only if an entity changed
+    from signet_sync.entities import observe, pattern_items  # slow imports, needed only if an entity changed
+    from signet_sync.entities.repository import EntityRepository
 
-    queued = entities_store.drift(workspace.database, agent_id)
-    look = observe.observe(workspace, agent_id, moved, now_us)
-    tended.agents.update(look.changed)
-    if entities_store.drift(workspace.database, agent_id) != queued:
-        tended.agents.add(agent_id)  # its page says how many wait
-    if look.edited or look.healed:
-        relation_items.update_patterns(workspace, agent_id, now_us)
+    repo = EntityRepository(workspace, agent_id, now_us)
+    look = observe.look(repo, {place.id for path in moved if (place := parse_path(path)) is not None})
+    if look.changed:
+        tended.agents.add(agent_id)
+    if look.edited:
+        pattern_items.update(repo)
+    tended.trouble += look.notices
     tended.trouble += [f"{path} differs from its events: signet-sync entity check" for path in look.drifted]
     _remember_log(workspace, agent_id)
 

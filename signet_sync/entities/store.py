@@ -4,7 +4,7 @@ import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 from signet_sync.formats.entity_paths import ENTITY_ID, KINDS, File, Kind
 from signet_sync.formats.snapshot import Signature
@@ -80,6 +80,10 @@ class DriftedFile(NamedTuple):
     hint: str
     found_at: str
     found_sha256: str
+
+    def is_news(self, known: Self) -> bool:
+        """Checks whether it says something else than what is queued."""
+        return (self.code, self.found_sha256) != (known.code, known.found_sha256)
 
 
 # ── files ──
@@ -271,16 +275,9 @@ def drift(database: Database, agent_id: str | None = None) -> list[DriftedFile]:
     ]
 
 
-def put_drift(database: Database, found: DriftedFile) -> bool:
-    """Queues a file; returns False if it is queued with the same code and bytes. In the caller's transaction."""
-    known = database.value(
-        "select exists(select 1 from garden_drift where path = ? and code = ? and found_sha256 = ?)",
-        (found.path, found.code, found.found_sha256),
-    )
-    if known:
-        return False
+def put_drift(database: Database, found: DriftedFile) -> None:
+    """Queues a file. In the caller's transaction."""
     database.execute(f"insert or replace into garden_drift({_DRIFT}) values(?, ?, ?, ?, ?, ?, ?, ?, ?)", found)
-    return True
 
 
 def clear_drift(database: Database, paths: Iterable[str]) -> int:

@@ -5,45 +5,9 @@ import unicodedata
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
-from signet_sync.formats.filename import has_conflict_mark, is_copy_mark
+from signet_sync.formats.filename import is_copy_mark
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, OF_AGENT, agent_folder, page_agent
-
-# What Obsidian's links, Windows or a shell cannot have in a name.
-_UNFIT = frozenset('\\/:*?"<>|#^[]`')
-_RESERVED = late(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.ASCII | re.IGNORECASE)
-# A reference in brackets, and the blanks that unfit characters leave within brackets.
-_REFERENCE = late(r"\s*\(#\d+\)", re.ASCII)
-_LOOSE = late(r"(?<=\() | (?=\))")
-_BYTES = 180  # a name has at most 255 with what is put behind
-
-
-def readable_name(text: str, length: int) -> str:
-    """Returns a text as the beginning of a file's name, at most `length` characters; "" if nothing readable is left."""
-    plain = _REFERENCE.sub("", unicodedata.normalize("NFC", text))
-    kept = "".join(c if c.isprintable() and c not in _UNFIT else " " for c in plain)
-    whole = _LOOSE.sub("", " ".join(kept.split()))
-    words = whole[:length]
-    while len(words.encode("utf-8", "replace")) > _BYTES:
-        words = words[:-1]
-    if words != whole:
-        words = _whole_words(words, whole[len(words)])
-    return words.strip(" .") if any(map(str.isalnum, words)) else ""
-
-
-def _whole_words(cut: str, following: str) -> str:
-    """Returns the beginning of a text without a word or bracket that was cut; a single long word stays."""
-    at = len(cut) if following == " " else cut.rfind(" ")
-    words = cut[:at] if at > 0 else cut
-    if words.count("(") > words.count(")"):
-        words = words[: words.rfind("(")] or words
-    return words.rstrip(" ,;:(–—-")
-
-
-def is_reserved(name: str) -> bool:
-    """Returns whether Windows takes a name for a device's."""
-    return _RESERVED.fullmatch(name) is not None
-
+from signet_sync.formats.paths import DEFAULT_AGENT, OF_AGENT, agent_folder, page_agent
 
 Kind = Literal["user", "part", "relationship"]
 File = Literal["profile", "notes"]
@@ -56,21 +20,17 @@ FOLDERS: dict[Kind, str] = {"user": "user", "part": "parts", "relationship": "re
 FILES: tuple[File, ...] = ("profile", "notes")
 SCHEMA_VERSION = 1
 SLUG_LENGTH = 60
-BASE_LENGTH = 60  # characters of a file's name without its ending
 EVIDENCE_CAP = 7
 
-_PLAIN: dict[str, File] = {f"{file}.md": file for file in FILES}
 _KIND_OF_LETTER: dict[str, Kind] = {kind[0]: kind for kind in KINDS}
+_FILE_OF_NAME: dict[str, File] = {file: file for file in FILES}
 _KIND_OF_FOLDER: dict[str, Kind] = {folder: kind for kind, folder in FOLDERS.items()}
 ENTITY_ID = late(r"[upr]-[a-z2-7]{12}", re.ASCII)
 _FILE = late(
-    rf"{OF_AGENT}entities/(user|parts|relationships)/([^/\x00]+)--([upr]-[a-z2-7]{{12}})/([^/.\x00-\x1f][^/\x00-\x1f]*)\.md",
+    rf"{OF_AGENT}entities/(user|parts|relationships)/([^/\x00]+)--([upr]-[a-z2-7]{{12}})/(profile|notes)\.md",
     re.ASCII,
 )
 _LEDGER = late(rf"{OF_AGENT}entities/ledger/(\d{{4}}-(?:0[1-9]|1[0-2]))\.jsonl", re.ASCII)
-_OF_NOTES = " notes"  # ends the name of the notes behind that of the profile: `Jo.md`, `Jo notes.md`
-_HEAD = 4096  # bytes that have the id of a file
-_ID_LINE = late(rb"^id:[ \t]*[\"']?([upr]-[a-z2-7]{12})[\"']?[ \t]*\r?$", re.MULTILINE)
 _BASE32 = b"abcdefghijklmnopqrstuvwxyz234567" * 8
 
 
@@ -111,18 +71,23 @@ NOTES: tuple[Shape, ...] = tuple(_narrative(heading, 600) for heading in ("Inbox
 
 
 class EntityPlace(NamedTuple):
-    """The entity to which a path belongs: `file` is `profile` or `notes`.
-
-    `base` is what the names of its files begin with: `Jo` of `Jo.md` and `Jo notes.md`; empty for `profile.md` and
-    `notes.md`.
-    """
+    """The entity to which a path belongs, and which of its files it is."""
 
     agent_id: str
     kind: Kind
     slug: str
     id: str
-    file: File
-    base: str = ""
+    file: File = "profile"
+
+    @property
+    def folder(self) -> str:
+        """Returns the folder of the entity's files, relative to the workspace, without a slash at the end."""
+        return f"{agent_folder(self.agent_id)}entities/{FOLDERS[self.kind]}/{self.slug}--{self.id}"
+
+    @property
+    def path(self) -> str:
+        """Returns the path of the file."""
+        return f"{self.folder}/{self.file}.md"
 
 
 def shapes(kind: Kind, file: File = "profile") -> tuple[Shape, ...]:
@@ -153,77 +118,20 @@ def slug_of(name: str) -> str:
     return slug[:SLUG_LENGTH].rstrip("-") or "unnamed"
 
 
-def entity_folder(agent_id: str, kind: Kind, slug: str, entity_id: str) -> str:
-    """Returns the folder of an entity, relative to the workspace, without a slash at the end."""
-    return f"{agent_folder(agent_id)}entities/{FOLDERS[kind]}/{slug}--{entity_id}"
-
-
-def base_of(title: str, kind: Kind) -> str:
-    """Returns what the names of a new entity's files begin with: its title, as every file system and link allows it.
-
-    Never that of other files: what would be read as notes, a conflict copy or a device gets the kind behind it.
-    """
-    base = readable_name(title, BASE_LENGTH) or kind.capitalize()
-    folded = base.casefold()
-    is_taken = folded in FILES or folded.endswith(_OF_NOTES) or is_reserved(base)
-    return f"{base} {kind}" if is_taken or has_conflict_mark(base) else base
-
-
-def file_name(file: File, base: str) -> str:
-    """Returns the name of one of an entity's files."""
-    if not base:
-        return f"{file}.md"
-    return f"{base}{_OF_NOTES if file == 'notes' else ''}.md"
-
-
-def read_name(name: str) -> tuple[File, str] | None:
-    """Returns which file of an entity may have this name, and the base in it; None for names that none has."""
-    plain = _PLAIN.get(name)
-    if plain is not None:
-        return plain, ""
-    stem = name.removesuffix(".md")
-    if stem == name or stem.startswith(".") or not stem.isprintable() or has_conflict_mark(stem):
-        return None
-    if "Z" in stem and KEPT_COPY.fullmatch(name):
-        return None
-    return ("notes", stem[: -len(_OF_NOTES)]) if stem.endswith(_OF_NOTES) else ("profile", stem)
-
-
-def states_id(raw: bytes, entity_id: str) -> bool:
-    """Returns whether a file says in its frontmatter that it is of this entity; its first bytes are enough."""
-    head = raw[:_HEAD].removeprefix(b"\xef\xbb\xbf")
-    found = _ID_LINE.search(head) if head.startswith(b"---") else None
-    return found is not None and found[1].decode("ascii") == entity_id
-
-
-def profile_path(agent_id: str, kind: Kind, slug: str, entity_id: str, base: str = "") -> str:
-    """Returns the path of an entity's profile."""
-    return f"{entity_folder(agent_id, kind, slug, entity_id)}/{file_name('profile', base)}"
-
-
-def notes_path(agent_id: str, kind: Kind, slug: str, entity_id: str, base: str = "") -> str:
-    """Returns the path of an entity's notes."""
-    return f"{entity_folder(agent_id, kind, slug, entity_id)}/{file_name('notes', base)}"
-
-
 def ledger_page(agent_id: str, month: str) -> str:
     """Returns the path of an agent's event log of a month `YYYY-MM`: one JSON line per event."""
     return f"{agent_folder(agent_id)}entities/ledger/{month}.jsonl"
 
 
 def parse_path(path: str) -> EntityPlace | None:
-    """Parses the path of a profile or notes; None for every other path, and if folder and id are of two kinds.
-
-    Another Markdown file in the folder of an entity may be a note of a person's: what it says decides (`states_id`).
-    """
+    """Parses the path of a profile or notes; None for every other path, and if folder and id are of two kinds."""
     match = _FILE.fullmatch(path)
     if match is None:
         return None
-    agent_id, folder, slug, entity_id, name = match.groups()
-    kind, read = _KIND_OF_FOLDER[folder], read_name(f"{name}.md")
-    if kind_of(entity_id) != kind or read is None:
+    agent_id, folder, slug, entity_id, file = match.groups()
+    if kind_of(entity_id) != _KIND_OF_FOLDER[folder]:
         return None
-    return EntityPlace(agent_id or DEFAULT_AGENT, kind, slug, entity_id, *read)
+    return EntityPlace(agent_id or DEFAULT_AGENT, _KIND_OF_FOLDER[folder], slug, entity_id, _FILE_OF_NAME[file])
 
 
 def parse_ledger_page(path: str) -> tuple[str, str] | None:
@@ -232,17 +140,13 @@ def parse_ledger_page(path: str) -> tuple[str, str] | None:
     return (match[1] or DEFAULT_AGENT, match[2]) if match else None
 
 
-_COPY = late(r"(MEMORY|DREAMS|profile|notes|\d{4}-\d\d|\d\d)(?=[^\w].*\.).*?(\.md|\.jsonl)", re.ASCII | re.DOTALL)
-_OF_SPEAKING = late(r"(.+?)(?: \(|\.sync-conflict-|[ ._-]+conflict| (?=\d{1,3}\.md$))[^/]*(\.md)", re.IGNORECASE)
+_COPY = late(r"(MEMORY|DREAMS|profile|notes|\d{4}-\d\d|\d\d)(?=[\W_].*\.).*?(\.md|\.jsonl)", re.ASCII | re.DOTALL)
 
 
 def original_of(path: str) -> str | None:
-    """Returns the page, entity file or event log that a path is a conflict copy of; None for any other path.
-
-    In the folder of an entity it may as well be a note of a person's (`formats.entity_paths.states_id`).
-    """
+    """Returns the page, entity file or event log that a path is a conflict copy of; None for any other path."""
     folder, slash, name = path.rpartition("/")
-    match = _COPY.fullmatch(name) or _OF_SPEAKING.fullmatch(name)
+    match = _COPY.fullmatch(name)
     if match is None or not is_copy_mark(name[len(match[1]) : -len(match[2])]):
         return None
     original = f"{folder}{slash}{match[1]}{match[2]}"

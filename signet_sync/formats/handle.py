@@ -22,7 +22,7 @@ LETTERS: dict[str, str] = {
     "m": "memory", "u": "user", "p": "part", "r": "relationship",
 }  # fmt: skip
 # What people call them, and what is called the same.
-_WORDS = {"arc": "week", "epoch": "quarter", "thread": "project", "chunk": "transcript", "part": "person"}
+_WORDS = {"arc": "week", "epoch": "quarter", "thread": "project", "chunk": "transcript"}
 HANDLE = late(r"\^?([skcaetfmupr]-[a-z2-7]{4,12})", re.ASCII)
 STATEMENT = late(r"(?<![\w-])\^?(f-[a-z2-7]{6,12})\b")  # the handle of one in what somebody writes
 ID_LENGTH = 14

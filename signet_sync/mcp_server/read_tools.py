@@ -110,5 +110,5 @@ def entity(memory: ServedMemory, asked: schemas.EntityArguments) -> Document:
         if asked.id is None:
             found = queries.list_entities(repo, asked.kind)
             return answer({"entity": None, "entities": [one._asdict() for one in found]})
-        shown = queries.view(repo, queries.require_row(repo, asked.id))
+        shown = queries.view(repo, repo.require(asked.id))
     return answer({"entity": shown.document(), "entities": None})

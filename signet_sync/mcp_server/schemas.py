@@ -133,30 +133,54 @@ class EntityArguments(ToolArguments):
 class EditArguments(ToolArguments):
     """Arguments of `entity_edit`."""
 
-    op: Literal["set", "append", "prune"] = Field(
-        description="set: replace the text of a narrative section; append: add a paragraph or an item; "
-        "prune: remove an item from a list."
+    op: Literal["create", "set", "append", "prune", "status", "undo"] = Field(
+        description="create: a new entity; set: replace the text of a narrative section; append: add a paragraph or an "
+        "item; prune: remove an item from a list; status: change the entity's; undo: take one edit back."
     )
-    id: Name = Field(description="As in entity_read.")
-    section: Name = Field(description="A section's `name` as in entity_read, or its heading.")
-    text: Text | None = Field(None, description="The text (set and append).")
+    id: Name | None = Field(None, description="As in entity_read (not for create and undo).")
+    section: Name | None = Field(None, description="A section's `name` as in entity_read, or its heading.")
+    text: Annotated[str, Field(max_length=100_000)] | None = Field(
+        None, description="The text (set and append), empty with a reason to empty a section; the new status."
+    )
+    propose: bool = Field(False, description="Let a person decide, as a pinned or locked section needs (set, append).")
+    expect: Name | None = Field(None, description="Refuse if the section's sha256 is another by now (set and append).")
     item: Name | None = Field(None, description="The item's number or key (prune).")
-    reason: Annotated[str, Field(min_length=1, max_length=1_000)] | None = Field(None, description="Why (prune).")
+    reason: Annotated[str, Field(min_length=1, max_length=1_000)] | None = Field(
+        None, description="Why (prune, status, and set to an empty text)."
+    )
     rationale: Annotated[str, Field(min_length=1, max_length=2_000)] | None = Field(
         None, description='Why a soft cap is exceeded: "why: …; until: …; plan: …" (set and append).'
     )
     evidence: Name | None = Field(
         None, description="PATH#LINE of an artifact that supports it (set and append); an item of Evidence needs it."
     )
+    kind: entity_paths.Kind | None = Field(None, description="The kind of a new entity.")
+    name: Name | None = Field(None, description="The name of a new entity.")
+    type: Name | None = Field(None, description="The type of a new relationship: reviews, protects, polarized …")
+    between: Annotated[list[Name], Field(max_length=20)] | None = Field(
+        None, description="The participants of a new relationship."
+    )
+    event: Name | None = Field(None, description="The event_id or ev:… of the edit to take back (undo).")
 
     @model_validator(mode="after")
     def _fits_the_operation(self) -> Self:
-        optional = ("text", "item", "reason", "rationale", "evidence")
-        given = {name for name in optional if getattr(self, name) is not None}
-        needs, may = ({"item", "reason"}, set()) if self.op == "prune" else ({"text"}, {"rationale", "evidence"})
+        given = {name for name, value in self if name != "op" and value is not None and value is not False}
+        needs, may = _EDITS[self.op]
         missing, surplus = sorted(needs - given), sorted(given - needs - may)
         if missing:
             raise ValueError(f"{self.op} needs `{missing[0]}`")
         if surplus:
             raise ValueError(f"{self.op} takes no `{surplus[0]}`")
         return self
+
+
+_GROUNDS = {"rationale", "evidence", "propose", "expect"}
+# What each operation of `entity_edit` needs, and what it takes besides.
+_EDITS: dict[str, tuple[set[str], set[str]]] = {
+    "create": ({"kind", "name"}, {"type", "between"}),
+    "set": ({"id", "section", "text"}, _GROUNDS | {"reason"}),
+    "append": ({"id", "section", "text"}, _GROUNDS),
+    "prune": ({"id", "section", "item", "reason"}, set()),
+    "status": ({"id", "text"}, {"reason"}),
+    "undo": ({"event"}, set()),
+}

@@ -195,8 +195,8 @@ OFFERS = (
     Offer(
         "entity_edit",
         "Edit an entity",
-        "Change one section of an entity: set its text, append a paragraph or an item, prune an item with a reason. "
-        "Every change is recorded as an event; sections that a person pinned or locked are refused.",
+        "Create an entity; set, append to or prune a section; change its status; take an edit back. Every change is an "
+        "event with the text before and after. What a person pinned or locked can only be proposed.",
         schemas.EditArguments,
         _late("write_tools", "edit"),
         writes=True,

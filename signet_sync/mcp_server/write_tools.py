@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 
 from signet_sync.entities import operations
-from signet_sync.entities.results import EntityResult
+from signet_sync.entities.execute import Caller, EntityResult
 from signet_sync.formats.statement import Status
 from signet_sync.history import operations as history_operations
 from signet_sync.host.repository import project_at
@@ -76,29 +76,22 @@ def edit(memory: ServedMemory, asked: schemas.EditArguments) -> Document:
 
 
 def _edited(workspace: Workspace, agent_id: str, asked: schemas.EditArguments) -> EntityResult:
-    if asked.op == "prune":
-        return operations.prune(
-            workspace,
-            agent_id,
-            asked.id,
-            asked.section,
-            asked.item or "",
-            reason=asked.reason or "",
-            actor="agent",
-            now_us=now_us(),
-        )
-    act = operations.set_section if asked.op == "set" else operations.append
-    return act(
-        workspace,
-        agent_id,
-        asked.id,
-        asked.section,
-        asked.text or "",
-        actor="agent",
-        rationale=asked.rationale,
-        evidence=asked.evidence,
-        now_us=now_us(),
-    )
+    to, ref, section, text = (workspace, agent_id), asked.id or "", asked.section or "", asked.text or ""
+    caller: Caller = {"actor": "agent", "now_us": now_us()}
+    match asked.op:
+        case "create":
+            kind, between = asked.kind or "part", asked.between or ()
+            return operations.create(*to, kind, asked.name or "", relation=asked.type, between=between, **caller)
+        case "prune":
+            return operations.prune(*to, ref, section, asked.item or "", reason=asked.reason or "", **caller)
+        case "status":
+            return operations.set_status(*to, ref, text, reason=asked.reason, **caller)
+        case "undo":
+            return operations.undo(*to, asked.event or "", **caller)
+        case op:
+            grounds = {name: getattr(asked, name) for name in ("rationale", "evidence", "expect", "propose", "reason")}
+            act = operations.set_section if op == "set" else operations.append
+            return act(*to, ref, section, text, **caller, **grounds)
 
 
 def _events(memory: ServedMemory, database: Database, events: Iterable[str], waiting: str) -> str | None:

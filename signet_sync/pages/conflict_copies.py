@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from signet_sync.errors import RevisionConflict, WorkspaceError, reason
 from signet_sync.formats import managed_block
 from signet_sync.formats.artifact_fastpath import MANIFEST_KEYS
-from signet_sync.formats.entity_paths import parse_ledger_page
+from signet_sync.formats.entity_paths import original_of, parse_ledger_page
 from signet_sync.formats.filename import artifact_name, is_copy_mark
 from signet_sync.formats.frontmatter import unknown_entries
 from signet_sync.formats.lazy_pattern import late
@@ -21,7 +21,7 @@ from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import parse_instant, parse_name_stamp
 from signet_sync.formats.wikilinks import with_links
 from signet_sync.pages import signet_daemon
-from signet_sync.pages.kept_copies import AGENT_FOLDER, copied_file, tree
+from signet_sync.pages.kept_copies import AGENT_FOLDER, tree
 from signet_sync.storage import files, state_dir
 from signet_sync.sync import manifests
 from signet_sync.sync.workspace import Workspace
@@ -39,7 +39,7 @@ def find(root: str) -> list[Copy]:
     """Returns every conflict copy outside `memory/` and `.signet/`, without reading any."""
     found = []
     for path in tree(root):
-        original = copied_file(root, path)
+        original = original_of(path)
         if original is not None:
             owner = AGENT_FOLDER.match(path)
             found.append(Copy(path, original, owner[1] if owner else DEFAULT_AGENT))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats import managed_block
-from signet_sync.formats.entity_paths import original_of, parse_path, states_id
+from signet_sync.formats.entity_paths import original_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import KEPT_COPY, page_agent
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
@@ -37,17 +37,7 @@ def tree(root: str, folder: str = "") -> Iterator[str]:
 
 def copies(root: str) -> list[str]:
     """Lists the copies that we kept of displaced pages, and those that sync services made."""
-    return [path for path in tree(root) if KEPT_COPY.fullmatch(path) or copied_file(root, path) is not None]
-
-
-def copied_file(root: str, path: str) -> str | None:
-    """Returns the page, entity file or event log that a sync service copied to this path; None for any other path."""
-    original = original_of(path)
-    place = parse_path(original) if original is not None else None
-    if place is not None and place.base:
-        found = files.read(root, path, PAGE_LIMIT)
-        return original if isinstance(found, Found) and states_id(found.raw, place.id) else None
-    return original
+    return [path for path in tree(root) if KEPT_COPY.fullmatch(path) or original_of(path) is not None]
 
 
 def keep_copy(workspace: Workspace, path: str, suffix: str, data: bytes, now_us: int) -> str | None:

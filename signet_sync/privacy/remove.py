@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from signet_sync.capture import spool
 from signet_sync.capture import store as capture_store
+from signet_sync.entities import erase
+from signet_sync.entities import stage as entities_stage
+from signet_sync.entities.erase import TakenLine
 from signet_sync.errors import Halted, UsageError, WorkspaceError
 from signet_sync.formats import managed_block
 from signet_sync.formats.artifact import Tombstone, validate_tombstone
@@ -67,7 +70,8 @@ class RemoveResult(NamedTuple):
     relative path, and, by absolute path, the harness transcripts from which the sessions were captured.
 
     `git_history` states whether the workspace's repository may still contain them. `quoted_in` are artifacts of other
-    sessions that quote these, `signet` those of the foreign files that Signet writes.
+    sessions that quote these, `signet` those of the foreign files that Signet writes, `entity_lines` what entity files
+    lost.
     """
 
     agent_id: str
@@ -80,6 +84,7 @@ class RemoveResult(NamedTuple):
     foreign: tuple[str, ...]
     quoted_in: tuple[str, ...] = ()
     signet: tuple[str, ...] = ()
+    entity_lines: tuple[TakenLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +201,23 @@ def session_of(raw: bytes) -> str | None:
     return found if isinstance(found, str) else None
 
 
+def entity_lines(workspace: Workspace, removal: SessionRemoval) -> tuple[TakenLine, ...]:
+    """Returns the lines of entity files that a removal takes, because they rest on the sessions or repeat their words.
+
+    Known while the sessions have rows.
+    """
+    if not entities_stage.has_entities(workspace, removal.agent_id):
+        return ()
+    needles = _needles(workspace, removal)
+    return erase.preview(workspace, removal.agent_id, paths=removal.paths, needles=needles).lines
+
+
 def remove(
     workspace: Workspace, removal: SessionRemoval, reason: str, now_us: int, *, quoted_in: tuple[str, ...] = ()
 ) -> RemoveResult:
     """Removes sessions for good. After a crash, the next pass finishes once the tombstone file is durable."""
     needles, transcripts = _needles(workspace, removal), _transcripts(workspace, removal)
+    taken = entity_lines(workspace, removal)
     with state_dir.workspace_lock(workspace.state):
         if not passes.is_halted(workspace.database):
             # Save changes in managed blocks to kept copies now, while rows still identify the lines to delete.
@@ -236,6 +253,7 @@ def remove(
         tuple(sorted({*foreign, *transcripts})),
         quoted_in,
         _signets(workspace, foreign),
+        taken,
     )
 
 

@@ -74,11 +74,15 @@ def plain(label: str) -> str:
 
 # ── entities ──
 
-KINDS: Mapping[str, str] = {"user": "user", "part": "person, project or thing", "relationship": "relationship"}
+KINDS: Mapping[str, str] = {"user": "user", "part": "part", "relationship": "relationship"}
 # What an event did, before the name of the section.
 _DONE = {
     "create": "created",
     "set": "wrote",
+    "clear": "emptied",
+    "undo": "took back an edit of",
+    "resolve": "settled",
+    "restate": "removed text from",
     "append": "added to",
     "append_item": "added an item to",
     "prune_item": "removed an item from",

@@ -63,11 +63,11 @@ def test_options_stand_before_between_and_after(vault: Vault) -> None:
         ("--agent", "scout", "recall", "--workspace", root, "lantern", "--words", "--json", "--agent", "scout"),
     ):
         assert call(*words).json == said, words
-    listed = vault.call("entity", "list", "--json").json
+    listed = vault.call("entity", "show", "--json").json
     for words in (
-        ("--json", "entity", "--workspace", root, "list"),
-        ("entity", "--json", "--agent", "default", "list", "--workspace", root),
-        ("entity", "list", "--db", str(vault.db), "--json", "--workspace", root),
+        ("--json", "entity", "--workspace", root, "show"),
+        ("entity", "--json", "--agent", "default", "show", "--workspace", root),
+        ("entity", "show", "--db", str(vault.db), "--json", "--workspace", root),
     ):
         assert call(*words).json == listed and listed["entities"], words
     assert call("--now", NOW, "check", "--json", "--workspace", root).json["now"] == NOW
@@ -79,7 +79,7 @@ def test_options_stand_before_between_and_after(vault: Vault) -> None:
     [
         (("--agent", "a", "recall", "x", "--agent", "b"), "--agent is given twice, as 'a' and as 'b'"),
         (("--workspace", "/a", "status", "--workspace", "/b"), "--workspace is given twice"),
-        (("--now", NOW, "entity", "--now", "2026-03-30", "list"), "--now is given twice"),
+        (("--now", NOW, "entity", "--now", "2026-03-30", "show"), "--now is given twice"),
         (("--agent", "a", "status"), "signet-sync status has no option --agent"),
         (("--now", NOW, "status"), "signet-sync status has no option --now"),
         (("entity", "--now", NOW, "log"), "signet-sync entity log has no option --now"),
@@ -124,7 +124,6 @@ def test_aliases_stand_for_the_first_command_that_is_there(vault: Vault) -> None
     assert vault.call("list").out == vault.call("open").out != ""
     for alias, command in (
         (("show", ID), ("open", ID)),
-        (("entity", "ls"), ("entity", "list")),
         (("backup", "ls"), ("backup", "list")),
         (("violations", "ls"), ("violations", "list")),
         (("hooks", "list"), ("hooks", "status")),
@@ -187,20 +186,14 @@ def test_commands_and_options(vault: Vault) -> None:
 # ── words ──
 
 # Words of the code and of files; a model's tokens, and the token of a server, are called so by everybody.
-_INNER = re.compile(r"\b(?:parts?|arcs?|epochs?|nodes?|threads?|tokens?)\b", re.IGNORECASE)
+_INNER = re.compile(r"\b(?:arcs?|epochs?|nodes?|threads?|tokens?)\b", re.IGNORECASE)
 _ALLOWED = re.compile(r"TOKENS|[Mm]ost tokens|tokens of (?:the day|the model|that)|new token are|which part of it")
 
 
 @pytest.mark.parametrize("name", [name for name, command in EVERY.items() if not command.hidden])
-def test_a_help_speaks_of_persons_projects_weeks_and_sessions(name: str) -> None:
+def test_a_help_speaks_of_projects_weeks_and_sessions(name: str) -> None:
     out = " ".join(call(*name.split(), "--help").out.split())
     assert _INNER.findall(_ALLOWED.sub("", out)) == []
-
-
-def test_former_names_are_taken_and_not_shown(vault: Vault) -> None:
-    persons = vault.call("entity", "list", "--kind", "person", "--json").json
-    assert persons == vault.call("entity", "list", "--kind", "part", "--json").json and persons["entities"]
-    assert "(person)" in vault.call("entity", "list").out
 
 
 # ── paths of the workspace ──
@@ -212,7 +205,7 @@ def test_a_path_as_the_shell_completes_it_is_one_of_the_workspace(
     """From the parent folder, from inside, absolute, with `./`, through a link; of a file that is gone; patterns."""
     root = vault.root
     summary = vault.call("open", ID, "--path", "summary").out.strip()
-    profile = next(root.rglob("Inner Critic.md")).relative_to(root).as_posix()
+    profile = next(root.glob("entities/parts/*/profile.md")).relative_to(root).as_posix()
     (tmp_path / "link").symlink_to(root)
     gone = "memory/2026-01-01T00-00-00.000Z--aaaaaaaaaaaaaaaa--summary.md"
     for folder, form in (

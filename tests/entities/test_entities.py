@@ -15,22 +15,15 @@ from invented_secrets import some
 from workbench import Vault
 
 from signet_sync.app.workspace import opened
-from signet_sync.entities import (
-    daily_summary,
-    drift_resolution,
-    observe,
-    operations,
-    protection,
-    reports,
-    schema_promotion,
-)
+from signet_sync.entities import daily_summary, erase, maintenance, observe, operations, queries
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.event_log.agent_log import EventLog
+from signet_sync.entities.execute import EntityResult
+from signet_sync.entities.log import EventLog
 from signet_sync.entities.observe import Observations
-from signet_sync.entities.repository import path_of
-from signet_sync.entities.results import EntityResult
+from signet_sync.entities.queries import EntityFinding
+from signet_sync.entities.repository import EntityRepository
 from signet_sync.errors import UsageError
-from signet_sync.formats.entity_paths import file_name, parse_path
+from signet_sync.formats.entity_paths import parse_path
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files, state_dir
@@ -79,15 +72,8 @@ def quotable(work: Workspace, *said: str, number: int = 1) -> dict[str, str]:
     return {words: f"{path}#{lines.index(words) + 1}" for words in said}
 
 
-def notes_beside(path: str) -> str:
-    """The path of the notes of a profile."""
-    place = parse_path(path)
-    assert place is not None
-    return path_of(place._replace(file="notes"))
-
-
 def file_of(work: Workspace, made: EntityResult) -> Path:
-    return Path(work.root) / reports.show(work, ME, made.id, now_us=NOW_US).path
+    return Path(work.root) / queries.show(work, ME, made.id, now_us=NOW_US).path
 
 
 def text_of(work: Workspace, made: EntityResult) -> str:
@@ -96,8 +82,40 @@ def text_of(work: Workspace, made: EntityResult) -> str:
 
 def look(work: Workspace, *paths: Path) -> Observations:
     with state_dir.workspace_lock(work.state):
-        asked = [str(path.relative_to(work.root)) for path in paths] or None
-        return observe.observe(work, ME, asked, NOW_US)
+        places = [parse_path(str(path.relative_to(work.root))) for path in paths]
+        return observe.look(repo_of(work), {place.id for place in places if place} or None)
+
+
+def repo_of(work: Workspace) -> EntityRepository:
+    return EntityRepository(work, ME, NOW_US)
+
+
+def damage(work: Workspace) -> list[EntityFinding]:
+    return queries.findings(work, ME, only_log=True, now_us=NOW_US)
+
+
+def codes(work: Workspace, now_us: int = NOW_US) -> set[tuple[str, str]]:
+    return {(one.code, one.id) for one in queries.findings(work, ME, now_us=now_us)}
+
+
+def drift(work: Workspace) -> list[tuple[str, str]]:
+    return [(one.entity_id, one.code) for one in entities_store.drift(work.database, ME)]
+
+
+def guard(op: operations.Guard, work: Workspace, made: EntityResult, section: str | None = None, **given: Any) -> None:
+    operations.guard(op, work, ME, made.id, section, now_us=NOW_US, **given)
+
+
+def drop(work: Workspace, made: EntityResult, reason: str) -> None:
+    operations.set_status(work, ME, made.id, "deprecated", reason=reason, now_us=NOW_US)
+
+
+def prune(work: Workspace, made: EntityResult, section: str, item: str, reason: str = "because") -> EntityResult:
+    return operations.prune(work, ME, made.id, section, item, reason=reason, now_us=NOW_US)
+
+
+def undo(work: Workspace, done: EntityResult, **given: Any) -> EntityResult:
+    return operations.undo(work, ME, done.token, now_us=NOW_US, **given)
 
 
 def refused(code: str, act: Callable[..., Any], *given: Any, **more: Any) -> UsageError:
@@ -108,19 +126,16 @@ def refused(code: str, act: Callable[..., Any], *given: Any, **more: Any) -> Usa
     return caught.value
 
 
-def in_step(work: Workspace, agent_id: str = ME) -> None:
+def in_step(work: Workspace) -> None:
     """The law of entities: every file is what its events tell, or waits for a maintainer; the chain is whole."""
     look(work)
-    assert reports.verify(work, agent_id) == []
-    waiting = {remark.id for remark in reports.drift(work, agent_id)}
-    for row in entities_store.entities(work.database, agent_id):
-        if row.id not in waiting:
-            told = reports.replay(work, agent_id, row.id)
-            assert told.findings == ()
-            for file, text in told.texts.items():
-                path = notes_beside(row.path) if file == "notes" else row.path
-                assert (Path(work.root) / path).read_bytes().decode() == text
-    assert [one.state for one in reports.log(work, agent_id) if one.state not in ("committed", "failed")] == []
+    assert damage(work) == []
+    waiting, repo = {entity_id for entity_id, _ in drift(work)}, repo_of(work)
+    for row in entities_store.entities(work.database, ME):
+        place = parse_path(row.path)
+        assert place is not None
+        for file, state in repo.state(row.id).files.items() if row.id not in waiting else ():
+            assert (Path(work.root) / place._replace(file=file).path).read_bytes().decode() == state.text
 
 
 # ── operations ──
@@ -128,19 +143,17 @@ def in_step(work: Workspace, agent_id: str = ME) -> None:
 
 def test_an_entity_is_made_with_its_profile_and_notes(work: Workspace) -> None:
     made = part(work)
-    assert made.path == f"entities/parts/inner-critic--{made.id}/Inner Critic.md" and made.id.startswith("p-")
-    shown = reports.show(work, ME, "inner critic", now_us=NOW_US)
+    assert made.path == f"entities/parts/inner-critic--{made.id}/profile.md" and made.id.startswith("p-")
+    shown = queries.show(work, ME, "inner critic", now_us=NOW_US)
     assert [one.name for one in shown.sections] == [
         "identity", "role", "concerns", "needs", "highlights", "evidence", "open-questions", "change-log",
         "extensions", "notes/inbox", "notes/focus", "notes/parking-lot",
     ]  # fmt: skip
     assert (shown.title, shown.status, shown.kind, shown.drifted) == ("Inner Critic", "active", "part", False)
     assert f"- {NOW} — Created" in text_of(work, made)
-    assert reports.lint(work, ME, now_us=NOW_US) == []
-    events = reports.log(work, ME, made.id)
-    assert [(one.event.op, one.event.file, one.state) for one in events] == [
-        ("create", "notes", "committed"), ("create", "profile", "committed"),
-    ]  # fmt: skip
+    assert codes(work) == set()
+    events = queries.log(work, ME, made.id)
+    assert [(one.op, one.file) for one in events] == [("create", "notes"), ("create", "profile")]
     in_step(work)
 
 
@@ -171,27 +184,27 @@ def test_sections_are_set_and_added_to_and_items_are_pruned(work: Workspace) -> 
     for text in ("Strict.", "Loyal."):
         add(work, made, "highlights", text)
     add(work, made, "notes/Parking Lot", "Ask about school.")
-    gone = operations.prune(work, ME, made.id, "highlights", "1", reason="said twice", now_us=NOW_US)
+    gone = prune(work, made, "highlights", "1", "said twice")
     text = text_of(work, made)
     assert "### Who\n\nIt checks everything twice.\n\nAnd once more.\n" in text
     assert "- Loyal.\n" in text and "Strict." not in text
     assert "- 2026-03-29T12:00:01.000Z — Identity rewritten" in text, "the first words were no rewriting"
-    (event,) = [one.event for one in reports.log(work, ME, made.id) if one.event.id == gone.event_id]
-    assert event.reason == "said twice" and (event.payload or {})["gone"] == "Strict."
-    assert "Ask about school." in file_of(work, made).with_name("Inner Critic notes.md").read_text()
+    (event,) = [one for one in queries.log(work, ME, made.id) if one.id == gone.event_id]
+    assert event.said("reason") == "said twice" and event.said("gone") == "Strict."
+    assert "Ask about school." in file_of(work, made).with_name("notes.md").read_text()
     refused("section-form", put, work, made, "highlights", "All of them")
-    refused("section-form", operations.prune, work, ME, made.id, "role", "1", reason="x y", now_us=NOW_US)
-    refused("item-unknown", operations.prune, work, ME, made.id, "highlights", "9", reason="x y", now_us=NOW_US)
-    refused("reason-missing", operations.prune, work, ME, made.id, "highlights", "1", reason=" ", now_us=NOW_US)
+    refused("section-form", prune, work, made, "role", "1")
+    refused("item-unknown", prune, work, made, "highlights", "9")
+    refused("reason-missing", prune, work, made, "highlights", "1", " ")
     refused("section-unknown", put, work, made, "moods", "x")
     refused("unknown-entity", operations.append, work, ME, "nobody", "role", "x", now_us=NOW_US)
-    refused("text-empty", put, work, made, "role", " \n ")
+    refused("reason-missing", put, work, made, "role", " \n ")
     in_step(work)
 
 
 def test_a_name_that_may_mean_two_is_refused(work: Workspace) -> None:
     one, other = part(work), part(work, "Perfectionist")
-    operations.deprecate(work, ME, one.id, reason="it was the same one", now_us=NOW_US)
+    drop(work, one, "it was the same one")
     third = part(work)
     assert third.id not in (one.id, other.id), "an id is nobody's twice"
     error = refused("ambiguous-entity", operations.set_status, work, ME, "inner critic", "x", now_us=NOW_US)
@@ -201,7 +214,7 @@ def test_a_name_that_may_mean_two_is_refused(work: Workspace) -> None:
 def test_deprecation_and_status_leave_a_reason_and_nothing_is_deleted(work: Workspace) -> None:
     made = part(work)
     operations.set_status(work, ME, made.id, "Resting", reason="a quiet summer", now_us=NOW_US)
-    operations.deprecate(work, ME, made.id, reason="it has left", now_us=NOW_US)
+    drop(work, made, "it has left")
     text = text_of(work, made)
     assert 'status: "deprecated"' in text and 'deprecated_reason: "it has left"' in text
     assert "Status: active → resting (a quiet summer)" in text and "Deprecated: it has left" in text
@@ -218,7 +231,7 @@ def test_an_idempotency_key_gives_the_same_answer_and_refuses_another_request(wo
     assert again == first._replace(replayed=True)
     refused("idempotency-conflict", put, work, made, "role", "It hides.", key="b")
     assert "It guards." in text_of(work, made)
-    assert sum(one.event.op == "set" for one in reports.log(work, ME)) == 1
+    assert sum(one.op == "set" for one in queries.log(work, ME)) == 1
 
 
 def test_no_secret_reaches_a_file_a_row_or_the_ledger(vault: Vault, work: Workspace) -> None:
@@ -243,48 +256,50 @@ def test_no_secret_reaches_a_file_a_row_or_the_ledger(vault: Vault, work: Worksp
 
 def test_what_a_person_locked_or_pinned_refuses_an_agent(work: Workspace) -> None:
     made = part(work)
-    protection.lock(work, ME, made.id, "Open Questions", now_us=NOW_US)
-    protection.pin(work, ME, made.id, "identity", now_us=NOW_US)
-    protection.lock(work, ME, made.id, "notes/inbox", now_us=NOW_US)
+    guard("lock", work, made, "Open Questions")
+    guard("pin", work, made, "identity")
+    guard("lock", work, made, "notes/inbox")
     assert "propose" in refused("section-locked", add, work, made, "open-questions", "Why?").hint
     refused("section-pinned", put, work, made, "identity", "Another.")
     refused("section-locked", put, work, made, "notes/inbox", "Another.")
     put(work, made, "identity", "A person may.", actor="person")
     put(work, made, "role", "Free.")
-    protection.unpin(work, ME, made.id, "identity", now_us=NOW_US)
+    guard("unpin", work, made, "identity")
     put(work, made, "identity", "Free again.")
-    protection.lock(work, ME, made.id, now_us=NOW_US)
+    guard("lock", work, made)
     refused("section-locked", put, work, made, "role", "No.")
     refused("section-locked", operations.set_status, work, ME, made.id, "no", now_us=NOW_US)
-    protection.unlock(work, ME, made.id, now_us=NOW_US)
-    assert reports.show(work, ME, made.id, now_us=NOW_US).locks == ("open-questions", "notes/inbox")
-    refused("actor-refused", protection.unlock, work, ME, made.id, actor="agent", now_us=NOW_US)
+    guard("unlock", work, made)
+    assert queries.show(work, ME, made.id, now_us=NOW_US).locks == ("open-questions", "notes/inbox")
+    refused("actor-refused", guard, "unlock", work, made, actor="agent")
     in_step(work)
 
 
 def test_a_proposal_waits_for_a_persons_word(work: Workspace) -> None:
     made = part(work)
-    protection.lock(work, ME, made.id, now_us=NOW_US)
-    first = protection.propose(work, ME, made.id, "role", "It guards.", now_us=NOW_US)
+    guard("lock", work, made)
+    first = put(work, made, "role", "It guards.", propose=True)
     words = '"be careful" — said daily'
-    refused("evidence-missing", protection.propose, work, ME, made.id, "evidence", words, now_us=NOW_US)
+    refused("evidence-missing", add, work, made, "evidence", words, propose=True)
     line = quotable(work, "They say: be careful.")["They say: be careful."]
-    second = protection.propose(work, ME, made.id, "evidence", words, evidence=line, now_us=NOW_US)
-    third = protection.propose(work, ME, made.id, "role", "It hides.", now_us=NOW_US)
+    second = add(work, made, "evidence", words, evidence=line, propose=True)
+    third = put(work, made, "role", "It hides.", propose=True)
+    assert (first.effect, second.effect) == ("writes the first text", "adds an item")
     assert "It guards." not in text_of(work, made)
-    waiting = reports.show(work, ME, made.id, now_us=NOW_US).proposals
+    waiting = queries.show(work, ME, made.id, now_us=NOW_US).proposals
     assert [(one.id, one.section, one.op) for one in waiting] == [
         (first.event_id, "role", "set"), (second.event_id, "evidence", "append_item"), (third.event_id, "role", "set"),
     ]  # fmt: skip
-    refused("actor-refused", protection.approve, work, ME, first.event_id, actor="agent", now_us=NOW_US)
-    protection.approve(work, ME, first.token, now_us=NOW_US)
-    protection.approve(work, ME, second.event_id, now_us=NOW_US)
-    protection.reject(work, ME, third.event_id, reason="it does not", now_us=NOW_US)
+    answer = operations.review
+    refused("actor-refused", answer, work, ME, first.event_id, approve=True, actor="agent", now_us=NOW_US)
+    answer(work, ME, first.token, approve=True, now_us=NOW_US)
+    answer(work, ME, second.event_id, approve=True, now_us=NOW_US)
+    answer(work, ME, third.event_id, approve=False, reason="it does not", now_us=NOW_US)
     text = text_of(work, made)
     assert "It guards." in text and "It hides." not in text and second.token in text
     assert f'"be careful" — said daily [[{line.partition("#")[0]}|summary]]' in text
-    assert reports.proposals(work, ME) == []
-    refused("unknown-proposal", protection.approve, work, ME, third.event_id, now_us=NOW_US)
+    assert queries.show(work, ME, made.id, now_us=NOW_US).proposals == ()
+    refused("unknown-proposal", answer, work, ME, third.event_id, approve=True, now_us=NOW_US)
     in_step(work)
 
 
@@ -299,8 +314,7 @@ def test_an_agent_explains_a_section_that_outgrows_its_cap_and_a_person_is_only_
     assert put(work, made, "needs", long, actor="person").warnings
     assert put(work, made, "notes/inbox", long * 2).warnings
     assert put(work, made, "role", "Short again.").warnings == ()
-    codes = {(remark.code, remark.id) for remark in reports.lint(work, ME, now_us=NOW_US)}
-    assert codes == {("too-long", made.id)}
+    assert codes(work) == {("too-long", made.id)}, "the part is over its cap without a reason"
 
 
 def test_evidence_quotes_a_line_of_an_artifact_and_its_token_leads_there(vault: Vault, work: Workspace) -> None:
@@ -312,10 +326,10 @@ def test_evidence_quotes_a_line_of_an_artifact_and_its_token_leads_there(vault: 
     work.reopen()
     made = part(work)
     done = add(work, made, "evidence", "It shows the pattern.", evidence=f"{path}#{number}")
-    (item,) = [one.items for one in reports.show(work, ME, made.id, now_us=NOW_US).sections if one.name == "evidence"]
+    (item,) = [one.items for one in queries.show(work, ME, made.id, now_us=NOW_US).sections if one.name == "evidence"]
     assert item and lines[number - 1].lstrip("#- ")[:30] in item[0].text
     assert f"— It shows the pattern. [[{path}|summary]] {done.token}" in item[0].text
-    found = reports.source(work, ME, done.token)
+    found = queries.source(work, ME, done.token)
     assert (found.path, found.line, found.event.id, found.entity_path) == (path, number, done.event_id, made.path)
     refused("evidence-unknown", add, work, made, "evidence", "x", evidence="memory/none--summary.md#1")
     refused("evidence-empty", add, work, made, "evidence", "x", evidence=f"{path}#99999")
@@ -332,8 +346,8 @@ def test_evidence_quotes_a_line_of_an_artifact_and_its_token_leads_there(vault: 
     bare = lines[number - 1].lstrip("#- ")
     own = add(work, made, "evidence", f'"{bare[:5]}" — its own words', evidence=f"{path}#{number}")
     assert f'- "{bare[:5]}" — its own words [[{path}|summary]] {own.token}' in text_of(work, made)
-    refused("unknown-event", reports.source, work, ME, "ev:20260329T120000Z-01KMWQE6G00000000000000000")
-    refused("token-invalid", reports.source, work, ME, "ev:yesterday")
+    refused("unknown-event", queries.source, work, ME, "ev:20260329T120000Z-01KMWQE6G00000000000000000")
+    refused("token-invalid", queries.source, work, ME, "ev:yesterday")
     in_step(work)
 
 
@@ -347,7 +361,7 @@ def test_a_persons_edit_is_recorded_before_the_next_write(work: Workspace) -> No
     file.write_text(file.read_text().replace("It guards.", "It guards,\n\n* and  worries. "))
     add(work, made, "role", "Always.")
     assert "It guards,\n\n* and  worries.\n\nAlways." in file.read_text().replace(" \n", "\n")
-    ops = [(one.event.op, one.event.actor, one.event.section) for one in reports.log(work, ME, made.id)][:2]
+    ops = [(one.op, one.actor, one.section) for one in queries.log(work, ME, made.id)][:2]
     assert ops == [("append", "agent", "role"), ("human_edit", "person", "role")]
     in_step(work)
 
@@ -358,48 +372,85 @@ def test_one_lost_anchor_is_healed_and_more_is_drift(work: Workspace) -> None:
     file = file_of(work, made)
     whole = file.read_text()
     file.write_text(whole.replace("<!-- section role -->\n", ""))
-    seen = look(work, file)
-    assert seen.healed == [made.path] and file.read_text() == whole
+    look(work, file)
+    assert file.read_text() == whole.replace("updated", "updated")
     in_step(work)
     broken = whole.replace(ROLE, "").replace(NEEDS, "")
     file.write_text(broken)
     assert look(work, file).drifted == [made.path]
     refused("entity-drifted", put, work, made, "role", "It hides.")
     assert file.read_text() == broken, "nobody writes to it"
-    (remark,) = reports.drift(work, ME)
-    assert (remark.id, remark.code, remark.path) == (made.id, "section-missing", made.path)
-    assert reports.show(work, ME, made.id, now_us=NOW_US).drifted
-    assert [one.code for one in reports.replay(work, ME, made.id).findings] == ["differs"]
+    assert drift(work) == [(made.id, "section-missing")]
+    assert queries.show(work, ME, made.id, now_us=NOW_US).drifted
+    assert ("section-missing", made.id) in codes(work)
     file.write_text(whole)
     look(work, file)
-    assert reports.drift(work, ME) == []
+    assert drift(work) == []
     in_step(work)
 
 
-def test_a_maintainer_settles_drift_and_what_gives_way_stays_in_the_ledger(work: Workspace) -> None:
+BROKEN: dict[str, Callable[[str], str | None]] = {
+    "file-missing": lambda whole: None,
+    "not-utf8": lambda whole: whole + "\udcff",
+    "frontmatter-missing": lambda whole: "no entity file at all, but words",
+    "frontmatter-invalid": lambda whole: whole.replace("status:", "status: [", 1),
+    "title-missing": lambda whole: whole.replace("# Inner Critic\n", "", 1),
+    "section-twice": lambda whole: whole + "\n" + ROLE,
+    "section-missing": lambda whole: whole.replace(ROLE, "").replace(NEEDS, ""),
+    "identity-changed": lambda whole: whole.replace("id: ", "id: x", 1),
+}
+
+
+@pytest.mark.parametrize("code", BROKEN)
+@pytest.mark.parametrize("keep", ["file", "events"])
+def test_a_maintainer_settles_every_drift_and_what_gives_way_stays_in_the_log(
+    work: Workspace, code: str, keep: maintenance.Keep
+) -> None:
+    made = part(work)
+    put(work, made, "role", "It guards.")
+    file, settle = file_of(work, made), maintenance.resolve
+    whole = file.read_text()
+    text = BROKEN[code](whole)
+    if text is None:
+        file.unlink()
+    else:
+        file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert look(work, file).drifted == [made.path] and drift(work) == [(made.id, code)]
+    refused("entity-drifted", put, work, made, "role", "It hides.")
+    refused("actor-refused", settle, work, ME, made.id, keep, actor="person", now_us=NOW_US)
+    if keep == "file" and code == "file-missing":
+        refused("file-unreadable", settle, work, ME, made.id, keep, actor="maintainer", now_us=NOW_US)
+        return
+    (planned,) = maintenance.preview(work, ME, made.id, keep, NOW_US)
+    before = file.read_bytes() if file.exists() else None
+    (done,) = settle(work, ME, made.id, keep, actor="maintainer", now_us=NOW_US)
+    assert drift(work) == [] and file.read_text() == planned.after
+    if keep == "events":
+        assert planned.after == whole
+        if before is not None:
+            (event,) = [one for one in queries.log(work, ME) if one.id == done.event_id]
+            assert event.said("displaced") == before.decode("utf-8", "replace"), "what gives way stays in the log"
+    if (keep, code) not in (("file", "section-missing"), ("file", "frontmatter-missing")):
+        put(work, made, "role", "It hides.")
+    refused("not-drifted", settle, work, ME, made.id, keep, actor="maintainer", now_us=NOW_US)
+    in_step(work)
+
+
+def test_a_second_folder_and_a_pipe_in_the_place_of_a_file_are_moved_away(work: Workspace) -> None:
     made = part(work)
     file = file_of(work, made)
+    copy = file.parent.with_name(f"copy--{made.id}")
+    shutil.copytree(file.parent, copy)
+    assert look(work).drifted and {code for _, code in drift(work)} == {"id-twice"}
+    maintenance.resolve(work, ME, made.id, "file", actor="maintainer", now_us=NOW_US)
+    assert drift(work) == [] and not copy.exists() and (copy.parent / "copy (copy)/profile.md").exists()
     whole = file.read_text()
-    file.write_text("no entity file at all, but words")
+    file.unlink()
+    os.mkfifo(file)
     look(work, file)
-    settle = drift_resolution.resolve
-    refused("actor-refused", settle, work, ME, made.id, "events", actor="person", now_us=NOW_US)
-    refused("file-unreadable", settle, work, ME, made.id, "file", actor="maintainer", now_us=NOW_US)
-    done = settle(work, ME, made.id, "events", actor="maintainer", now_us=NOW_US)
-    assert file.read_text() == whole and reports.drift(work, ME) == []
-    (event,) = [one.event for one in reports.log(work, ME) if one.event.id == done.event_id]
-    assert (event.payload or {})["displaced"] == "no entity file at all, but words"
-    kept = whole.replace(ROLE, "").replace(NEEDS, "")
-    file.write_text(kept)
-    look(work, file)
-    settle(work, ME, made.id, "file", actor="maintainer", now_us=NOW_US)
-    assert file.read_text() == kept
-    refused("not-drifted", settle, work, ME, made.id, "file", actor="maintainer", now_us=NOW_US)
-    shutil.rmtree(file.parent)
-    look(work)
-    assert [one.code for one in reports.drift(work, ME)] == ["file-missing"]
-    settle(work, ME, made.id, "events", actor="maintainer", now_us=NOW_US)
-    assert file.read_text() == kept
+    assert drift(work) == [(made.id, "not-a-file")]
+    maintenance.resolve(work, ME, made.id, "events", actor="maintainer", now_us=NOW_US)
+    assert file.read_text() == whole and drift(work) == []
     in_step(work)
 
 
@@ -409,15 +460,8 @@ def test_folders_that_people_rename_copy_and_bring(work: Workspace) -> None:
     moved = folder.with_name(f"harsh-voice--{made.id}")
     folder.rename(moved)
     look(work)
-    assert put(work, made, "role", "It guards.").path == f"entities/parts/{moved.name}/Inner Critic.md"
+    assert put(work, made, "role", "It guards.").path == f"entities/parts/{moved.name}/profile.md"
     in_step(work)
-    copy = moved.with_name(f"copy--{made.id}")
-    shutil.copytree(moved, copy)
-    assert look(work).drifted == [f"entities/parts/{copy.name}/Inner Critic.md"]
-    refused("entity-drifted", put, work, made, "role", "It hides.")
-    shutil.rmtree(copy)
-    look(work)
-    put(work, made, "role", "It hides.")
     # A file that no event tells of, well made: it counts; one that says it is another waits.
     text = text_of(work, other)
     for entity_id, name in (("p-aaaaaaaaaaaa", "p-aaaaaaaaaaaa"), ("p-bbbbbbbbbbbb", "p-cccccccccccc")):
@@ -426,7 +470,7 @@ def test_folders_that_people_rename_copy_and_bring(work: Workspace) -> None:
         (brought / "profile.md").write_text(text.replace(other.id, name))
     seen = look(work)
     assert seen.edited == ["entities/parts/brought--p-aaaaaaaaaaaa/profile.md"]
-    assert [(one.id, one.code) for one in reports.drift(work, ME)] == [("p-bbbbbbbbbbbb", "not-adopted")]
+    assert drift(work) == [("p-bbbbbbbbbbbb", "identity-changed")]
     in_step(work)
 
 
@@ -447,8 +491,8 @@ def test_a_file_that_was_in_place_when_its_folder_could_not_be_synced_is_nobody_
             put(work, made, "role", "It guards.", key="k")
     look(work)
     again = put(work, made, "role", "It guards.", key="k")
-    told = [(one.event.op, one.state) for one in reports.log(work, ME, made.id)]
-    assert told.count(("set", "committed")) == 1 and {op for op, _ in told} == {"create", "set"}, told
+    told = [one.op for one in queries.log(work, ME, made.id)]
+    assert told.count("set") == 1 and set(told) == {"create", "set"}, told
     assert file_of(work, made).read_text().count("It guards.") == 1 and again.replayed
     in_step(work)
 
@@ -464,15 +508,16 @@ def made_two(work: Workspace) -> tuple[EntityResult, EntityResult]:
     return user, made
 
 
-def test_notes_whose_event_was_cut_off_are_made_by_the_next_command(tmp_path: Path) -> None:
-    """A power cut may leave of the two events of a creation the first one, or a part of it."""
+def test_an_entity_whose_files_were_not_written_is_made_by_the_next_command(tmp_path: Path) -> None:
+    """A power cut may leave its events alone, or a part of their lines."""
     vault = Vault(tmp_path / "vault")
     with opened(str(vault.root), Settings()) as work:
         made = part(work, key="once")
-        folder, texts = file_of(work, made).parent, reports.replay(work, ME, made.id).texts
+        folder = file_of(work, made).parent
+        texts = {path.name: path.read_text() for path in folder.iterdir()}
         (page,) = [Path(work.root, path) for path in EventLog(work.root, ME).pages().values()]
     first, second, *_ = page.read_bytes().splitlines(keepends=True)
-    for left in (first + second, first, first + second[:-40], first[:-40]):
+    for left in (first + second, first[:-40], b""):
         shutil.rmtree(os.environ["SIGNET_STATE"])
         shutil.rmtree(folder)
         page.write_bytes(left)
@@ -482,32 +527,31 @@ def test_notes_whose_event_was_cut_off_are_made_by_the_next_command(tmp_path: Pa
         with opened(str(vault.root), Settings()) as work:
             assert part(work, key="once").id == made.id
             in_step(work)
-            assert {path.name: path.read_text() for path in folder.iterdir()} == {
-                file_name(file, "Inner Critic"): text for file, text in texts.items()
-            }
+            assert {path.name: path.read_text() for path in folder.iterdir()} == texts
 
 
 def test_a_torn_line_a_lost_database_and_a_cut_ledger(vault: Vault, work: Workspace) -> None:
     _, made = made_two(work)
     (page,) = [Path(work.root, path) for path in EventLog(work.root, ME).pages().values()]
     whole = page.read_bytes()
-    page.write_bytes(whole + b'{"v":1,"id":"01KMW')
+    page.write_bytes(whole + b'{"v":2,"id":"01KMW')
+    assert [one.code for one in damage(work)] == ["torn"]
     put(work, made, "role", "It opens the gate.")
     in_step(work)
     for table in ("garden_files", "garden_chain", "garden_drift"):
         with work.database.transaction():
             work.database.execute(f"delete from {table}")
-    assert reports.listing(work, ME, now_us=NOW_US)[1].id == made.id
+    assert queries.listing(work, ME, now_us=NOW_US)[1].id == made.id
     in_step(work)
     page.write_bytes(whole)
-    assert [one.code for one in reports.verify(work, ME)] == ["truncated"]
+    assert [one.code for one in damage(work)] == ["truncated"]
     add(work, made, "role", "It closes it.")
-    assert [one.code for one in reports.verify(work, ME)] == ["truncated"], "the next write does not hide it"
+    assert [one.code for one in damage(work)] == ["truncated"], "the next write does not hide it"
     assert "It opens the gate.\n\nIt closes it." in text_of(work, made)
-    drift_resolution.resolve(work, ME, "ledger", "events", actor="maintainer", now_us=NOW_US)
+    maintenance.resolve(work, ME, "ledger", "events", actor="maintainer", now_us=NOW_US)
     in_step(work)
     page.write_bytes(page.read_bytes().replace(b"It closes it.", b"It paints it!"))
-    assert [one.code for one in reports.verify(work, ME)] == ["payload-changed"]
+    assert [one.code for one in damage(work)] == ["text-changed"]
 
 
 # ── what the agent does by itself ──
@@ -522,16 +566,16 @@ def test_a_day_that_is_over_gets_one_line(work: Workspace) -> None:
         assert daily_summary.summarize_days(work, NOW_US + 2 * DAY) == ()
     line = "- 2026-03-29 — 3 events: 2 set, 1 created; by agent 2, person 1\n"
     assert text_of(work, made).count(line) == 1
-    assert reports.lint(work, ME, now_us=NOW_US) == []
+    assert codes(work) == set()
     in_step(work)
 
 
 def test_a_field_becomes_a_section_by_a_maintainers_word(work: Workspace) -> None:
     made, other = part(work), part(work, "Perfectionist")
     put(work, made, "extensions", "Kept.\n\n### Body Sense\n\nA tight chest.\n\n### Age\n\nSeven.")
-    refused("actor-refused", schema_promotion.promote, work, ME, "body sense", actor="agent", now_us=NOW_US)
-    refused("unknown-field", schema_promotion.promote, work, ME, "Mood", actor="maintainer", now_us=NOW_US)
-    done = schema_promotion.promote(work, ME, "body sense", actor="maintainer", now_us=NOW_US)
+    refused("actor-refused", maintenance.promote, work, ME, "body sense", actor="agent", now_us=NOW_US)
+    refused("unknown-field", maintenance.promote, work, ME, "Mood", actor="maintainer", now_us=NOW_US)
+    done = maintenance.promote(work, ME, "body sense", actor="maintainer", now_us=NOW_US)
     assert (done.kind, done.anchor, done.heading, done.version) == ("part", "body-sense", "Body Sense", 2)
     assert set(done.migrated) == {made.path, other.path}
     text = text_of(work, made)
@@ -540,23 +584,153 @@ def test_a_field_becomes_a_section_by_a_maintainers_word(work: Workspace) -> Non
     assert "## Body Sense" in text_of(work, other)
     put(work, other, "body sense", "Cold hands.")
     later = part(work, "Dreamer")
-    assert "## Body Sense" in text_of(work, later) and reports.lint(work, ME, now_us=NOW_US) == []
-    refused("field-exists", schema_promotion.promote, work, ME, "body sense", actor="maintainer", now_us=NOW_US)
+    assert "## Body Sense" in text_of(work, later) and codes(work) == set()
+    refused("field-exists", maintenance.promote, work, ME, "body sense", actor="maintainer", now_us=NOW_US)
     in_step(work)
 
 
-def test_patterns_of_relationships_stand_among_the_users_highlights(work: Workspace) -> None:
+def test_patterns_of_relationships_stand_in_the_users_overview(work: Workspace) -> None:
     user, one = made_two(work)
     other = part(work, "Perfectionist")
-    add(work, user, "highlights", "Likes tea.")
+    put(work, user, "overview", "Likes tea.")
     edge = operations.create(
         work, ME, "relationship", "Both", relation="polarized", between=[one.id, other.id], now_us=NOW_US
     )
     line = f"- pattern: [[{one.path}|Inner Critic]] and [[{other.path}|Perfectionist]] are polarized.\n"
-    assert line in text_of(work, user)
-    operations.deprecate(work, ME, edge.id, reason="they talk", now_us=NOW_US)
-    assert "pattern:" not in text_of(work, user) and "- Likes tea." in text_of(work, user)
-    protection.lock(work, ME, user.id, "highlights", now_us=NOW_US)
+    assert line in text_of(work, user) and queries.listing(work, ME, now_us=NOW_US)[0].line == "Likes tea."
+    drop(work, edge, "they talk")
+    assert "pattern:" not in text_of(work, user) and "Likes tea." in text_of(work, user)
     operations.set_status(work, ME, edge.id, "active", now_us=NOW_US)
+    assert line in text_of(work, user)
+    refused("section-form", prune, work, one, "role", "1")
+    prune(work, user, "overview", "1", "I know")
+    operations.set_status(work, ME, other.id, "active", reason="again", now_us=NOW_US)
+    assert "pattern:" not in text_of(work, user), "what somebody pruned stays pruned"
+    guard("lock", work, user, "overview")
+    operations.set_status(work, ME, edge.id, "resting", now_us=NOW_US)
     assert "pattern:" not in text_of(work, user)
+    in_step(work)
+
+
+# ── taking back, and saves from older versions ──
+
+
+def test_one_edit_is_taken_back_and_later_ones_stay(work: Workspace) -> None:
+    made = part(work)
+    first = put(work, made, "role", "It guards.")
+    second = put(work, made, "role", "It hides.")
+    item = add(work, made, "highlights", "Strict.")
+    add(work, made, "highlights", "Loyal.")
+    done = undo(work, second)
+    assert "It guards." in text_of(work, made) and "It hides." not in text_of(work, made)
+    assert "Role: the edit of 2026-03-29 was taken back" in text_of(work, made)
+    undo(work, item)
+    assert "Strict." not in text_of(work, made) and "- Loyal." in text_of(work, made)
+    undo(work, done, actor="person")
+    assert "It hides." in text_of(work, made), "taking back is an edit, too"
+    gone = prune(work, made, "highlights", "1")
+    undo(work, gone)
+    assert "- Loyal." in text_of(work, made)
+    status = operations.set_status(work, ME, made.id, "resting", now_us=NOW_US)
+    put(work, made, "needs", "Rest.")
+    undo(work, status)
+    assert 'status: "active"' in text_of(work, made) and "Rest." in text_of(work, made)
+    refused("undo-refused", operations.undo, work, ME, first.token, now_us=NOW_US)
+    refused("unknown-event", operations.undo, work, ME, "01KMWQE6G00000000000000000", now_us=NOW_US)
+    guard("lock", work, made, "role")
+    refused("section-locked", operations.undo, work, ME, done.token, now_us=NOW_US)
+    in_step(work)
+
+
+def test_a_section_is_emptied_with_a_reason(work: Workspace) -> None:
+    made = part(work)
+    put(work, made, "role", "It guards.")
+    done = put(work, made, "role", "", reason="nobody knows")
+    assert f"{ROLE}\n{'## Concerns'}" in text_of(work, made) and "Role emptied: nobody knows" in text_of(work, made)
+    undo(work, done)
+    assert "It guards." in text_of(work, made)
+    refused("section-form", put, work, made, "highlights", "", reason="x y")
+    in_step(work)
+
+
+def test_a_write_may_expect_what_it_has_read(work: Workspace) -> None:
+    made = part(work)
+    read = next(one for one in queries.show(work, ME, made.id, now_us=NOW_US).sections if one.name == "role")
+    done = put(work, made, "role", "It guards.", expect=read.sha256)
+    refused("section-changed", put, work, made, "role", "It hides.", expect=read.sha256)
+    assert add(work, made, "role", "Always.", expect=done.after).after
+
+
+def test_a_save_of_an_older_version_drops_nothing_that_was_written_since(work: Workspace) -> None:
+    made = part(work)
+    put(work, made, "role", "It guards.", now_us=NOW_US)
+    file = file_of(work, made)
+    stale = file.read_text()
+    put(work, made, "role", "It guards the gate.", now_us=NOW_US + SECOND)
+    put(work, made, "needs", "Rest.", now_us=NOW_US + 2 * SECOND)
+    anchor = "<!-- section concerns -->\n"
+    file.write_text(stale.replace(anchor, f"{anchor}\nMice.\n"))
+    seen = look(work, file)
+    text = file.read_text()
+    assert all(words in text for words in ("Mice.", "It guards the gate.", "Rest."))
+    assert len(seen.notices) == 1 and "needs and role" in seen.notices[0] and "it was kept" in seen.notices[0]
+    (event,) = [one for one in queries.log(work, ME, made.id) if one.op == "human_edit"]
+    assert event.fact("kept") == ["needs", "role"] and event.section == "concerns"
+    # Where both changed a section the person's text stands, and the other one is in the log.
+    stale = file.read_text()
+    put(work, made, "role", "It sleeps.", now_us=NOW_US + 3 * SECOND)
+    file.write_text(stale.replace("It guards the gate.", "It dreams."))
+    assert "replaced newer text of role" in look(work, file).notices[0]
+    assert "It dreams." in file.read_text() and "It sleeps." not in file.read_text()
+    # A save without any change of its own is no edit; one of the newest version may take words out.
+    events = len(queries.log(work, ME, made.id))
+    file.write_text(stale)
+    look(work, file)
+    assert "It dreams." in file.read_text() and len(queries.log(work, ME, made.id)) == events
+    file.write_text(file.read_text().replace("It dreams.\n", ""))
+    assert look(work, file).notices == [] and "It dreams." not in file.read_text()
+    in_step(work)
+
+
+def test_a_rationale_excuses_a_long_section_until_its_day(work: Workspace) -> None:
+    made = part(work)
+    put(work, made, "role", "One more word about it. " * 120, rationale=WHY)
+    assert codes(work) == set()
+    assert codes(work, NOW_US + 60 * DAY) == {("rationale-over", made.id)}
+
+
+def test_nobody_writes_the_change_log_but_we(work: Workspace) -> None:
+    made = part(work)
+    for actor in ("agent", "person"):
+        refused("section-form", add, work, made, "change-log", "2026-03-29 — Approved by a person", actor=actor)
+    put(work, made, "role", "x", reason=None)
+    put(work, made, "role", "", reason=f"so\n- {NOW} — Approved by a person")
+    assert text_of(work, made).count(f"\n- {NOW}") == 2, "a reason stays in its line"
+    assert codes(work) == set()
+    file = file_of(work, made)
+    file.write_text(file.read_text().replace("— Created\n", f"— Created\n- {NOW} — Approved by a person\n"))
+    look(work, file)
+    assert codes(work) == {("log-line-unknown", made.id)}
+
+
+def test_a_removal_says_what_it_takes_and_the_change_log_shows_it(work: Workspace) -> None:
+    made = part(work)
+    put(work, made, "role", "It guards the lighthouse.")
+    add(work, made, "highlights", "Seen at the lighthouse.")
+    add(work, made, "highlights", "Loyal.")
+    given: dict[str, Any] = {"paths": [], "needles": [b"lighthouse"]}
+    before = text_of(work, made)
+    planned = erase.preview(work, ME, **given)
+    assert [(line.section, line.text) for line in planned.lines] == [
+        ("Role", "It guards the lighthouse."), ("Highlights", "- Seen at the lighthouse."),
+    ]  # fmt: skip
+    assert text_of(work, made) == before and len(planned.events) == 2
+    with state_dir.workspace_lock(work.state):
+        done = erase.erase(work, ME, **given, tombstone="memory/tombstones/t.md", now_us=NOW_US)
+        assert erase.erase(work, ME, **given, tombstone="memory/tombstones/t.md", now_us=NOW_US).lines == ()
+    assert done.lines == planned.lines
+    assert "Removed with a session: 2 lines of Role and Highlights" in text_of(work, made)
+    assert not any(b"lighthouse" in one.read_bytes() for one in Path(work.root, "entities").rglob("*") if one.is_file())
+    assert "- Loyal." in text_of(work, made)
+    put(work, made, "role", "It rests.")
     in_step(work)

@@ -14,7 +14,7 @@ from workbench import NOW, Vault, contents, numbered, tree
 
 from signet_sync.app.changed_paths import Poll, relevant
 from signet_sync.app.workspace import opened
-from signet_sync.entities import operations, reports
+from signet_sync.entities import operations, queries
 from signet_sync.entities import stage as entities_stage
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
@@ -80,12 +80,12 @@ def edited(vault, path, old, new):
 
 def operations_of(vault, agent="default"):
     with at_work(vault) as workspace:
-        return [logged.event.op for logged in reports.log(workspace, agent)]
+        return [event.op for event in queries.log(workspace, agent)]
 
 
 def verified(vault, agent="default"):
     with at_work(vault) as workspace:
-        return [remark.code for remark in reports.verify(workspace, agent)]
+        return [one.code for one in queries.findings(workspace, agent, only_log=True, now_us=NOW_US)]
 
 
 # ── passes ──
@@ -166,9 +166,9 @@ def test_what_cannot_be_looked_into_is_not_taken_for_gone(vault, tmp_path):
 def test_hints_of_entities_are_worth_a_look_and_others_are_not(vault):
     _, path = made(vault)
     folder = path.rpartition("/")[0]
-    hinted = {path, f"{folder}/notes.md", f"{folder}/Other.md", folder, "entities", "agents/scout/entities/parts"}
+    hinted = {path, f"{folder}/notes.md", folder, "entities", "agents/scout/entities/parts"}
     hinted |= {"entities/ledger/2026-03.jsonl"}
-    others = {f"{folder}/.{name}" for name in ("profile.md.swp", "Other.md")} | {f"{folder}/Other.txt"}
+    others = {f"{folder}/{name}" for name in (".profile.md.swp", ".Other.md", "Other.md", "Other.txt")}
     others |= {"entities/readme.md", "entities/ledger", "src/entities/user.py"}
     with at_work(vault) as workspace:
         assert relevant(workspace, frozenset(hinted | others)) == hinted
@@ -266,7 +266,8 @@ def test_the_page_shows_an_entity_once_and_none_that_is_deprecated(vault):
     assert section.strip().split("\n") == [line]
     assert vault.page().count("Inner Critic") == 1
     with at_work(vault) as workspace:
-        operations.deprecate(workspace, "default", entity, reason="it was somebody else", now_us=NOW_US)
+        why = {"reason": "it was somebody else", "now_us": NOW_US}
+        operations.set_status(workspace, "default", entity, "deprecated", **why)
     vault.reindex()
     assert "Inner Critic" not in vault.page()
 
@@ -317,13 +318,18 @@ def test_a_removal_takes_evidence_along_and_the_chain_stays_whole(vault):
     edited(vault, path, "It warns", f"It says: {SAYING}\nIt warns")
     vault.reindex()
     assert SAYING in (vault / path).read_text(encoding="utf-8").partition("## Role")[0]
-    answer = vault.call("remove", "--yes", "--json", "--reason", "asked for", numbered(2)["session_id"])
+    session = numbered(2)["session_id"]
+    planned = vault.call("remove", "--dry-run", "--json", session).json["removals"][0]["entity_lines"]
+    assert [line["section"] for line in planned] == ["Identity", "Evidence"] and CANARY in planned[0]["text"]
+    assert SAYING in vault.call("remove", "--dry-run", session).out
+    answer = vault.call("remove", "--yes", "--json", "--reason", "asked for", session)
     assert answer.code == 0, answer
+    assert answer.json["entity_lines"] == planned
     for word in (CANARY, CANARY[3:], "sentencecanary"):
         assert holding(vault.root, word) == [], word
         assert holding(vault.state, word) == [], word
     text = (vault / path).read_text(encoding="utf-8")
-    assert "It was calm all week." in text
+    assert "It was calm all week." in text and "Removed with a session: 2 lines of Identity and Evidence" in text
     assert "It warns before anything can go wrong." in text
     assert "ev:" not in text.partition("## Evidence")[2].partition("\n## ")[0]
     assert verified(vault) == []

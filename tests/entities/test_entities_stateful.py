@@ -21,26 +21,15 @@ from hypothesis import HealthCheck, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from benchmarks.entities import by_entity
 from signet_sync.app.workspace import open_workspace
-from signet_sync.entities import (
-    daily_summary,
-    drift_resolution,
-    observe,
-    operations,
-    protection,
-    relation_items,
-    reports,
-    schema_promotion,
-)
+from signet_sync.entities import daily_summary, maintenance, observe, operations, pattern_items, proposals, queries
 from signet_sync.entities import erase as entities_erase
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.event_log import files as event_log_files
-from signet_sync.entities.event_log.agent_log import EventLog
-from signet_sync.entities.event_log.events import Event
-from signet_sync.entities.event_log.replay import fold
+from signet_sync.entities.log import EventLog
+from signet_sync.entities.replay import fold
+from signet_sync.entities.repository import EntityRepository
 from signet_sync.errors import UsageError, WorkspaceError
-from signet_sync.formats.entity_paths import parse_path, read_name
+from signet_sync.formats.entity_paths import parse_path
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files, rename, state_dir
@@ -56,8 +45,7 @@ MARK = re.compile(r"mark\d{4}x")
 
 # The doors that an operation goes through: where a process dies, before or after what the door does.
 DOORS = (
-    (event_log_files, "append"),
-    (event_log_files, "rewrite"),
+    (EventLog, "_put"),
     (files, "create_once"),
     (files, "replace"),
     (rename, "rename_folder"),
@@ -151,7 +139,7 @@ HANDS: dict[str, Callable[[str, str, int], str]] = {
     "cuts it": lambda text, said, number: text[: len(text) * (number + 1) // 7],
     "empties it": lambda text, said, number: "",
 }
-FOLDERS = ["goes", "is moved", "is copied", "loses its notes", "loses its profile", "is called otherwise", "bytes"]
+FOLDERS = ["goes", "is moved", "is copied", "loses its notes", "loses its profile", "bytes"]
 
 
 def marks(raw: bytes) -> set[str]:
@@ -168,9 +156,10 @@ def dying(at: int, mode: str) -> Iterator[None]:
             nonlocal calls
             calls += 1
             if calls == at and mode != "after":
-                if mode == "torn" and name == "append":
-                    root, path, text, size = given
-                    real(root, path, text[: len(text) // 2], size)
+                if mode == "torn" and name == "_put":
+                    log, month, data = given
+                    before = log._raw.get(month, b"")
+                    real(log, month, before + data[len(before) :][: (len(data) - len(before)) // 2])
                 os._exit(DIED)
             done = real(*given, **more)
             if calls == at:
@@ -249,8 +238,8 @@ class EntityMachine(RuleBasedStateMachine):
         self.kept.update(request.marks)
 
     def known(self) -> None:
-        made = EventLog(str(self.root), ME).holding('"op":"create"')
-        self.ids = sorted({one.entity_id for one in made if isinstance(one, Event) and one.entity_id})
+        made = EventLog(str(self.root), ME).events('"op":"create"')
+        self.ids = sorted({one.entity_id for one in made if one.entity_id})
 
     def carry_out(self, request: Request, how: str, at: int) -> None:
         """Asks for it: as it is, under a key and once more, or in a process that dies."""
@@ -330,19 +319,23 @@ class EntityMachine(RuleBasedStateMachine):
         number=NUMBERS,
         section=SECTIONS,
         shape=SHAPES,
-        act=st.sampled_from([operations.set_section, operations.append, operations.append, protection.propose]),
+        act=st.sampled_from([operations.set_section, operations.append, operations.append]),
+        propose=st.booleans(),
         actor=ACTORS,
         keyed=st.booleans(),
         how=HOW,
         at=AT,
     )
     def write(
-        self, number: int, section: str, shape: str, act: Any, actor: Any, keyed: bool, how: str, at: int
+        self, number: int, section: str, shape: str, act: Any, propose: bool, actor: Any, keyed: bool, how: str, at: int
     ) -> None:
         text, made = self.said(shape)
         ref, key = self.ref(number), f"key-{self.count}" if keyed else None
         request = Request(
-            lambda work, now: act(work, ME, ref, section, text, actor=actor, rationale=WHY, now_us=now, key=key), made
+            lambda work, now: act(
+                work, ME, ref, section, text, actor=actor, rationale=WHY, now_us=now, key=key, propose=propose
+            ),
+            made,
         )
         self.carry_out(request, how, at)
         if key is not None and set(made) & self.kept:
@@ -382,7 +375,9 @@ class EntityMachine(RuleBasedStateMachine):
         text, made = self.said(f"{name} {{}}")
         ref = self.ref(number)
         acts: dict[str, Callable[[Workspace, int], Any]] = {
-            "deprecate": lambda work, now: operations.deprecate(work, ME, ref, reason=text, actor=actor, now_us=now),
+            "deprecate": lambda work, now: operations.set_status(
+                work, ME, ref, "deprecated", reason=text, actor=actor, now_us=now
+            ),
             "status": lambda work, now: operations.set_status(
                 work, ME, ref, "resting", reason=text, actor=actor, now_us=now
             ),
@@ -391,26 +386,36 @@ class EntityMachine(RuleBasedStateMachine):
 
     @rule(
         number=NUMBERS,
-        act=st.sampled_from([protection.pin, protection.lock, protection.unpin, protection.unlock]),
+        act=st.sampled_from(["pin", "lock", "unpin", "unlock"]),
         section=st.one_of(st.none(), SECTIONS),
         how=HOW,
         at=AT,
     )
     def guard(self, number: int, act: Any, section: str | None, how: str, at: int) -> None:
         ref = self.ref(number)
-        self.carry_out(Request(lambda work, now: act(work, ME, ref, section, now_us=now)), how, at)
+        self.carry_out(Request(lambda work, now: operations.guard(act, work, ME, ref, section, now_us=now)), how, at)
 
     @rule(yes=st.booleans(), how=HOW, at=AT)
     def answer(self, yes: bool, how: str, at: int) -> None:
-        waiting = reports.proposals(self.work, ME)
+        waiting = proposals.waiting(EntityRepository(self.work, ME, self.now))
         if waiting:
-            act: Any = protection.approve if yes else protection.reject
-            self.carry_out(Request(lambda work, now: act(work, ME, waiting[0].id, now_us=now)), how, at)
+            one = waiting[0].id
+            self.carry_out(
+                Request(lambda work, now: operations.review(work, ME, one, approve=yes, now_us=now)), how, at
+            )
+
+    @rule(number=st.integers(0, 20), actor=ACTORS, how=HOW, at=AT)
+    def take_back(self, number: int, actor: Any, how: str, at: int) -> None:
+        events = EventLog(str(self.root), ME).events()
+        if events:
+            one = events[-1 - number % len(events)].id
+            request = Request(lambda work, now: operations.undo(work, ME, one, actor=actor, now_us=now))
+            self.carry_out(request, how, at)
 
     @rule(kind=st.sampled_from([None, "part", "user"]), how=HOW, at=AT)
     def promote(self, kind: Any, how: str, at: int) -> None:
         self.carry_out(
-            Request(lambda work, now: schema_promotion.promote(work, ME, "Mood", kind, actor="maintainer", now_us=now)),
+            Request(lambda work, now: maintenance.promote(work, ME, "Mood", kind, actor="maintainer", now_us=now)),
             how,
             at,
         )
@@ -423,8 +428,8 @@ class EntityMachine(RuleBasedStateMachine):
             one = queue[0]
             self.carry_out(
                 Request(
-                    lambda work, now: drift_resolution.resolve(
-                        work, ME, one.entity_id, keep, file=one.file, actor="maintainer", now_us=now
+                    lambda work, now: maintenance.resolve(
+                        work, ME, one.entity_id or "ledger", keep, actor="maintainer", now_us=now
                     )
                 ),
                 how,
@@ -469,8 +474,7 @@ class EntityMachine(RuleBasedStateMachine):
 
     def files(self, name: str, file: str) -> list[Path]:
         """The profiles or notes in the folders whose name ends so."""
-        found = (self.root / "entities").glob(f"*/*{name}/*.md")
-        return sorted(path for path in found if (read := read_name(path.name)) is not None and read[0] == file)
+        return sorted((self.root / "entities").glob(f"*/*{name}/{file}.md"))
 
     @rule(number=NUMBERS, act=st.sampled_from(FOLDERS))
     def handle(self, number: int, act: str) -> None:
@@ -486,10 +490,6 @@ class EntityMachine(RuleBasedStateMachine):
             elif act.startswith("loses"):
                 for path in self.files(profile.name, "notes" if "notes" in act else "profile"):
                     path.unlink()
-            elif act == "is called otherwise":
-                for path in self.files(profile.name, "profile")[:1]:
-                    if not path.with_name("Other.md").exists():
-                        path.rename(path.with_name("Other.md"))
             elif act == "bytes":
                 for path in self.files(profile.name, "profile"):
                     path.write_bytes(b"\xff\xfe broken")
@@ -499,7 +499,7 @@ class EntityMachine(RuleBasedStateMachine):
 
     def look(self) -> Any:
         with state_dir.workspace_lock(self.work.state):
-            return observe.observe(self.work, ME, None, self.now)
+            return observe.look(EntityRepository(self.work, ME, self.now), None)
 
     @rule(hours=st.integers(0, 40))
     def go_on(self, hours: int) -> None:
@@ -507,9 +507,9 @@ class EntityMachine(RuleBasedStateMachine):
         self.now += hours * DAY // 24
         with state_dir.workspace_lock(self.work.state):
             daily_summary.summarize_days(self.work, self.now)
-            relation_items.update_patterns(self.work, ME, self.now)
+            pattern_items.update(EntityRepository(self.work, ME, self.now))
             assert daily_summary.summarize_days(self.work, self.now) == ()
-            assert relation_items.update_patterns(self.work, ME, self.now) == ()
+            assert not pattern_items.update(EntityRepository(self.work, ME, self.now))
 
     @rule()
     def sweep(self) -> None:
@@ -526,9 +526,9 @@ class EntityMachine(RuleBasedStateMachine):
         self.look()
         whole = self.snapshot()
         again = self.look()
-        assert (again.edited, again.healed, again.drifted, again.settled) == ([], [], [], []), again
+        assert (again.edited, again.drifted, again.notices) == ([], [], []), again
         assert self.snapshot() == whole, "a second look writes"
-        assert reports.verify(self.work, ME) == []
+        assert queries.findings(self.work, ME, only_log=True, now_us=self.now) == []
         self.told()
 
     def told(self) -> None:
@@ -536,8 +536,8 @@ class EntityMachine(RuleBasedStateMachine):
         queue = entities_store.drift(self.work.database, ME)
         waiting, drifting = {one.path for one in queue}, {one.entity_id for one in queue}
         copies = {str(Path(one.path).parent) for one in queue if one.code == "id-twice"}
-        entries = EventLog(str(self.root), ME).entries()
-        texts = {entity_id: fold(some) for entity_id, some in by_entity(entries).items()}
+        log = EventLog(str(self.root), ME)
+        texts = {each: fold(log.of(each)) for each in {one.entity_id for one in log.events() if one.entity_id}}
         found: set[tuple[str, str]] = set()
         for path in self.pages():
             place = parse_path(str(path.relative_to(self.root)))
@@ -548,13 +548,12 @@ class EntityMachine(RuleBasedStateMachine):
             if name in waiting or str(Path(name).parent) in copies:
                 continue
             replayed = texts[place.id]
-            assert path.read_bytes().decode() == replayed.texts[place.file], name
-            assert not replayed.unsettled
+            assert path.read_bytes().decode() == replayed.files[place.file].text, name
             assert replayed.slug == place.slug or place.id in drifting, "a folder has another name than its events say"
             row = entities_store.file(self.work.database, name)
             assert row is not None and row.sha256 == sha256(path.read_bytes()).hexdigest(), name
         for entity_id, replayed in texts.items():
-            for file in replayed.texts:
+            for file in replayed.files:
                 assert (entity_id, file) in found or entity_id in drifting, f"{entity_id} {file} is missing silently"
 
     def snapshot(self, under: str = "") -> dict[str, tuple[bytes, int]]:

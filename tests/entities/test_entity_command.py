@@ -70,7 +70,7 @@ def typed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_entity_is_made_and_shown(vault: EntityVault) -> None:
     made = vault.done("create", "user", "Mira", "--key", "first")
     assert {"id", "path", "event_id"} <= made.keys()
-    assert made["path"] == f"entities/user/mira--{made['id']}/Mira.md"
+    assert made["path"] == f"entities/user/mira--{made['id']}/profile.md"
     assert ULID.fullmatch(made["event_id"]) and TOKEN.fullmatch(made["token"])
     shown = vault.done("show", "mira")
     assert {"id", "path", "sections", "pins", "locks", "status"} <= shown.keys()
@@ -80,7 +80,7 @@ def test_an_entity_is_made_and_shown(vault: EntityVault) -> None:
     assert [s["anchor"] for s in shown["sections"] if "items" in s][:3] == ["highlights", "evidence", "open-questions"]
     again = vault.done("create", "user", "Mira", "--key", "first")
     assert again["replayed"] and again["event_id"] == made["event_id"]
-    assert vault.done("list")["entities"][0]["path"] == made["path"]
+    assert vault.done("show")["entities"][0]["path"] == made["path"]
 
 
 def test_edits_answer_with_the_section_and_its_hashes(vault: EntityVault, critic: str) -> None:
@@ -102,10 +102,10 @@ def test_text_comes_from_stdin_and_goes_to_notes(
 ) -> None:
     typed("First line.\n\n- and a list\n", monkeypatch)
     done = vault.done("set", critic, "notes/focus", "--text", "-")
-    assert done["path"].endswith(" notes.md")
+    assert done["path"].endswith("/notes.md")
     assert "First line.\n\n- and a list" in (vault / done["path"]).read_text("utf-8")
     typed("", monkeypatch)
-    assert vault.refused("set", critic, "notes/focus", "--text", "-") == (2, "text-empty")
+    assert vault.refused("set", critic, "notes/focus", "--text", "-") == (2, "reason-missing")
 
 
 @pytest.mark.parametrize(
@@ -115,10 +115,14 @@ def test_text_comes_from_stdin_and_goes_to_notes(
         (("set", "inner-critic", "colour", "--text", "Red."), "section-unknown"),
         (("set", "inner-critic", "highlights", "--text", "All."), "section-form"),
         (("prune", "inner-critic", "highlights", "3", "--reason", "R"), "item-unknown"),
-        (("set", "inner-critic", "identity", "--text", " "), "text-empty"),
+        (("set", "inner-critic", "identity", "--text", " "), "reason-missing"),
+        (("append", "inner-critic", "change-log", "--text", "x"), "section-form"),
+        (("set", "inner-critic", "identity", "--text", "x", "--expect", "0" * 64), "section-changed"),
+        (("undo", "01KMWQE6G00000000000000000"), "unknown-event"),
+        (("check", "inner-critic", "--keep", "file", "--yes"), "not-drifted"),
         (("append", "inner-critic", "evidence", "--text", "W", "--evidence", "memory/none.md#1"), None),
         (("append", "inner-critic", "evidence", "--text", "W"), "evidence-missing"),
-        (("propose", "inner-critic", "evidence", "--text", '"W" — y'), "evidence-missing"),
+        (("append", "inner-critic", "evidence", "--propose", "--text", '"W" — y'), "evidence-missing"),
         (("prune", "inner-critic", "highlights", "1"), "usage"),
         (("create", "planet", "Mars"), "usage"),
         (("promote", "Colour", "--actor", "agent"), "actor-refused"),
@@ -147,7 +151,9 @@ def test_garbage_in_a_profile_is_reported_everywhere_until_it_is_resolved(vault:
     assert "1 entity file not as recorded → signet-sync entity check" in vault.call("status").out
     doctor = vault.call("doctor")
     assert doctor.code == 1 and profile.name in doctor.out and "entity check" in doctor.out
-    vault.done("resolve", critic, "--keep", "events", "--actor", "maintainer")
+    assert vault.entity("check", critic, "--keep", "events", "--json").code == 2, "a person is asked"
+    done = vault.done("check", critic, "--keep", "events", "--yes")
+    assert [one["path"] for one in done["settled"]] == [profile.relative_to(vault.root).as_posix()]
     assert "entity check" not in vault.page()  # the page follows at once
     assert vault.reindex()["entity_drift"] == [] and vault.call("status", "--json").json["entity_drift"] == 0
 
@@ -189,7 +195,7 @@ def test_a_changed_ledger_is_found(vault: EntityVault, critic: str) -> None:
     answer = vault.entity("check", "--json")
     assert answer.code == 1 and not answer.json["ok"]
     assert {"id", "code", "message", "hint"} <= answer.json["findings"][0].keys()
-    assert "payload-changed" in vault.entity("check").out
+    assert "text-changed" in vault.entity("check").out
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)])
@@ -222,14 +228,20 @@ def test_a_person_reads_who_it_is_and_what_happened(vault: EntityVault, critic: 
     vault.done("set", critic, "identity", "--text", "Reads every draft.")
     vault.done("append", critic, "open-questions", "--text", "Since when?")
     vault.done("protect", "lock", critic, "identity")
-    proposal = vault.done("propose", critic, "identity", "--text", "Softer.")
+    proposal = vault.done("set", critic, "identity", "--propose", "--text", "Softer.")
     shown = vault.entity("show", critic).out
-    assert shown.startswith(f"Inner Critic\n  person · active · {critic}\n")
+    assert shown.startswith(f"Inner Critic\n  part · active · {critic}\n")
     assert "\nIdentity\n  Reads every draft.\n" in shown and "  1. Since when?" in shown
     assert "locked: identity" in shown and f"entity review approve {proposal['event_id']}" in shown
     assert "empty: role, concerns" in shown and "<!--" not in shown
     lines = vault.entity("log", critic).out.splitlines()
-    assert lines[0] == "2026-03-29 12:00  agent       propose identity"
+    assert lines[:2] == ["2026-03-29 12:00  agent       propose identity", "    + Softer."]
+    vault.done("set", critic, "role", "--text", "It guards.")
+    edit = vault.done("set", critic, "role", "--text", "It hides.")
+    lines = vault.entity("log", critic).out.splitlines()
+    assert lines[1:4] == ["    - It guards.", "    + It hides.", f"    {edit['token']}"]
+    vault.done("undo", edit["token"])
+    assert vault.shown(critic)["role"]["text"].strip() == "It guards."
     said = vault.entity("append", critic, "highlights", "--text", "# Loud", "--key", "k").out.splitlines()
     assert said[0] == "added to highlights" and TOKEN.search(said[2])
-    assert vault.entity("list").out == f"Inner Critic  (person)  {critic}\n  Reads every draft.\n"
+    assert vault.entity("show").out == f"Inner Critic  (part)  {critic}\n  Reads every draft.\n"

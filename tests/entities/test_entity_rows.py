@@ -35,9 +35,9 @@ def profile(title="Inner Critic", text="It guards the gate.\nIt fears shame.", *
     kind, agent_id = given.get("kind", "part"), given.get("agent_id", "default")
     slug = given.get("slug", entity_paths.slug_of(title))
     entity_id = given.get("id", entity_paths.new_id(kind, agent_id, title))
-    at = entity_paths.notes_path if given.get("file") == "notes" else entity_paths.profile_path
+    place = entity_paths.EntityPlace(agent_id, kind, slug, entity_id, given.get("file", "profile"))
     made = EntityFile(
-        path=at(agent_id, kind, slug, entity_id),
+        path=place.path,
         agent_id=agent_id,
         kind=kind,
         id=entity_id,
@@ -103,7 +103,7 @@ def test_a_profile_is_found_by_its_words_and_notes_by_nobody(database):
 
 
 def test_an_entity_is_one_though_its_folder_was_copied(database):
-    copied = CRITIC._replace(path=entity_paths.profile_path("default", "part", "zz-copy", CRITIC.id), text="Copied.")
+    copied = CRITIC._replace(path=f"entities/parts/zz-copy--{CRITIC.id}/profile.md", text="Copied.")
     put(database, copied, CRITIC)
     assert (
         entities_store.entities(database, "default") == [CRITIC] == entities_store.find(database, "default", CRITIC.id)
@@ -243,11 +243,14 @@ def test_nobody_else_is_told_of_an_entity(database, tmp_path):
 
 def test_what_drifted_is_queued_once_until_it_changes(database):
     other = DRIFT._replace(path="agents/scout/x", agent_id="scout", found_at="2026-11-19T00:00:00.000Z")
-    assert entities_store.put_drift(database, DRIFT) and entities_store.put_drift(database, other)
-    assert not entities_store.put_drift(database, DRIFT._replace(found_at="2026-11-21T10:00:00.000Z"))
+    for one in (DRIFT, other):
+        entities_store.put_drift(database, one)
+    assert not DRIFT._replace(found_at="2026-11-21T10:00:00.000Z").is_news(DRIFT)
     assert entities_store.drift(database) == [other, DRIFT] and entities_store.drift(database, "default") == [DRIFT]
     changed = DRIFT._replace(found_sha256="1" * 64, found_at="2026-11-22T10:00:00.000Z")
-    assert entities_store.put_drift(database, changed) and entities_store.drift(database, "default") == [changed]
+    assert changed.is_news(DRIFT)
+    entities_store.put_drift(database, changed)
+    assert entities_store.drift(database, "default") == [changed]
     assert entities_store.clear_drift(database, [DRIFT.path, "elsewhere"]) == 1
     assert entities_store.clear_drift(database, [DRIFT.path]) == 0 and entities_store.drift(database) == [other]
 

@@ -4,18 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signet_sync.entities.events import token_of, tokens_in, ulid_at
 from signet_sync.entities.evidence import (
     QUOTE_LENGTH,
     Evidence,
     claims_token,
-    instant_of,
     item_text,
     read_item,
     read_rationale,
-    read_token,
-    token_for,
-    tokens_in,
-    ulid_at,
 )
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import EVIDENCE_CAP
@@ -23,7 +19,7 @@ from signet_sync.formats.timestamps import iso, parse_instant
 
 AT = parse_instant("2026-03-28T22:34:06.792Z")
 ULID = ulid_at(AT, bytes(range(10)))
-TOKEN = token_for(ULID)
+TOKEN = token_of(ULID)
 INSTANTS = st.integers(0, parse_instant("9999-12-31T23:59:59.999999Z"))
 HOSTILE = st.text(max_size=60) | st.text(alphabet='a"—[]|<>!-`\n\t :;ev\u2028 .', max_size=60)
 
@@ -40,9 +36,8 @@ def refusal(call, *arguments):
 @given(INSTANTS, st.binary(min_size=10, max_size=10))
 def test_a_token_is_read_as_it_was_made(instant, entropy):
     ulid = ulid_at(instant, entropy)
-    token = read_token(token_for(ulid))
-    assert token is not None and token.ulid == ulid and instant_of(ulid) == instant // 1000 * 1000
-    assert token.text[3:7] == iso(instant)[:4]
+    token = token_of(ulid)
+    assert tokens_in(token) == (ulid,) and token[3:7] == iso(instant)[:4]
 
 
 @given(INSTANTS, INSTANTS)
@@ -67,18 +62,11 @@ def test_a_token_as_it_is_written():
         TOKEN.replace("223406", "223407"),
         TOKEN.replace("Z-0", "Z-8"),
         TOKEN[:-1] + "U",
-        TOKEN + "\n",
         TOKEN.replace("2026", "٢٠٢٦"),
     ],
 )
 def test_what_only_looks_like_a_token_is_none(text):
-    assert read_token(text) is None
-
-
-@pytest.mark.parametrize("ulid", ["", "8" * 26, "7" * 26, "0" * 25, "I" * 26, ULID.lower()])
-def test_what_is_no_ulid_gets_no_token(ulid):
-    with pytest.raises(ValueError):
-        token_for(ulid)
+    assert tokens_in(text) == ()
 
 
 @pytest.mark.parametrize(("instant", "entropy"), [(-1000, bytes(10)), (1 << 62, bytes(10)), (AT, bytes(9))])
@@ -88,9 +76,9 @@ def test_ulids_are_of_the_years_that_can_be_written(instant, entropy):
 
 
 def test_tokens_are_found_in_a_text():
-    other = token_for(ulid_at(AT + 5_000_000, bytes(10)))
+    other = token_of(ulid_at(AT + 5_000_000, bytes(10)))
     text = f"see {TOKEN}, ({other}) not x{TOKEN} nor {TOKEN}x nor ev:2026"
-    assert [token.text for token in tokens_in(text)] == [TOKEN, other]
+    assert [token_of(one) for one in tokens_in(text)] == [TOKEN, other]
     assert claims_token("as in ev:2026") and not claims_token("level: high, prev:x")
 
 
@@ -136,7 +124,6 @@ def test_a_long_quote_is_cut():
         (Evidence("quote", "why", "/etc/passwd", None), "path-escape"),
         (Evidence("quote", "why", "a]] [[b", None), "path-escape"),
         (Evidence("quote", "why", "", None), "path-escape"),
-        (Evidence("quote", "why", None, "ev:2026"), "token-invalid"),
     ],
 )
 def test_what_is_no_evidence_is_refused(evidence, code):

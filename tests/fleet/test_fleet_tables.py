@@ -36,7 +36,7 @@ def furnish(vault: Vault) -> None:
     vault.put((name, raw.replace(b"word", b"world")))
     vault.put({"notes.txt": b"mine", "a\nb.md": b"strange"})
     vault.call("entity", "create", "part", "Critic", "--now", NOW)
-    (profile,) = vault.root.glob("entities/parts/*/Critic.md")
+    (profile,) = vault.root.glob("entities/parts/*/profile.md")
     profile.write_bytes(b"\xff\xfe")
     vault.session(6)
     vault.put(made.tombstone(session_id=numbered(6)["session_id"]), "memory/tombstones")
@@ -124,7 +124,7 @@ def test_every_change_is_seen(vault: Vault, tmp_path: Path, change: str) -> None
     elif change == "a tombstone":
         vault.put(made.tombstone(session_id=numbered(1)["session_id"]), "memory/tombstones")
     elif change == "an entity":
-        (profile,) = vault.root.glob("entities/parts/*/Critic.md")
+        (profile,) = vault.root.glob("entities/parts/*/profile.md")
         profile.unlink()
     else:
         (vault / "signet-sync.toml").unlink()

@@ -14,19 +14,15 @@ from signet_sync.formats.entity_paths import (
     KINDS,
     NOTES,
     SLUG_LENGTH,
+    EntityPlace,
     anchor_of,
-    base_of,
-    entity_folder,
     kind_of,
     ledger_page,
     new_id,
-    notes_path,
     parse_ledger_page,
     parse_path,
-    profile_path,
     shapes,
     slug_of,
-    states_id,
 )
 
 AGENTS = st.sampled_from(["default", "ada", "a_b-c", "0"])
@@ -60,42 +56,15 @@ def test_any_name_gives_a_folder_that_leads_back(name):
 def test_paths_lead_back_to_the_entity(agent, kind, name, seed):
     entity_id = new_id(kind, agent, seed)
     assert ENTITY_ID.fullmatch(entity_id) and kind_of(entity_id) == kind
-    for base in ("", base_of(name, kind)):
-        place = parse_path(profile_path(agent, kind, slug_of(name), entity_id, base))
-        assert place == (agent, kind, slug_of(name), entity_id, "profile", base)
-        assert parse_path(notes_path(agent, kind, slug_of(name), entity_id, base)) == place._replace(file="notes")
-
-
-@pytest.mark.parametrize(
-    ("title", "base"),
-    [
-        ("Jo", "Jo"), ("A/B: the *test*?", "A B the test"), ("[[x|y#z^a]]", "x y z a"), (".hidden. ", "hidden"),
-        ("💡 !!", "Part"), ("CON", "CON part"), ("nul.md", "nul.md part"), ("Profile", "Profile part"),
-        ("Release notes", "Release notes part"), ("Sprint 12", "Sprint 12 part"), ("Jo (2)", "Jo (2) part"),
-        ("e\u0301", "é"), ("a\u202eb\x00", "a b"), ("x" * 80, "x" * 60), ("内なる批評家", "内なる批評家"),
-    ],
-)  # fmt: skip
-def test_a_file_is_called_as_its_entity_wherever_names_allow_it(title, base):
-    assert base_of(title, "part") == base
-    assert len(f"{base} notes.md".encode()) < 255
-
-
-@pytest.mark.parametrize(
-    ("head", "states"),
-    [
-        ('---\nid: "p-abcdefghijkl"\n---\n', True),
-        ("\ufeff---\r\nkind: part\r\nid: p-abcdefghijkl\r\n---\r\n", True),
-        ('---\nid: "p-bbbbbbbbbbbb"\n---\n', False), ("id: p-abcdefghijkl\n", False), ("", False),
-    ],
-)  # fmt: skip
-def test_what_a_file_says_decides_whose_it_is(head, states):
-    assert states_id(head.encode(), "p-abcdefghijkl") == states
+    place = EntityPlace(agent, kind, slug_of(name), entity_id)
+    assert parse_path(place.path) == place
+    assert parse_path(place._replace(file="notes").path) == place._replace(file="notes")
 
 
 def test_where_entities_stand():
     part = ("part", "inner-critic", "p-abcdefghijkl")
-    assert entity_folder("default", *part) == "entities/parts/inner-critic--p-abcdefghijkl"
-    assert profile_path("ada", *part) == "agents/ada/entities/parts/inner-critic--p-abcdefghijkl/profile.md"
+    assert EntityPlace("default", *part).folder == "entities/parts/inner-critic--p-abcdefghijkl"
+    assert EntityPlace("ada", *part).path == "agents/ada/entities/parts/inner-critic--p-abcdefghijkl/profile.md"
     assert FOLDERS == {"user": "user", "part": "parts", "relationship": "relationships"}
     assert ledger_page("default", "2026-03") == "entities/ledger/2026-03.jsonl"
     assert parse_ledger_page(ledger_page("ada", "2026-12")) == ("ada", "2026-12")
@@ -105,7 +74,7 @@ def test_where_entities_stand():
     "path",
     [
         "entities/parts/x--p-abcdefghijkl/.other.md",
-        "entities/parts/x--p-abcdefghijkl/other.txt",
+        "entities/parts/x--p-abcdefghijkl/other.md",
         "entities/parts/x--p-abcdefghijkl/Jo (conflicted copy 2026-03-28).md",
         "entities/parts/x--p-abcdefghijkl/Jo.user-20260328T120000Z.md",
         "entities/parts/x--p-abcdefghijkl/deeper/other.md", "entities/parts/x--p-abcdefghijkl/profile.md/",

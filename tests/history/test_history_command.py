@@ -172,7 +172,7 @@ def test_files_left_out_are_named_and_keep_their_committed_version(vault):
 @pytest.mark.skipif(not git, reason="needs git")
 def test_the_event_log_of_entities_is_committed(vault):
     """The names of its events look like secrets, and are none."""
-    assert vault.call("entity", "create", "person", "Ada").code == 0
+    assert vault.call("entity", "create", "part", "Ada").code == 0
     assert checkpoint(vault)["skipped_files"] == []
     pages = [path.relative_to(vault.root).as_posix() for path in vault.root.glob("entities/ledger/*.jsonl")]
     listed = run_git(vault.root, "ls-tree", "-r", "--name-only", "HEAD").splitlines()

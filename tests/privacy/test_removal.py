@@ -467,6 +467,7 @@ def test_a_dry_run_writes_nothing(vault):
             "session_token": TOKEN,
             "session_ids": [ID],
             "paths": sorted(mine(k) for k in ("summary", "transcript", "manifest")),
+            "entity_lines": [],
         }
     ]
     shown = vault.call("remove", ID, "--dry-run")

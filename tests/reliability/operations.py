@@ -31,7 +31,7 @@ from flow_runner import (
 from operation_vaults import DOCUMENTS, FORGOTTEN_WORDS, LEAKED, QUOTED, REMOVED_WORDS
 from workbench import numbered
 
-from signet_sync.entities import operations, protection
+from signet_sync.entities import operations
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.memories import promotion
 from signet_sync.privacy import forget as privacy_forget
@@ -114,7 +114,9 @@ def _edit(workspace: Workspace) -> None:
 
 
 def _propose(workspace: Workspace) -> None:
-    protection.propose(workspace, "default", "inner-critic", "role", "It sleeps.", now_us=NOW_US, key=KEY)
+    operations.set_section(
+        workspace, "default", "inner-critic", "role", "It sleeps.", propose=True, now_us=NOW_US, key=KEY
+    )
 
 
 def _redact(prepared: Prepared) -> Callable[[Workspace], object]:
@@ -315,8 +317,8 @@ _ALL = (
     ),
     Operation(
         "entity edit", vaults.garden, lambda _: Scenario(done(_edit), tidies=True),
-        ("entity set", "entity append", "entity prune", "entity status"),
+        ("entity set", "entity append", "entity prune", "entity status", "entity undo"),
     ),
-    Operation("entity proposal", vaults.garden, lambda _: Scenario(done(_propose), tidies=True), ("entity propose",)),
+    Operation("entity proposal", vaults.garden, lambda _: Scenario(done(_propose), tidies=True), ("entity set",)),
 )  # fmt: skip
 OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in _ALL}

@@ -75,7 +75,7 @@ def lay_flows(vault: Vault, paths: Sequence[str]) -> None:
 def lay_entities(vault: Vault, paths: Sequence[str]) -> None:
     """A profile whose items lead there, and a ledger whose events rest on such files."""
     identity = vault.call("entity", "create", "part", "Wick", "--json").json["id"]
-    (profile,) = vault.root.glob(f"entities/parts/*--{identity}/Wick.md")
+    (profile,) = vault.root.glob(f"entities/parts/*--{identity}/profile.md")
     items = "".join(f'- "quote" — why [[{path}|summary]]\n' for path in paths if path.isprintable())
     profile.write_bytes(profile.read_bytes() + f"\n{items}".encode("utf-8", "replace"))
 

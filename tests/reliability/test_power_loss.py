@@ -19,7 +19,6 @@ from powerloss import Image, cuts, recorded, states
 from recovery import cut_off
 
 from signet_sync.capture import spool
-from signet_sync.entities.event_log import files as event_log_files
 from signet_sync.sessions import journal
 from signet_sync.storage import files, rename
 from signet_sync.storage.database.connection import Database
@@ -32,7 +31,6 @@ Tree = dict[str, bytes | None]
 
 LONG = b"".join(b"%06d lantern drains its queue.\n" % number for number in range(400))
 SECOND = LONG.replace(b"drains", b"fills")
-PAGE = "ledger/2026-03.jsonl"
 
 
 def put(folder: Path, path: str, data: bytes) -> None:
@@ -94,13 +92,6 @@ def test_a_folder_that_was_renamed_has_one_of_its_names(tmp_path):
     for answered, tree in left:
         names = [name for name in ("old", "new") if tree.get(f"vault/entities/parts/{name}/profile.md") == LONG]
         assert names == ["new"] if answered else len(names) == 1
-
-
-def test_what_was_added_to_a_ledger_is_there_and_what_it_held_stays(tmp_path):
-    put(tmp_path, PAGE, LONG)
-    line = SECOND.decode()
-    before, after = seen(tmp_path, lambda root, _: event_log_files.append(root, PAGE, line, len(LONG)), f"vault/{PAGE}")
-    assert all(data is not None and data.startswith(LONG) for data in before) and after == {LONG + SECOND}
 
 
 def test_a_journalled_flow_is_whole_or_was_never_begun(tmp_path):

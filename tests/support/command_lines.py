@@ -118,18 +118,16 @@ COMMAND_LINES: dict[str, Line] = {
     "pin": Line("{memory}"),
     "dream": Line(),
     "entity create": Line("part Perfectionist"),
-    "entity list": reads(),
     "entity show": reads("{entity}"),
     "entity set": Line("{entity} role --text It-guards."),
     "entity append": Line("{entity} highlights --text It-stops."),
     "entity prune": Line("{entity} highlights 1 --reason old"),
     "entity status": Line("{entity} resting"),
     "entity protect": Line("lock {entity} role"),
-    "entity propose": Line("{entity} role --text It-sleeps."),
     "entity review": Line("approve {proposal}"),
     "entity log": reads("{entity}"),
     "entity check": reads("{entity}"),
-    "entity resolve": Line("{drifted} --keep events --actor maintainer"),
+    "entity undo": Line("{edit}"),
     "entity promote": Line("Mood --actor maintainer"),
     "fleet check": reads("{workspace} --engine local --workers 1"),
     "mcp": SERVES,
@@ -232,12 +230,13 @@ def furnish(vault: Vault) -> None:
     for query in ("lantern", "queue", "night"):
         vault.call("recall", query)
     entity = vault.call("entity", "create", "part", "Critic", "--json", *at).json["id"]
-    vault.call("entity", "append", entity, "highlights", "--text", "It stops at four.", *at)
+    read = ("--json", *at)
+    edit = vault.call("entity", "append", entity, "highlights", "--text", "It stops at four.", *read).json["event_id"]
     vault.call("entity", "protect", "lock", entity, "role", *at)
-    proposal = vault.call("entity", "propose", entity, "role", "--text", "It waits.", "--json", *at).json["event_id"]
+    proposal = vault.call("entity", "set", entity, "role", "--propose", "--text", "It waits.", *read).json["event_id"]
     vault.call("entity", "protect", "unlock", entity, "role", *at)
     drifted = vault.call("entity", "create", "part", "Judge", "--json", *at).json["id"]
-    (profile,) = vault.root.glob(f"entities/parts/*{drifted}/Judge.md")
+    (profile,) = vault.root.glob(f"entities/parts/*{drifted}/profile.md")
     profile.write_text(profile.read_text().replace("id:", "identity:", 1))
     vault.call("entity", "set", entity, "extensions", "--text", "### Mood\n\nCalm.", *at)
     (folder / "transcript.jsonl").write_text(
@@ -260,7 +259,7 @@ def furnish(vault: Vault) -> None:
     (vault.state / "logs").mkdir(exist_ok=True)
     (vault.state / "logs/signet-sync.log").write_text("2026-03-29 12:00:00 INFO began\n")
     known = {"session": numbered(1)["session_id"], "other": numbered(3)["session_id"], "memory": memory}
-    known |= {"entity": entity, "proposal": proposal, "drifted": drifted, "changed": changed}
+    known |= {"entity": entity, "edit": edit, "proposal": proposal, "drifted": drifted, "changed": changed}
     note(vault, **known)
 
 

@@ -21,7 +21,7 @@ from starlette.testclient import TestClient
 from ui_pages import BESIDE, HOSTILE, Elements, harmless, site
 
 from signet_sync.app.workspace import opened
-from signet_sync.entities import operations, protection
+from signet_sync.entities import operations
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.integrity import settling
 from signet_sync.memories import operations as memories_operations
@@ -55,9 +55,9 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
         with opened(str(vault.root), Settings()) as workspace:
             jo = operations.create(workspace, "default", "user", "Jo <b>M</b>", now_us=NOW_US).id
             operations.set_section(workspace, "default", jo, "preferences", "Prose.", now_us=NOW_US)
-            protection.pin(workspace, "default", jo, now_us=NOW_US)
-            proposal = protection.propose(
-                workspace, "default", jo, "preferences", f"Tables {HOSTILE}", now_us=NOW_US
+            operations.guard("pin", workspace, "default", jo, now_us=NOW_US)
+            proposal = operations.set_section(
+                workspace, "default", jo, "preferences", f"Tables {HOSTILE}", propose=True, now_us=NOW_US
             ).event_id
             remembered = memories_operations.remember(
                 workspace, "default", MEMORY, kind="note", tags=(), private=False, session=None, now_us=NOW_US
@@ -209,7 +209,7 @@ def test_a_proposal_that_is_rejected_leaves_the_section_and_keeps_the_reason(vau
     known_ones = known(vault)
     assert "Rejected" in Form(visitor(vault), "reject", proposal=known_ones["proposal"]).send(reason="not so").text
     events = vault.call("entity", "log", known_ones["entity"], "--json").json["events"]
-    assert [(one["actor"], one["reason"]) for one in events if one["op"] == "reject"] == [("person", "not so")]
+    assert [(one["actor"], one["text"]["reason"]) for one in events if one["op"] == "reject"] == [("person", "not so")]
 
 
 def test_an_entity_is_pinned_and_locked_against_agents(vault: Vault) -> None:
@@ -397,7 +397,7 @@ def test_of_a_thing_that_is_gone_meanwhile_nothing_is_done(vault: Vault) -> None
         Form(someone, "remove", session=numbered(6)["session_id"]),
     ]
     with opened(str(vault.root), Settings()) as workspace:
-        protection.unpin(workspace, "default", ids["entity"], now_us=NOW_US)
+        operations.guard("unpin", workspace, "default", ids["entity"], now_us=NOW_US)
         operations.set_section(workspace, "default", ids["entity"], "preferences", "Songs.", now_us=NOW_US)
     for command in (
         ("forget", ids["memory"]),

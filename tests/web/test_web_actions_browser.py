@@ -24,7 +24,7 @@ from browsers import Visit, browser
 from playwright.sync_api import Browser, Page, expect
 
 from signet_sync.app.workspace import opened
-from signet_sync.entities import operations, protection
+from signet_sync.entities import operations
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 
@@ -91,9 +91,9 @@ def furnished(vault: Vault) -> Vault:
     with opened(str(vault.root), Settings()) as workspace:
         jo = operations.create(workspace, "default", "user", f"Jo {EVIL}", now_us=NOW_US).id
         operations.set_section(workspace, "default", jo, "preferences", "Prose.", now_us=NOW_US)
-        protection.pin(workspace, "default", jo, now_us=NOW_US)
+        operations.guard("pin", workspace, "default", jo, now_us=NOW_US)
         for section in ("preferences", "goals"):
-            protection.propose(workspace, "default", jo, section, f"Tables {EVIL}", now_us=NOW_US)
+            operations.set_section(workspace, "default", jo, section, f"Tables {EVIL}", propose=True, now_us=NOW_US)
     for number in range(1, 5):
         spoil(vault, number)
     vault.reindex()

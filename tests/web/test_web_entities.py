@@ -13,7 +13,7 @@ pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 from ui_pages import BESIDE, HOSTILE, asked, harmless, run, visitor
 
 from signet_sync.app.workspace import opened
-from signet_sync.entities import operations, protection
+from signet_sync.entities import operations
 from signet_sync.errors import UsageError
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
@@ -55,9 +55,11 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
                 now_us=NOW_US,
             )
             operations.append(workspace, "default", jo, "highlights", "Reads the changelog first.", now_us=NOW_US)
-            protection.lock(workspace, "default", jo, "goals", now_us=NOW_US)
-            protection.pin(workspace, "default", jo, now_us=NOW_US)
-            protection.propose(workspace, "default", jo, "preferences", "Tables, not prose.", now_us=NOW_US)
+            operations.guard("lock", workspace, "default", jo, "goals", now_us=NOW_US)
+            operations.guard("pin", workspace, "default", jo, now_us=NOW_US)
+            operations.set_section(
+                workspace, "default", jo, "preferences", "Tables, not prose.", propose=True, now_us=NOW_US
+            )
             operations.create(workspace, "scout", "user", "Ada", now_us=NOW_US)
 
     return cast(tmp_path_factory.mktemp("entities"), make)
@@ -81,7 +83,7 @@ def jo(vault: Vault, **query: str) -> dict[str, Any]:
 def test_entities_stand_by_kind_with_what_waits(vault: Vault) -> None:
     data = entities.entities(asked(vault.root)).data
     shown = [(heading, [card.entity.title for card in cards]) for heading, _, cards in data["kinds"]]
-    assert shown == [("Users", [NAME]), ("People, projects and things", ["lantern"]), ("Relationships", ["reviews"])]
+    assert shown == [("Users", [NAME]), ("Parts", ["lantern"]), ("Relationships", ["reviews"])]
     assert data["kinds"][0][2][0].proposals == 1 and data["lost"] == []
     assert data["events"] > 10 and run(vault, data["verify"]).code == 0
 
@@ -147,7 +149,7 @@ def test_a_file_that_drifted_or_cannot_be_taken_apart_is_shown_with_what_settles
     assert [card.drifted for _, _, cards in entities.entities(asked(vault.root)).data["kinds"] for card in cards] == [
         True, False, False,
     ]  # fmt: skip
-    assert run(vault, drifted.keep_events).code == 0 and jo(vault)["drifted"] == []
+    assert run(vault, f"{drifted.keep_events} --yes").code == 0 and jo(vault)["drifted"] == []
 
 
 def test_an_entity_is_shown_to_its_agent_alone(vault: Vault) -> None:

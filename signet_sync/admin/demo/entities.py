@@ -7,7 +7,7 @@ import tomllib
 from importlib.resources import files as package_files
 from typing import Any
 
-from signet_sync.entities import operations, protection
+from signet_sync.entities import operations
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY
 from signet_sync.sync.workspace import Workspace
 
@@ -36,7 +36,7 @@ def _make_entity(workspace: Workspace, sample: dict[str, Any], now_us: int) -> s
         source = _line(workspace.root, item["says"])
         operations.append(workspace, DEFAULT_AGENT, made.id, "evidence", item["why"], evidence=source, now_us=now_us)
     for section in sample.get("pins", ()):
-        protection.pin(workspace, DEFAULT_AGENT, made.id, section, now_us=now_us)
+        operations.guard("pin", workspace, DEFAULT_AGENT, made.id, section, now_us=now_us)
     return made.path
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from signet_sync.cli.entity import read, write
+from signet_sync.cli.entity import maintain, read, write
 from signet_sync.cli.parsing import Group
 
-_HELP = """Manage files about the user, persons and relationships between them.
+_HELP = """Manage files about the user, parts and relationships between them.
 
 \b
 ID       an entity's id or its beginning (six characters or more), the words in its folder's
@@ -15,29 +15,28 @@ ID       an entity's id or its beginning (six characters or more), the words in 
 SECTION  a heading in any case, or its anchor; of the notes notes/inbox, notes/focus and
          notes/parking-lot
 
-Every change is an event in entities/ledger; nothing is deleted. See docs/entities.md.
+Every change is an event in entities/ledger with the text before and after; nothing is deleted.
+See docs/entities.md.
 """
 
 
-@click.group(cls=Group, help=_HELP, short_help="Manage files about the user, persons and relationships.")
+@click.group(cls=Group, help=_HELP, short_help="Manage files about the user, parts and relationships.")
 def entity() -> None:
     pass
 
 
 for _command in (
     write.create,
-    read.list_,
     read.show,
     write.set_,
     write.append,
     write.prune,
     write.status,
     write.protect,
-    write.propose,
     write.review,
     read.log,
-    read.check,
-    write.resolve,
-    write.promote,
+    write.undo,
+    maintain.check,
+    maintain.promote,
 ):
     entity.add_command(_command)

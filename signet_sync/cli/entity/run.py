@@ -11,28 +11,14 @@ import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context, show_redactions
 from signet_sync.formats.entity_paths import KINDS
-from signet_sync.formats.handle import in_words
 from signet_sync.formats.paths import display
 
 if TYPE_CHECKING:
-    from signet_sync.entities.event_log.events import Actor
-    from signet_sync.entities.results import EntityResult
+    from signet_sync.entities.events import Actor
+    from signet_sync.entities.execute import EntityResult
 
 
-class _KindChoice(click.Choice):  # type: ignore[type-arg]  # has no arguments in click 8.1
-    """A kind as people call it, `person` for `part`, which is taken as well."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Returns the kind as files name it."""
-        return kind_of_word(super().convert(in_words(value), param, ctx))
-
-
-def kind_of_word(word: str) -> str:
-    """Returns the kind that files have for a word of people."""
-    return next((kind for kind in KINDS if in_words(kind) == word), word)
-
-
-KIND = _KindChoice([in_words(kind) for kind in KINDS])
+KIND = click.Choice(KINDS)
 ACTORS = ("agent", "person", "maintainer")
 
 

@@ -5,20 +5,15 @@ The operations are loaded in the functions: completion does without.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import Any, Literal
 
 import click
 
-from signet_sync.cli.entity.run import ACTORS, KIND, EntityCall, answer_done, writing
+from signet_sync.cli.entity.run import KIND, EntityCall, writing
 from signet_sync.cli.input import stdin_text
-from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.formats.entity_paths import Kind
-from signet_sync.formats.handle import in_words
-from signet_sync.formats.paths import display
-
-if TYPE_CHECKING:
-    from signet_sync.entities.event_log.events import Actor
 
 _ENOUGH = 1 << 20  # bytes: more than any section may have, in any encoding
 
@@ -30,6 +25,8 @@ def _text_of(ctx: click.Context, param: click.Parameter, value: str) -> str:
 _entity = click.argument("ref", type=OfWorkspace(), metavar="ID")
 _section = click.argument("section")
 _text = click.option("--text", metavar="T", required=True, callback=_text_of, help="The text; - reads it from stdin.")
+_propose = click.option("--propose", is_flag=True, help="Let a person decide (entity review).")
+_expect = click.option("--expect", metavar="HASH", help="Refuse if the section's sha256 (show --json) is another.")
 _rationale = click.option("--rationale", metavar="R", help='Why a soft cap is exceeded: "why: …; until: …; plan: …".')
 _evidence = click.option("--evidence", metavar="PATH#LINE", help="The line of an artifact that supports it.")
 _reason = click.option("--reason", metavar="R", help="Why.")
@@ -51,7 +48,7 @@ def create(call: EntityCall, kind: Kind, name: str, relation: str | None, betwee
     \b
     Examples:
       signet-sync entity create user Mira
-      signet-sync entity create person "Jo Berg"
+      signet-sync entity create part "Jo Berg"
       signet-sync entity create relationship "Jo and Mira" --type reviews --between jo-berg mira
     """
     from signet_sync.entities import operations
@@ -67,9 +64,15 @@ def create(call: EntityCall, kind: Kind, name: str, relation: str | None, betwee
 @_text
 @_rationale
 @_evidence
+@_expect
+@_propose
+@click.option("--reason", metavar="R", help="Why a section is emptied (--text '').")
 @writing("agent")
 def set_(call: EntityCall, ref: str, section: str, text: str, **grounds: Any) -> None:
     """Replace the text of a narrative section; the previous text stays in the event log.
+
+    An empty text with --reason empties it. With --propose, which is all that an agent may do with a section that a
+    person pinned or locked, a person decides; the answer's event_id identifies the proposal.
 
     \b
     Examples:
@@ -78,7 +81,7 @@ def set_(call: EntityCall, ref: str, section: str, text: str, **grounds: Any) ->
     """
     from signet_sync.entities import operations
 
-    call.run("set", operations.set_section, ref, section, text, **grounds)
+    call.run("proposed for" if grounds["propose"] else "set", operations.set_section, ref, section, text, **grounds)
 
 
 @click.command(cls=Command, short_help="Add a paragraph to a section or an item to a list.")
@@ -87,6 +90,8 @@ def set_(call: EntityCall, ref: str, section: str, text: str, **grounds: Any) ->
 @_text
 @_rationale
 @_evidence
+@_expect
+@_propose
 @writing("agent")
 def append(call: EntityCall, ref: str, section: str, text: str, **grounds: Any) -> None:
     """Add a paragraph to a narrative section, or an item to a list.
@@ -101,7 +106,7 @@ def append(call: EntityCall, ref: str, section: str, text: str, **grounds: Any) 
     """
     from signet_sync.entities import operations
 
-    call.run("added to", operations.append, ref, section, text, **grounds)
+    call.run("proposed for" if grounds["propose"] else "added to", operations.append, ref, section, text, **grounds)
 
 
 @click.command(cls=Command, short_help="Remove an item from a list, with a reason.")
@@ -145,28 +150,10 @@ def protect(call: EntityCall, how: Literal["pin", "unpin", "lock", "unlock"], re
 
     A pin says that the section matters as it is, a lock that only people write it. Each is taken back by itself.
     """
-    from signet_sync.entities import protection
+    from signet_sync.entities import operations
 
     done = {"pin": "pinned", "unpin": "unpinned", "lock": "locked", "unlock": "unlocked"}
-    call.run(done[how], getattr(protection, how), ref, section)
-
-
-@click.command(cls=Command, short_help="Submit a change for approval by a person.")
-@_entity
-@_section
-@_text
-@_rationale
-@_evidence
-@writing("agent")
-def propose(call: EntityCall, ref: str, section: str, text: str, **grounds: Any) -> None:
-    """Submit a change for approval, for a section that an agent may not write.
-
-    If approved, it replaces the whole text of a narrative section, or is added to a list as an item; the answer says
-    which. Its event_id identifies the proposal.
-    """
-    from signet_sync.entities import protection
-
-    call.run("proposed for", protection.propose, ref, section, text, **grounds)
+    call.run(done[how], partial(operations.guard, how), ref, section)
 
 
 @click.command(cls=Command, short_help="Approve or reject a proposal.")
@@ -179,70 +166,20 @@ def review(call: EntityCall, how: Literal["approve", "reject"], proposal: str, r
 
     PROPOSAL is its event's id, the id's beginning, or its ev:… name.
     """
-    from signet_sync.entities import protection
+    from signet_sync.entities import operations
 
-    if how == "approve":
-        call.run("approved:", protection.approve, proposal)
-    else:
-        call.run("rejected:", protection.reject, proposal, reason=reason)
+    title = "approved:" if how == "approve" else "rejected:"
+    call.run(title, operations.review, proposal, approve=how == "approve", reason=reason)
 
 
-# ── for maintainers ──
+@click.command(cls=Command, short_help="Take one edit back.")
+@click.argument("event")
+@writing("agent")
+def undo(call: EntityCall, event: str) -> None:
+    """Take one edit back: what it changed says again what it said before, and later edits stay.
 
-_maintainer = click.option("--actor", type=click.Choice(ACTORS), required=True, help="Must be maintainer.")
-
-
-@click.command(cls=Command, short_help="Settle a file that drifted.")
-@_entity
-@click.option("--keep", type=click.Choice(["file", "events"]), required=True, help="Which of the two is right.")
-@click.option("--notes", is_flag=True, help="Settle the notes (default: the profile).")
-@_maintainer
-@agent_option
-@now_option
-@json_option
-@pass_context
-def resolve(context: Context, ref: str, keep: Literal["file", "events"], notes: bool, actor: Actor) -> None:
-    """Settle a file that entity check names as drifted: record it as it is, or rebuild it from its events.
-
-    The discarded text stays in the event log. Use the word ledger as ID if the event log itself lost its end.
+    EVENT is its id or its ev:… name (entity log). Refused if a later edit changed the same passage.
     """
-    from signet_sync.entities import drift_resolution
+    from signet_sync.entities import operations
 
-    file: Literal["notes", "profile"] = "notes" if notes else "profile"
-    with context.opened(lasting=True) as workspace:
-        done = drift_resolution.resolve(
-            workspace, context.agent, ref, keep, file=file, actor=actor, now_us=context.now_us
-        )
-    answer_done(context, done, "recorded as it is" if keep == "file" else "rebuilt from its events")
-
-
-@click.command(cls=Command, short_help="Turn a field of Extensions into a section.")
-@click.argument("field")
-@click.option("--kind", type=KIND, help="The entities' kind, if several kinds have the field.")
-@_maintainer
-@agent_option
-@now_option
-@json_option
-@pass_context
-def promote(context: Context, field: str, kind: Kind | None, actor: Actor) -> None:
-    """Turn FIELD, a ### heading under Extensions, into a section of its kind, and move it there in every file."""
-    from signet_sync.entities import schema_promotion
-
-    with context.opened(lasting=True) as workspace:
-        done = schema_promotion.promote(workspace, context.agent, field, kind, actor=actor, now_us=context.now_us)
-
-    def show() -> None:
-        click.echo(f"{done.heading} is a section of every {in_words(done.kind)}, from schema version {done.version} on")
-        for path in done.migrated:
-            click.echo(f"  {display(path)}")
-
-    document = {
-        "id": done.anchor,
-        "event_id": done.event_id,
-        "kind": done.kind,
-        "section": done.anchor,
-        "heading": done.heading,
-        "schema_version": done.version,
-        "migrated": list(done.migrated),
-    }
-    context.answer(document, show)
+    call.run("taken back:", operations.undo, event)

@@ -108,6 +108,14 @@ def render(document: EntityDocument) -> str:
     return document.head + document.lead + "".join(section.opening + section.body for section in document.sections)
 
 
+def document_of(text: str | None) -> EntityDocument | None:
+    """Parses a file; returns None if there is none, or it is no entity file."""
+    try:
+        return None if text is None else parse(text)
+    except DocumentProblem:
+        return None
+
+
 def reread(document: EntityDocument) -> EntityDocument:
     """Returns the document if its text parses back to it. Raises `DocumentProblem` (`edit-unclean`) otherwise.
 
@@ -161,7 +169,7 @@ def blank(
         f"{serialize(fields)}\n",
         f"# {escape(name)}\n\n",
         tuple(
-            DocumentSection(shape.anchor, shape.heading, _opening(shape), "" if shape is wanted[-1] else "\n")
+            DocumentSection(shape.anchor, shape.heading, opening_of(shape), "" if shape is wanted[-1] else "\n")
             for shape in wanted
         ),
         {key: frontmatter_edit.as_read(value) for key, value in fields.items()},
@@ -169,7 +177,8 @@ def blank(
     )
 
 
-def _opening(shape: Shape) -> str:
+def opening_of(shape: Shape) -> str:
+    """Returns heading and anchor of a section of the schema."""
     return f"## {shape.heading}\n<!-- section {shape.anchor} -->\n"
 
 
@@ -205,7 +214,7 @@ def text_of(section: DocumentSection) -> str:
 
 
 def body_sha(section: DocumentSection) -> str:
-    """Returns the hex digest of a section's text (`text_of`); blank lines around it do not count."""
+    """Returns the hex digest of a section's text (`text_of`), by which a writer says which version it has read."""
     return body_sha256(text_of(section))
 
 

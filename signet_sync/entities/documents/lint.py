@@ -7,7 +7,8 @@ from typing import NamedTuple
 from signet_sync.entities.documents.document import DocumentSection, EntityDocument, text_of
 from signet_sync.entities.documents.edits import items
 from signet_sync.entities.documents.escaping import blocks
-from signet_sync.entities.evidence import QUOTE_LENGTH, claims_token, read_item, tokens_in
+from signet_sync.entities.events import tokens_in
+from signet_sync.entities.evidence import QUOTE_LENGTH, claims_token, read_item
 from signet_sync.formats.entity_paths import Shape, kind_of
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.text.token_estimate import estimate_tokens
@@ -44,10 +45,7 @@ def lint(document: EntityDocument, shapes: Sequence[Shape]) -> list[LintFinding]
 
 def too_long(section: DocumentSection, shape: Shape) -> Iterator[LintFinding]:
     """Yields one finding, `too-long`, if a section is above its soft cap."""
-    if shape.form == "narrative":
-        size, unit = estimate_tokens(text_of(section)), "tokens"
-    else:
-        size, unit = len(items(section)), "items"
+    size, unit = size_of(section, shape), "tokens" if shape.form == "narrative" else "items"
     if size > shape.soft_cap:
         yield LintFinding(
             shape.anchor,
@@ -55,6 +53,11 @@ def too_long(section: DocumentSection, shape: Shape) -> Iterator[LintFinding]:
             f"{shape.heading} has {size} {unit}; the soft cap is {shape.soft_cap}",
             "prune it, or say why it is kept: `why: …; until: …; plan: …`",
         )
+
+
+def size_of(section: DocumentSection, shape: Shape) -> int:
+    """Returns how long a section is: tokens of a narrative, items of a list or log."""
+    return estimate_tokens(text_of(section)) if shape.form == "narrative" else len(items(section))
 
 
 # --- the file ---

@@ -2,9 +2,11 @@
 
 from typing import NamedTuple, get_args
 
-from signet_sync.entities import proposals, protection, queries
-from signet_sync.entities.protection import Guard
-from signet_sync.entities.results import EntityResult, EntityView, Proposal
+from signet_sync.entities import operations, proposals, queries
+from signet_sync.entities.execute import EntityResult
+from signet_sync.entities.operations import Guard
+from signet_sync.entities.proposals import Proposal
+from signet_sync.entities.queries import EntityView
 from signet_sync.errors import UsageError
 from signet_sync.web.action import Action, ActionCall, ActionPlan, ActionResult, FormField, ViewLink, digest
 from signet_sync.web.commands import command_line
@@ -25,7 +27,7 @@ class _Asked(NamedTuple):
 def _asked(request: ViewRequest) -> _Asked:
     with queries.open_read_only(request.site.place, request.agent, request.now_us) as repo:
         found = proposals.one(repo, request.query.get("proposal", ""))
-        entity = queries.view(repo, queries.require_row(repo, found.entity_id))
+        entity = queries.view(repo, repo.require(found.entity_id))
     section = next((one for one in entity.sections if one.name == found.section), None)
     if section is None:
         raise UsageError(
@@ -41,7 +43,8 @@ def _approve(request: ViewRequest) -> ActionPlan:
     proposal, title = asked.proposal, asked.entity.title
     sets = proposal.op == "set"
     why = [f"The agent gives as its reason: {proposal.rationale}"] if proposal.rationale else []
-    change = "gets the text below" if sets else "gets one more item, the text below"
+    more = "paragraph" if proposal.op == "append" else "item"
+    change = "gets the text below" if sets else f"gets one more {more}, the text below"
     return ActionPlan(
         title="Approve this proposal?",
         button="Approve",
@@ -85,17 +88,17 @@ def _state(asked: _Asked) -> object:
 
 
 def _do_approve(call: ActionCall) -> ActionResult:
-    done = protection.approve(
-        call.workspace, call.request.agent, call.request.query["proposal"], actor="person", now_us=call.request.now_us
-    )
+    proposal, at = call.request.query["proposal"], call.request.now_us
+    done = operations.review(call.workspace, call.request.agent, proposal, approve=True, actor="person", now_us=at)
     return _result(call, done, "Approved")
 
 
 def _do_reject(call: ActionCall) -> ActionResult:
-    done = protection.reject(
+    done = operations.review(
         call.workspace,
         call.request.agent,
         call.request.query["proposal"],
+        approve=False,
         reason=call.words.get("reason", "").strip() or None,
         actor="person",
         now_us=call.request.now_us,
@@ -137,7 +140,7 @@ def _guard(request: ViewRequest) -> ActionPlan:
     if op not in _GUARDS:
         raise UsageError("there is no such action", hint="use the buttons of the views", code="unknown-action")
     with queries.open_read_only(request.site.place, request.agent, request.now_us) as repo:
-        entity = queries.view(repo, queries.require_row(repo, wanted))
+        entity = queries.view(repo, repo.require(wanted))
     title, button, said = _GUARDS[op]
     return ActionPlan(
         title=title,
@@ -153,7 +156,7 @@ def _guard(request: ViewRequest) -> ActionPlan:
 
 def _do_guard(call: ActionCall) -> ActionResult:
     op: Guard = next(one for one in get_args(Guard) if one == call.request.query["op"])
-    done = protection.guard(
+    done = operations.guard(
         op, call.workspace, call.request.agent, call.plan.computed, actor="person", now_us=call.request.now_us
     )
     titles: dict[Guard, str] = {"pin": "Pinned", "unpin": "Pin removed", "lock": "Locked", "unlock": "Lock removed"}

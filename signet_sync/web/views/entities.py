@@ -6,21 +6,14 @@ from typing import NamedTuple
 
 from signet_sync.entities import proposals, queries
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.drift_resolution import LEDGER
-from signet_sync.entities.event_log.events import Event
-from signet_sync.entities.evidence import read_item, tokens_in
+from signet_sync.entities.events import Event, tokens_in
+from signet_sync.entities.evidence import read_item
+from signet_sync.entities.maintenance import LOG
+from signet_sync.entities.proposals import Proposal
+from signet_sync.entities.queries import EntityFinding, EntitySummary, EntityView, ItemView, SectionView
 from signet_sync.entities.repository import EntityRepository
-from signet_sync.entities.results import (
-    EntityFinding,
-    EntitySummary,
-    EntityView,
-    ItemView,
-    LoggedEvent,
-    Proposal,
-    SectionView,
-)
 from signet_sync.entities.store import EntityFile
-from signet_sync.formats.entity_paths import anchor_of, parse_path
+from signet_sync.formats.entity_paths import anchor_of
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
@@ -37,7 +30,7 @@ EVENTS = 40
 PROPOSALS = 40
 RAW = 100_000  # characters of a file that is shown as it is
 _WHOLE = "*"
-_KINDS = {"user": "Users", "part": "People, projects and things", "relationship": "Relationships"}
+_KINDS = {"user": "Users", "part": "Parts", "relationship": "Relationships"}
 
 
 class Card(NamedTuple):
@@ -105,12 +98,12 @@ class Drifted(NamedTuple):
 
 
 class EventView(NamedTuple):
-    """An event, its subject, and its evidence."""
+    """An event, its subject, its evidence, and by section the text before and after."""
 
     event: Event
-    state: str
     about: str
     sources: Sequence[EvidenceLink]
+    texts: Mapping[str, tuple[str, str]]
 
 
 def entities(request: ViewRequest) -> WebPage:
@@ -150,7 +143,7 @@ def _card(one: EntitySummary, proposed: Mapping[str, int], drifted: Collection[s
 def entity(request: ViewRequest) -> WebPage:
     """Shows one entity. Raises `UsageError` if the agent has none of this name, or several."""
     with queries.open_read_only(request.site.place, request.agent, request.now_us) as repo:
-        row = queries.require_row(repo, request.path["entity"])
+        row = repo.require(request.path["entity"])
         shown = queries.view(repo, row)
         logged = queries.list_events(repo, row.id)
         page = portion(logged, request.query.get("page"), EVENTS)
@@ -186,12 +179,9 @@ def entity(request: ViewRequest) -> WebPage:
 
 
 def _drifted(request: ViewRequest, remark: EntityFinding) -> Drifted:
-    """Composes the commands, which name the notes or the event log if the drift is there."""
-    place = parse_path(remark.path)
-    notes = ["--notes"] if place is not None and place.file == "notes" else []
+    """Composes the commands, which name the event log if the drift is there."""
     keep_file, keep_events = (
-        command_line(request, "entity", "resolve", remark.id or LEDGER, "--keep", keep, *notes, "--actor", "maintainer")
-        for keep in ("file", "events")
+        command_line(request, "entity", "check", remark.id or LOG, "--keep", keep) for keep in ("file", "events")
     )
     return Drifted(remark, keep_file, keep_events)
 
@@ -219,9 +209,9 @@ def _targets(sections: Iterable[ShownSection], proposals: Iterable[ProposalView]
 class _EntityReader:
     """One entity while its page is built: its events by token, and the sessions of its evidence."""
 
-    def __init__(self, repo: EntityRepository, logged: Sequence[LoggedEvent], shown: EntityView) -> None:
+    def __init__(self, repo: EntityRepository, logged: Sequence[Event], shown: EntityView) -> None:
         self._repo = repo
-        self._events = {one.event.token: one.event for one in logged}
+        self._events = {one.id: one for one in logged}
         # A person may have written headings.
         self._pins, self._locks = (
             {anchor_of(" ".join(name.split())) for name in names} for names in (shown.pins, shown.locks)
@@ -248,14 +238,15 @@ class _EntityReader:
 
     def _item(self, item: ItemView) -> ShownItem:
         tokens = tokens_in(item.text)
-        event = self._events.get(tokens[-1].text) if tokens else None
+        event = self._events.get(tokens[-1]) if tokens else None
         evidence = read_item(item.text)
         if evidence is None:
             at, dash, words = item.text.partition(" — ")
             dated = bool(dash) and parse_instant(at) is not None
             prose = Prose(words if dated else item.text, inline=True)
             return ShownItem(item.number, at if dated else "", prose, "", "", None, event)
-        source = self._source(event.evidence[0]) if event is not None and event.evidence else None
+        rests = event.said("evidence") if event is not None else None
+        source = self._source(rests[0]) if rests else None
         if source is None and evidence.path is not None:
             source = self._source(evidence.path)
         return ShownItem(item.number, "", None, evidence.quote, evidence.why, source, event)
@@ -267,12 +258,10 @@ class _EntityReader:
         approve, reject = (command_line(request, "entity", "review", word, one.id) for word in ("approve", "reject"))
         return ProposalView(one, prose, source, approve, reject)
 
-    def event(self, one: LoggedEvent) -> EventView:
-        """Returns an event as a line of the log."""
-        sources = [self._source(rests) for rests in one.event.evidence]
-        return EventView(
-            one.event, one.state, done(one.event.op, one.event.file or "", one.event.section or ""), sources
-        )
+    def event(self, one: Event) -> EventView:
+        """Returns an event as a line of the log, with the text before and after."""
+        sources = [self._source(rests) for rests in one.said("evidence") or ()]
+        return EventView(one, done(one.op, one.file or "", one.section or ""), sources, queries.texts_of(one))
 
     def _source(self, rests: str) -> EvidenceLink:
         """Parses `PATH#LINE`."""

@@ -12,16 +12,17 @@ from signet_sync.entities.documents.document import (
     DocumentProblem,
     DocumentSection,
     EntityDocument,
+    body_sha,
     find,
     reread,
     text_of,
 )
 from signet_sync.entities.documents.escaping import TEXT_LIMIT, SafeText, fit, fit_item, log_item
-from signet_sync.entities.documents.lint import lint, too_long
-from signet_sync.entities.event_log.events import Actor, Operation
+from signet_sync.entities.documents.lint import size_of, too_long
+from signet_sync.entities.events import Actor, Operation
 from signet_sync.entities.evidence import Evidence, Rationale
 from signet_sync.entities.repository import Entity, EntityRepository, words
-from signet_sync.entities.write_ahead import EditPlan
+from signet_sync.entities.write import EditPlan
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import COMMON, File, Shape, anchor_of
 from signet_sync.formats.snapshot import Found
@@ -30,12 +31,14 @@ from signet_sync.storage import files
 from signet_sync.sync.store import artifacts
 from signet_sync.text.sanitizer import redact, sanitize_counted, sanitize_line, sanitize_line_counted
 from signet_sync.text.sentences import flatten
-from signet_sync.text.token_estimate import estimate_tokens
 
 WHOLE = "*"
 _EVIDENCE_HINT = f"name the line and say why it matters: {evidence.EXAMPLE}"
 _NOTES = "notes/"
 _COMMON = {shape.anchor for shape in COMMON}
+
+
+# ── texts of a caller ──
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ def clean_reason(text: str | None) -> str | None:
     return None if text is None else flatten(sanitize_line(_require_short(text))) or None
 
 
-def require_reason(reason: str) -> str:
+def require_reason(reason: str | None) -> str:
     """Does the same for a required reason. Raises `UsageError` (`reason-missing`)."""
     kept = clean_reason(reason)
     if kept is None or not any(map(str.isalnum, kept)):
@@ -80,7 +83,7 @@ def _require_short(text: str) -> str:
     return text
 
 
-# ── target sections ──
+# ── the section ──
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +111,33 @@ class TargetSection:
         return self.file == "profile" and self.shape is not None and self.shape.anchor not in _COMMON
 
 
-def find_target(repo: EntityRepository, entity: Entity, name: str) -> TargetSection:
-    """Finds a section by name: `identity`, `Open Questions`, `notes/inbox`. Raises `UsageError` (`section-unknown`)."""
+def find_target(repo: EntityRepository, entity: Entity, name: str, expect: str | None = None) -> TargetSection:
+    """Finds a section by name: `identity`, `Open Questions`, `notes/inbox`.
+
+    Raises `UsageError`: `section-unknown`, and `section-changed` if its hash is not the one to `expect`.
+    """
     file: File = "notes" if name.strip().casefold().startswith(_NOTES) else "profile"
     document = entity.documents.get(file)
     if document is None:
         raise UsageError("the entity has no notes", hint="entity create makes them", code="section-unknown")
     section = find(document, name.strip()[len(_NOTES) :] if file == "notes" else name)
-    known = {shape.anchor: shape for shape in repo.shapes_of(entity.kind, file, document)}
+    if expect is not None and body_sha(section) != expect:
+        raise UsageError(
+            f"{section.heading} has changed since it was read", hint="read it again", code="section-changed"
+        )
+    known = {shape.anchor: shape for shape in repo.shapes(entity.place.kind, file, document)}
     return TargetSection(file, document, section, known.get(section.anchor or ""))
 
 
-def open_target(repo: EntityRepository, entity: Entity, name: str, actor: Actor) -> TargetSection:
-    """Finds a section that the actor may write. Raises as `find_target` and `refuse_guarded`."""
-    where = find_target(repo, entity, name)
+def open_target(
+    repo: EntityRepository, entity: Entity, name: str, actor: Actor, expect: str | None = None
+) -> TargetSection:
+    """Finds a section that the actor may write. Raises as `find_target`, `refuse_guarded`, and for the change log."""
+    where = find_target(repo, entity, name, expect)
+    if where.form == "log" and actor != "observer":
+        raise UsageError(
+            "the change log is written with each change, and by nobody", hint="entity log", code="section-form"
+        )
     refuse_guarded(entity, where, actor)
     return where
 
@@ -133,27 +149,21 @@ def guard_name(where: TargetSection | None) -> str:
     return f"{_NOTES}{where.name}" if where.file == "notes" else where.name
 
 
-def guarded_names(entity: Entity, field: str) -> tuple[str, ...]:
-    """Returns the names in `pins` or `locks` as anchors; people may write headings."""
-    return tuple(anchor_of(" ".join(name.split())) for name in words(entity.profile.fields.get(field)))
-
-
 def refuse_guarded(entity: Entity, where: TargetSection | None, actor: Actor) -> None:
     """Raises `UsageError` (`section-locked`, `section-pinned`) if a person protected the section from agents."""
     if actor in ("person", "maintainer"):
         return
     for field, word in (("locks", "locked"), ("pins", "pinned")):
-        kept = guarded_names(entity, field)
+        # People may write headings.
+        kept = {anchor_of(" ".join(name.split())) for name in words(entity.profile.fields.get(field))}
         if WHOLE in kept or (where is not None and anchor_of(guard_name(where)) in kept):
             what = f"the section {where.section.heading}" if where is not None and WHOLE not in kept else "the entity"
             raise UsageError(
-                f"{what} is {word} by a person",
-                hint="propose the change: signet-sync entity propose",
-                code=f"section-{word}",
+                f"{what} is {word} by a person", hint="propose the change (--propose)", code=f"section-{word}"
             )
 
 
-# ── texts ──
+# ── texts for it ──
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,24 +189,21 @@ def item(repo: EntityRepository, where: TargetSection, text: str, source: str | 
     """
     place, quote = quote_source(repo, source) if source is not None else (None, None)
     rests = () if place is None else (place,)
-    if where.form == "log":
-        return Draft(log_item(iso(repo.now_us), text), (), rests)
-    if where.shape is None or where.shape.anchor != "evidence":
-        return Draft(fit_item(text), (), rests)
     fitted = fit_item(text)
+    if where.shape is None or where.shape.anchor != "evidence":
+        return Draft(fitted, (), rests)
     if place is None or quote is None:
         raise UsageError(
             "an item of Evidence must quote a line of an artifact", hint=_EVIDENCE_HINT, code="evidence-missing"
         )
-    path, why = place.rpartition("#")[0], str(fitted)
-    said = evidence.read_item(fitted)
+    why, said = str(fitted), evidence.read_item(fitted)
     if said is not None:
         if not evidence.stands_in(said.quote, quote):
             raise UsageError(
                 f"{place} does not contain {said.quote[:80]!r}", hint=_EVIDENCE_HINT, code="evidence-unquoted"
             )
         quote, why = said.quote, said.why
-    return Draft(evidence.item_text(Evidence(quote, why, path, token)), (), rests)
+    return Draft(evidence.item_text(Evidence(quote, why, place.rpartition("#")[0], token)), (), rests)
 
 
 def quote_source(repo: EntityRepository, source: str) -> tuple[str, str]:
@@ -232,41 +239,45 @@ def quote_source(repo: EntityRepository, source: str) -> tuple[str, str]:
     return f"{path}#{int(number)}", quote
 
 
-# ── plans ──
+# ── the plan ──
 
 
 def plan_edit(
     repo: EntityRepository,
-    entity: Entity,
     where: TargetSection,
     after: EntityDocument,
-    draft: Draft,
     *,
     op: Operation,
     actor: Actor,
+    draft: Draft | None = None,
     rationale: str | None = None,
     material: str | None = None,
-    extra: Mapping[str, Any] | None = None,
-    reason: str | None = None,
+    text: Mapping[str, Any] | None = None,
+    facts: Mapping[str, Any] | None = None,
+    event_id: str | None = None,
 ) -> EditPlan:
-    """Plans a change of one section. `material` is its entry in the change log. Raises `UsageError`."""
+    """Plans a change of one section. `material` is its line in the change log. Raises `UsageError`."""
     why = None if rationale is None else evidence.read_rationale(sanitize_line(_require_short(rationale)))
     over = _over_cap(where, after, why, actor)
-    lines = [line for line in (material, _override(where, why) if over and why is not None else None) if line]
-    after = finished(repo, after, where.file, lines)
-    shapes = repo.shapes_of(entity.kind, where.file, after)
+    override = f"{where.section.heading} is above its soft cap. {_capital(why.text())}" if over and why else None
     return EditPlan(
         op=op,
         file=where.file,
         section=where.name,
-        after=after,
-        extra=extra or {},
-        reason=reason,
-        rationale=None if why is None else why.text(),
-        evidence=draft.evidence,
-        warnings=(*draft.notes, *over),
-        lint=tuple(sorted({finding.code for finding in lint(after, shapes)})),
+        after=finished(repo, after, where.file, [line for line in (material, override) if line]),
+        text={
+            **(text or {}),
+            "rationale": None if why is None else why.text(),
+            "evidence": list(draft.evidence) if draft else [],
+        },
+        facts=facts,
+        id=event_id,
+        warnings=(*(draft.notes if draft else ()), *over),
     )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def finished(repo: EntityRepository, after: EntityDocument, file: File, lines: list[str]) -> EntityDocument:
@@ -287,7 +298,7 @@ def _over_cap(where: TargetSection, after: EntityDocument, why: Rationale | None
         return ()
     section = find(after, where.name)
     found = list(too_long(section, where.shape))
-    if not found or _size(section, where.shape) <= _size(where.section, where.shape):
+    if not found or size_of(section, where.shape) <= size_of(where.section, where.shape):
         return ()
     is_evidence = where.shape.anchor == "evidence"
     bound = where.file == "profile" and where.shape.form != "log" and (is_evidence or actor == "agent")
@@ -300,9 +311,6 @@ def _over_cap(where: TargetSection, after: EntityDocument, why: Rationale | None
     return tuple(finding.message for finding in found)
 
 
-def _size(section: DocumentSection, shape: Shape) -> int:
-    return estimate_tokens(text_of(section)) if shape.form == "narrative" else len(edits.items(section))
-
-
-def _override(where: TargetSection, why: Rationale) -> str:
-    return f"{where.section.heading} is above its soft cap. Why: {why.why}; until: {why.until}; plan: {why.plan}"
+def is_empty(where: TargetSection) -> bool:
+    """Checks whether a section has no text yet."""
+    return not text_of(where.section)

@@ -1,0 +1,318 @@
+"""Defines the events of entity files: one JSON line for each, chained by hashes. Pure.
+
+A line's hash covers the previous hash and everything but `text`, which has a hash of its own (`content`): so a removal
+can erase a text while the chain stays whole. `text` holds what a person wants to read: the parts of the file before and
+after, reasons, sources.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, NamedTuple, get_args
+
+from ulid import ULID
+
+from signet_sync.formats.body import text_sha256
+from signet_sync.formats.entity_paths import File
+from signet_sync.formats.timestamps import iso, parse_instant
+
+Actor = Literal["agent", "person", "maintainer", "observer"]
+Operation = Literal[
+    "create", "set", "clear", "append", "append_item", "prune_item", "deprecate", "status", "pin", "unpin", "lock",
+    "unlock", "propose", "approve", "reject", "undo", "schema", "human_edit", "resolve", "erase", "restate",
+]  # fmt: skip
+
+VERSION = 2
+GENESIS = "0" * 64  # the previous hash in the first line of an agent's event log
+ENTROPY = 10  # bytes
+
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.ASCII)
+_TOKEN = re.compile(rf"(?<![\w:])ev:(\d{{8}}T\d{{6}}Z)-({_ULID.pattern})(?![\w-])", re.ASCII)
+_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
+# JSON escapes C0; these end a line for some readers or are not valid UTF-8.
+_UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
+_LAST = 253_402_300_799_999  # milliseconds: the end of the year 9999
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """An operation on a file of an entity; fields in the order of the line.
+
+    `id` is a ULID, `at` ISO 8601 UTC. `entity_id` and `file` are None for an event that concerns no entity or changes
+    no file. `before` and `after` are hashes of the section's text; `found` is the hash of the bytes that the write
+    replaces (None: there was no file), `left` that of the file afterwards. `key` is the digest of an idempotency key,
+    `request` that of its request. `facts` hold no words: days, numbers, ids. `erased` names the tombstone of the
+    removal that took the text.
+    """
+
+    id: str
+    at: str
+    agent_id: str
+    actor: Actor
+    op: Operation
+    entity_id: str | None = None
+    file: File | None = None
+    section: str | None = None
+    before: str | None = None
+    after: str | None = None
+    found: str | None = None
+    left: str | None = None
+    key: str | None = None
+    request: str | None = None
+    facts: Mapping[str, Any] | None = None
+    content: str | None = None
+    prev: str = ""
+    hash: str = ""
+    erased: str | None = None
+    text: Mapping[str, Any] | None = None
+
+    @property
+    def token(self) -> str:
+        """Returns the name by which files refer to it: `ev:YYYYMMDDThhmmssZ-ULID`."""
+        return token_of(self.id)
+
+    def said(self, name: str) -> Any:
+        """Returns a part of the text; None where there is none, or it was erased."""
+        return (self.text or {}).get(name)
+
+    def fact(self, name: str) -> Any:
+        """Returns a fact; None where there is none."""
+        return (self.facts or {}).get(name)
+
+
+class LineProblem(NamedTuple):
+    """An unreadable or changed line; `code` is stable, the message is for a person."""
+
+    code: str
+    message: str
+
+
+class LogLine(NamedTuple):
+    """A line of a page: the page's month (`YYYY-MM`), its number from 1, its text, and whether a newline ends it."""
+
+    month: str
+    number: int
+    text: str
+    whole: bool
+
+
+class LogDefect(NamedTuple):
+    """A defect of an event log. `id` is the event's, empty if it has none; `month` and `number` locate it."""
+
+    id: str
+    code: str
+    message: str
+    hint: str
+    month: str
+    number: int
+
+    @property
+    def said(self) -> str:
+        """Returns the message with the number of the line."""
+        return f"line {self.number}: {self.message}" if self.number else self.message
+
+
+# ── names ──
+
+
+def ulid_at(instant: int, entropy: bytes) -> str:
+    """Makes the ULID of an instant (microseconds since 1970 UTC) and ten random bytes: 26 characters that sort by time.
+
+    Raises `ValueError` for instants before 1970 or after 9999.
+    """
+    milliseconds = instant // 1000
+    if not 0 <= milliseconds <= _LAST or len(entropy) != ENTROPY:
+        raise ValueError("a ULID is made of an instant from 1970 to 9999 and ten bytes")
+    return str(ULID.from_bytes(milliseconds.to_bytes(6, "big") + entropy))
+
+
+def token_of(ulid: str) -> str:
+    """Returns the token of a ULID; its time part is the ULID's time in seconds."""
+    at = iso(ULID.from_str(ulid).milliseconds * 1000)
+    return f"ev:{at[:19].replace('-', '').replace(':', '')}Z-{ulid}"
+
+
+def tokens_in(text: str) -> tuple[str, ...]:
+    """Returns the ULIDs of all valid tokens in a text, in order."""
+    return tuple(m[2] for m in _TOKEN.finditer(text) if _is_id(m[2]) and token_of(m[2]) == m[0])
+
+
+# ── lines ──
+
+_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_OUTSIDE = ("prev", "hash", "erased", "text")
+
+
+def canonical(value: Any) -> str:
+    """Returns a value as JSON on one line, keys sorted, characters escaped that end a line for some readers."""
+    text = _encoder.encode(_sorted(value))
+    for unsafe in set(_UNSAFE.findall(text)):
+        text = text.replace(unsafe, f"\\u{ord(unsafe):04x}")
+    return text
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def encode(event: Event) -> str:
+    """Encodes a sealed event as its line, without the newline; fields that are None are left out."""
+    record: dict[str, Any] = {"v": VERSION}
+    record |= {name: value for name in _CHECKS if (value := getattr(event, name)) is not None}
+    parts = (f"{canonical(name)}:{canonical(value)}" for name, value in record.items())
+    return "{" + ",".join(parts) + "}"
+
+
+def seal(event: Event, prev: str) -> Event:
+    """Adds the hashes to an event that follows the line with the hash `prev` (`GENESIS` for an agent's first)."""
+    if event.erased is None:
+        event = replace(event, content=None if event.text is None else text_sha256(canonical(event.text)))
+    event = replace(event, prev=prev)
+    return replace(event, hash=_chain_hash(event))
+
+
+def _chain_hash(event: Event) -> str:
+    core = {name: getattr(event, name) for name in _CHECKS if name not in _OUTSIDE}
+    return text_sha256(f"{event.prev}\n{canonical({k: v for k, v in core.items() if v is not None})}")
+
+
+def decode(line: str) -> Event | LineProblem:
+    """Decodes a line, with or without its newline. `damage` checks the event's own hashes, `verify` the chain."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return LineProblem("not-json", "the line is not JSON")
+    if not isinstance(record, dict):
+        return LineProblem("not-json", "the line is not JSON")
+    if record.pop("v", None) != VERSION:
+        return LineProblem("version-unknown", "the line was written by another version")
+    if not record.keys() >= _NEEDED or not all(name in _CHECKS and _CHECKS[name](v) for name, v in record.items()):
+        return LineProblem("field-invalid", "the line lacks a field or has an invalid one")
+    return Event(**record)
+
+
+def damage(event: Event) -> LineProblem | None:
+    """Checks an event against its own hashes; returns None if it is intact, erased or not."""
+    if _chain_hash(event) != event.hash:
+        return LineProblem("hash-mismatch", "the line was changed")
+    held = None if event.text is None else text_sha256(canonical(event.text))
+    if held != event.content and not (event.erased is not None and event.text is None):
+        return LineProblem("text-changed", "the text of the event was changed")
+    return None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, str) and _HASH.fullmatch(value) is not None
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str) and _ULID.fullmatch(value) is not None and ULID.from_str(value).milliseconds <= _LAST
+
+
+def _is_instant(value: Any) -> bool:
+    instant = parse_instant(value) if isinstance(value, str) else None
+    return instant is not None and iso(instant) == value
+
+
+def _one_of(words: object) -> Callable[[Any], bool]:
+    known = frozenset(get_args(words))
+    return lambda value: isinstance(value, str) and value in known
+
+
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+# The check of each field's value, in the order of the line.
+_CHECKS: dict[str, Callable[[Any], bool]] = dict.fromkeys((field.name for field in fields(Event)), _is_hash) | {
+    "id": _is_id, "at": _is_instant, "agent_id": _is_text, "actor": _one_of(Actor), "op": _one_of(Operation),
+    "entity_id": _is_text, "file": _one_of(File), "section": _is_text, "facts": _is_mapping, "erased": _is_text,
+    "text": _is_mapping,
+}  # fmt: skip
+_NEEDED = {"id", "at", "agent_id", "actor", "op", "prev", "hash"}
+
+
+# ── pages ──
+
+
+def lines_of(month: str, page: bytes) -> list[LogLine]:
+    """Splits a page into lines. Invalid UTF-8 becomes surrogates: such a line is damaged, the others are readable."""
+    texts = page.decode("utf-8", "surrogateescape").split("\n")
+    last = texts.pop()
+    lines = [LogLine(month, number, text, True) for number, text in enumerate(texts, 1)]
+    return [*lines, LogLine(month, len(lines) + 1, last, False)] if last else lines
+
+
+def news_of(known: Iterable[str], other: Iterable[LogLine]) -> list[Event] | None:
+    """Returns the events of another machine's copy that these ids lack, in its order; None if the copy is damaged."""
+    seen, news = set(known), list[Event]()
+    for line in other:
+        event = decode(line.text)
+        if isinstance(event, LineProblem) or damage(event) is not None:
+            return None
+        if event.id not in seen:
+            seen.add(event.id)
+            news.append(event)
+    return news
+
+
+_HINTS = {
+    "torn": "nothing to do: the next write drops it; it was never acknowledged",
+    "version-unknown": "use the version that wrote it",
+    "agent-mismatch": "move the page to the event log of its agent",
+}
+_BACKUP = "compare the page with a backup or with the workspace's history"
+
+
+def verify(lines: Sequence[LogLine], *, known_last: str | None, agent_id: str) -> list[LogDefect]:
+    """Lists the defects of an event log in the order of its lines; empty if every line is as it was written.
+
+    `lines` are those of all pages in the order of their months. `known_last` is the id of the last event in the index:
+    without it a lost end cannot be detected.
+    """
+    found: list[LogDefect] = []
+    events = [decode(line.text) for line in lines]
+    removals = {e.fact("tombstone") for e in events if isinstance(e, Event) and e.op == "erase"}
+    hashes = {GENESIS, *(event.hash for event in events if isinstance(event, Event))}
+    last: str | None = GENESIS  # the hash that the next line must follow; None if that is unknown
+    ids = set[str]()
+
+    def say(code: str, message: str, line: LogLine, event_id: str = "") -> None:
+        found.append(LogDefect(event_id, code, message, _HINTS.get(code, _BACKUP), line.month, line.number))
+
+    for line, event in zip(lines, events, strict=True):
+        if not line.whole and line is lines[-1]:
+            say("torn", "the last line was cut off while it was written", line)
+            continue
+        if isinstance(event, LineProblem):
+            say(event.code, event.message, line)
+            last = None
+            continue
+        if wrong := damage(event):
+            say(wrong.code, wrong.message, line, event.id)
+        # At the turn of a month a page may begin behind a line that was joined in another order since.
+        if last is not None and event.prev != last and (line.number > 1 or line is lines[0]):
+            is_there = event.prev in hashes
+            what = "the line is not where it was written" if is_there else "a line before this one is missing"
+            say("reordered" if is_there else "gap", what, line, event.id)
+        if event.id in ids:
+            say("id-twice", "an earlier line has the same id", line, event.id)
+        if event.at[:7] > line.month:
+            say("month-wrong", "the line belongs to a later month than its page", line, event.id)
+        if event.agent_id != agent_id:
+            say("agent-mismatch", "the event belongs to another agent", line, event.id)
+        if event.erased is not None and event.erased not in removals:
+            say("erased-unfounded", "the event was erased by a removal that is not on record", line, event.id)
+        last = None if wrong is not None and wrong.code == "hash-mismatch" else event.hash
+        ids.add(event.id)
+    if known_last is not None and known_last not in ids:
+        end = lines[-1] if lines else LogLine("", 0, "", True)
+        say("truncated", "the end of the event log is missing: the index recorded a later line", end)
+    return found

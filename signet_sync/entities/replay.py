@@ -1,0 +1,326 @@
+"""Makes a file again from its events, and joins what a person and others changed at once. Pure.
+
+A file is its parts: frontmatter, title, and the body of each section. An event holds, for each part that it changed,
+the text before and after; or the whole file, where sections themselves came, went or moved.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from dataclasses import replace as but
+from typing import Any, NamedTuple
+
+from signet_sync.entities.documents import edits
+from signet_sync.entities.documents.document import (
+    DocumentProblem,
+    DocumentSection,
+    EntityDocument,
+    document_of,
+    parse,
+    render,
+    text_of,
+)
+from signet_sync.entities.events import Event
+from signet_sync.formats.body import text_sha256
+from signet_sync.formats.entity_paths import File, Shape
+
+WHOLE, PARTS = "whole", "parts"
+HEAD, LEAD = "---", "#"
+SIMILARITY = 0.85
+# A change of one of these means that the file belongs to another entity or has another form.
+GUARDED = ("kind", "id", "agent_id", "schema_version")
+_NEARBY = 2  # the largest distance, in sections, between a section that lost its anchor and its former position
+_COMPARED = 20_000  # characters of bodies that are compared
+_TELLING = 40  # shorter bodies may be alike by chance
+
+
+def names_of(document: EntityDocument) -> list[str]:
+    """Returns a name for each section: its anchor, or `## ` and its heading; a second such one has its position."""
+    names: list[str] = []
+    for at, section in enumerate(document.sections):
+        name = section.anchor or f"## {section.heading}"
+        names.append(f"{name} {at}" if name in names else name)
+    return names
+
+
+def _parts(document: EntityDocument) -> dict[str, str]:
+    bodies = (section.body for section in document.sections)
+    return {HEAD: document.head, LEAD: document.lead} | dict(zip(names_of(document), bodies, strict=True))
+
+
+def _openings(document: EntityDocument) -> list[str]:
+    return [section.opening for section in document.sections]
+
+
+# ── one change ──
+
+
+def change(before: EntityDocument | None, after: EntityDocument) -> dict[str, Any]:
+    """Returns what an event says of a change: by part `[at, old, new]`, or the whole file.
+
+    A narrative's texts are whole; of other parts only the lines that differ, with the offset where they begin.
+    """
+    if before is None or _openings(before) != _openings(after):
+        return {WHOLE: render(after)}
+    old, new = _parts(before), _parts(after)
+    return {PARTS: {name: _splice(name, old[name], new[name]) for name in old if old[name] != new[name]}}
+
+
+def _splice(name: str, old: str, new: str) -> list[Any]:
+    one, other = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    is_list = name in (HEAD, LEAD) or _is_list(old) or _is_list(new)
+    if not is_list:
+        return [0, old, new]
+    most = min(len(one), len(other))
+    lead = next((n for n in range(most) if one[n] != other[n]), most)
+    most -= lead
+    trail = next((n for n in range(most) if one[-1 - n] != other[-1 - n]), most)
+    at = len("".join(one[:lead]))
+    return [at, "".join(one[lead : len(one) - trail]), "".join(other[lead : len(other) - trail])]
+
+
+def _is_list(body: str) -> bool:
+    lines = [line for line in body.splitlines() if line.strip()]
+    return bool(lines) and all(line.startswith(("- ", "* ", "  ")) for line in lines)
+
+
+def _spliced(body: str, at: int, old: str, new: str) -> str:
+    """Applies a change to a part; where another machine changed it meanwhile, the lines count, not the place."""
+    if body[at : at + len(old)] == old:
+        return body[:at] + new + body[at + len(old) :]
+    if old.strip() and body.count(old) == 1:
+        return body.replace(old, new)
+    if new.strip() and new in body:
+        return body
+    if at == 0:
+        return new
+    lines = body.rstrip("\n")
+    return f"{lines}\n{new.strip(chr(10))}{body[len(lines) :] or chr(10)}" if new.strip() else body
+
+
+def section_texts(event: Event) -> dict[str, tuple[str, str]]:
+    """Returns what the sections that an event changed said before and after; the frontmatter is left out."""
+    parts = event.said(PARTS)
+    found = {}
+    for name, splice in (parts if isinstance(parts, Mapping) else {}).items():
+        match splice:
+            case [int(), str(old), str(new)] if name != HEAD:
+                found[name] = (old.strip("\n"), new.strip("\n"))
+    return found
+
+
+class _File:
+    """A file while it is made again: its openings and parts."""
+
+    def __init__(self, document: EntityDocument) -> None:
+        self.openings, self.parts = _openings(document), _parts(document)
+
+    def text(self) -> str:
+        head, lead, *bodies = self.parts.values()
+        return head + lead + "".join(map(str.__add__, self.openings, bodies))
+
+    def apply(self, parts: Mapping[str, Any]) -> None:
+        for name, splice in parts.items():
+            match splice:
+                case [int(at), str(old), str(new)] if name in self.parts:
+                    self.parts[name] = _spliced(self.parts[name], at, old, new)
+
+
+def apply(text: str | None, event: Event) -> str | None:
+    """Returns a file after an event; None if the event holds no text for it, or there is no file to change."""
+    whole, parts = event.said(WHOLE), event.said(PARTS)
+    if isinstance(whole, str):
+        return whole
+    document = document_of(text)
+    if document is None or not isinstance(parts, Mapping):
+        return None
+    made = _File(document)
+    made.apply(parts)
+    return made.text()
+
+
+# ── all events ──
+
+
+class FileState(NamedTuple):
+    """What the events say that a file is. `text` is None where they do not tell all of it (a removal took a text).
+
+    `known` are hashes of every state of it that is in the log. `is_new`: nothing but its creation happened.
+    """
+
+    text: str | None
+    known: frozenset[str]
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EntityState:
+    """What the events of an entity add up to: its files, and the last name of its folder."""
+
+    files: Mapping[File, FileState]
+    slug: str | None
+
+
+def states(events: Iterable[Event], file: File) -> Iterator[tuple[Event, str | None]]:
+    """Yields each event that changed a file, and the file's text after it (None: it is not known).
+
+    Machines that wrote at once have their events in the order in which their logs were joined: the later line counts.
+    """
+    made: _File | None = None
+    reached = set[str]()
+    for event in events:
+        if event.file != file or event.left is None:
+            continue
+        whole, parts = event.said(WHOLE), event.said(PARTS)
+        if event.op == "human_edit" and event.left in reached:
+            pass  # another machine saw the same edit, and told of it later
+        elif isinstance(whole, str):
+            document = document_of(whole)
+            made = None if document is None else _File(document)
+        elif made is not None and isinstance(parts, Mapping):
+            made.apply(parts)
+        reached.add(event.left)
+        yield event, None if made is None else made.text()
+
+
+def fold(events: Iterable[Event]) -> EntityState:
+    """Makes the files of one entity from all its events, in the order of the log."""
+    known = list(events)
+    files: dict[File, FileState] = {}
+    for file in ("profile", "notes"):
+        told = list(states(known, file))
+        if told:
+            # A file that was never whole again after a removal took a text of it is not known.
+            erased = [at for at, (event, _) in enumerate(told) if event.text is None]
+            wholes = [at for at, (event, _) in enumerate(told) if event.said(WHOLE) is not None]
+            text = told[-1][1] if not erased or (wholes and wholes[-1] > erased[-1]) else None
+            hashes = {sha for event, _ in told for sha in (event.found, event.left) if sha}
+            files[file] = FileState(text, frozenset(hashes), len(told) == 1 and told[0][0].op == "create")
+    slugs = [event.said("slug") for event in known if isinstance(event.said("slug"), str)]
+    return EntityState(files, slugs[-1] if slugs else None)
+
+
+# ── a file on disk against its events ──
+
+
+@dataclass(frozen=True, slots=True)
+class FileVerdict:
+    """What a file that differs from its events is.
+
+    `edit`: a person's; `after` is what it becomes (with an anchor put back, and with what others wrote since the
+    version that was edited). `kept` are sections whose newer text a stale save had dropped, `over` those in which the
+    person's text replaced a newer one. `drift`: it must not be written before a maintainer has looked at it.
+    """
+
+    verdict: str
+    after: EntityDocument | None = None
+    kept: tuple[str, ...] = ()
+    over: tuple[str, ...] = ()
+    healed: bool = False
+    code: str = ""
+    message: str = ""
+    hint: str = ""
+
+
+def judge(text: str | None, want: EntityDocument, shapes: Iterable[Shape], events: Iterable[Event]) -> FileVerdict:
+    """Judges a file against what its events say.
+
+    A person may change anything as long as the file still belongs to this entity and has all sections of its schema;
+    one of these may have lost its anchor if it can be found nearby. Everything else is drift.
+    """
+    if text is None:
+        return _drift("file-missing", "the file is gone", "put it back, or have it rewritten from its events")
+    try:
+        disk = parse(text)
+    except DocumentProblem as problem:
+        return _drift(problem.code, problem.message, problem.hint)
+    taken = next((key for key in GUARDED if disk.fields.get(key) != want.fields.get(key)), None)
+    if taken is not None:
+        return _drift("identity-changed", f"`{taken}` was changed", "restore its former value")
+    there, known = names_of(disk), names_of(want)
+    lost = [shape.anchor for shape in shapes if shape.anchor in known and shape.anchor not in there]
+    healed = _healed(disk, want, lost[0]) if len(lost) == 1 else None
+    if lost and healed is None:
+        hint = "put its heading and its anchor line back, or close the code fence or comment above it"
+        return _drift("section-missing", f"the section `{lost[0]}` is gone", hint)
+    merged, kept, over = _merged(healed or disk, want, events)
+    return FileVerdict("edit", merged, kept, over, healed is not None)
+
+
+def _drift(code: str, message: str, hint: str) -> FileVerdict:
+    return FileVerdict("drift", code=code, message=message, hint=hint)
+
+
+def _merged(
+    disk: EntityDocument, want: EntityDocument, events: Iterable[Event]
+) -> tuple[EntityDocument, tuple[str, ...], tuple[str, ...]]:
+    """Joins a save from an older version with what was written since; returns it, and what was kept and overwritten.
+
+    The file says by `updated_at` which version the person's editor had.
+    """
+    stamp = disk.fields.get("updated_at")
+    if stamp == want.fields.get("updated_at"):
+        return disk, (), ()
+    seen = [document_of(text) for _, text in states(events, "profile" if "pins" in want.fields else "notes")]
+    base = next((one for one in reversed(seen) if one is not None and one.fields.get("updated_at") == stamp), None)
+    if base is None:
+        return disk, (), ()
+    ours, theirs, older = (dict(zip(names_of(one), one.sections, strict=True)) for one in (want, disk, base))
+    bodies, kept, over = dict[str, str](), list[str](), list[str]()
+    for name in ours.keys() & theirs.keys() & older.keys():
+        mine, their, old = (text_of(sections[name]) for sections in (ours, theirs, older))
+        if mine in (old, their):
+            continue
+        if their == old:
+            bodies[name] = ours[name].body
+        if name != "change-log":
+            (kept if their == old else over).append(name)
+    sections = tuple(
+        but(section, body=bodies.get(name, section.body))
+        for name, section in zip(names_of(disk), disk.sections, strict=True)
+    )
+    fields = {
+        key: want.fields.get(key)
+        for key in want.fields
+        if disk.fields.get(key) == base.fields.get(key) != want.fields.get(key)
+    }
+    merged = edits.with_fields(but(disk, sections=sections), fields)
+    if merged.lead == base.lead:
+        merged = but(merged, lead=want.lead, title=want.title)
+    found = document_of(render(merged))
+    return (found, tuple(sorted(kept)), tuple(sorted(over))) if found == merged else (disk, (), tuple(sorted(kept)))
+
+
+def _healed(disk: EntityDocument, want: EntityDocument, name: str) -> EntityDocument | None:
+    """Puts back the one anchor that a file lost; None if its section is not certain.
+
+    Candidates are sections at most two places from its own whose anchor is not known. The one with the same heading
+    wins, otherwise the one most similar by heading or body.
+    """
+    known = names_of(want)
+    place = known.index(name)
+    section = want.sections[place]
+    near = range(max(0, place - _NEARBY), min(len(disk.sections), place + _NEARBY + 1))
+    free = [at for at in near if disk.sections[at].anchor not in known]
+    ranked = sorted(((_likeness(disk.sections[at], section), at) for at in free), reverse=True)
+    if not ranked or ranked[0][0] < SIMILARITY or (len(ranked) > 1 and ranked[1][0] == ranked[0][0]):
+        return None
+    sections = list(disk.sections)
+    sections[ranked[0][1]] = but(sections[ranked[0][1]], opening=section.opening)
+    healed = document_of(render(but(disk, sections=tuple(sections))))
+    return healed if healed is not None and name in names_of(healed) else None
+
+
+def _likeness(found: DocumentSection, section: DocumentSection) -> float:
+    if found.heading.casefold() == section.heading.casefold():
+        return 2.0
+    from rapidfuzz import fuzz
+
+    heading = fuzz.ratio(found.heading.casefold(), section.heading.casefold())
+    long = min(len(found.body), len(section.body)) >= _TELLING
+    body = fuzz.ratio(found.body[:_COMPARED], section.body[:_COMPARED]) if long else 0.0
+    return max(heading, body) / 100
+
+
+def left_by(document: EntityDocument) -> str:
+    """Returns the hash of a file's bytes."""
+    return text_sha256(render(document))
