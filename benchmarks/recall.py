@@ -29,8 +29,11 @@ from benchmarks.ground import machine
 from benchmarks.labelled import Workspace, holds, workspace_in
 from benchmarks.recall_sets import Question, Session, Set, words_of
 from benchmarks.recall_speed import AGENT, LIMIT, ours
+from signet_sync.embeddings.near import told_by
+from signet_sync.embeddings.resident import Resident
 from signet_sync.formats.filename import carried_token
 from signet_sync.formats.session_token import token_of
+from signet_sync.settings.model import load
 from signet_sync.storage.database.connection import Database
 
 SHOWN = 900  # characters of a hit of the baseline: as long as one of the product at most
@@ -82,8 +85,8 @@ Ask = Callable[[str], Sequence[Hit]]
 
 
 @contextmanager
-def systems(made: Workspace, sessions: Sequence[Session]) -> Iterator[dict[str, Ask]]:
-    """The product over a vault, and the baselines over its transcripts."""
+def systems(made: Workspace, sessions: Sequence[Session], model: Path | None = None) -> Iterator[dict[str, Ask]]:
+    """The product over a vault, by words and with a model, and the baselines over its transcripts."""
     sessions_by_token = {token_of(AGENT, session.id): session.id for session in sessions}
     with closing(Database(str(database_of(made)), readonly=True)) as database:
 
@@ -93,11 +96,32 @@ def systems(made: Workspace, sessions: Sequence[Session]) -> Iterator[dict[str, 
                 for path, shown, known in ours(database, text)
             ]
 
+        meant = {} if model is None else {"words and meaning": with_meaning(made, model, ask)}
         yield {
             "signet-sync": ask,
+            **meant,
             "bm25, a row a session": bm25(made.root, sessions_by_token, by_turn=False),
             "bm25, a row a turn": bm25(made.root, sessions_by_token, by_turn=True),
         }
+
+
+def with_meaning(made: Workspace, folder: Path, ask: Ask) -> Ask:
+    """The product as the agent answers with a model in a folder, whose vectors are made if they are not there."""
+    settings = load(str(made.root), environ={"SIGNET_RECALL_MEANING": str(folder.resolve())})[0]
+    agent = Resident(str(database_of(made)), lambda: settings)
+    with closing(Database(str(database_of(made)))) as database:
+        while agent.work(database) == 0:
+            pass
+    told_by(None)
+
+    def meant(text: str) -> Sequence[Hit]:
+        told_by(agent.near)
+        try:
+            return ask(text)
+        finally:
+            told_by(None)
+
+    return meant
 
 
 def database_of(made: Workspace) -> Path:
@@ -171,23 +195,25 @@ def _take(made: Workspace, sessions: Sequence[Session]) -> None:
 # ── what is found ──
 
 
-def answers(asked: Set, keep: Path | None) -> dict[str, list[Found]]:
+def answers(asked: Set, keep: Path | None, model: Path | None = None) -> dict[str, list[Found]]:
     """Asks every question of a set, of each system."""
-    with vault(keep, asked.name, filled(asked.sessions)) as made, systems(made, asked.sessions) as asks:
+    with vault(keep, asked.name, filled(asked.sessions)) as made, systems(made, asked.sessions, model) as asks:
         return {name: [Found(one, tuple(ask(one.text))) for one in asked.questions] for name, ask in asks.items()}
 
 
 Places = dict[str, list[float]]
 
 
-def quality(name: str, sets: Sequence[Set], keep: Path | None, places: Places, earlier: Places) -> Iterator[str]:
+def quality(
+    name: str, sets: Sequence[Set], keep: Path | None, model: Path | None, places: Places, earlier: Places
+) -> Iterator[str]:
     """Yields the lines of a set's table, its figures those of all its vaults together.
 
     The places of the product's answers are added to `places`; those of another run are compared with.
     """
     found: dict[str, list[Found]] = {}
     for one in sets:
-        for system, some in answers(one, keep).items():
+        for system, some in answers(one, keep, model).items():
             found.setdefault(system, []).extend(some)
     others = {system: [one.place for one in some] for system, some in found.items()}
     places[name] = others.pop("signet-sync")
@@ -312,6 +338,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, default=DATA, metavar="FOLDER", help=f"default {DATA.name} beside this")
     parser.add_argument("--only", choices=PARTS, action="append", help="this part; may be given several times")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the vaults here, and take those that are")
+    parser.add_argument("--model", type=Path, metavar="FOLDER", help="ask with this model, too: see recall.meaning")
     parser.add_argument("--large", action="store_true", help="a vault of 150,000 artifacts as well: some hours")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the places of the answers here")
     parser.add_argument("--beside", type=Path, metavar="FILE", help="compare with the places of another run, in pairs")
@@ -333,7 +360,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sets["both"] = [recall_sets.both(sets["digest"][0], sets["real"][0])]
     print(f"{machine()}\n\n{QUALITY}" if {*parts} & {*sets} else machine())
     for name in [name for name in sets if name in parts]:
-        show(quality(name, sets[name], given.keep, places, earlier))
+        show(quality(name, sets[name], given.keep, given.model, places, earlier))
     if given.save:
         given.save.write_text(json.dumps(places), "utf-8")
     if "both" in sets and "unanswerable" in parts:
