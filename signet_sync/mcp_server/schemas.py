@@ -155,7 +155,7 @@ class EditArguments(ToolArguments):
         None, description="PATH#LINE of an artifact that supports it (set and append); an item of Evidence needs it."
     )
     kind: entity_paths.Kind | None = Field(None, description="The kind of a new entity.")
-    name: Name | None = Field(None, description="The name of a new entity.")
+    title: Name | None = Field(None, description="The name of a new entity.")
     type: Name | None = Field(None, description="The type of a new relationship: reviews, protects, polarized …")
     between: Annotated[list[Name], Field(max_length=20)] | None = Field(
         None, description="The participants of a new relationship."
@@ -177,7 +177,7 @@ class EditArguments(ToolArguments):
 _GROUNDS = {"rationale", "evidence", "propose", "expect"}
 # What each operation of `entity_edit` needs, and what it takes besides.
 _EDITS: dict[str, tuple[set[str], set[str]]] = {
-    "create": ({"kind", "name"}, {"type", "between"}),
+    "create": ({"kind", "title"}, {"type", "between"}),
     "set": ({"id", "section", "text"}, _GROUNDS | {"reason"}),
     "append": ({"id", "section", "text"}, _GROUNDS),
     "prune": ({"id", "section", "item", "reason"}, set()),

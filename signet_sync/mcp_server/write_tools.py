@@ -81,7 +81,7 @@ def _edited(workspace: Workspace, agent_id: str, asked: schemas.EditArguments) -
     match asked.op:
         case "create":
             kind, between = asked.kind or "part", asked.between or ()
-            return operations.create(*to, kind, asked.name or "", relation=asked.type, between=between, **caller)
+            return operations.create(*to, kind, asked.title or "", relation=asked.type, between=between, **caller)
         case "prune":
             return operations.prune(*to, ref, section, asked.item or "", reason=asked.reason or "", **caller)
         case "status":

@@ -714,3 +714,18 @@ def test_no_arguments_whatever_get_anything_but_an_answer(machine: Machine, data
     found.content[0].text.encode()
     if found.is_error:
         assert code_of(found) != "unexpected", (offer.name, given)
+
+
+def test_an_agent_creates_proposes_and_takes_back_with_these_tools_alone(machine: Machine) -> None:
+    memory = machine.memory()
+    made = document(memory, "entity_edit", op="create", kind="part", title="The lamp")["id"]
+    edit = document(memory, "entity_edit", op="set", id=made, section="role", text="It burns.")
+    proposed = document(memory, "entity_edit", op="set", id=made, section="needs", text="Oil.", propose=True)
+    shown = document(memory, "entity_read", id=made)["entity"]
+    assert [one["id"] for one in shown["proposals"]] == [proposed["event_id"]]
+    role = next(one for one in shown["sections"] if one["name"] == "role")
+    assert role["text"] == "It burns." and role["sha256"] == edit["after"]
+    document(memory, "entity_edit", op="undo", event=edit["token"])
+    document(memory, "entity_edit", op="status", id=made, text="resting", reason="it is day")
+    shown = document(memory, "entity_read", id=made)["entity"]
+    assert shown["status"] == "resting" and not any(one["name"] == "role" and one["text"] for one in shown["sections"])
