@@ -16,7 +16,6 @@ from signet_sync.formats.body import well_formed
 from signet_sync.host.repository import resolve, small_text
 from signet_sync.storage.database.connection import Database
 
-INSTRUCTIONS = ("CLAUDE.md", "AGENTS.md", "GEMINI.md", "QWEN.md")
 _MOST_FILES, _LARGEST = 300, 64 * 1024  # the newest, bytes
 _MOST_FOLDERS = 60  # of sessions, the newest
 
@@ -53,12 +52,14 @@ def harness_files(
 def _paths(database: Database, agent_id: str, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yields harness and path of what may be such a file."""
     worked: dict[str, None] = {}
+    instructions: dict[str, None] = {}
     for harness in registry.names():
         captured = store.folders(database, harness, agent_id)
         if not captured:
             continue
         worked.update((folder, None) for _, folder in captured if folder)
         facts = registry.facts(harness)
+        instructions.update(dict.fromkeys(facts.instructions))
         homes = [os.path.realpath(home) for home in facts.homes(environ)]
         own = {os.path.realpath(place) for place, _ in captured}
         beside = [one for one in sorted(own) if any(one.startswith(f"{home}/") for home in homes)]
@@ -74,4 +75,4 @@ def _paths(database: Database, agent_id: str, environ: Mapping[str, str]) -> Ite
     for folder in [*worked][:_MOST_FOLDERS]:
         found, real = resolve(folder), os.path.realpath(folder)
         top = real.removesuffix(f"/{found.path}") if found is not None and found.path else real
-        yield from (("", f"{place}/{name}") for place in dict.fromkeys((real, top)) for name in INSTRUCTIONS)
+        yield from (("", f"{place}/{name}") for place in dict.fromkeys((real, top)) for name in instructions)

@@ -5,6 +5,7 @@ A harness waits for it, so only what is needed is imported. What a session got i
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import AbstractContextManager, suppress
 from functools import partial
@@ -14,6 +15,7 @@ from signet_sync.capture import injections, notes
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.hook_session import HookSession, Injection
 from signet_sync.formats.paths import running_session
+from signet_sync.host.repository import small_text
 from signet_sync.pages import context, own_project, session_context
 from signet_sync.pages.context import INJECTED_BUDGET, MOST_INJECTED, PromptHit
 from signet_sync.pages.session_context import SessionContext
@@ -118,7 +120,11 @@ def _composed(session: HookSession, record: Injections | None, budget: int, requ
     room = context.room(session.root, request)
     budget = min(budget, room)
     shared, memory = session.shared, None
-    known = record.knows if record is not None else lambda _: False
+    told = _told_by_harness(session)
+
+    def known(text: str) -> bool:
+        return text in told or (record is not None and record.knows(text))
+
     if not shared:
         try:
             memory = _memory(session, known, of_itself=record is not None)
@@ -134,6 +140,15 @@ def _composed(session: HookSession, record: Injections | None, budget: int, requ
         memory=memory,
         known=known,
     )
+
+
+def _told_by_harness(session: HookSession) -> set[str]:
+    """Returns the texts of the session's folder that its harness gives it anyway."""
+    told: set[str] = set()
+    for name in registry.facts(session.harness).instructions if session.project else ():
+        with suppress(OSError, ValueError):
+            told.add(small_text(os.path.join(session.project or "", name), 64 * 1024) or "")
+    return told
 
 
 def _memory(session: HookSession, known: Callable[[str], bool], *, of_itself: bool) -> Memory | None:

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import chdir, suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,8 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Vault]:
         kestrel = {"project": "/home/ada/code/kestrel", "memory_sentence": "Kestrel got its index."}
         vault.session(2, body=f"# Two\n\n## Decisions\n\n- {ANSWER}\n", **kestrel)
         vault.reindex()
-        assert vault.call("remember", "--type", "preference", OWN[1]).code == 0
+        with chdir(vault.root):  # in no repository: of every project
+            assert vault.call("remember", "--type", "preference", OWN[1]).code == 0
 
     return cast(tmp_path_factory.mktemp("cast"), make)
 
@@ -184,14 +185,18 @@ def test_what_a_harness_tells_its_sessions_itself_is_found_and_kept_nowhere(
     os.utime(transcript, (1.7e9, 1.7e9))
     facts = registry.facts(harness)
     own = [Path(facts.homes({"HOME": str(home)})[0], one.replace("*", "notes")) for one in facts.memory]
-    places = [code / "AGENTS.md", *own, *(transcript.parent / one.replace("*", "a") for one in facts.memory_beside)]
+    places = [
+        code / facts.instructions[0],
+        *own,
+        *(transcript.parent / one.replace("*", "a") for one in facts.memory_beside),
+    ]
     secret = "ghp_7kQ2mX9vB4nR8tW3yZ6cF1hJ5pL0sD2gA8eK"
     for number, place in enumerate(places):
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(f"# Rules\n\nBe kind.\n\n- Moor zeppelin{number} at pier nine, with {secret}.\n- Sing.\n")
     (tmp_path / "private").mkdir()
     (tmp_path / "private/CLAUDE.md").write_text("Wave the heliograph.")
-    (code / "CLAUDE.md").symlink_to(tmp_path / "private/CLAUDE.md")
+    (code / "SOUL.md").symlink_to(tmp_path / "private/CLAUDE.md")
     before = contents(home), contents(code)
     vault.session(3, project=str(tmp_path / "private"), session_id=SESSION)  # a file says so
     assert vault.call("import", harness).code == 0
@@ -210,6 +215,11 @@ def test_what_a_harness_tells_its_sessions_itself_is_found_and_kept_nowhere(
     assert "zeppelin" not in vault.call("--db", str(copy), "recall", "zeppelin0").out
     for document in [one for _, some in harness_samples.sample(harness).STEPS.values() for one in some][:2]:
         assert "zeppelin" not in fire(vault, harness, transcript, {**document, "cwd": str(code)})
+    for name in ("AGENTS.md", "SOUL.md"):
+        (vault / name).write_text(f"Tie {name} to the bollard.")
+    for document in [one for _, some in harness_samples.sample(harness).STEPS.values() for one in some][:2]:
+        text = fire(vault, harness, transcript, {**document, "cwd": str(vault.root), "session_id": f"w{document}"[:9]})
+        assert not any(f"Tie {name}" in text for name in facts.instructions)
     vault.reindex("--full")
     kept = (vault.root, vault.state)
     assert not [

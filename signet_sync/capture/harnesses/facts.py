@@ -23,7 +23,8 @@ class HarnessFacts:
     one that never `reports_compaction`. If it `asks_in_compaction`, what is printed before one is added to the request
     for the summary. Without a named chat, others may read one that `carries_chats`. `first_prompt` are the words of a
     command that starts the program with the prompt that follows them. `memory` is what it remembers by itself, as
-    patterns of paths below its homes, `memory_beside` below the folder of a transcript.
+    patterns of paths below its homes, `memory_beside` below the folder of a transcript. It tells a session itself what
+    its `instructions` say, files of the session's folder.
     """
 
     folders: tuple[str, ...] = ()
@@ -37,6 +38,7 @@ class HarnessFacts:
     asks_in_compaction = False
     carries_chats = False
     first_prompt: tuple[str, ...] = ()
+    instructions: tuple[str, ...] = ("AGENTS.md",)
     memory: tuple[str, ...] = ()
     memory_beside: tuple[str, ...] = ()
 

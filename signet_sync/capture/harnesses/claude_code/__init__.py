@@ -25,6 +25,7 @@ class _ClaudeCode(JsonFacts):
     folders = ("projects",)
     pattern = r"projects/[^/]+/[^/]+\.jsonl"
     asks_in_compaction = True
+    instructions = ("CLAUDE.md",)
     first_prompt = ("claude",)
     memory_beside = ("memory/*.md",)
 

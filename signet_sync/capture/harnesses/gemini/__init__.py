@@ -22,6 +22,7 @@ class _Gemini(JsonFacts):
     # with the user's words. Behind the words of a prompt it stays, so what a start gives waits for the next one.
     starts_at_prompts = True
     reports_compaction = False
+    instructions = ("GEMINI.md",)
     first_prompt = ("gemini", "-i")
 
     def homes(self, environ: Environ) -> tuple[str, ...]:

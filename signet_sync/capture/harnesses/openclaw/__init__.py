@@ -16,6 +16,7 @@ class _OpenClaw(HarnessFacts):
     pattern = rf"agents/[^/]+/sessions/[^/]+(?:\.jsonl|{ARCHIVED})"
     ending = rf"\.jsonl$|{ARCHIVED}"
     pathless = "a database"
+    instructions = ("AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "MEMORY.md")
     carries_chats = True
     memory = ("workspace/MEMORY.md", "workspace/USER.md", "workspace/memory/*.md")
 

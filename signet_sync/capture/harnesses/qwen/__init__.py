@@ -16,6 +16,7 @@ def folder(environ: Environ) -> str:
 class _Qwen(JsonFacts):
     folders = ("projects",)
     pattern = r"projects/[^/]+/chats/[^/]+\.jsonl"
+    instructions = ("QWEN.md", "AGENTS.md")
     first_prompt = ("qwen", "-i")
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
