@@ -47,26 +47,30 @@ class Quotes(Deriver):
         return _Asked(sessions, earlier.get(Graph.name, {}), threads)
 
     def update(self, database: Database, prepared: _Asked, alive: Alive) -> Change:
-        """Quotes sessions that moved or are among the newest now, and no longer those that are not."""
+        """Keeps what sessions said that moved or are among the newest now, and no longer that of others."""
         sessions, derived, threads = prepared
         found = ((session, nodes.place_of(database, session)) for session in sessions)
         places = {session: place.thread_id for session, place in found if place is not None}
         older = set(batches.numbers(database, sessions).values())
         for agent_id, thread_id in sorted(threads.union((session[0], one) for session, one in places.items())):
-            newest, held = quotes.quotable(database, agent_id, thread_id), quotes.quoted(database, agent_id, thread_id)
-            quotes.drop(database, held - set(newest.values()))
-            missing = [
-                (session, number) for session, number in newest.items() if session in sessions or number not in held
-            ]
+            newest, known = quotes.newest(database, agent_id, thread_id), quotes.known(database, agent_id, thread_id)
+            quotes.drop(database, known.keys() - newest.values())
             older -= set(newest.values())
-            for session, number in nodes_stage.with_progress(missing, alive):
-                said = _words_of(database, session, derived[session].records if session in derived else ())
-                quotes.store(database, number, agent_id, thread_id, said)
+            for place, (session, number) in enumerate(nodes_stage.with_progress(newest.items(), alive)):
+                quoted, held = place < quotes.QUOTED, known.get(number)
+                if session in sessions or held is None or quoted > held:
+                    records = derived[session].records if session in derived else ()
+                    said = _words_of(database, session, records, quoted=quoted)
+                    quotes.store(database, number, agent_id, thread_id, said, quoted=quoted)
+                elif held > quoted:
+                    quotes.unquote(database, number)
         quotes.drop(database, older)
         return Change()
 
 
-def _words_of(database: Database, session: Session, records: "Sequence[Record]") -> "SessionWords | None":
+def _words_of(
+    database: Database, session: Session, records: "Sequence[Record]", *, quoted: bool
+) -> "SessionWords | None":
     """Returns what a session said, with `records` if its transcripts were read already; None for nothing.
 
     None, too, if it is older than what today's rules read.
@@ -80,4 +84,4 @@ def _words_of(database: Database, session: Session, records: "Sequence[Record]")
         return None
     from signet_sync.digest.quotes import words_of  # slow import, not needed for summaries alone
 
-    return words_of(said)
+    return words_of(said, quoted=quoted)

@@ -13,34 +13,38 @@ from signet_sync.text.quotes import Quote, QuotedSession
 if TYPE_CHECKING:
     from signet_sync.digest.quotes import SessionWords
 
-# The newest sessions of a project, among which one of the same folder comes first; and of a thread, those of which
-# quotes and deeds are kept: as many as may end a statement of it (`statements.store.rows`).
-_CONTINUABLE, _QUOTED = 20, 60
+# The newest sessions of a project, among which one of the same folder comes first.
+_CONTINUABLE = 20
+# The newest sessions of a thread of which quotes are kept, a few more, as the one that asks does not continue itself;
+# and deeds, as many as may end a statement (`statements.store.rows`).
+QUOTED, _KNOWN = 24, 60
 
 
-def quotable(database: Database, agent_id: str, thread_id: str) -> dict[Session, int]:
-    """Returns the newest sessions of a thread, with their numbers."""
+def newest(database: Database, agent_id: str, thread_id: str) -> dict[Session, int]:
+    """Returns the newest sessions of a thread, in this order, with their numbers."""
     rows = database.execute(
         "select t.agent_id, t.session_token, t.session_id, s.session from thread_sessions t"
         " join sessions s using (agent_id, session_token, session_id) where t.agent_id = ? and t.thread_id = ?"
-        f" order by t.latest_us desc, t.session_token, t.session_id limit {_QUOTED}",
+        f" order by t.latest_us desc, t.session_token, t.session_id limit {_KNOWN}",
         (agent_id, thread_id),
     )
     return {row[:3]: row[3] for row in rows}
 
 
-def quoted(database: Database, agent_id: str, thread_id: str) -> set[int]:
-    """Returns the numbers of a thread's sessions of which quotes are kept."""
+def known(database: Database, agent_id: str, thread_id: str) -> dict[int, bool]:
+    """Returns the numbers of a thread's sessions of which deeds are kept, and whether quotes are, too."""
     rows = database.execute(
-        "select session from session_notes where agent_id = ? and thread_id = ?", (agent_id, thread_id)
+        "select session, quoted from session_notes where agent_id = ? and thread_id = ?", (agent_id, thread_id)
     )
-    return {number for (number,) in rows}
+    return {number: bool(quoted) for number, quoted in rows}
 
 
-def store(database: Database, number: int, agent_id: str, thread_id: str, said: SessionWords | None) -> None:
+def store(
+    database: Database, number: int, agent_id: str, thread_id: str, said: SessionWords | None, *, quoted: bool
+) -> None:
     """Makes the quotes and deeds of a session those given. In the caller's transaction."""
     notes = said.notes if said and (said.worked or said.notes) else None
-    head = number, agent_id, thread_id, notes, "\n".join(said.deeds) if said else ""
+    head = number, agent_id, thread_id, int(quoted), notes, "\n".join(said.deeds) if said else ""
     rows = [(number, place, *quote) for place, quote in enumerate(said.quotes if said else ())]
     held = database.execute("select * from session_quotes where session = ? order by place", (number,))
     heads = database.execute("select * from session_notes where session = ?", (number,))
@@ -48,11 +52,17 @@ def store(database: Database, number: int, agent_id: str, thread_id: str, said: 
         return
     drop(database, [number])
     database.executemany("insert into session_quotes values(?, ?, ?, ?, ?, ?)", rows)
-    database.execute("insert into session_notes values(?, ?, ?, ?, ?)", head)
+    database.execute("insert into session_notes values(?, ?, ?, ?, ?, ?)", head)
+
+
+def unquote(database: Database, number: int) -> None:
+    """Deletes the quotes of a session, not its deeds. In the caller's transaction."""
+    database.execute("delete from session_quotes where session = ?", (number,))
+    database.execute("update session_notes set quoted = 0 where session = ?", (number,))
 
 
 def drop(database: Database, numbers: Iterable[int]) -> None:
-    """Deletes the quotes of sessions. In the caller's transaction."""
+    """Deletes the quotes and deeds of sessions. In the caller's transaction."""
     for table in ("session_quotes", "session_notes"):
         database.executemany(f"delete from {table} where session = ?", [(number,) for number in numbers])
 
