@@ -207,7 +207,7 @@ def _read(sources: Sequence[Artifact]) -> "tuple[DerivedDigest | None, tuple[Rec
     from signet_sync.digest.segments import derive_digest
 
     records = tuple(Record(one.content) for one in transcripts[-SEGMENTS:])
-    return derive_digest(transcripts, records), records
+    return derive_digest(transcripts, records), records if is_recent(sources) else ()  # older ones are not quoted
 
 
 def is_recent(sources: Sequence[Artifact]) -> bool:

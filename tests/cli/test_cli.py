@@ -348,7 +348,7 @@ def test_completion_answers():
     answer = spawn(environ=environ)
     assert answer.code == 0
     assert {line.partition(",")[2] for line in answer.out.splitlines()} == {
-        "recall", "redact", "reindex", "remember", "remove", "render",
+        "recall", "redact", "reindex", "remember", "remove", "render", "restore",
     }  # fmt: skip
 
 

@@ -44,7 +44,8 @@ def another(path: Path) -> Rows:
     connection.close()
     kept["garden_days"] = []
     kept["pins"] = [row[:3] for row in kept["pins"]]
-    kept["memories"] = [(*row, None) for row in kept["memories"]]
+    # The column that the other schema lacks is empty, in its place.
+    kept["memories"] = [(*row[:-1], None, row[-1]) for row in kept["memories"]]
     return kept
 
 
