@@ -248,7 +248,8 @@ def test_the_summary_of_a_job_is_a_table(vault, tmp_path):
     assert all(line.count("|") - line.count("\\|") in (5, 7) for line in rows)
 
 
-def test_a_note_that_fails_is_shown_as_a_problem_in_every_form(vault, tmp_path):
+def test_a_note_that_fails_is_shown_as_a_problem_in_every_form(vault, tmp_path, monkeypatch):
+    monkeypatch.chdir(vault.root)
     path = vault.paths[1]["manifest"]
     (vault / vault.paths[1]["transcript"]).unlink()
     page = tmp_path / "summary.md"
