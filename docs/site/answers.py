@@ -1051,30 +1051,27 @@ class BackupRestore(TypedDict):
     before: str | None
 
 
-class MigrateSignetTable(TypedDict):
+class MigrateTable(TypedDict):
     rows: int
     brought: int
     here: int
     left: dict[str, int]
 
 
-MigrateFrom = TypedDict(
-    "MigrateFrom",
+Migrate = TypedDict(
+    "Migrate",
     {
         "from": str,
         "dry_run": bool,
-        "tables": dict[str, MigrateSignetTable],
+        "tables": dict[str, MigrateTable],
         "notes": list[str],
         "redactions": dict[str, int],
         "backup": str | None,
+        "taken_out": NotRequired[list[str]],  # Of Signet, with the two below.
+        "by_hand": NotRequired[list[str]],
+        "failed": NotRequired[list[str]],
     },
 )
-
-
-class MigrateSignet(MigrateFrom):
-    taken_out: list[str]
-    by_hand: list[str]
-    failed: list[str]
 
 
 class FleetCheckCounts(TypedDict):

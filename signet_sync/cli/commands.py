@@ -37,13 +37,11 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "expand": ("expand", "Follow a handle of MEMORY.md down to the transcript."),
         "pin": ("memory", "Pin a memory, statement or session to the top of MEMORY.md."),
         "dream": ("dream", "Promote memories that are recalled often into MEMORY.md."),
-        "render": ("render", "Print or write an agent's MEMORY.md."),
     },
     "entities": {
         "entity": ("entity.group", "Manage files about the user, persons and relationships."),
     },
     "vault": {
-        "init": ("init", "Create an empty workspace."),
         "reindex": ("reindex", "Run one full pass: validate, index, write MEMORY.md."),
         "check": ("check", "Validate the files without writing anything."),
         "violations": ("violations", "List, restore or accept sealed files that changed."),
@@ -62,7 +60,6 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "settings": ("settings", "Show, explain or change settings."),
     },
     "sharing": {
-        "mcp": ("mcp", "Serve an agent's memory as MCP tools over stdio."),
         "backup": ("backup", "Create, list and restore backups of what no file contains."),
         "migrate": ("migrate", "Bring over what another program remembers."),
     },
@@ -73,8 +70,11 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "obsidian": ("obsidian", "Set up the workspace as a vault of Obsidian."),
         "eject": ("eject", "Detach signet-sync from a workspace; the vault stays."),
     },
-    # What harnesses and other programs call; `--help` leaves it out.
+    # What harnesses, scripts and other programs call; `--help` leaves it out.
     HIDDEN: {
+        "mcp": ("mcp", "Serve an agent's memory as MCP tools over stdio."),
+        "init": ("init", "Create an empty workspace."),
+        "render": ("render", "Print or write an agent's MEMORY.md."),
         "hook": ("hook", "Handle an event of a harness's hook (called by harnesses)."),
         "note": ("note", "Hand work over to the next session (called by agents)."),
         "session": ("session", "Write a session's end or compaction into the vault."),

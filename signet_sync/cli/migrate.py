@@ -22,7 +22,7 @@ from signet_sync.cli.main import (
     show_redactions,
     yes_option,
 )
-from signet_sync.cli.parsing import Group
+from signet_sync.cli.parsing import Command
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.paths import display
 from signet_sync.migration import operations, signet_database
@@ -35,52 +35,52 @@ from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrases import counted
 
-_SIGNET = """Bring over what Signet's database holds, and take Signet's hooks out of the harnesses.
+_HELP = f"""Bring over what another program remembers, each thing once.
 
 \b
-PATH is a memories.db, or the folder of a workspace that has one (default: this workspace). It is
-opened read-only, also beside a running Signet.
-
-Removals, transcripts, summaries, memories, pins and entities come, each once: repeated, the command brings what is new
-since. Secrets are redacted. Every row is accounted for: brought, here already, or left and why. Sessions that Signet
-removed are removed here, after a question.
-
-Then Signet's hooks and MCP servers are taken out of the settings of harnesses; all else there stays. Beside a Signet
-daemon that still runs MEMORY.md and manifests are held back.
-
-A backup is written before; `backup restore FILE --replace` goes back to its memories. Sessions that came are files.
-"""
-_FROM = f"""Bring over what another program remembers.
-
-\b
+signet           PATH is a memories.db, or the workspace that has one (default: this one)
 claude-mem       observations and session summaries: PATH is claude-mem.db, or its folder
 basic-memory     observations and relations in notes: PATH is a folder of notes, or one note
 openclaw-memory  MEMORY.md and memory/*.md of OpenClaw, kept private: PATH is its workspace
 mem0-export      the answer of get_all of mem0, saved as JSON: PATH is that file
 
-Each thing comes once: repeated, the command brings what is new since. Secrets are redacted. Everything is accounted
-for: brought, here already, or left and why. Of more than {operations.MOST_ITEMS:,} things the newest come, unless
---all. Nothing but PATH is opened, a database read-only, and no link is followed.
+Repeated, the command brings what is new since. Secrets are redacted. Everything is accounted for: brought, here
+already, or left and why. Of more than {operations.MOST_ITEMS:,} things the newest come, unless --all. Nothing but PATH
+is opened, a database read-only, and no link is followed.
 
-A backup is written before; `backup restore FILE --replace` goes back to its memories.
+Of Signet come removals, transcripts, summaries, memories, pins and entities; sessions that it removed are removed
+here, after a question. Then its hooks and MCP servers are taken out of the settings of harnesses; all else there stays.
+Beside a Signet daemon that still runs MEMORY.md and manifests are held back.
+
+A backup is written before; `backup restore FILE --replace` goes back to its memories. Sessions that came are files.
 """
 
 
-@click.group(cls=Group)
-def migrate() -> None:
-    """Bring over what another program remembers."""
-
-
-@migrate.command(help=_SIGNET, short_help="Bring over what Signet remembers, and take its hooks out.")
-@click.option("--from", "place", metavar="PATH", help="Signet's database, or its workspace.")
+@click.command(cls=Command, help=_HELP, short_help="Bring over what another program remembers.")
+@click.argument("program", type=click.Choice(["signet", *operations.READERS]), metavar="PROGRAM")
+@click.argument("path", required=False)
 @click.option("--dry-run", is_flag=True, help="Show the report; write nothing.")
+@click.option("--all", "every", is_flag=True, help=f"Also more than {operations.MOST_ITEMS:,} things.")
 @yes_option
 @click.option("--accept-removals", is_flag=True, help="Also if Signet removed most of the sessions that are here.")
 @now_option
 @json_option
 @pass_context
-def signet(context: Context, place: str | None, dry_run: bool, yes: bool, accept_removals: bool) -> int:
+def migrate(
+    context: Context, program: str, path: str | None, dry_run: bool, every: bool, yes: bool, accept_removals: bool
+) -> int:
     require_root(context.root)
+    if program == "signet":
+        return _signet(context, path, dry_run, yes, accept_removals)
+    if path is None:
+        raise click.UsageError(f"migrate {program} needs a PATH")
+    with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
+        found = operations.bring(workspace, program, path, context.now_us, write=not dry_run, every=every)
+    context.answer(found.document(), lambda: _show(context, found))
+    return 0
+
+
+def _signet(context: Context, place: str | None, dry_run: bool, yes: bool, accept_removals: bool) -> int:
     path = signet_database.find_database(context.root, place)
     hooks = signet_admin.there()
 
@@ -112,21 +112,6 @@ def signet(context: Context, place: str | None, dry_run: bool, yes: bool, accept
 
     context.answer(found.document() | out.document(), show)
     return 1 if out.failed else 0
-
-
-@migrate.command("from", help=_FROM, short_help="Bring over what another program remembers.")
-@click.argument("program", type=click.Choice(list(operations.READERS)))
-@click.argument("path")
-@click.option("--dry-run", is_flag=True, help="Show the report; write nothing.")
-@click.option("--all", "every", is_flag=True, help=f"Also more than {operations.MOST_ITEMS:,} things.")
-@now_option
-@json_option
-@pass_context
-def from_(context: Context, program: str, path: str, dry_run: bool, every: bool) -> None:
-    require_root(context.root)
-    with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
-        found = operations.bring(workspace, program, path, context.now_us, write=not dry_run, every=every)
-    context.answer(found.document(), lambda: _show(context, found))
 
 
 @contextmanager

@@ -28,7 +28,7 @@ def read(path: str, now_us: int) -> Iterator[Item]:
     path = os.path.realpath(os.path.expanduser(path))
     path = os.path.join(path, "claude-mem.db") if os.path.isdir(path) else path
     if not os.path.lexists(path):
-        hint = "give its place, for example: signet-sync migrate from claude-mem ~/.claude-mem/claude-mem.db"
+        hint = "give its place, for example: signet-sync migrate claude-mem ~/.claude-mem/claude-mem.db"
         raise UsageError("there is no database of claude-mem", path=path, hint=hint, code="no-database")
     with opened(path, _FORMAT) as database:
         for table, words in (("observations", _observed), ("session_summaries", _summarised)):

@@ -41,7 +41,7 @@ def read_files(
     `UsageError`.
     """
     path = os.path.realpath(os.path.expanduser(path))
-    hint = f"give the place of its files: signet-sync migrate from {program} PATH"
+    hint = f"give the place of its files: signet-sync migrate {program} PATH"
     if not os.path.exists(path):
         raise UsageError("there is no such file or folder", path=path, hint=hint, code="no-such-path")
     if not os.path.isdir(path):

@@ -36,7 +36,7 @@ def find_database(root: str, given: str | None) -> str:
         path = os.path.join(where, place)
         if os.path.lexists(path):
             return path
-    hint = "give its place: signet-sync migrate signet --from PATH (a memories.db, or the folder of a workspace)"
+    hint = "give its place: signet-sync migrate signet PATH (a memories.db, or the folder of a workspace)"
     raise UsageError("there is no database of Signet", path=where, hint=hint, code="no-database")
 
 

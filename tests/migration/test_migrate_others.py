@@ -38,7 +38,7 @@ def vault(tmp_path: Path) -> Vault:
 
 
 def migrate(vault: Vault, program: str, *words: str | Path, code: int = 0) -> Any:
-    answer = vault.call("migrate", "from", program, *map(str, words), "--json", "--now", NOW)
+    answer = vault.call("migrate", program, *map(str, words), "--json", "--now", NOW)
     assert answer.code == code, answer
     return answer.json["error"] if code else answer.json
 
@@ -112,7 +112,7 @@ def test_a_run_that_is_cut_off_is_finished_by_the_next(
     with monkeypatch.context() as patch:
         patch.setattr(writer, "BATCH", 2)
         patch.setattr(memories, "store", cut_off)
-        assert vault.call("migrate", "from", "openclaw-memory", str(place), "--now", NOW).code != 0
+        assert vault.call("migrate", "openclaw-memory", str(place), "--now", NOW).code != 0
     assert len(remembered(vault)) == 2, "a batch that is cut off leaves nothing"
     done = migrate(vault, "openclaw-memory", place)
     assert counted(done, "brought") == 4 and counted(done, "here") == 2

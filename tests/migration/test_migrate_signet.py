@@ -309,14 +309,14 @@ def test_what_was_forgotten_here_does_not_come_back_and_what_was_remembered_stay
 
 def test_no_database_is_an_error_with_a_remedy(vault: Vault, tmp_path: Path) -> None:
     error = migrate(vault, code=2)
-    assert error["code"] == "no-database" and error["path"] == str(vault.root) and "--from" in error["hint"]
-    assert migrate(vault, "--from", str(tmp_path / "none"), code=2)["code"] == "no-database"
+    assert error["code"] == "no-database" and error["path"] == str(vault.root) and "PATH" in error["hint"]
+    assert migrate(vault, str(tmp_path / "none"), code=2)["code"] == "no-database"
 
 
 def test_another_place(vault: Vault, tmp_path: Path) -> None:
     made = build(tmp_path / "other")
     for place in (tmp_path / "other", made.path):
-        found = brought(migrate(vault, "--from", str(place), "--dry-run"))
+        found = brought(migrate(vault, str(place), "--dry-run"))
         assert found["memories"] == 10 and found[str(tmp_path / "other" / _LINES)] == 3
 
 

@@ -295,15 +295,15 @@ _ALL = (
     Operation(
         "migration from Signet", vaults.beside_signet,
         lambda prepared: Scenario(
-            _beside("migrate", "signet", "--from", str(prepared["from"]), "--yes", "--now", NOW), piecemeal=True,
+            _beside("migrate", "signet", str(prepared["from"]), "--yes", "--now", NOW), piecemeal=True,
             tidies=True, gone=REMOVED_WORDS,
-        ), ("migrate signet",),
+        ), ("migrate",),
     ),
     Operation(
         "migration from others", vaults.beside_claude_mem,
         lambda prepared: Scenario(
-            told_to("migrate", "from", "claude-mem", str(prepared["from"]), "--now", NOW), piecemeal=True, tidies=True
-        ), ("migrate from",),
+            told_to("migrate", "claude-mem", str(prepared["from"]), "--now", NOW), piecemeal=True, tidies=True
+        ), ("migrate",),
     ),
     # ── Obsidian ──
     Operation(
