@@ -71,7 +71,7 @@ def furnish(root: str, present: datetime) -> None:
     happened += [(days, 2, ("dream",)) for days in SWEPT]
     for days, _, words in sorted(happened, key=lambda one: (-one[0], one[1])):
         call(*words, days=days)
-    call("entity", "propose", "Mira", "preferences", "--text", PROPOSED, "--rationale", WHY)
+    call("entity", "set", "Mira", "preferences", "--text", PROPOSED, "--rationale", WHY, "--propose")
     _edit(Path(root))
     call("reindex")
     turns = (
