@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from signet_sync.digest.person import OWN
@@ -54,12 +53,6 @@ _ASKS = late(
     r"|(?:can|could|would|will) you)\b",
     re.IGNORECASE,
 )
-_ORDERS = late(
-    r"\W*(?:(?:and|but|so|also|then|now|ok(?:ay)?|yes|please|first|just),? )*(?:add|address|analy[sz]e|ask|check|commit"
-    r"|create|delete|execute|explain|fix|generate|give|implement|investigate|look|merge|move|open|plan|propose"
-    r"|pull|push|read|rebase|rename|research|review|run|show|start|suggest|test|try|update|write)\b",
-    re.IGNORECASE,
-)
 # What says how things are to be, or not to be; and what that is worth beside how often its words are said.
 _NORM = late(
     r"\b(?:should|must|never|only|always|instead|rather|no longer|not|(?:do|does|ca|wo)n['’]?t|cannot|keep|separate"
@@ -68,8 +61,8 @@ _NORM = late(
     re.IGNORECASE,
 )
 _WORTH = 0.3
-# A commit, and what leads to what is no longer there: nothing to quote of an earlier session.
-_OF_EARLIER = late(r"\b(?=[a-f]*\d)[0-9a-f]{7,40}\b|[:：]$")
+# Bytes; a shorter sentence of a person says it only together with what it answers.
+_TOLD = 50
 _ADDRESS = late(r"https?://\S+")
 _PROPOSES = late(r"\b(?:can|could|should|shall)(?:n?['’]t)? we\b", re.IGNORECASE)
 # A preference of one project with one of these is one for every project.
@@ -236,33 +229,29 @@ def _lines_of(session: QuotedSession) -> dict[str, Quote]:
 def _by_worth(quotes: Sequence[Quote], *, last: bool) -> list[tuple[Quote, int, str]]:
     """Returns the sentences of quotes with their quote and place, in the order in which they get room.
 
-    Of the `last` session its last report and the last words first. Then what says how things are to be, in the words
-    that the session has most, before what only tells. Left out are questions, tasks, what is pasted and what has no
-    subject.
+    Of the `last` session its last report and the last words first, then its other reports. What a person said is what
+    says how things are to be: no questions, tasks or pasted text. What an agent said in earlier sessions is in what
+    they came to: of what it said beyond that, one quote in four was of use.
     """
     often = Counter(word for quote in quotes for word in stems(quote.text))
     first = {next((one for one in reversed(quotes) if one.speaker == speaker), None) for speaker in ("agent", "person")}
     ranked: list[tuple[bool, float, int, int, Quote, str]] = []
-    for before, quote in pairwise((None, *quotes)):
-        assert quote is not None
-        answers = before is not None and before.speaker == "agent"
+    for quote in quotes:
         pasted = quote.text.startswith(_PRINTED) or (len(quote.text) > _TYPED and not OWN.search(quote.text))
         for place, piece in enumerate(_pieces(quote)):
             words = stems(_ADDRESS.sub("", piece))
+            newest = last and quote in first
             if quote.speaker == "agent":
-                # What a label names is a statement, shown as long as it holds; commits stand in the outcome.
-                known = EMPTY.match(piece) or _LABEL.match(piece) or (not last and _OF_EARLIER.search(piece))
-                passing = not (last or quote in first or _NORM.search(piece))
-                left_out = known or passing or not (len(words) >= _SUBJECT or (last and quote in first))
+                # What a label names is a statement, shown as long as it holds.
+                left_out = not last or bool(EMPTY.match(piece) or _LABEL.match(piece))
             else:
                 asks = (_ASKS.match(piece) or is_question(piece)) and not _PROPOSES.search(piece)
-                orders = _ORDERS.match(piece) and not _NORM.search(piece)
-                subject = len(words) >= _SUBJECT or (last and (len(words) > 1 or answers))
-                left_out = not (last and quote in first) and (pasted or asks or orders or not subject)
-            if not left_out:
+                tells = _NORM.search(piece) and len(piece.encode()) >= _TOLD
+                left_out = not newest and bool(pasted or asks or not tells)
+            if not left_out and (newest or len(words) >= _SUBJECT):
                 worth = sum(often[word] for word in words) / (len(words) + 3) / len(quotes)
                 worth += _WORTH if _NORM.search(piece) else 0
-                ranked.append((not (last and quote in first), -worth, -quote.turn, place, quote, piece))
+                ranked.append((not newest, -worth, -quote.turn, place, quote, piece))
     return [(quote, place, piece) for *_, place, quote, piece in sorted(ranked, key=lambda one: one[:4])]
 
 

@@ -46,6 +46,7 @@ _MARKS = {"agent": " (agent)"}
 # a pin of ours.
 _BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*|📌\ufe0f?[ \t]*)+")
 _HANDLE = late(r"\^(?=[a-z]-)")
+_ENDED = late(r"[ \t]*\((?:[ \t,;]*\^f-[a-z2-7]{6,12})+\)|[ \t]*(?:\^f-[a-z2-7]{6,12}[ \t,;]*)+(?=\.?$)")
 # Where the sentence of a session names what blocks it and what is left: statements say that, as long as it holds.
 _REST = late(r"[;.,]\s+(?:blocked|open|next):\s")
 # Whom a blocker waits for.
@@ -368,8 +369,8 @@ def link_to(path: str) -> str:
 
 
 def inert(text: str) -> str:
-    """Returns text without handles, so that only ours can be expanded."""
-    return _HANDLE.sub("^ ", text)
+    """Returns text without handles, so that only ours can be expanded; of those that it ends nothing is left."""
+    return _HANDLE.sub("^ ", _ENDED.sub("", text))
 
 
 @_kept

@@ -88,14 +88,12 @@ def test_the_last_report_gets_room_first_and_questions_and_words_without_a_subje
     quotes = tuple(Quote(turn, speaker, NOW - DAY, text) for turn, (speaker, text) in enumerate(said))
     seen = ProjectInputs((thread(0, "/x/lantern"),), quoted=(QuotedSession(NOW - DAY, quotes),))
     whole = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).text
-    assert (
-        "please fix" not in whole and "burn" not in whole and "> person: “ok, do that.”" in whole and "harbour" in whole
-    )
+    assert not any(word in whole for word in ("please fix", "burn", "do that")) and "harbour" in whole
     tight = project_text(seen, "/x/lantern", NOW, 90, estimate_tokens).text
     assert "> agent: “The glass of the pier is clean.”" in tight and "harbour" not in tight
 
 
-def test_of_an_earlier_session_orders_closed_things_and_addresses_are_not_quoted_and_long_sentences_are_cut():
+def test_of_an_earlier_session_only_a_persons_rules_are_quoted_and_long_sentences_are_cut():
     said = [
         ("agent", "The keeper has no lamp oil, which should be sent. The wick should never be wet:"),
         ("person", "add a bell to the pier. We never ring it at night, because the keepers of both piers sleep then "
@@ -113,10 +111,8 @@ def test_of_an_earlier_session_orders_closed_things_and_addresses_are_not_quoted
     )
     text = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).text
     told = text[text.index("=== Earlier") :]
-    assert (
-        "We never ring it at night" in told and "winter" not in told and " …”" in told and "glass of the pier" in told
-    )
-    assert not any(word in told for word in ("oil", "wick", "add a bell", "http"))
+    assert "We never ring it at night" in told and "winter" not in told and " …”" in told
+    assert not any(word in told for word in ("oil", "wick", "glass", "add a bell", "http"))
 
 
 def test_nothing_is_said_twice():

@@ -620,3 +620,15 @@ def test_a_session_without_words_is_not_shown_unless_it_is_pinned():
     seen = SectionInputs([thread_of(sample=template)])
     assert sections.candidates(seen, NOW_US) == []
     assert len(sections.candidates(seen._replace(uses={"t-aaaaaaaaaaaa": Use(pinned=True)}), NOW_US)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Send the report (^f-bmhpdq ^f-dfsvlj).", "Send the report."),
+        ("Send the report ^f-bmhpdq", "Send the report"),
+        ("See ^s-abcdef before it", "See ^ s-abcdef before it"),
+    ],
+)
+def test_a_text_shows_no_handles_of_what_it_ends_and_none_that_could_be_ours(text: str, shown: str) -> None:
+    assert sections.inert(text) == shown
