@@ -157,7 +157,8 @@ def _answered(
         head = json.dumps({"version": __version__, "environ": named, "size": len(payload), **asked}).encode() + b"\n"
         rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, proof.to_bytes(4, sys.byteorder))]
         sent = agent.sendmsg([head], rights)
-        agent.sendall(head[sent:] + payload)
+        if rest := head[sent:] + payload:  # nothing left may be sent to an agent that has answered and gone already
+            agent.sendall(rest)
         answer = bytearray()
         while not answer.endswith(b"\n") and len(answer) < _LONGEST:
             _patience(agent, until)

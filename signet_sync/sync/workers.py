@@ -68,7 +68,7 @@ class Workers:
         try:
             if self and single not in self._pools:
                 self._pools[single] = _Pool(1 if single else self._count)
-        except (OSError, ImportError, NotImplementedError):  # the last one: a system without semaphores
+        except (OSError, ImportError, ValueError, NotImplementedError):  # the last one: a system without semaphores
             self._count = 0  # everything is left to the caller, which does it itself
         return self._pools.get(single)
 
