@@ -68,7 +68,9 @@ class Workers:
         try:
             if self and single not in self._pools:
                 self._pools[single] = _Pool(1 if single else self._count)
-        except (OSError, ImportError, ValueError, NotImplementedError):  # the last one: a system without semaphores
+        # ValueError: the handle of Python's tracker of resources is another's by now, as after a process that cannot be
+        # started. NotImplementedError: a system without semaphores, as Python says it.
+        except (OSError, ImportError, ValueError, NotImplementedError):
             self._count = 0  # everything is left to the caller, which does it itself
         return self._pools.get(single)
 
@@ -134,7 +136,7 @@ class Given(Generic[Key, Value, Answer]):
 
 
 class _Pool:
-    """Some processes. Raises `OSError`, `ImportError` or `NotImplementedError` where there can be none."""
+    """Some processes. Raises what `Workers.start` takes for "there can be none"."""
 
     def __init__(self, count: int) -> None:
         import multiprocessing
