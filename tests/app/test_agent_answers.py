@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -233,7 +233,7 @@ def around(act, before=None, after=None):
         return done
     return run
 before, after = {"stops": (stops, None), "dies before": (ends, None), "dies after": (None, ends),
-                 "stops after": (None, stops), "is killed": (None, None)}[what]
+                 "stops after": (None, stops)}.get(what, (None, None))
 answers.answer = around(answers.answer, before, after)
 operations.OPERATIONS = {name: around(act, before, after) for name, act in operations.OPERATIONS.items()}
 with state_dir.run_lock(state_dir.locate(root)):
@@ -241,6 +241,11 @@ with state_dir.run_lock(state_dir.locate(root)):
     print("listens", flush=True)
     if what == "is killed":
         os.kill(os.getpid(), signal.SIGKILL)
+    if "kill at" in what:
+        import flow_runner
+        fault, step = what.split(" at ")
+        flow_runner.FAULTS[fault](int(step))
+        print("armed", flush=True)
     time.sleep(600)
 """
 
@@ -317,6 +322,45 @@ def test_who_asks_in_vain_does_it_and_nothing_is_lost_or_there_twice(
     assert (said.code, said.err) == (0, "") and words in said.out, said
     if what == "remember":
         assert vault.rows(f"select count(*) from memories where content = '{TEXT}'") == [(1,)]
+
+
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.slow), 17])
+@pytest.mark.parametrize(
+    ("what", "fault"), [("start", "kill"), ("prompt", "kill"), ("remember", "kill"), ("remember", "sqlite-kill")]
+)
+def test_an_agent_may_be_killed_at_every_step_of_what_it_was_asked(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, fault: str, every: int
+) -> None:
+    """Whoever asked does the same again by himself: once there, and the next agent finds a sound index."""
+    vault.leave()
+    environ = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'support'}"}
+    monkeypatch.setattr(ask, "LONGEST_OPERATION", 20.0)
+    for step in range(1, 2_000, every):
+        script = [sys.executable, "-c", _AGENT, str(vault.root), f"{fault} at {step}"]
+        with subprocess.Popen(script, env=environ, stdout=subprocess.PIPE, cwd=tmp_path) as other:
+            assert other.stdout is not None and other.stdout.readline() == b"listens\n"
+            other.stdout.readline()
+            if what == "remember":
+                said = vault.call("remember", f"{TEXT}, {step}")
+            else:
+                event = "SessionStart" if what == "start" else "UserPromptSubmit"
+                given = payload(event, f"s-{step}", source="startup", prompt="Go on")
+                said = vault.hook("claude-code", "--strict", given=given)
+            with suppress(subprocess.TimeoutExpired):
+                other.wait(1)  # what a session got is recorded after its hook has ended
+            gone = other.poll()
+            other.kill()
+        assert (said.code, said.err) == (0, ""), (step, said)
+        if what == "remember":
+            assert vault.rows(f"select count(*) from memories where content = '{TEXT}, {step}'") == [(1,)], step
+        else:
+            jobs = [job for job in spool.jobs(state_dir.locate(str(vault.root)).spool) if job.session_id == f"s-{step}"]
+            # One that the agent had written already is there twice: a job is taken as often as one likes.
+            assert len(jobs) in (1, 2) and ("retry loop" in said.out) == (what == "start"), (step, said)
+        if gone is None:
+            break
+    assert step > 1, "no step of it was met"
+    assert vault.call("check").code == 0
 
 
 def test_an_agent_takes_the_place_of_one_that_was_killed(vault: Vault) -> None:
