@@ -35,8 +35,8 @@ def receipt(database: Database, folder: StateFolder, now_us: int) -> Receipt:
     recent = list(injections.since(folder, since_us / 1e6))
     given = [(one.agent_id, line, int(one.at * 1e6)) for one in recent for line in one.ids if line.startswith("f-")]
     stale = database.value(
-        "select count(*) from json_each(?) g join statements s on s.agent_id = g.value->>0 and s.id = g.value->>1"
-        " and s.newest = 1 and s.status = 'replaced' join statements r on r.agent_id = s.agent_id"
+        "select count(*) from json_each(?) g cross join statements s on s.agent_id = g.value->>0 and s.id = g.value->>1"
+        " and s.newest = 1 and s.status = 'replaced' cross join statements r on r.agent_id = s.agent_id"
         " and r.id = s.replaced_by and r.newest = 1 where r.at_us < g.value->>2",
         (json.dumps(given),),
     )
