@@ -5,39 +5,31 @@ The rules are loaded in the functions: completion does without.
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli.formats import check as formats_check
 from signet_sync.cli.main import Context, emit, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command, SharedOption
 from signet_sync.cli.reindex import progress_bar, show_problems
-from signet_sync.errors import DatabaseError, SignetSyncError, UsageError
+from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.phrases import counted
 
 if TYPE_CHECKING:
     from signet_sync.integrity.check import CheckResult
 
-FORMATS = ["text", "json", "sarif", "github"]
+# The levels of GitHub's annotations; files of other programs are none: a checkout is full of them.
+_LEVELS = {"ignored": "warning", "note": "notice"}
+_SILENT = ("foreign-name", "temporary")
 
 
 @click.command(cls=Command)
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "json", "github"]), default="text", show_default=True)
 @click.option("--with-index", is_flag=True, help="Also compare with the seals of the index (opened read-only).")
-@click.option(
-    "--changed-since", "since", metavar="REV", help="Only files that changed in git since REV, compared with it."
-)
 @click.option("--pages", is_flag=True, help="Also check that every MEMORY.md says what its artifacts say.")
-@click.option("--sarif", type=click.Path(), metavar="FILE", help="Also write a SARIF log to FILE.")
-@click.option(
-    "--summary", type=click.Path(), metavar="FILE", help="Append a Markdown table to FILE, for the page of a CI job."
-)
 @click.option("--strict", is_flag=True, help="Notes fail the check, except broken links to git-ignored files.")
 @click.option("--agent", cls=SharedOption, metavar="ID", help="Only the artifacts of this agent.")
 @now_option
@@ -47,8 +39,6 @@ def check(
     context: Context,
     /,
     form: str,
-    sarif: str | None,
-    summary: str | None,
     strict: bool,
     **asked: Any,
 ) -> int:
@@ -63,15 +53,13 @@ def check(
         checked = _checked(context, progress=form == "text" and not context.quiet, **asked)
         sealed = _restorable(context, checked)
         document = integrity_check.document(context.root, checked, context.now_us, strict=strict, sealed=sealed)
-        below = _below(context.root)
-        if sarif is not None:
-            _write(sarif, f"{formats_check.sarif(document, below)}\n")
-        if summary is not None:
-            _write(summary, formats_check.summary(document, below), append=True)
     except SignetSyncError as error:
         if form != "github":
             raise
-        click.echo(formats_check.failure(error))
+        where, remedy = (f" {sign} {text}" if text else "" for sign, text in (("in", error.path), ("→", error.hint)))
+        click.echo(
+            f"::error title={_escape(error.code, in_property=True)}::{_escape(f'{error.message}{where}{remedy}')}"
+        )
         return error.exit_code
     # Annotations contain them; another line in a job's log could be mistaken for a command.
     for note in document["notes"] if form != "github" else ():
@@ -81,8 +69,8 @@ def check(
         emit(document)
     elif form == "text":
         _show(document)
-    elif text := formats_check.FORMATS[form](document, below):
-        click.echo(text)
+    else:
+        _annotate(document, _below(context.root))
     return 0 if document["ok"] else 1
 
 
@@ -90,7 +78,6 @@ def _checked(
     context: Context,
     *,
     with_index: bool,
-    since: str | None,
     pages: bool,
     agent: str | None,
     progress: bool,
@@ -111,7 +98,6 @@ def _checked(
             now_us=context.now_us,
             agent=agent,
             database=database,
-            since=since,
             pages=pages,
             progress=advance,
         )
@@ -136,21 +122,20 @@ def _below(root: str) -> str:
     return "" if relative == "." or relative.startswith("..") else f"{relative}/"
 
 
-def _write(path: str, text: str, *, append: bool = False) -> None:
-    """Writes a report to the named file; does not follow a link, which a checkout may contain."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_APPEND
-    try:
-        with open(os.open(path, flags, 0o666), "wb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise OSError(errno.EINVAL, "not a regular file")
-            if not append:
-                file.truncate(0)
-            file.write(text.encode("utf-8", "backslashreplace"))
-    except OSError as error:
-        why = "there is a symlink" if error.errno == errno.ELOOP else error.strerror
-        raise UsageError(
-            f"the report cannot be written: {why}", path=path, hint="name a new file in an existing folder"
-        ) from None
+def _annotate(document: dict[str, Any], below: str) -> None:
+    """Prints annotations of GitHub, one line each: no text of a file can end a line."""
+    notes = ({**note, "verdict": "invalid" if "fails" in note else "note", "hint": ""} for note in document["notes"])
+    for found in (*document["problems"], *notes):
+        if found["code"] not in _SILENT:
+            text = found["message"] + (f" → {found['hint']}" if found["hint"] else "")
+            path, code = (_escape(one, in_property=True) for one in (below + found["path"], found["code"]))
+            level = _LEVELS.get(found["verdict"], "error")
+            click.echo(f"::{level} file={path},line={found.get('line', 1)},title={code}::{_escape(text)}")
+
+
+def _escape(text: str, *, in_property: bool = False) -> str:
+    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return text.replace(":", "%3A").replace(",", "%2C") if in_property else text
 
 
 def _show(document: dict[str, Any]) -> None:

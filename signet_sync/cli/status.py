@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 import click
 
-from signet_sync.admin.status import healthy, status_document
-from signet_sync.cli.formats.status import lines
+from signet_sync.admin.status import advice, healthy, status_document
 from signet_sync.cli.main import Context, emit, json_option, pass_context
 from signet_sync.cli.parsing import Command
 from signet_sync.errors import DatabaseError, WorkspaceError
+from signet_sync.formats.paths import display
+from signet_sync.formats.timestamps import local_day
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync.read_only import require_index
+from signet_sync.text.phrases import counted, human
+
+_WELL = ("watching", "polling", "reconciling")
 
 
 @click.command(cls=Command)
@@ -41,3 +47,156 @@ def status(context: Context, check: bool) -> int:
                 return error.exit_code
             raise
     return 1 if check and not healthy(document) else 0
+
+
+def lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the whole status, in colours."""
+    yield from _agent(document)
+    yield _line("workspace", display(document["workspace"]))
+    yield _line("database", f"{display(document['database'])} ({human(document['sizes']['database'])})")
+    if kept := _kept(document):
+        yield _line("kept", kept)
+    yield _line("last pass", (document["last_full_pass"] or "never") + _looking_again(document))
+    if document["watch"]:
+        yield _line("watch", document["watch"])
+    yield _line("indexed", _indexed(document["counts"]))
+    if document["rows"]["memories"]:
+        yield _line("memory", _memory(document["memory"].values()))
+    yield from _problems(document)
+    yield from _backlog(document)
+    yield from _intake(document)
+    yield from _tokens(document)
+    yield from _notes(document)
+    yield from _receipt(document)
+    for name in document["set_aside"]:
+        yield _line("damaged", f"{name} was moved aside → signet-sync doctor", fg="yellow")
+    if document["trouble"]:
+        yield _line("trouble", display(document["trouble"]), fg="yellow")
+
+
+def _line(label: str, text: str, **style: Any) -> str:
+    return label.ljust(11) + (click.style(text, **style) if style else text)
+
+
+def _agent(document: Mapping[str, Any]) -> Iterator[str]:
+    state = document["state"]
+    good = document["responding"] and state in _WELL
+    pid = f" (pid {document['pid']})" if document["pid"] else ""
+    yield _line("agent", f"{state}{pid}", fg="green" if good else "red" if "halted" in state else "yellow", bold=True)
+    if document["since"]:
+        yield _line("since", document["since"])
+    for one in advice(document):
+        yield _line("", display(f"{one.message}; {one.remedy}"), **({"fg": "red"} if one.bad else {}))
+
+
+def _looking_again(document: Mapping[str, Any]) -> str:
+    """Names what looks for later changes if no agent does; without an index there is other advice."""
+    stopped = not document["running"] and document["readable"] and document["last_full_pass"]
+    return "; later changes are found by: signet-sync reindex" if stopped else ""
+
+
+def _indexed(counts: Mapping[str, int]) -> str:
+    nouns = ("artifact", "session", "agent", "tombstone")
+    return " · ".join(counted(counts[f"{noun}s"], noun) for noun in nouns)
+
+
+def _memory(agents: Collection[Mapping[str, Any]]) -> str:
+    """Describes what all agents remember."""
+    memories, promoted = (sum(agent[name] for agent in agents) for name in ("memories", "promotions"))
+    dreams = [agent["last_dream"] for agent in agents if agent["last_dream"]]
+    last = local_day(max(dreams)) if dreams else "never"
+    return f"{counted(memories, 'memory', 'memories')} · {promoted} promoted · last dream {last}"
+
+
+def _kept(document: Mapping[str, Any]) -> str:
+    """Describes the rows that settings of retention apply to, if there are any."""
+    sizes, rows = document["sizes"], document["rows"]
+    named = {
+        "seals": counted(rows["seals"], "seal"),
+        "recall_events": counted(rows["recall_events"], "recall hit"),
+    }
+    named |= {name: name for name in ("backups", "logs", "spool", "damaged")}
+    return " · ".join(f"{words} {human(sizes[name])}" for name, words in named.items() if sizes[name])
+
+
+def _problems(document: Mapping[str, Any]) -> Iterator[str]:
+    counts = document["counts"]
+    total = sum(counts[name] for name in _PROBLEMS)
+    if total:
+        found = " · ".join(f"{counts[name]} {words}" for name, (words, _) in _PROBLEMS.items() if counts[name])
+        shown = ", ".join(dict.fromkeys(command for name, (_, command) in _PROBLEMS.items() if counts[name]))
+        yield _line("problems", f"{total}: {found} → {shown}", fg="red")
+    if drifted := _drifted(document):
+        yield _line("" if total else "problems", f"{drifted} → signet-sync entity check", fg="red")
+
+
+# What is counted, in words, and the command that shows it.
+_PROBLEMS = {
+    "violations": ("changed or missing", "signet-sync violations list"),
+    "invalid": ("invalid", "signet-sync check"),
+    "tombstoned": ("of removed sessions", "signet-sync check"),
+}
+
+
+def _drifted(document: Mapping[str, Any]) -> str:
+    count = document["entity_drift"]
+    return f"{counted(count, 'entity file')} not as recorded" if count else ""
+
+
+def _backlog(document: Mapping[str, Any]) -> Iterator[str]:
+    if document["backlog"]:
+        yield _line("backlog", f"{counted(document['backlog'], 'file or session', 'files or sessions')} left to read")
+
+
+def _intake(document: Mapping[str, Any]) -> Iterator[str]:
+    intake = document["intake"]
+    if intake["harnesses"] or intake["waiting"] or intake["at_work"]:
+        harnesses = ", ".join(intake["harnesses"]) or "no harness"
+        work = f" · {counted(intake['at_work'], 'session')} active recently" if intake["at_work"] else ""
+        yield _line("intake", f"{harnesses} · {counted(intake['waiting'], 'job')} waiting{_behind(document)}{work}")
+    if intake["given_up"] or intake["unfinished"] or intake["refused"]:
+        text = (
+            f"{counted(intake['unfinished'], 'ending')} unfinished · {intake['refused']} refused"
+            f" · {counted(intake['given_up'], 'job')} given up → signet-sync logs intake"
+        )
+        yield _line("", text, fg="yellow")
+
+
+def _tokens(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yields what language models took, if one was ever asked."""
+    tokens = document["tokens"]
+    if tokens["daily"] is not None:
+        today = f"{tokens['today']:,} of {tokens['daily']:,} tokens today"
+        yield _line("model", f"{today} · {tokens['last_30_days']:,} in 30 days")
+    if tokens["trouble"]:
+        yield _line("", display(tokens["trouble"]), fg="yellow")
+
+
+def _receipt(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yields what memory gave in the last days, and what it holds."""
+    seen = document["receipt"]
+    if seen is None or not (seen["sessions"] or seen["questions"] or seen["notes"] or seen["corrections"]):
+        return
+    stale = f", {counted(seen['stale'], 'line')} of it stale" if seen["stale"] else ""
+    yield _line(
+        f"{seen['days']} days",
+        f"about {counted(seen['tokens'], 'token')} given to {counted(seen['sessions'], 'session')}{stale}"
+        f" · {counted(seen['questions'], 'question')} answered from memories · {counted(seen['notes'], 'note')}"
+        f" · {counted(seen['corrections'], 'correction')} · {human(seen['bytes_kept'])} kept"
+        + ("" if document["tokens"]["last_30_days"] else " · no model asked"),
+    )
+
+
+def _notes(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yields in how many of the sessions that changed something the agent handed its work over."""
+    notes = document["notes"]
+    if notes:
+        noted, sessions = (sum(one[key] for one in notes.values()) for key in ("noted", "sessions"))
+        each = ", ".join(f"{display(name) or '–'} {one['noted']} of {one['sessions']}" for name, one in notes.items())
+        yield _line("notes", f"{noted} of {counted(sessions, 'working session')} ({each})")
+
+
+def _behind(document: Mapping[str, Any]) -> str:
+    """Describes how long the oldest job has waited, from one minute on."""
+    minutes = int(document["lag_seconds"] // 60)
+    return f", one for {counted(minutes, 'minute')}" if minutes else ""

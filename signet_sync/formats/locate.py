@@ -51,15 +51,6 @@ def line_of_setting(raw: bytes, message: str) -> int:
     return next((number for number, line in enumerate(raw.split(b"\n"), 1) if key and assigned.match(line)), 1)
 
 
-def first_difference(before: bytes, after: bytes) -> int:
-    """Returns the first line, from 1, in which two versions of a file differ."""
-    old, new = before.split(b"\n"), after.split(b"\n")
-    for number, (was, now) in enumerate(zip(old, new, strict=False), 1):
-        if was != now:
-            return number
-    return min(len(old), len(new)) + 1 if len(old) != len(new) else 1
-
-
 class PageFault(NamedTuple):
     """A line of a page that is not what it should be."""
 

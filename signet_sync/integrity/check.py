@@ -18,7 +18,6 @@ from signet_sync.formats.paths import MEMORY, SETTINGS, artifact_path, display, 
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.history import git_program
-from signet_sync.integrity.git_baseline import RevisionBaseline
 from signet_sync.integrity.report import problem
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
@@ -62,7 +61,6 @@ def check(
     now_us: int,
     agent: str | None = None,
     database: Database | None = None,
-    since: str | None = None,
     pages: bool = False,
     progress: Callable[[int, int], None] | None = None,
     workers: int | None = None,
@@ -71,7 +69,6 @@ def check(
     """Judges every file of the vault. With a database (read-only) also compares with the seals. Writes nothing.
 
     The workspace's own settings bear on no verdict (a test holds it): a pull request may change them.
-    `since` names a revision of git: only files that changed since are read, and compared with what they were then.
     `pages` compares the rows of every MEMORY.md with their artifacts. `workers` limits the processes that a large vault
     is judged in, 0 for none. A workspace elsewhere is read from `vault`; `root` is its name then, and it has no
     repository around it.
@@ -88,14 +85,8 @@ def check(
         snapshot, _, removals, plan, judging = look(run, from_scratch=True)
         judging = judging._replace(keeps=False)
         checked.judgements = [*plan.judged, *removals.judged]
-        past = RevisionBaseline(root, since, snapshot, judging) if since is not None else None
-        if past is not None:
-            judging = past.bench
-            plan.read = [path for path in plan.read if path in past.changed]
-            checked.judgements = [j for j in checked.judgements if j.path in past.changed]
         quarantine = Quarantine(workspace.state.path, records_crashes=False, from_scratch=True)
-        # What git knows of a file is not passed to workers.
-        with Workers(0 if past is not None else workers) as run.workers:
+        with Workers(workers) as run.workers:
             for batch in judged(run, plan.read, judging, quarantine):
                 checked.judgements += (_light(judgement) for _, judgement in batch if judgement is not None)
     finally:
@@ -103,19 +94,11 @@ def check(
             held.close()
     for judgement in checked.judgements:
         if judgement.verdict in ("invalid", "violation"):
-            _locate(place, checked, judgement, past, settings.max_file_bytes)
+            _locate(place, checked, judgement, settings.max_file_bytes)
     if not plan.scanned:
         _add_excused_note(checked, MEMORY, "unchecked", "there is no artifact in memory/, so nothing was checked")
-    elif past is not None and past.is_blind:
-        _add_excused_note(checked, MEMORY, "unchecked", "git ignores memory/, so nothing in it was compared")
     if database is not None:
         checked.judgements += _vanished(database, snapshot.files.keys() | snapshot.odd.keys(), judging)
-    if past is not None:
-        seen = {judgement.path for judgement in checked.judgements}
-        gone = [path for path in sorted(past.changed) if path not in snapshot.files and path not in seen]
-        checked.judgements += [
-            j for path in gone if (j := planner.judge_missing(path, _WAS_INDEXED, judging)) is not None
-        ]
     if agent is not None:
         checked.judgements = [j for j in checked.judgements if j.row is None or j.row.agent_id == agent]
     _notes(place, checked, now_us)
@@ -204,17 +187,11 @@ def _entities(
 _WAS_INDEXED = Known(None, "indexed", "")
 
 
-def _locate(root: Root, checked: CheckResult, judgement: Judgement, past: RevisionBaseline | None, limit: int) -> None:
+def _locate(root: Root, checked: CheckResult, judgement: Judgement, limit: int) -> None:
     """Keeps the line that a problem is about, where one is known."""
     found = files.read(root, judgement.path, limit)
     raw = found.raw if isinstance(found, Found) else b""
-    before = past.bytes_of(judgement.path) if past is not None else None
-    line = (
-        locate.first_difference(before, raw)
-        if before is not None and judgement.code == "mutated"
-        else locate.line_of(raw, judgement.code, judgement.message)
-    )
-    checked.lines[judgement.path, judgement.code] = line
+    checked.lines[judgement.path, judgement.code] = locate.line_of(raw, judgement.code, judgement.message)
 
 
 def _pages(root: Root, checked: CheckResult, agent: str | None, judging: JudgeContext, limit: int) -> None:

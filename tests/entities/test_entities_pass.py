@@ -237,7 +237,7 @@ def test_check_tells_what_is_untidy_and_what_was_changed_and_writes_nothing(vaul
     assert {(entry["path"], entry["verdict"]) for entry in document["problems"]} == {(ledger, "violation")}
     assert all(entry["hint"] for entry in document["problems"])
     assert document["counts"]["violation"] == len(document["problems"])
-    assert vault.call("check", "--format", "sarif").code == 1
+    assert vault.call("check", "--format", "github").code == 1
     assert tree(vault.root) == before
 
 

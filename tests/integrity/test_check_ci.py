@@ -1,33 +1,25 @@
-"""`check` in CI: what changed since a revision, annotations on the right lines, a summary, pages."""
+"""`check` in CI: annotations on the right lines of a hostile pull request, pages, an index from a cache."""
 
 from __future__ import annotations
 
 import os
-import shutil
+import re
+from pathlib import Path
+from typing import NamedTuple
 
 import artifacts_fixture as made
 import pytest
-from history_vault import git
-from workbench import NOW, Vault, numbered
+import yaml
+from workbench import NOW, ROOT, Vault, call, contents, numbered, tree
 
+from signet_sync.cli.check import _annotate
 from signet_sync.formats import locate
-
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-
-AS = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-
-
-def commit(vault: Vault, message: str = "memory") -> None:
-    git(vault.root, "add", "-A", "-f")
-    git(vault.root, *AS, "commit", "-q", "-m", message)
 
 
 @pytest.fixture
 def vault(tmp_path):
     found = Vault(tmp_path / "vault")
     found.paths = {number: found.session(number) for number in (1, 2, 3)}
-    git(found.root, "init", "-q", "-b", "main")
-    commit(found)
     return found
 
 
@@ -38,157 +30,189 @@ def problems(vault: Vault, *arguments: str) -> dict[str, tuple[str, int | None]]
     return found
 
 
-def test_nothing_changed_reads_nothing(vault):
-    document = vault.call("check", "--json", "--changed-since", "HEAD").json
-    assert document["ok"] and document["counts"]["read"] == 0
+class Annotation(NamedTuple):
+    level: str
+    path: str
+    line: int
+    code: str
+    message: str
 
 
-def changed_with_its_hash(vault: Vault, path: str) -> int:
-    """Another text that is valid by itself, as a program would write it; gives the line that differs first."""
-    name, raw = made.summary(**numbered(1) | {"body": "# Session 1\n\nAnother text of lantern in src/queue.py.\n"})
-    assert f"memory/{name}" == path
-    before = (vault / path).read_bytes()
-    (vault / path).write_bytes(raw)
-    return locate.first_difference(before, raw)
+COMMAND = re.compile(r"::(error|warning|notice) (?:file=([^,:]*),line=(\d+),)?title=([^,:]*)::(.*)")
 
 
-def test_an_artifact_with_other_values_is_mutated_and_one_that_is_gone_vanished(vault):
-    mutated, gone = vault.paths[1]["summary"], vault.paths[2]["transcript"]
-    line = changed_with_its_hash(vault, mutated)
-    (vault / gone).unlink()
-    vault.session(4)
-    commit(vault, "by hand")
-    assert problems(vault) == {}
-    assert problems(vault, "--changed-since", "HEAD~1") == {mutated: ("mutated", line), gone: ("vanished", None)}
-    assert line > 1
-    counts = vault.call("check", "--json", "--changed-since", "HEAD~1").json["counts"]
-    assert (counts["read"], counts["indexed"], counts["violation"]) == (4, 3, 2)
+def annotations(out: str) -> list[Annotation]:
+    """What a runner makes of a step's lines; a line that is none of ours fails."""
+    found = []
+    for line in filter(None, re.split(r"\r\n|\r|\n", out)):
+        match = COMMAND.fullmatch(line)
+        assert match is not None, line
+        level, path, number, code, message = (match[n] or "" for n in range(1, 6))
+        told = [
+            re.sub(r"%(25|0A|0D|3A|2C)", lambda e: bytes.fromhex(e[1]).decode(), text) for text in (path, code, message)
+        ]
+        found.append(Annotation(level, told[0], int(number or 0), told[1], told[2]))
+    return found
 
 
-def test_what_is_not_committed_counts_too(vault):
-    changed_with_its_hash(vault, vault.paths[1]["summary"])
-    (vault / vault.paths[2]["summary"]).unlink()
-    vault.put(("2026-03-28T10-01-00.000Z--aaaaaaaaaaaaaaaa--summary.md", b"broken"))
-    for _ in ("in the working tree", "in the index"):
-        found = problems(vault, "--changed-since", "main")
-        assert sorted(code for code, _ in found.values()) == ["frontmatter-missing", "mutated", "vanished"]
-        git(vault.root, "add", "-A")
+def where(vault: Vault, told: Annotation) -> str:
+    """The text of the line that is annotated."""
+    path = vault / told.path
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > 1 << 20:
+        return ""
+    return path.read_bytes().split(b"\n")[told.line - 1].decode("latin-1")
 
 
-def test_a_file_that_was_only_touched_is_read_and_found_as_it_was(vault):
-    os.utime(vault / vault.paths[1]["summary"], (1, 1))
-    document = vault.call("check", "--json", "--changed-since", "HEAD").json
-    assert document["ok"] and document["counts"]["read"] == 1
+# ── a vault in which everything is wrong ──
+
+EDITS: dict[int, tuple[str, str, bytes, bytes]] = {  # code, what the annotated line holds, and what is written for what
+    4: ("frontmatter-missing", "# A note", b"---\n", b"# A note\n"),
+    5: ("frontmatter-invalid", "[open", b'"claude-code"', b"[open"),
+    6: ("frontmatter-invalid", "&anchor", b'harness: "claude-code"', b"harness: &anchor x"),
+    7: ("frontmatter-invalid", "<<", b"harness:", b"<<:"),
+    8: ("frontmatter-invalid", 'project: "claude', b"harness:", b"project:"),
+    9: ("field-missing", "---", b"memory_sentence:", b"another_one:"),
+    10: ("field-invalid", "ended_at", b'ended_at: "2026', b'ended_at: "yesterday'),
+    11: ("field-invalid", "harness", b'harness: "claude-code"', b"harness:\n  - ::error::x"),
+    12: ("hash-mismatch", "content_sha256", b"Lantern keeps", b"Lantern kept"),
+    13: ("kind-mismatch", "kind", b'"summary"', b'"transcript"'),
+    14: ("token-mismatch", "session_id", b'session_id: "5e55', b'session_id: "5e56'),
+    15: ("captured-at-mismatch", "captured_at", b'captured_at: "2026-03', b'captured_at: "2026-02'),
+    16: ("agent-invalid", "agent_id", b'agent_id: "default"', b'agent_id: "../up"'),
+    17: ("not-utf8", "Lantern keeps", b"its word", b"its w\xffrd"),
+    18: ("path-escape", "manifest_path", b'manifest_path: "memory', b'manifest_path: "../memory'),
+}
 
 
-def test_what_git_ignores_is_left_out_and_what_it_does_not_want_there_has_not_vanished(vault):
-    (vault / ".gitignore").write_text("*--summary.md\n")
-    vault.put(("2026-03-28T10-01-00.000Z--aaaaaaaaaaaaaaaa--summary.md", b"broken"))
-    gone = vault.paths[2]["transcript"]
-    git(vault.root, "update-index", "--skip-worktree", gone)
-    (vault / gone).unlink()
-    assert problems(vault, "--changed-since", "HEAD") == {}
-    assert len(problems(vault)) == 1
+def broken(vault: Vault) -> dict[str, tuple[str, str]]:
+    """A file for every code there is; gives code and a piece of the right line by path."""
+    wrong: dict[str, tuple[str, str]] = {}
+
+    def name_of(number: int) -> str:
+        return made.path_for("summary", **{k: numbered(number)[k] for k in ("session_id", "captured_at")})
+
+    for number, (code, piece, old, new) in EDITS.items():
+        name, raw = made.summary(**numbered(number))
+        assert old in raw, old
+        wrong[vault.put((name, raw.replace(old, new, 1)))[0]] = code, piece
+    wrong[name_of(19)] = "not-a-file", ""
+    (vault / name_of(19)).symlink_to("/etc/passwd")
+    wrong[name_of(20)] = "too-large", ""
+    with (vault / name_of(20)).open("wb") as file:
+        file.truncate((64 << 20) + 1)
+    removed = numbered(21)["session_id"]
+    vault.put(made.tombstone(session_id=removed), "memory/tombstones")
+    wrong[vault.put(made.summary(**numbered(21)))[0]] = "tombstoned", "---"
+    (stone,) = vault.put(made.tombstone(session_id="x", removed_at="never"), "memory/tombstones")
+    wrong[stone] = "tombstone-invalid", "removed_at"
+    (copy,) = vault.put((Path(name_of(22)).name[:-3] + " (conflicted copy, `x` |y| %0A<b>::error::z).md", b"x"))
+    wrong[copy] = "conflict-copy", "x"
+    return wrong
 
 
-def test_a_link_counts_once_it_is_put_there(vault):
-    path = vault.paths[1]["summary"]
-    (vault / path).unlink()
-    (vault / path).symlink_to("/etc/passwd")
-    assert problems(vault, "--changed-since", "HEAD") == {path: ("mutated", 1)}
-    commit(vault)
-    assert problems(vault, "--changed-since", "HEAD") == {}
+HOSTILE = """\
+"##[stop-commands]hush" = 1
+"::stop-commands::hush" = 1
+[reconcile]
+max_file_bytes = 4000000000
+[llm]
+command = ["/bin/sh", "-c", "touch sprung"]
+[check]
+ignore = ["*"]
+"""
 
 
-def test_files_that_came_with_a_repository_of_their_own_are_read(vault):
-    """`memory/` became a submodule: git tells only its commit, whatever stands in it."""
-    vault.put(("2026-03-28T10-01-00.000Z--aaaaaaaaaaaaaaaa--summary.md", b"broken"))
-    git(vault.memory, "init", "-q")
-    git(vault.memory, "add", "-A")
-    git(vault.memory, *AS, "commit", "-q", "-m", "of its own")
-    git(vault.root, "rm", "-r", "-q", "--cached", "memory")
-    git(vault.root, "add", "memory")
-    git(vault.root, *AS, "commit", "-q", "-m", "a submodule")
-    assert git(vault.root, "ls-files", "--stage").startswith("160000 ")
-    for since in ("HEAD", "HEAD~1"):
-        assert sorted(problems(vault, "--changed-since", since).values()) == [("frontmatter-missing", 1)]
+def test_a_hostile_pull_request_is_annotated_on_the_right_lines(vault, monkeypatch):
+    monkeypatch.chdir(vault.root)
+    wrong = broken(vault)
+    (vault / "signet-sync.toml").write_text(HOSTILE)
+    before = contents(vault.root)
+    done = vault.call("check", "--format", "github", "--now", NOW)
+    assert (done.code, done.err) == (1, ""), done
+    told = annotations(done.out)
+    of_vault = [one for one in told if one.path.startswith("memory/")]
+    assert {one.path: one.code for one in of_vault} == {path: code for path, (code, _) in wrong.items()}
+    assert [one for one in of_vault if wrong[one.path][1] not in where(vault, one)] == []
+    assert {one.level for one in of_vault} == {"error", "warning"}
+    # What a workspace may not say is told as such, in words that are no command.
+    assert {one.level for one in told if one not in of_vault} == {"notice"}
+    assert {one.path for one in told if one not in of_vault} == {"signet-sync.toml"}
+    assert contents(vault.root) == before
+    # From the top of a checkout the paths are those of the checkout.
+    monkeypatch.chdir(vault.root.parent)
+    again = annotations(vault.call("check", "--format", "github", "--now", NOW).out)
+    assert [one.path for one in again] == [f"{vault.root.name}/{one.path}" for one in told]
 
 
-def test_before_the_first_commit_everything_is_new(tmp_path):
-    vault = Vault(tmp_path / "vault")
-    vault.session(1)
-    git(vault.root, "init", "-q")
-    git(vault.root, "add", "-A")
-    document = vault.call("check", "--json", "--changed-since", "HEAD").json
-    assert document["ok"] and document["counts"]["read"] == 3
-    assert vault.call("check", "--json", "--changed-since", "main").code == 2
+# ── what a pull request may say ──
+
+SETTINGS = {
+    "nothing": "",
+    "what it may not set": HOSTILE,
+    "no TOML": "a = [\n\n b",
+    "a wrong value": "[projection]\n\nbudget_tokens = '##[stop-commands]x'\n",
+    "everything noise": '[noise]\nprojects = ["/"]\nsessions = [""]\n',
+    "too long": "#" * 70_000,
+}
 
 
-def test_another_formatting_of_the_same_values_is_no_change(vault):
-    path = vault / vault.paths[1]["summary"]
-    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    commit(vault)
-    assert problems(vault, "--changed-since", "HEAD~1") == {}
+def test_no_setting_of_a_workspace_changes_a_verdict(vault):
+    broken(vault)
+
+    def judged(*arguments: str) -> tuple[list, list]:
+        document = vault.call("check", "--json", "--pages", "--now", NOW, *arguments).json
+        mine = [p for p in document["problems"] if p["path"] == "signet-sync.toml"]
+        return [p for p in document["problems"] if p not in mine], [(p["code"], p["line"]) for p in mine]
+
+    found, _ = judged()
+    assert len(found) == 20
+    lines = {}
+    for name, text in SETTINGS.items():
+        (vault / "signet-sync.toml").write_text(text)
+        others, lines[name] = judged("--strict")
+        assert others == found, name
+    (vault / "signet-sync.toml").unlink()
+    (vault / "signet-sync.toml").symlink_to("/etc/passwd")
+    assert judged() == (found, [("config-invalid", 1)])
+    told = {name: found for name, found in lines.items() if found}
+    assert told == {
+        "no TOML": [("config-invalid", 3)],
+        "a wrong value": [("config-invalid", 3)],
+        "too long": [("config-invalid", 1)],
+    }
 
 
-def test_what_was_broken_at_the_revision_may_be_mended(vault):
-    path = vault / vault.paths[1]["summary"]
-    raw = path.read_bytes()
-    path.write_bytes(raw + b"torn")
-    commit(vault)
-    path.write_bytes(raw)
-    commit(vault)
-    assert problems(vault, "--changed-since", "HEAD~1") == {}
+def test_a_wrong_setting_of_ones_own_is_still_an_error(vault, monkeypatch):
+    (vault / "signet-sync.toml").write_text("no = [")
+    monkeypatch.setenv("SIGNET_PROJECTION_WINDOW_DAYS", "many")
+    answer = vault.call("check", "--json")
+    assert answer.code == 2 and "SIGNET_PROJECTION_WINDOW_DAYS" in answer.json["error"]["path"]
 
 
-def test_a_removed_session_has_not_vanished(vault):
-    vault.reindex()
-    assert vault.call("remove", numbered(2)["session_id"], "--reason", "asked for", "--yes", "--now", NOW).code == 0
-    commit(vault)
-    assert problems(vault, "--changed-since", "HEAD~1") == {}
+EVIL = [
+    "a|b", "`x`", "<script>alert(1)</script>", "![x](http://e.example/x.png)", "[x](javascript:alert(1))",
+    "http://e.example", "www.e.example", "a@e.example", "**b** __c__ ~~d~~", "\n::error::x\n| y |",
+    "\r\n##[stop-commands]x", "%0A::error::x", "&lt;b&gt; \\| $x$", "<!-- signet:begin -->",
+    "]]> & \x00\x0b\ufffe",
+]  # fmt: skip
 
 
-def test_a_workspace_below_the_top_of_a_checkout(tmp_path, monkeypatch):
-    vault = Vault(tmp_path / "checkout/team/agents")
-    path = vault.session(1)["summary"]
-    top = tmp_path / "checkout"
-    git(top, "init", "-q", "-b", "main")
-    git(top, "add", "-A")
-    git(top, *AS, "commit", "-q", "-m", "memory")
-    line = changed_with_its_hash(vault, path)
-    git(top, "add", "-A")
-    assert problems(vault, "--changed-since", "HEAD") == {path: ("mutated", line)}
-    monkeypatch.chdir(top)
-    answer = vault.call("check", "--changed-since", "HEAD", "--format", "github")
-    assert answer.out.startswith(f"::error file=team/agents/{path},line={line},title=mutated::")
-    sarif = vault.call("check", "--changed-since", "HEAD", "--format", "sarif").json["runs"][0]["results"][0]
-    where = sarif["locations"][0]["physicalLocation"]
-    assert where["artifactLocation"]["uri"].startswith("team/agents/memory/2026-03-28T10-01")
-    assert where["region"]["startLine"] == line
+def test_nothing_that_a_file_says_is_more_than_text(capsys):
+    found = {"verdict": "invalid", "code": "a,b::c", "hint": "", "line": 2}
+    _annotate({"notes": [], "problems": [{**found, "path": text, "message": text} for text in EVIL]}, "")
+    told = annotations(capsys.readouterr().out)
+    assert [one.message for one in told] == EVIL and {one.code for one in told} == {"a,b::c"}
 
 
-@pytest.mark.parametrize("name", ["v9", "--output=x", "a b", "HEAD:memory", "", "x" * 300, "0" * 40])
-def test_a_revision_that_is_not_there(vault, name):
-    answer = vault.call("check", f"--changed-since={name}", "--json")
-    assert answer.code == 2 and answer.json["error"]["hint"], answer
-
-
-def test_a_shallow_clone_is_told_what_it_lacks(vault, tmp_path):
-    vault.session(4)
-    commit(vault)
-    clone = tmp_path / "clone"
-    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{vault.root}", str(clone))
-    shallow = Vault(clone)
-    answer = shallow.call("check", "--changed-since", "HEAD~1", "--json")
-    assert answer.code == 2
-    error = answer.json["error"]
-    assert "shallow" in error["message"] and "fetch-depth: 0" in error["hint"]
-
-
-def test_no_repository_at_all(tmp_path):
-    vault = Vault(tmp_path / "vault")
-    answer = vault.call("check", "--changed-since", "main", "--json")
-    assert answer.code == 3 and "no git repository" in answer.json["error"]["message"]
+def test_what_stops_a_check_is_an_annotation_too(vault):
+    answer = vault.call("check", "--format", "github", "--with-index")
+    (told,) = annotations(answer.out)
+    assert (answer.code, answer.err, told.level, told.code) == (
+        3,
+        "",
+        "error",
+        "database-unusable",
+    ) and "→" in told.message
 
 
 def test_a_pointer_of_git_lfs_is_told_of(vault):
@@ -221,41 +245,13 @@ def test_the_line_that_a_person_has_to_look_at(code, message, line):
     assert locate.line_of(HEAD, code, message) == line
 
 
-def test_the_first_line_that_differs():
-    assert locate.first_difference(b"a\nb\nc", b"a\nx\nc") == 2
-    assert locate.first_difference(b"a\nb", b"a\nb\nc") == 3
-    assert locate.first_difference(b"a", b"a") == 1
-
-
-# ── forms ──
-
-
-def spoilt(vault: Vault, number: int = 1) -> str:
-    path = vault.paths[number]["summary"]
-    (vault / path).write_bytes((vault / path).read_bytes() + b"torn\n")
-    return path
-
-
-def test_the_summary_of_a_job_is_a_table(vault, tmp_path):
-    path = spoilt(vault)
-    page = tmp_path / "summary.md"
-    page.write_text("before\n")
-    assert vault.call("check", "--summary", str(page), "--now", NOW).code == 1
-    text = page.read_text()
-    assert text.startswith("before\n### Agent memory: not valid\n") and "| hash\\-mismatch |" in text
-    assert path.replace("-", "\\-").replace("_", "\\_") in text
-    rows = [line for line in text.splitlines() if line.startswith("|")]
-    assert all(line.count("|") - line.count("\\|") in (5, 7) for line in rows)
-
-
-def test_a_note_that_fails_is_shown_as_a_problem_in_every_form(vault, tmp_path, monkeypatch):
+def test_a_note_that_fails_is_shown_as_a_problem_in_every_form(vault, monkeypatch):
     monkeypatch.chdir(vault.root)
     path = vault.paths[1]["manifest"]
     (vault / vault.paths[1]["transcript"]).unlink()
-    page = tmp_path / "summary.md"
     assert vault.call("check").code == 0 and "1 link-broken" in vault.call("check").out
-    answer = vault.call("check", "--strict", "--summary", str(page))
-    assert answer.code == 1 and f"note link-broken  {path}" in answer.out and "link\\-broken" in page.read_text()
+    answer = vault.call("check", "--strict")
+    assert answer.code == 1 and f"note link-broken  {path}" in answer.out
     assert vault.call("check", "--strict", "--format", "github").out.startswith(f"::error file={path},")
 
 
@@ -265,7 +261,6 @@ def test_a_note_that_fails_is_shown_as_a_problem_in_every_form(vault, tmp_path, 
 def test_rows_of_pages_are_what_their_artifacts_say(vault):
     vault.reindex()
     assert problems(vault, "--pages") == {}
-    assert problems(vault, "--pages", "--changed-since", "HEAD") == {}
 
 
 def test_a_row_whose_artifact_says_otherwise(vault):
@@ -286,3 +281,46 @@ def test_a_page_that_was_edited_between_its_marks(vault):
     assert problems(vault, "--pages") == {"MEMORY.md": ("page-edited", 3)}
     (vault / "MEMORY.md").write_text("# Mine alone\n")
     assert problems(vault, "--pages") == {}
+
+
+# ── an index from a cache ──
+
+
+def test_a_cached_index_follows_the_files_and_nothing_else_is_written(tmp_path):
+    first, second = Vault(tmp_path / "first"), Vault(tmp_path / "second")
+    for number in range(1, 13):
+        first.session(number)
+    for number in (1, 2, 3, 20):
+        second.session(number)
+    place = tmp_path / "cache/index.db"
+
+    def index(vault: Vault, *arguments: str):
+        before = tree(vault.root)
+        answer = vault.call("--db", place, "reindex", "--index-only", "--json", "--now", NOW, *arguments)
+        assert tree(vault.root) == before and os.listdir(place.parent) == ["index.db"]
+        return answer
+
+    def found(vault: Vault, *arguments: str) -> list[dict]:
+        answer = call(
+            "--workspace", vault.root, *arguments, "recall", "--words", "--json", "--limit", "99", "lantern"
+        ).json
+        return sorted((hit["path"], hit["snippet"]) for hit in answer["files"])
+
+    assert index(first).json["counts"]["indexed"] == 36
+    assert index(second).code == 5  # most of what it knew is gone
+    answer = index(second, "--accept-removals")
+    assert answer.code == 0 and answer.json["counts"]["indexed"] == 12
+    assert {problem["code"] for problem in answer.json["problems"]} == set()
+    assert not (second.state / "last-pass.json").exists()  # `status` speaks of the workspace's own index
+    second.reindex()
+    assert found(second, "--db", str(place)) == found(second) != []
+
+
+def test_workflows_name_actions_by_commit_and_sign_where_nothing_is_built() -> None:
+    """A tag can be moved to other code; whoever holds a token can sign what that code made."""
+    for workflow in sorted((ROOT / ".github/workflows").glob("*.yml")):
+        for name, job in yaml.safe_load(workflow.read_text())["jobs"].items():
+            named = [step["uses"] for step in job.get("steps", []) if "uses" in step]
+            assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", one) for one in named), (workflow.name, name)
+            if "id-token" in job.get("permissions", {}):
+                assert not any("run" in step or "/checkout@" in step.get("uses", "") for step in job["steps"]), name

@@ -1,1 +1,0 @@
-"""Formats the output of `check` and `status` for other programs."""
