@@ -54,17 +54,16 @@ class Statements(Deriver):
     def update(self, database: Database, prepared: _Prepared, alive: Alive) -> Change:
         """Replaces what sessions stated before; what still holds in their threads is settled once for all of them."""
         sessions, stated, threads = prepared
-        moved = rows.replace(database, sessions, stated)
-        touched = moved.threads | rows.renew(database, moved.ids)
+        moved = rows.renew(database, rows.replace(database, sessions, stated))
         change = _followed(database, moved.ids | rows.settle(database, threads), moved)
-        change.sources |= {Source(OUTCOME, *thread) for thread in touched - threads}
+        change.sources |= {Source(OUTCOME, *thread) for thread in moved.threads - threads}
         return change
 
 
 def settled(database: Database, moved: Moved) -> Change:
     """Settles what moved at once; returns what follows."""
-    touched = moved.threads | rows.renew(database, moved.ids)
-    return _followed(database, moved.ids | rows.settle(database, touched), moved)
+    moved = rows.renew(database, moved)
+    return _followed(database, moved.ids | rows.settle(database, moved.threads), moved)
 
 
 def _followed(database: Database, changed: set[Key], moved: Moved) -> Change:

@@ -73,12 +73,12 @@ def follow(database: Database, sessions: Iterable[Session], artifacts: Iterable[
     with database.transaction():
         for one in artifacts:
             _index(database, one)
-        ids, threads, _ = rows.replace(database, sessions, artifacts)
-        settle(database, ids, threads)
+        moved = rows.replace(database, sessions, artifacts)
+        settle(database, moved.ids, moved.threads)
 
 
 def settle(database: Database, ids: set[rows.Key], threads: set[rows.Key]) -> None:
-    settled = ids | rows.settle(database, threads | rows.renew(database, ids))
+    settled = ids | rows.settle(database, rows.renew(database, rows.Moved(ids, threads, set())).threads)
     FoundStatements().update(database, [Source(STATEMENT, *key) for key in settled], lambda: None)
 
 
@@ -234,16 +234,22 @@ def test_a_step_is_done_while_a_later_session_came_to_it(database):
     assert held(database)["Measure the retry loop"] == "open" and recalled(database, "retry")
 
 
-def test_weeks_that_list_a_statement_or_listed_it_are_named(database):
-    one, other = (stated(f"## Decisions\n- {OIL}\n", number, day=8 * number) for number in (1, 2))
-    came_to(database, 1, "First", day=8)
-    came_to(database, 2, "Second", day=16)
-    weeks = {number: ("default", f"t-{PROJECT}", week_of(8 * number * DAY)) for number in (1, 2)}
-    put(database, one, other)
-    assert rows.weeks(database, {("default", identity(database, OIL))}, ()) == set(weeks.values())
-    moved = rows.replace(database, [other.session], [])
-    assert moved.sessions == {other.session}
-    assert rows.weeks(database, (), moved.sessions) == {weeks[2]}
+def test_weeks_that_list_a_statement_or_listed_it_are_named_and_no_others(database):
+    said = {number: stated(f"## Decisions\n- {OIL}\n", number, day=8 * number) for number in (1, 2, 3)}
+    weeks = {number: ("default", f"t-{PROJECT}", week_of(8 * number * DAY)) for number in said}
+    for number in said:
+        came_to(database, number, "Told", day=8 * number)
+
+    def moved(number: int, *artifacts: StatedItems) -> set[tuple[str, ...]]:
+        with database.transaction():
+            found = rows.renew(database, rows.replace(database, [said[number].session], artifacts))
+        return rows.weeks(database, found.ids, found.sessions)
+
+    put(database, said[1], said[2])
+    assert rows.weeks(database, {("default", identity(database, OIL))}, ()) == {weeks[2]}
+    assert moved(3, said[3]) == {weeks[2], weeks[3]}
+    assert moved(1) == {weeks[1], weeks[3]}
+    assert moved(3) == {weeks[2], weeks[3]}
 
 
 # ── marks ──

@@ -45,7 +45,7 @@ class StatedItems(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """What a replacement changed: ids and threads of what came or went, and the sessions that state less."""
+    """What a replacement changed: ids and threads of what came or went, and the sessions that state or show less."""
 
     ids: set[Key]
     threads: set[Key]
@@ -118,9 +118,12 @@ def replace(
 
 # ── which is the newest, and what still holds ──
 
+# Of the rows of an id that say the same: those that were or may be the newest, however many there are.
 _SAME = f"""
-    select s.agent_id, s.id, s.at_us, {path_of("s.artifact")}, s.statement, s.newest, s.thread_id from json_each(?2) k
-    cross join statements s on s.agent_id = ?1 and s.id = k.value order by s.agent_id, s.id"""
+    select s.id, s.at_us, {path_of("s.artifact")}, s.statement, s.newest, s.thread_id, n.session_token, n.session_id
+    from json_each(?2) k cross join statements s on s.agent_id = ?1 and s.id = k.value and (s.newest = 1 or s.newest = 0
+        and s.at_us = (select max(at_us) from statements o where o.agent_id = ?1 and o.id = k.value and o.newest = 0))
+    join sessions n using (session) order by s.id"""
 _SETTLED = "statement, id, kind, text, speaker, at_us, session, artifact, done, status, replaced_by from statements"
 _KNOWN = f"select {_SETTLED} where agent_id = ? and thread_id = ? and kind = ? and newest = 1 order by at_us desc, id"
 # What does not hold for another reason than its own tick.
@@ -139,19 +142,24 @@ _OWN = """
 _MOVE = "update statements set newest = ?, status = 'open', replaced_by = null where statement = ?"
 
 
-def renew(database: Database, ids: set[Key]) -> set[Key]:
-    """Updates which row of some ids is the newest; returns their threads, which `settle` has to follow."""
-    touched: set[Key] = set()
+def renew(database: Database, moved: Moved) -> Moved:
+    """Updates which row of moved ids is the newest; returns the threads that `settle` has to follow, too.
+
+    `replace` made every new row one of the newest, so that the newest is among these, or next to one that went.
+    """
+    threads, sessions = set(moved.threads), set(moved.sessions)
     moves: list[tuple[int, int]] = []
-    for agent_id, some in groupby(sorted(ids), key=lambda key: key[0]):
+    for agent_id, some in groupby(sorted(moved.ids), key=lambda key: key[0]):
         rows = database.execute(_SAME, (agent_id, json.dumps([one for _, one in some])))
-        for _, same in groupby(rows, key=lambda row: row[1]):
+        for _, same in groupby(rows, key=lambda row: row[0]):
             held = list(same)
-            newest = max(held, key=lambda row: (row[2], row[3] or "", row[4]))
-            touched.update((agent_id, row[6]) for row in held)
-            moves += [(int(row is newest), row[4]) for row in held if row[5] != (row is newest)]
+            newest = max(held, key=lambda row: (row[1], row[2] or "", row[3]))
+            threads.update((agent_id, row[5]) for row in held)
+            other = [row for row in held if row[4] != (row is newest)]
+            moves += [(int(row is newest), row[3]) for row in other]
+            sessions.update((agent_id, *row[6:]) for row in other)
     database.executemany(_MOVE, moves)
-    return touched
+    return Moved(moved.ids, threads, sessions)
 
 
 def settle(database: Database, threads: Iterable[Key]) -> set[Key]:
@@ -188,14 +196,14 @@ def _settle_thread(database: Database, agent_id: str, thread_id: str) -> set[Key
 
 _WEEKS = """
     select distinct t.thread_id, t.week from json_each(?2) k
-    cross join statements s on s.agent_id = ?1 and s.id = k.value
+    cross join statements s on s.agent_id = ?1 and s.id = k.value and s.newest = 1
     cross join sessions n on n.session = s.session
     cross join thread_sessions t on t.agent_id = n.agent_id and t.session_token = n.session_token
         and t.session_id = n.session_id"""
 
 
 def weeks(database: Database, keys: Iterable[Key], sessions: Iterable[Session]) -> set[tuple[str, ...]]:
-    """Returns agent, thread and week of some sessions, and of those that state something."""
+    """Returns agent, thread and week of some sessions, and of those that state something last: an arc lists that."""
     found = {
         (agent_id, *row)
         for agent_id, some in groupby(sorted(keys), key=lambda key: key[0])

@@ -242,7 +242,7 @@ DERIVED: tuple[Table, ...] = (
         speaker text not null, thread_id text not null, project text not null, at_us integer not null,
         artifact integer not null, line integer not null, done integer not null, session integer not null,
         newest integer not null, status text not null default 'open', replaced_by text)""",
-        "create index statements_id on statements(agent_id, id)",
+        "create index statements_id on statements(agent_id, id, newest, at_us)",
         "create index statements_session on statements(session)",
         "create index statements_thread on statements(agent_id, thread_id, kind, at_us) where newest = 1",
         "create index statements_ended on statements(agent_id, thread_id) where newest = 1"
