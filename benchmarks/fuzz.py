@@ -50,7 +50,7 @@ from signet_sync.formats.artifact_record import FieldProblem
 from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
 from signet_sync.formats.entity_paths import shapes
 from signet_sync.formats.filename import artifact_file_name, artifact_name, ignored_code, tombstone_file_name
-from signet_sync.formats.session_token import derive_token
+from signet_sync.formats.ids import derive_token
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.formats.temporary_sessions import NoiseRule
 from signet_sync.formats.wikilinks import leaves_workspace, targets

@@ -32,7 +32,7 @@ from benchmarks.recall_speed import AGENT, LIMIT, ours
 from signet_sync.embeddings.near import told_by
 from signet_sync.embeddings.resident import Resident
 from signet_sync.formats.filename import carried_token
-from signet_sync.formats.session_token import token_of
+from signet_sync.formats.ids import token_of
 from signet_sync.settings.model import load
 from signet_sync.storage.database.connection import Database
 

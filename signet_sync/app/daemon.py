@@ -19,13 +19,12 @@ import apsw
 from signet_sync import __version__, log
 from signet_sync.app import scheduler
 from signet_sync.app.answers import Answers
-from signet_sync.app.heartbeat import Heartbeat
+from signet_sync.app.heartbeat import Heartbeat, Notifier
 from signet_sync.app.scheduler import Scheduler, backoff, short
 from signet_sync.app.upgrade import EXIT_CODE, Upgrade, load_all
 from signet_sync.app.workspace import establish, keep_settings, open_workspace
 from signet_sync.embeddings.resident import Resident
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, Interrupted, SignetSyncError
-from signet_sync.host.sd_notify import Notifier
 from signet_sync.log import logger
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings

@@ -16,7 +16,7 @@ DERIVERS = (
 )
 RECOVERIES = (
     # First, because removing a second link changes the signature of a file published just before a crash.
-    "signet_sync.pages.kept_copies:DisplacedSaves",
+    "signet_sync.pages.conflict_copies:DisplacedSaves",
     # Before flows are finished: one of a removed session must not write.
     "signet_sync.privacy.stage:SignetRemovals",
     "signet_sync.app.recovery:LiveTurns",
@@ -33,7 +33,7 @@ ERASERS = (
 MAINTENANCE = (
     InFull("signet_sync.sync.full_text:FullText"),
     "signet_sync.entities.stage:Entities",
-    InFull("signet_sync.sync.missing_manifests:MissingManifests"),
+    InFull("signet_sync.sync.manifests:MissingManifests"),
     InFull("signet_sync.integrity.stage:Retention"),
     InFull("signet_sync.privacy.stage:ReturnedPages"),
     "signet_sync.privacy.stage:Scrub",

@@ -19,7 +19,7 @@ from signet_sync.formats.timestamps import iso
 from signet_sync.memories import text_match
 from signet_sync.memories.store import memories, recall_events
 from signet_sync.storage import files
-from signet_sync.storage.database import native_backup, row_checks
+from signet_sync.storage.database import native_backup, salvage
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.removal import Scope
 from signet_sync.sync import planner, removals
@@ -67,7 +67,7 @@ def of_backup(source: str, places: Places) -> Iterator[Incoming]:
             for table, columns in kept.tables.items():
                 native_backup.add_missing(rows, table, columns, _sound(table, columns, kept.rows(table, columns), odd))
             about = kept.about
-        if row_checks.implausible_rows(rows):
+        if salvage.implausible_rows(rows):
             raise DatabaseCorrupt(
                 "a row of the backup cannot be as it was written",
                 path=source,

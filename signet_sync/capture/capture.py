@@ -23,10 +23,9 @@ from signet_sync.capture.stores import transcripts
 from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
 from signet_sync.formats.body import utf8
-from signet_sync.formats.ids import agent_for, asks_model, in_model_folder, is_excluded, is_session_id
+from signet_sync.formats.ids import agent_for, asks_model, in_model_folder, is_excluded, is_session_id, token_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.origin import origin_of
-from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.host.repository import Repository, resolve, views
 from signet_sync.sessions import operations as sessions_operations

@@ -19,8 +19,8 @@ from signet_sync.capture.stores import transcripts
 from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.capture.worker import LONGEST_REST, due, due_sessions, shape_of
 from signet_sync.errors import DatabaseError, HarnessError, SignetSyncError, UsageError, WorkspaceError, reason
+from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import display
-from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.log import logger
 from signet_sync.sessions.live import refuse_removed

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from hashlib import sha256
 from typing import NamedTuple
 
-from signet_sync.formats.session_token import token_of
+from signet_sync.formats.ids import token_of
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.stored_names import storable_path
 

@@ -15,7 +15,7 @@ from signet_sync.admin.doctor.run import Finding, examine
 from signet_sync.cli.main import Context, json_option, pass_context
 from signet_sync.cli.parsing import Command
 from signet_sync.formats.paths import display
-from signet_sync.sync.store import access_counts
+from signet_sync.sync.store import counts
 from signet_sync.text.phrases import counted
 
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
@@ -37,7 +37,7 @@ def doctor(context: Context, fix: bool, reset_counters: bool) -> int:
         if fix:
             raise click.UsageError("--fix and --reset-counters cannot be combined")
         with context.opened(lasting=True) as workspace:
-            count = access_counts.reset(workspace.database)
+            count = counts.reset(workspace.database)
         context.answer({"reset": count}, lambda: click.echo(f"deleted {counted(count, 'counter')}"))
         return 0
     findings = examine(context.root, context.database_path())

@@ -17,7 +17,7 @@ from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse, unknown_entries, write
 from signet_sync.formats.snapshot import Found, Trouble
 from signet_sync.formats.timestamps import iso
-from signet_sync.pages.kept_copies import copy_names, no_free_name
+from signet_sync.pages.conflict_copies import copy_names, no_free_name
 from signet_sync.storage import files, rename
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import planner

@@ -7,9 +7,8 @@ from typing import Any
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.handle import HANDLE, ID_LENGTH
-from signet_sync.formats.ids import require_agent
+from signet_sync.formats.ids import require_agent, token_of
 from signet_sync.formats.paths import MEMORY, head_page
-from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import iso
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import OWN_WORD, Memory, Origin

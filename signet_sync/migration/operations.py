@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from signet_sync.errors import Halted
-from signet_sync.formats.session_token import token_of
+from signet_sync.formats.ids import token_of
 from signet_sync.migration import basic_memory, claude_mem, mem0_export, openclaw_memory, signet_database
 from signet_sync.migration.items import FILES, NO_STATEMENT, Item, statement
 from signet_sync.migration.report import Report

@@ -8,9 +8,8 @@ from dataclasses import replace
 from signet_sync.errors import UsageError
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import artifact_file_name
-from signet_sync.formats.ids import is_session_id
+from signet_sync.formats.ids import derive_token, is_session_id, token_of
 from signet_sync.formats.paths import artifact_path
-from signet_sync.formats.session_token import derive_token, token_of
 from signet_sync.formats.timestamps import iso
 from signet_sync.migration.items import EMPTY, Left
 from signet_sync.migration.report import Report

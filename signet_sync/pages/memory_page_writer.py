@@ -10,7 +10,7 @@ from signet_sync.formats.timestamps import DAY
 from signet_sync.memories.score import day_start
 from signet_sync.pages import page_files, sections
 from signet_sync.pages.board import Line
-from signet_sync.pages.kept_copies import keep_copy
+from signet_sync.pages.conflict_copies import keep_copy
 from signet_sync.pages.memory_page import LEAST_ROW, Projection, Rendered, render, shares, window
 from signet_sync.pages.other_machine import lines_of_rows
 from signet_sync.pages.page_files import PageLease
@@ -21,7 +21,7 @@ from signet_sync.pages.store.project_inputs import warnings
 from signet_sync.settings import model
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.missing_manifests import follow_page
+from signet_sync.sync.manifests import follow_page
 from signet_sync.sync.request import PageOutcome, Pass
 from signet_sync.sync.store import counts as counts_store
 from signet_sync.sync.workspace import Workspace

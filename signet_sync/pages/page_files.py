@@ -21,14 +21,13 @@ from signet_sync.formats.paths import (
 )
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature, Trouble
 from signet_sync.memories.store import memories
-from signet_sync.pages.kept_copies import keep_copy, tree
+from signet_sync.pages.conflict_copies import keep_copy, tree
 from signet_sync.pages.store import pages
 from signet_sync.pages.store.pages import PageState
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.request import Pass
 from signet_sync.sync.store import counts as counts_store
-from signet_sync.sync.tombstones import handles
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
 
@@ -64,7 +63,7 @@ def shows_removed(workspace: Workspace, agent_id: str, page: bytes) -> bool:
     return bool(
         forgotten_on(database, agent_id, page)
         or tombstones_store.named_in(database, agent_id, page)
-        or handles.removed_in(database, agent_id, page)
+        or tombstones_store.removed_in(database, agent_id, page)
     )
 
 

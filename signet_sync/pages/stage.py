@@ -1,22 +1,108 @@
-"""Registers the publishers of pages: MEMORY.md first, then the session log and DREAMS.md."""
+"""Publishes pages: MEMORY.md first, then the session log's that differ from their rows, and DREAMS.md."""
 
 from __future__ import annotations
 
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+
 from signet_sync.errors import SignetSyncError, reason
-from signet_sync.formats.paths import DEFAULT_AGENT, dream_page, head_page, page_agent
-from signet_sync.pages import (
-    dreams_page_writer,
-    memory_page_writer,
-    session_log_writer,
-    signet_daemon,
-)
+from signet_sync.formats.paths import DEFAULT_AGENT, day_page, dream_page, head_page, log_pages, month_page, page_agent
+from signet_sync.pages import dreams_page, memory_page_writer, page_files, signet_daemon
 from signet_sync.pages.page_files import block_of_ours, signature_at, vault_is_away
+from signet_sync.pages.session_log import day_text, month_text
+from signet_sync.pages.session_log_stage import SessionLog
 from signet_sync.pages.store import pages
+from signet_sync.pages.store.pages import PageState
+from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
+from signet_sync.sync import deriving
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Change, Publisher
 from signet_sync.sync.store import counts as counts_store
 from signet_sync.sync.store import passes
+from signet_sync.sync.workspace import Workspace
+
+
+def update(run: Pass, agent_id: str) -> None:
+    """Writes day and month pages: those of the days that changed or, in a full pass, all that are not as we left them.
+
+    Where Signet's daemon holds pages back, none is created and existing ones are updated. The transaction that moved a
+    session also marked its pages stale, so neither a crash nor a hold loses them. Paths that are no regular files are
+    reported; other pages are written anyway.
+    """
+    workspace, database = run.workspace, run.database
+    if deriving.waits(database, workspace.pipeline, SessionLog.name):
+        return  # no page may be partial or removed too early: wait until the last row is derived
+    counts: dict[str, int] = {}
+    if run.outcome.full:
+        counts = pages.days(database, agent_id)
+        states = pages.page_states(database, agent_id)
+        days = _stale_days(workspace, agent_id, counts, states)
+        gone = states.keys() - log_pages(agent_id, counts) - {head_page(agent_id), dream_page(agent_id)}
+    else:
+        days = sorted({day for agent, day in run.outcome.change.days if agent == agent_id}, reverse=True)
+        for month in {day[:7] for day in days}:
+            counts |= pages.days(database, agent_id, month)
+        gone = set()
+    folders: set[str] = set()
+    written: dict[str, PageState] = {}
+    for path, text in (*_texts(workspace, agent_id, days, counts), *((path, None) for path in gone)):
+        status = files.status_of(workspace.root, path)
+        if status is not None and not stat.S_ISREG(status.st_mode):
+            kind = files.kind_of(status.st_mode)
+            run.outcome.trouble.append(f"{path}: the page could not be written: there is a {kind} at its path")
+            run.outcome.deferred = True
+        elif status is None and run.outcome.held:
+            continue
+        elif text is None:
+            page_files.withdraw(workspace, path)
+        else:
+            stays = partial(_is_fuller, ours=text)
+            written[path], _ = page_files.publish(run, agent_id, path, text, folders, stays=stays)
+    files.sync_folders(workspace.root, folders)
+    if written:
+        with database.transaction():
+            for path, state in written.items():
+                pages.store_page(database, path, state)
+
+
+def _stale_days(
+    workspace: Workspace, agent_id: str, counts: Mapping[str, int], states: Mapping[str, PageState]
+) -> list[str]:
+    """Returns the days whose page or month page is stale, missing, or not the file that we left."""
+    present = files.signatures(workspace.root, states)
+
+    def fits(path: str) -> bool:
+        before = states.get(path)
+        return before is not None and before.inputs_sha256 != "" and before.signature == present.get(path)
+
+    months = {month: fits(month_page(agent_id, month)) for month in {day[:7] for day in counts}}
+    return [day for day in counts if not fits(day_page(agent_id, day)) or not months[day[:7]]]
+
+
+def _texts(
+    workspace: Workspace, agent_id: str, days: Iterable[str], counts: Mapping[str, int]
+) -> Iterator[tuple[str, str | None]]:
+    """Yields paths and texts of some days' pages, then of their months; None for a page without sessions."""
+    for day in days:
+        if day not in counts:
+            yield day_page(agent_id, day), None
+            continue
+        lines = pages.day_lines(workspace.database, agent_id, day)
+        yield day_page(agent_id, day), day_text(agent_id, day, *lines)
+    for month in sorted({day[:7] for day in days}, reverse=True):
+        inside = [(day, count) for day, count in counts.items() if day[:7] == month]
+        yield month_page(agent_id, month), month_text(agent_id, month, inside) if inside else None
+
+
+def _is_fuller(theirs: str, ours: str) -> bool:
+    """Returns whether a page that another machine's agent wrote is to stay in the place of ours.
+
+    The page with more lines wins, then the one with more characters, then the one that sorts later: every machine keeps
+    the same page, also if a sealed file arrived damaged at one of them.
+    """
+    return (theirs.count("\n"), len(theirs), theirs) > (ours.count("\n"), len(ours), ours)
 
 
 class MemoryPages(Publisher):
@@ -58,11 +144,11 @@ class LogPages(Publisher):
     def publish(self, run: Pass, key: str) -> None:
         """Makes the agent's session log pages and DREAMS.md equal to their rows."""
         agent_id = page_agent(key) or DEFAULT_AGENT
-        session_log_writer.update(run, agent_id)
+        update(run, agent_id)
         path = dream_page(agent_id)
         try:
             if not run.outcome.held or signature_at(run.workspace.root, path) is not None:
-                dreams_page_writer.update(run, agent_id)
+                dreams_page.update(run, agent_id)
         except OSError as error:
             raise SignetSyncError(reason(error), path=path) from error
 

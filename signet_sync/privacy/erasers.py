@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.artifact import Tombstone
-from signet_sync.formats.session_token import token_of
+from signet_sync.formats.ids import token_of
 from signet_sync.graph.store import marks
 from signet_sync.memories.store import memories, recall_events
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Eraser
-from signet_sync.sync.tombstones import handles
 from signet_sync.sync.tombstones import store as tombstones_store
 
 if TYPE_CHECKING:
@@ -38,9 +37,9 @@ class RemovedWords(Eraser):
         recall_events.forget_queries(database, gathered.queries)
         tombstones_store.remember_lines(database, gathered.lines)
         for (agent_id, token), ids in gathered.handles.items():
-            handles.remember(database, agent_id, token, ids)
+            tombstones_store.remember(database, agent_id, token, ids)
         for (agent_id, token), marks_of_prompts in gathered.prompts.items():
-            handles.remember_marks(database, agent_id, token, marks_of_prompts)
+            tombstones_store.remember_marks(database, agent_id, token, marks_of_prompts)
         orphans = marks.find_orphans(database, removed)
         return lambda: marks.forget_orphaned_marks(database, orphans)
 

@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from signet_sync.errors import UsageError
+from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import display
-from signet_sync.formats.session_token import token_of
 from signet_sync.memories.store import session_texts
 from signet_sync.memories.store.session_texts import SessionText
 from signet_sync.privacy import copies

@@ -17,8 +17,8 @@ from signet_sync.formats.artifact import Tombstone, validate_tombstone
 from signet_sync.formats.artifact_record import TOMBSTONE_VERSION
 from signet_sync.formats.filename import artifact_name, carried_token, is_artifact_path
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse
+from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import MEMORY, display, head_page, is_signets
-from signet_sync.formats.session_token import token_of
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.history import git_program
@@ -31,7 +31,7 @@ from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.removal import Scope
 from signet_sync.sync import engine
-from signet_sync.sync.publishing import publish_pages
+from signet_sync.sync.deriving import publish_pages
 from signet_sync.sync.removals import all_tombstones
 from signet_sync.sync.request import Request
 from signet_sync.sync.store import artifacts, passes, sessions

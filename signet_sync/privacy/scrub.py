@@ -16,18 +16,18 @@ from signet_sync.errors import WorkspaceError
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import artifact_name, ignored_code
 from signet_sync.formats.handle import short_handle
+from signet_sync.formats.ids import token_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.managed_block import lines_without
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TEMPORARY
 from signet_sync.formats.seal import unpack
-from signet_sync.formats.session_token import token_of
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.memories import text_match
 from signet_sync.memories.store import memories, session_texts
 from signet_sync.memories.store.session_texts import names, used_elsewhere
-from signet_sync.pages import conflict_copies, dreams_page_writer, kept_copies, page_files
-from signet_sync.pages.kept_copies import keep_displaced
+from signet_sync.pages import conflict_copies, dreams_page, page_files
+from signet_sync.pages.conflict_copies import keep_displaced
 from signet_sync.pages.store.pages import page_states
 from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal, live, live_files
@@ -38,10 +38,9 @@ from signet_sync.sessions.store import removed_turns
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database import removal
 from signet_sync.storage.durable import sync_folder, unlink
-from signet_sync.sync.publishing import publish_pages
+from signet_sync.sync.deriving import publish_pages
 from signet_sync.sync.request import Pass
 from signet_sync.sync.store import artifacts, passes, redactions
-from signet_sync.sync.tombstones import handles as tombstones_handles
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.tombstones.files import path_of
 from signet_sync.sync.workspace import Workspace, back_up
@@ -106,7 +105,7 @@ def scrub(workspace: Workspace, now_us: int) -> None:
         if tombstones:
             _delete_inputs(workspace, tombstones)
             page_files.withdraw_strays(workspace)
-        left = dreams_page_writer.remove_forgotten(workspace, now_us) or left
+        left = dreams_page.remove_forgotten(workspace, now_us) or left
         clean_kept_copies(workspace, tombstones, rows_are_made=True)
         if redactions.is_due(workspace.database):
             redact_copies(workspace)
@@ -181,7 +180,7 @@ def clean_kept_copies(workspace: Workspace, tombstones: "Sequence[Tombstone]", *
     """
     conflict_copies.clear(workspace)
     handles = {memory_id.encode() for _, memory_id in memories.forgotten(workspace.database)}
-    if (tombstones or handles) and (copies := kept_copies.copies(workspace.root)):
+    if (tombstones or handles) and (copies := conflict_copies.copies(workspace.root)):
         lines = tombstones_store.remembered_lines(workspace.database)
         needles = (_needles(workspace, tombstones) if tombstones else set()) | handles
         unknown = _agents_with_unknown_removals(workspace.database) if rows_are_made else ()
@@ -194,7 +193,7 @@ def redact_copies(workspace: Workspace) -> None:
     A copy of an artifact's earlier version becomes its redacted version; in other copies only secrets are replaced, and
     a person's words stay. Raises `OSError`, `WorkspaceError`.
     """
-    for path in (*kept_copies.copies(workspace.root), *_copies_of_artifacts(workspace)):
+    for path in (*conflict_copies.copies(workspace.root), *_copies_of_artifacts(workspace)):
         found = files.read(workspace.root, path, PAGE_LIMIT)
         if not isinstance(found, Found):
             continue
@@ -223,7 +222,7 @@ def lines_of_removed(workspace: Workspace, tombstones: "Sequence[Tombstone]") ->
     """
     sieve = Sieve(_needles(workspace, tombstones))
     found: set[str] = set()
-    for path in (*page_states(workspace.database), *kept_copies.copies(workspace.root)):
+    for path in (*page_states(workspace.database), *conflict_copies.copies(workspace.root)):
         page = files.read(workspace.root, path, PAGE_LIMIT)
         if isinstance(page, Found):
             found.update(_digest(line) for line in page.raw.split(b"\n") if sieve.caught(line))
@@ -296,7 +295,7 @@ def _pending_scopes(database: "Database", tombstones: "Sequence[Tombstone]") -> 
 
 def clean_of_words(workspace: Workspace, needles: Collection[bytes]) -> None:
     """Cleans kept copies by words, for callers that still know them. Raises `OSError`, `WorkspaceError`."""
-    if copies := kept_copies.copies(workspace.root):
+    if copies := conflict_copies.copies(workspace.root):
         _delete_lines(workspace, copies, needles)
 
 
@@ -314,9 +313,9 @@ def _delete_lines(
             continue
         agent_id = _agent_of(path)
         caught = sieve.caught(found.raw)
-        caught.update(tombstones_handles.removed_in(workspace.database, agent_id, found.raw))
+        caught.update(tombstones_store.removed_in(workspace.database, agent_id, found.raw))
         if agent_id in unknown:
-            caught.update(tombstones_handles.rowless_in(workspace.database, agent_id, found.raw))
+            caught.update(tombstones_store.rowless_in(workspace.database, agent_id, found.raw))
         left = b"\n".join(lines_without(found.raw.split(b"\n"), partial(_goes, caught, digests)))
         if left == found.raw:
             continue
@@ -329,7 +328,7 @@ def _agents_with_unknown_removals(database: "Database") -> set[str]:
     return {
         agent_id
         for agent_id, token in tombstones_store.pending(database)
-        if not tombstones_handles.are_kept(database, agent_id, token)
+        if not tombstones_store.are_kept(database, agent_id, token)
     }
 
 

@@ -14,8 +14,8 @@ from signet_sync.errors import HarnessError, SignetSyncError, reason
 from signet_sync.formats.artifact import Tombstone, validate_tombstone
 from signet_sync.formats.artifact_record import FieldProblem
 from signet_sync.formats.filename import carried_token, is_artifact_path, tombstone_file_name, tombstone_name
+from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, SIGNET_DATABASES
-from signet_sync.formats.session_token import token_of
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.pages.store import pages

@@ -10,12 +10,11 @@ from signet_sync.formats.filename import is_artifact_path
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, SIGNET_DATABASES
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.memories.store import memories
-from signet_sync.pages import kept_copies, page_files
+from signet_sync.pages import conflict_copies, page_files
 from signet_sync.pages.store import pages
 from signet_sync.storage import files
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Maintenance, Recovery
-from signet_sync.sync.tombstones import handles
 from signet_sync.sync.tombstones import store as tombstones_store
 
 
@@ -62,12 +61,12 @@ class ReturnedPages(Maintenance):
         """Finds such pages; the scrub follows."""
         database, root = run.database, run.workspace.root
         pages = [(agent_id, raw) for agent_id, _, raw in page_files.strays(run.workspace)]
-        for path in kept_copies.copies(root):
+        for path in conflict_copies.copies(root):
             found = files.read(root, path, PAGE_LIMIT)
             if isinstance(found, Found):
                 pages.append((path.split("/")[1] if path.startswith("agents/") else DEFAULT_AGENT, found.raw))
         for agent_id, raw in pages:
-            shown = handles.removed_in(database, agent_id, raw)
+            shown = tombstones_store.removed_in(database, agent_id, raw)
             removed = tombstones_store.named_in(database, agent_id, raw).union(*shown.values())
             if removed:
                 tombstones_store.reopen(database, agent_id, removed)

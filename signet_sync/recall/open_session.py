@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from signet_sync.formats.session_token import derive_token
+from signet_sync.formats.ids import derive_token
 from signet_sync.formats.timestamps import iso
 from signet_sync.graph.store import nodes, quotes
 from signet_sync.recall.done import done_by

@@ -18,7 +18,7 @@ from signet_sync.recall.snippets import turn_text
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, counting
-from signet_sync.sync.store import access_counts
+from signet_sync.sync.store import counts
 from signet_sync.text.sanitizer import sanitize_beginning, sanitize_transcript_v2
 from signet_sync.text.sentences import flatten
 from signet_sync.text.turn_heads import label_of, speaker_of
@@ -193,7 +193,7 @@ def count_hits(place: IndexPlace, agent_id: str, text: str, hits: Sequence[Ranke
     hits = [hit for hit in hits if hit.tier != "file"]
     with counting(place, wanted=bool(hits)) as database:
         if database is not None:
-            access_counts.count_ids(database, agent_id, [hit.id for hit in hits], day_of(at_us))
+            counts.count_ids(database, agent_id, [hit.id for hit in hits], day_of(at_us))
             record(database, agent_id, text, hits, at_us)
 
 

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from signet_sync.formats.session_token import forgotten_mark, token_of
+from signet_sync.formats.ids import forgotten_mark, token_of
 from signet_sync.formats.timestamps import iso
 from signet_sync.sessions.live_turns import SpokenTurn, first_line, live_turns_in, turns_in
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import artifacts
-from signet_sync.sync.tombstones import handles
+from signet_sync.sync.tombstones import store
 from signet_sync.text.redacted_match import alike
 from signet_sync.text.turn_heads import speaker_of
 
@@ -113,7 +113,7 @@ class HeldExchanges:
             return False
         held = artifacts.compactions_at(self._database, self._agent_id, at_us, self._session_id)
         removed = {mark_of_compaction(self._agent_id, at_us)}
-        return any(alike(one, text) for one in held) or handles.are_removed(self._database, self._agent_id, removed)
+        return any(alike(one, text) for one in held) or store.are_removed(self._database, self._agent_id, removed)
 
     def _holder(self, one: Exchange, at_us: int, *, copied: bool) -> str | None:
         """Returns the text that has an exchange, "" if a removed or a running session has it; None if none has."""
@@ -135,4 +135,4 @@ class HeldExchanges:
         if any(one.is_same(other, copied=False) for other in exchanges_of(SpokenTurn(*turn[1:]) for turn in running)):
             return ""
         marks = marks_of(self._agent_id, self._token if copied else "", [one])
-        return "" if handles.are_removed(self._database, self._agent_id, marks) else None
+        return "" if store.are_removed(self._database, self._agent_id, marks) else None

@@ -33,7 +33,7 @@ from signet_sync.sessions.states import (
 from signet_sync.sessions.store import live, results
 from signet_sync.storage import files, state_dir
 from signet_sync.sync import manifests
-from signet_sync.sync.missing_manifests import manifest_body
+from signet_sync.sync.manifests import manifest_body
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.tombstones.removed import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace

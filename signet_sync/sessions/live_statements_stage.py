@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from signet_sync.formats.handle import id_of
-from signet_sync.formats.session_token import token_of
+from signet_sync.formats.ids import token_of
 from signet_sync.formats.statement import Item
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.graph.nodes_stage import with_progress

@@ -17,8 +17,8 @@ from signet_sync.errors import Halted, SignetSyncError, UsageError, WorkspaceErr
 from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
 from signet_sync.formats.body import body_sha256, normalize, utf8
 from signet_sync.formats.filename import artifact_file_name, artifact_name
+from signet_sync.formats.ids import derive_token
 from signet_sync.formats.paths import MEMORY, artifact_path
-from signet_sync.formats.session_token import derive_token
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal

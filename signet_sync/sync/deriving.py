@@ -1,6 +1,6 @@
-"""Updates derived rows: passes what moved through the derivers in their order, in batches that can be resumed.
+"""Updates derived rows and publishes files: what moved goes through the derivers in their order, in batches.
 
-An update and a rebuild use the same code: a rebuild empties tables and updates all sources.
+Batches can be resumed. An update and a rebuild use the same code: a rebuild empties tables and updates all sources.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -8,11 +8,14 @@ from contextlib import nullcontext
 from itertools import islice
 from typing import Any, NamedTuple
 
+from signet_sync.errors import LeaseBusy, SignetSyncError, reason
 from signet_sync.storage.database.connection import LARGE_LOG, Database, log_size
 from signet_sync.sync import outbox
-from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Change, Deriver, Pipeline, Source
+from signet_sync.sync.request import Outcome, Pass, Request
+from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Change, Deriver, Pipeline, Publisher, Source
 from signet_sync.sync.store import sessions
 from signet_sync.sync.workers import Given, Workers
+from signet_sync.sync.workspace import Workspace
 
 # Sources that are put into the outbox by one statement.
 _AT_ONCE = 1_000
@@ -196,3 +199,28 @@ def _finish(database: Database, pipeline: Pipeline, change: Change, moved: Chang
             continue
         if deriver.name in rebuilding:
             database.execute("update derivers set rebuilding = 0 where name = ?", (deriver.name,))
+
+
+def publish(run: Pass, publishers: Iterable[Publisher]) -> None:
+    """Publishes what is stale; a file that cannot be written now does not hold up the others."""
+    for publisher in publishers:
+        for key in publisher.stale(run):
+            try:
+                publisher.publish(run, key)
+            except LeaseBusy as busy:
+                run.outcome.deferred = True
+                run.outcome.trouble.append(busy.message)
+            except (OSError, SignetSyncError) as error:
+                run.outcome.deferred = True
+                path = (error.path if isinstance(error, SignetSyncError) else None) or key
+                run.outcome.trouble.append(f"{path}: the page could not be written: {reason(error)}")
+
+
+def publish_pages(workspace: Workspace, *, agents: Collection[str] | None, now_us: int) -> Outcome:
+    """Makes the files of some agents, or of all (None), equal to the rows; the caller holds the workspace's lock."""
+    outcome = Outcome(full=agents is None, change=Change(agents=set(agents or ())))
+    publish(
+        Pass(workspace, Request(now_us, None if agents is None else frozenset()), outcome),
+        workspace.pipeline.publishers,
+    )
+    return outcome

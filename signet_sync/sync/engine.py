@@ -21,8 +21,8 @@ from signet_sync.storage.database import full_text_merges
 from signet_sync.storage.database.connection import is_odd, translate
 from signet_sync.storage.database.tables import native_tables
 from signet_sync.sync import deriving, outbox
+from signet_sync.sync.deriving import publish
 from signet_sync.sync.indexing import building, index, record
-from signet_sync.sync.publishing import publish
 from signet_sync.sync.reading import BULK_FROM, DERIVERS_FROM
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import Maintenance, Publisher

@@ -1,15 +1,19 @@
-"""Reads and writes manifests, a session's one mutable file, by compare-and-swap on the revision."""
+"""Reads and writes manifests, a session's one mutable file, by compare-and-swap on the revision.
+
+Missing ones are written again from their sessions' artifacts; `memory_md_refs` follow the page.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from signet_sync.errors import RevisionConflict
+from signet_sync.errors import RevisionConflict, WorkspaceError, reason
 from signet_sync.formats.artifact_fastpath import MANIFEST_FIELDS, MANIFEST_KEYS, manifest_fields
-from signet_sync.formats.artifact_record import REPOSITORY_FIELDS, FieldProblem
+from signet_sync.formats.artifact_record import LEDGER_HEADING, REPOSITORY_FIELDS, FieldProblem, repository_fields
 from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
+from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.frontmatter import (
     HEAD_LIMIT,
     Document,
@@ -19,8 +23,16 @@ from signet_sync.formats.frontmatter import (
     unknown_entries,
     write,
 )
+from signet_sync.formats.ids import token_matches
+from signet_sync.formats.paths import MEMORY, artifact_path
 from signet_sync.formats.snapshot import Found, Signature
-from signet_sync.storage import files
+from signet_sync.formats.timestamps import iso
+from signet_sync.formats.wikilinks import wikilink
+from signet_sync.storage import files, state_dir
+from signet_sync.sync.request import Pass
+from signet_sync.sync.stages import Maintenance
+from signet_sync.sync.store import artifacts, passes
+from signet_sync.sync.workspace import Workspace
 
 RETRIES = 5
 
@@ -92,3 +104,140 @@ def _is_readable(data: bytes) -> bool:
     except FrontmatterProblem:
         return False
     return True
+
+
+_KINDS = ("summary", "transcript", "compaction")
+
+
+def manifest_body(links: Iterable[tuple[str, str]]) -> str:
+    """Returns the body of a generated manifest: wikilinks to the session's files, for readers in Obsidian."""
+    return " ".join(wikilink(path, kind) for kind, path in links)
+
+
+class MissingManifests(Maintenance):
+    """Writes missing manifests again, from the artifacts of their sessions."""
+
+    name = "missing manifests"
+
+    def due(self, run: Pass) -> bool:
+        """Returns whether a manifest may be missing: something moved since the last look."""
+        return passes.is_due(run.database, "manifests_due")
+
+    def run(self, run: Pass) -> None:
+        """Writes them and adds their paths to the outcome."""
+        run.outcome.rebuilt_manifests, complete = rebuild_missing(run.workspace, run.request.now_us)
+        run.outcome.rewritten.update(run.outcome.rebuilt_manifests)
+        run.outcome.deferred |= not complete
+
+
+def rebuild_missing(workspace: Workspace, now_us: int) -> tuple[list[str], bool]:
+    """Writes a manifest for each session that has valid artifacts but none; returns the paths, and if all succeeded."""
+    written = []
+    complete = True
+    for agent_id, token, session_id in artifacts.sessions_without_manifest(workspace.database):
+        rows = artifacts.session_rows(workspace.database, agent_id, token, session_id)
+        if not rows:
+            continue
+        best = max(rows, key=lambda r: (r.captured_us, r.source_kind == "summary"))
+        first = min(rows, key=lambda r: (r.captured_us, r.source_path))
+        if not token_matches(token, agent_id, best.session_key, session_id):
+            continue
+        path = artifact_path(artifact_file_name(first.captured_at, token, "manifest"))
+        captured_at = first.captured_at
+        for row in rows:
+            named = artifact_name((row.manifest_path or "").removeprefix(f"{MEMORY}/"))
+            same = [r for r in rows if named is not None and r.captured_at.replace(":", "-") == named.stamp]
+            if named is not None and named.kind == "manifest" and named.token == token and same:
+                path, captured_at = f"{MEMORY}/{named.stamp}--{token}--manifest.md", same[0].captured_at
+                break
+        newest = {
+            kind: max((r for r in rows if r.source_kind == kind), key=lambda r: r.captured_us, default=None)
+            for kind in _KINDS
+        }
+        fields: dict[str, Any] = {
+            "kind": "manifest",
+            "agent_id": agent_id,
+            "session_id": session_id,
+            "session_key": best.session_key,
+            "project": best.project,
+            "harness": best.harness,
+            "captured_at": captured_at,
+            "started_at": first.started_at,
+            "ended_at": best.ended_at,
+            **{f"{kind}_path": row.source_path if row is not None else None for kind, row in newest.items()},
+            "memory_md_refs": [],
+            "updated_at": iso(now_us),
+            "revision": 1,
+            **repository_fields(best.repository_root, best.repository_origin, best.repository_path),
+        }
+        if files.status_of(workspace.root, path) is not None:
+            continue  # the path is taken by a file that is no readable manifest: its verdict reports it
+        body = manifest_body((kind, row.source_path) for kind, row in newest.items() if row is not None)
+        try:
+            files.create_once(workspace.root, path, text_of(fields, body))
+        except FileExistsError:
+            continue
+        except (OSError, WorkspaceError) as error:
+            workspace.events.append(f"{path}: the missing manifest could not be written: {reason(error)}")
+            complete = False
+            continue
+        written.append(path)
+    return written, complete
+
+
+def follow_page(
+    workspace: Workspace,
+    agent_id: str,
+    shown: Iterable[tuple[str, str]],
+    is_on_disk: Callable[[], bool],
+) -> tuple[list[str], list[str]]:
+    """Updates `memory_md_refs` to match the sessions that a page shows; returns changed paths and problems.
+
+    Only values that change are written, and `updated_at` stays: two machines that render the same page write the same
+    bytes. `is_on_disk` returns whether the page on disk is this one. If it is another machine's, that machine updates
+    the references: two machines whose clocks or memories differ would otherwise overwrite each other's manifests
+    endlessly.
+    """
+    wanted: dict[str, list[str]] = {}
+    tokens: dict[str, str] = {}
+    showing = set()
+    for token, session_id in shown:
+        manifest = artifacts.manifest_of(workspace.database, agent_id, token, session_id)
+        if manifest is None:
+            continue
+        path, headings = manifest
+        showing.add(path)
+        if headings != LEDGER_HEADING:
+            wanted[path], tokens[path] = [LEDGER_HEADING], token
+    for path, (token, _, _) in artifacts.shown_manifests(workspace.database, agent_id).items():
+        if path not in showing:
+            wanted[path], tokens[path] = [], token
+    if not wanted or not is_on_disk():
+        return [], []
+    changed: list[str] = []
+    trouble: list[str] = []
+    for path, refs in sorted(wanted.items()):
+
+        def change(fields: dict[str, Any], body: str, refs: list[str] = refs) -> tuple[dict[str, Any], str] | None:
+            if fields.get("memory_md_refs") == refs:
+                return None
+            return {**fields, "memory_md_refs": refs}, body
+
+        token = tokens[path]
+        try:
+            result = swap(
+                workspace.root,
+                path,
+                change,
+                lambda token=token: state_dir.session_lock(workspace.state, token),  # type: ignore[misc]
+                limit=workspace.settings.max_file_bytes,
+                sync_folder=False,
+            )
+        except (OSError, WorkspaceError, RevisionConflict) as error:
+            trouble.append(f"{path}: its references could not be written: {reason(error)}")
+            continue
+        if result is not None:
+            changed.append(path)
+    if changed:
+        files.sync_folders(workspace.root, {MEMORY})
+    return changed, trouble

@@ -20,10 +20,10 @@ from signet_sync.formats.artifact_record import FieldProblem, Record
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.filename import IMMUTABLE_KINDS, ArtifactName, artifact_name
 from signet_sync.formats.frontmatter import FileParts, FrontmatterProblem, open_source, parse
+from signet_sync.formats.ids import token_matches, token_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT_ID, MEMORY, TOMBSTONES
 from signet_sync.formats.seal import unpack
-from signet_sync.formats.session_token import token_matches, token_of
 from signet_sync.formats.snapshot import STRANGE_NAME, Found, Signature, Snapshot, Trouble
 from signet_sync.formats.temporary_sessions import HEADLESS, NOTHING, NoiseRule
 from signet_sync.formats.timestamps import day_of, parse_name_stamp

@@ -13,8 +13,8 @@ from signet_sync.storage import state_dir
 from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import Database, note_damage
 from signet_sync.storage.safe_paths import require_root
-from signet_sync.sync.store import access_counts, counts
-from signet_sync.sync.store.access_counts import count_accesses
+from signet_sync.sync.store import counts
+from signet_sync.sync.store.counts import count_accesses
 
 if TYPE_CHECKING:
     from signet_sync.settings.model import Settings
@@ -135,4 +135,4 @@ def count_ids(place: IndexPlace, agent: str, ids: Sequence[str]) -> None:
 
     with counting(place, wanted=bool(ids)) as database:
         if database is not None:
-            access_counts.count_ids(database, agent, ids, datetime.now(UTC).date().isoformat())
+            counts.count_ids(database, agent, ids, datetime.now(UTC).date().isoformat())

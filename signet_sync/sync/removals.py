@@ -1,12 +1,19 @@
-"""Finds which sessions are removed, and keeps their files and rows from coming back."""
+"""Finds which sessions are removed, and keeps their files and rows from coming back.
 
-from collections.abc import Sequence
+Where two machines removed at once, conflict copies of tombstones are merged: no removal is lost.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
+from signet_sync.errors import WorkspaceError
 from signet_sync.formats.artifact import Tombstone
-from signet_sync.formats.filename import carried_token, tombstone_name
-from signet_sync.formats.paths import TOMBSTONES
-from signet_sync.formats.session_token import token_of
+from signet_sync.formats.filename import carried_token, is_copy_mark, tombstone_name
+from signet_sync.formats.ids import token_of
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.paths import AGENT, TOMBSTONES
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found, Snapshot, Trouble
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files
@@ -15,10 +22,49 @@ from signet_sync.sync.planner import JudgeContext, Judgement, Known, Plan, Tombs
 from signet_sync.sync.reading import unlink
 from signet_sync.sync.request import Outcome
 from signet_sync.sync.store import artifacts
-from signet_sync.sync.tombstones import conflict_copies
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
+
+_COPY = late(rf"{TOMBSTONES}/({AGENT}--[a-z2-7]{{16}})([\W_].*)\.md", re.ASCII)
+
+
+class Joined(NamedTuple):
+    """Tombstones that cover what they and their copies covered, and the copies that are gone now."""
+
+    tombstones: "Mapping[tuple[str, str], Tombstone]"
+    gone: frozenset[str]
+
+
+def take_in(workspace: Workspace, paths: Iterable[str], known: "Mapping[tuple[str, str], Tombstone]") -> Joined:
+    """Merges each copy among some paths into the known tombstone, and deletes the copy.
+
+    A copy whose removal an undo has lifted is not merged. If nothing may be written, the copies count and stay.
+    """
+    tombstones: dict[tuple[str, str], Tombstone] = {}
+    gone: set[str] = set()
+    for path in sorted(paths):
+        match = _COPY.fullmatch(path)
+        if match is None or not is_copy_mark(match[2]) or tombstone_name(f"{match[1]}.md") is None:
+            continue
+        found = files.read(workspace.vault, path, TOMBSTONE_LIMIT)
+        tombstone = planner.judge_tombstone(f"{TOMBSTONES}/{match[1]}.md", found)[1]
+        if tombstone is None or not isinstance(found, Found):
+            continue
+        key = tombstone.agent_id, tombstone.session_token
+        earlier = tombstones.get(key) or known.get(key)
+        lifted = bool(tombstones_files.lifted(workspace.vault, [tombstone]))
+        joined = tombstone if earlier is None else earlier.joined(tombstone)
+        if not lifted:
+            tombstones[key] = joined
+        if workspace.touch_nothing:
+            continue
+        with suppress(OSError, WorkspaceError):  # the next pass tries again
+            if not lifted:
+                tombstones_files.put(workspace.root, joined)
+            if files.retract(workspace.root, path, found.raw):
+                gone.add(path)
+    return Joined(tombstones, frozenset(gone))
 
 
 class InForce(NamedTuple):
@@ -56,7 +102,7 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
             fresh[tombstone.agent_id, tombstone.session_token] = tombstone
         elif judgement.verdict == "invalid" and parts is not None and parts not in mirrored:
             unreadable.append(parts)
-    copied = conflict_copies.take_in(workspace, snapshot.files.keys(), {**mirrored, **fresh})
+    copied = take_in(workspace, snapshot.files.keys(), {**mirrored, **fresh})
     moved = copied.gone.union(tombstones_files.path_of(*key) for key in copied.tombstones)
     judged = [judgement for judgement in judged if judgement.path not in moved]
     fresh |= copied.tombstones

@@ -147,10 +147,10 @@ def _unless_busy() -> Iterator[None]:
 
 
 def _examine(database: Database, tables: Iterable[str]) -> None:
-    from signet_sync.storage.database import row_checks  # slow import, needed for a damaged database only
+    from signet_sync.storage.database import salvage  # slow import, needed for a damaged database only
 
     try:
-        found = database.problems(closely=tables) or row_checks.implausible_rows(database)
+        found = database.problems(closely=tables) or salvage.implausible_rows(database)
     except apsw.Error as error:
         raise translate(error, database.path) from error
     if found:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from signet_sync.formats.session_token import derive_token
+from signet_sync.formats.ids import derive_token
 from signet_sync.sessions.store import live
 from signet_sync.sessions.store.live import LiveSession
 from signet_sync.storage.database.connection import Database

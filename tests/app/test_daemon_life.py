@@ -18,7 +18,7 @@ from agents import Inside, Session, heartbeat, known, manager, page, status, unt
 from workbench import ROOT, Vault
 
 from benchmarks.corpus import write_corpus
-from signet_sync.host.sd_notify import Notifier
+from signet_sync.app.heartbeat import Notifier
 from signet_sync.sync import engine
 
 Start = Any

@@ -18,7 +18,7 @@ from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import Memory
 from signet_sync.storage.database import native_backup
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store import access_counts, artifacts
+from signet_sync.sync.store import artifacts, counts
 from signet_sync.sync.store.passes import set_version, version_of
 from signet_sync.sync.tombstones import store as tombstones_store
 
@@ -36,14 +36,14 @@ def database(tmp_path):
     with made.transaction():
         tombstones_store.mirror(made, [stone(session_id=f"gone-{n}") for n in range(3)])
         tombstones_store.mirror(made, [stone(agent_id="scout", session_ids=("s-1", "s-2"))])
-    access_counts.count_accesses(made, [("default", "memory/a.md"), ("scout", "memory/b.md")], "2026-03-01")
+    counts.count_accesses(made, [("default", "memory/a.md"), ("scout", "memory/b.md")], "2026-03-01")
     with made.transaction():
         for origin in (memories.OWN_WORD, ("token", "s-1"), ("token", "s-2")):
             memories.store(made, MEMORY, origin)
         memories.store(made, MEMORY._replace(agent_id="scout"), memories.OWN_WORD)
         memories.pin(made, "default", MEMORY.id, AT)
     for day in ("2026-03-01", "2026-03-02"):
-        access_counts.count_ids(made, "default", [MEMORY.id, "t-abcdefghijkl"], day)
+        counts.count_ids(made, "default", [MEMORY.id, "t-abcdefghijkl"], day)
     set_version(made, "key", "value")
     yield made
     made.close()
@@ -77,7 +77,7 @@ def test_native_rows_come_back_as_they_were(database, tmp_path):
 def test_rows_that_are_there_win(database, tmp_path):
     target = str(tmp_path / "backup.db")
     native_backup.write(database, target)
-    access_counts.count_accesses(database, [("default", "memory/a.md")], "2026-03-09")
+    counts.count_accesses(database, [("default", "memory/a.md")], "2026-03-09")
     with database.transaction():
         database.execute("delete from seals where path in (select path from seals limit 2)")
     assert native_backup.restore(database, target) == dict.fromkeys(BACKED_UP, 0) | {"seals": 2}
@@ -112,7 +112,7 @@ def test_the_fingerprint_follows_what_a_backup_holds(database):
     assert native_backup.fingerprint(database) == seen[0]
     later = {"removed_at": "2026-03-30T08:00:00.000Z"}
     for change in (
-        lambda: access_counts.count_accesses(database, [("default", "memory/a.md")], "2026-03-02"),
+        lambda: counts.count_accesses(database, [("default", "memory/a.md")], "2026-03-02"),
         lambda: tombstones_store.mirror(database, [stone(session_id="gone-9", **later)]),
         lambda: tombstones_store.lift(database, "default", stone(session_id="gone-1").session_token),
         lambda: fill(database, judged(session(session_id="s-new"))),
@@ -124,9 +124,9 @@ def test_the_fingerprint_follows_what_a_backup_holds(database):
             memories.unpin(database, "default", MEMORY.id),
             memories.pin(database, "default", "t-abcdefghijkl", AT),
         ),
-        lambda: access_counts.count_ids(database, "default", ["t-abcdefghijkl"], "2026-03-02"),
+        lambda: counts.count_ids(database, "default", ["t-abcdefghijkl"], "2026-03-02"),
         lambda: entities_store.set_log_end(database, "default", entities_store.LogEnd("hash", "id", 1)),
-        lambda: access_counts.reset(database),
+        lambda: counts.reset(database),
         lambda: memories.forget(database, "default", [MEMORY.id]),
     ):
         change()

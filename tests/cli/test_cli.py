@@ -303,7 +303,7 @@ real = reconcile.judge
 def judge(*given):
     os.kill(os.getpid(), signal.SIGINT)
     return real(*given)
-import signet_sync.sync.validation as agent
+import signet_sync.sync.reading as agent
 agent.planner.judge = judge
 sys.exit(cli.run(sys.argv[1:]))
 """

@@ -20,9 +20,8 @@ from signet_sync.formats.filename import (
     tombstone_file_name,
     tombstone_name,
 )
-from signet_sync.formats.ids import MODEL_FOLDER
+from signet_sync.formats.ids import MODEL_FOLDER, derive_token, token_matches, token_of
 from signet_sync.formats.paths import AGENT_ID
-from signet_sync.formats.session_token import derive_token, token_matches, token_of
 from signet_sync.formats.temporary_sessions import NoiseRule
 from signet_sync.formats.wikilinks import leaves_workspace, stray_artifact_links, targets
 

@@ -28,7 +28,7 @@ from signet_sync.settings.model import Settings
 from signet_sync.statements.store import marks
 from signet_sync.statements.validity import Mark
 from signet_sync.storage.database.tables import NODES, STATEMENTS, TABLES
-from signet_sync.sync.store import access_counts
+from signet_sync.sync.store import counts
 from signet_sync.sync.workspace import Workspace
 
 PROJECT = "/home/ada/code/lantern"
@@ -163,7 +163,7 @@ class Scene:
             with workspace.database.transaction():
                 for (one,) in pinned:
                     memories.pin(workspace.database, "default", one, NOW)
-            assert access_counts.count_ids(workspace.database, "default", [one for (one,) in pinned], "2026-03-28")
+            assert counts.count_ids(workspace.database, "default", [one for (one,) in pinned], "2026-03-28")
         self.ask("reindex")
 
     def leaks(self, words: Iterable[str] = tuple(CANARIES.values())) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from signet_sync.host.sd_notify import Notifier
+from signet_sync.app.heartbeat import Notifier
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from signet_sync.errors import UsageError
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import Memory
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store import access_counts
+from signet_sync.sync.store import counts
 from signet_sync.text.memory import LONGEST, cleaned, memory_id, tags_of
 
 SECRET = "ghp_" + some(Random(8), 36)
@@ -209,7 +209,7 @@ def test_nothing_is_left_of_what_was_forgotten(vault: Vault) -> None:
     kept = remember(vault, "Another one stays.")["id"]
     assert vault.call("pin", done["id"]).code == 0
     with vault.database(readonly=False) as database:
-        assert access_counts.count_ids(database, "default", [done["id"], kept], "2026-03-28")
+        assert counts.count_ids(database, "default", [done["id"], kept], "2026-03-28")
     keep_a_copy(vault)
     (vault / ".signet/tmp").mkdir(exist_ok=True)
     (vault / ".signet/tmp" / f"4194305-{'0' * 32}.tmp").write_text(vault.page())
@@ -395,17 +395,17 @@ def test_accesses_are_counted_up_to_each_day_and_up_to_the_one_before() -> None:
         ("2026-03-31", (6, "2026-03-31", 5, "2026-03-30")),
     ]
     for day, row in expected:
-        assert access_counts.count_ids(database, "a", [node, node], day)
+        assert counts.count_ids(database, "a", [node, node], day)
         assert list(database.execute("select accesses, last_day, before, before_day from node_telemetry")) == [row]
 
 
 def test_only_ids_are_counted_and_nobody_waits(tmp_path: Path) -> None:
     database = Database(str(tmp_path / "x.db"), wait_ms=10)
-    assert access_counts.count_ids(database, "a", ["agent:main:main#3", "memory/x.md", "^m-abcdefghijkl", "m-abc"], "d")
-    assert access_counts.totals(database) == (0, 0, 0)
+    assert counts.count_ids(database, "a", ["agent:main:main#3", "memory/x.md", "^m-abcdefghijkl", "m-abc"], "d")
+    assert counts.totals(database) == (0, 0, 0)
     other = Database(str(tmp_path / "x.db"))
     with other.transaction():
-        assert access_counts.count_ids(database, "a", ["m-abcdefghijkl"], "2026-03-28") is False
+        assert counts.count_ids(database, "a", ["m-abcdefghijkl"], "2026-03-28") is False
     other.close()
     database.close()
 
@@ -414,8 +414,8 @@ def test_doctor_alone_resets_the_counters_and_leaves_pins(vault: Vault) -> None:
     memory = remember(vault, TEXT)["id"]
     assert vault.call("pin", memory, "--now", NOW).code == 0
     with vault.database(readonly=False) as database:
-        access_counts.count_ids(database, "default", [memory, "t-aaaaaaaaaaaa"], "2026-03-28")
-        access_counts.count_ids(database, "scout", [memory], "2026-03-28")
+        counts.count_ids(database, "default", [memory, "t-aaaaaaaaaaaa"], "2026-03-28")
+        counts.count_ids(database, "scout", [memory], "2026-03-28")
     assert vault.call("doctor", "--reset-counters", "--fix").code == 2
     assert vault.rows("select count(*) from node_telemetry") == [(3,)]
     assert vault.call("doctor", "--reset-counters", "--json").json == {"reset": 3}

@@ -21,7 +21,7 @@ from signet_database import Database, Made, at, build, turn, word
 from workbench import NOW, Answer, Vault, contents, tree
 
 from signet_sync.errors import HarnessError
-from signet_sync.formats.session_token import token_of
+from signet_sync.formats.ids import token_of
 from signet_sync.migration import signet_database
 
 SECRET = "ghp_" + some(Random(24), 36)

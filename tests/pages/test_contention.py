@@ -22,7 +22,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.settings.model import Settings
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.sync import manifests
-from signet_sync.sync.publishing import publish_pages
+from signet_sync.sync.deriving import publish_pages
 
 root, now = sys.argv[1], parse_instant(sys.argv[2])
 armed = True

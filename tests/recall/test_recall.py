@@ -17,9 +17,8 @@ from workbench import ROOT, Vault
 
 from signet_sync.app.workspace import opened
 from signet_sync.pages.prompt_context import worth_injecting
-from signet_sync.recall.dates import date_words
 from signet_sync.recall.operations import recall
-from signet_sync.recall.query import MOST_TERMS, read
+from signet_sync.recall.query import MOST_TERMS, date_words, read
 from signet_sync.recall.search import Within, search, weigh
 from signet_sync.recall.shown import is_question
 from signet_sync.recall.store.words import files_with

@@ -11,7 +11,7 @@ import pytest
 from benchmarks import public, recall_sets, recall_speed
 from benchmarks import recall as benchmark
 from benchmarks.labelled import Workspace
-from signet_sync.formats.session_token import token_of
+from signet_sync.formats.ids import token_of
 
 SAID = [
     "I bought a longbow for archery, made of yew. The quiver is of leather.",

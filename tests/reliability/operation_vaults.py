@@ -18,7 +18,7 @@ from workbench import NOW, Vault, numbered, to_another_version
 
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations as entities
-from signet_sync.formats.session_token import token_of
+from signet_sync.formats.ids import token_of
 from signet_sync.formats.timestamps import DAY, SECOND
 from signet_sync.formats.turn import Turn
 from signet_sync.memories import operations as memories_operations
@@ -33,7 +33,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import NODES
 from signet_sync.sync import engine, outbox
 from signet_sync.sync.request import Request
-from signet_sync.sync.store import access_counts
+from signet_sync.sync.store import counts
 from signet_sync.sync.workspace import Workspace
 
 LEAKED = "ghp_" + "Qa1Ws2Ed3Rf4Tg5Yh6Uj7Ik8Ol9Pz0Xc1Vb2"
@@ -387,7 +387,7 @@ def remembering(vary: Callable[[Vault], object] | None = None) -> Prepare:
             remember(workspace, REMOVED, session=prepared["remove"])
             for handle in (prepared["forget"], *_arcs_and_nodes(workspace.database, prepared["remove"])):
                 pinning.pin(workspace, "default", handle, NOW_US)
-                access_counts.count_ids(workspace.database, "default", [handle], NOW[:10])
+                counts.count_ids(workspace.database, "default", [handle], NOW[:10])
             turn = Turn(1, "user", "Bound it.", MOMENT)
             live.append(workspace, [turn], agent_id="default", session_key=RUNNING["session_key"])
             live.append(workspace, [turn], agent_id="default", session_key="somebody else's")

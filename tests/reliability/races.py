@@ -27,12 +27,12 @@ from signet_sync.errors import AnotherAgent, SignetSyncError
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.pages import page_files
-from signet_sync.pages.kept_copies import keep_displaced
+from signet_sync.pages.conflict_copies import keep_displaced
 from signet_sync.settings.model import Settings
 from signet_sync.storage import durable, files, state_dir
 from signet_sync.storage.database import connection
 from signet_sync.sync import manifests
-from signet_sync.sync.publishing import publish_pages
+from signet_sync.sync.deriving import publish_pages
 
 STARTERS = 8
 LANES = 5  # rounds of a race that run beside each other: most of each is waiting

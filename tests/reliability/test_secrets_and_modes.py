@@ -20,9 +20,9 @@ from agents import Inside, Session, heartbeat, manager, until
 from session_inputs import compact, end
 from workbench import NOW, Vault
 
+from signet_sync.app.heartbeat import Notifier
 from signet_sync.capture import spool
 from signet_sync.capture.spool import Job
-from signet_sync.host.sd_notify import Notifier
 
 ID = "5ec2e700-0000-4000-8000-000000000007"
 ALNUM = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

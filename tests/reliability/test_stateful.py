@@ -34,7 +34,7 @@ from signet_sync.formats import managed_block
 from signet_sync.formats.artifact import validate_tombstone
 from signet_sync.formats.artifact_record import FieldProblem
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse
-from signet_sync.formats.session_token import token_of
+from signet_sync.formats.ids import token_of
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.integrity import operations as integrity_operations
 from signet_sync.memories import operations as memories_operations
@@ -49,7 +49,7 @@ from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database, discard
 from signet_sync.sync import engine
 from signet_sync.sync.request import Outcome, Request
-from signet_sync.sync.store import access_counts, violations
+from signet_sync.sync.store import counts, violations
 from signet_sync.sync.workspace import Workspace
 
 NOW = parse_instant("2026-03-29T12:00:00.000Z") or 0
@@ -585,9 +585,9 @@ class Machine(RuleBasedStateMachine):
         word = said[number % len(said)].decode() if said else "lantern"
         hits = recall_operations.recall(self.work.database, f"broker {word}", agent_id=agent)
         recall_operations.record(self.work.database, agent, f"broker {word}", hits, self.now)
-        access_counts.count_ids(self.work.database, agent, [hit.id for hit in hits], iso(self.now)[:10])
+        counts.count_ids(self.work.database, agent, [hit.id for hit in hits], iso(self.now)[:10])
         paths = [(agent, hit.path) for hit in hits if hit.path]
-        access_counts.count_accesses(self.work.database, paths, iso(self.now))
+        counts.count_accesses(self.work.database, paths, iso(self.now))
         self.moved.add(agent)
 
     @rule(agent=AGENT)

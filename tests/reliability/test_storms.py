@@ -24,7 +24,7 @@ from signet_sync.errors import DatabaseUnfinished
 from signet_sync.settings.model import Settings
 from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.publishing import publish
+from signet_sync.sync.deriving import publish
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import Change
 from signet_sync.sync.store.bodies import text_of

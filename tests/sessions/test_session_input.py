@@ -29,7 +29,7 @@ from workbench import Vault, sampled
 from signet_sync.formats.artifact_fastpath import read_record
 from signet_sync.formats.body import HASH_SCOPE, js_trim, normalize, well_formed
 from signet_sync.formats.frontmatter import open_source, write
-from signet_sync.formats.session_token import derive_token, token_matches
+from signet_sync.formats.ids import derive_token, token_matches
 from signet_sync.sessions.input import session_input, written_identity
 from signet_sync.sync import manifests
 

@@ -15,7 +15,7 @@ from signet_sync.formats.timestamps import DAY, parse_instant
 from signet_sync.pages.store import pages
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.planner import Known
-from signet_sync.sync.store import access_counts, artifacts, counts, sessions, violations
+from signet_sync.sync.store import artifacts, counts, sessions, violations
 from signet_sync.sync.tombstones import store as tombstones_store
 
 NOW = "2026-03-30T00:00:00.000Z"
@@ -269,25 +269,23 @@ def seal(database, path, *, agent="default", packed=None):
 
 def test_accesses_are_counted_and_only_reset_forgets_them(database):
     one, two = ("default", "memory/one.md"), ("scout", "memory/two.md")
-    assert access_counts.count_accesses(database, [one, two], "2026-03-02")
-    assert access_counts.count_accesses(database, [one], "2026-03-01") and access_counts.count_accesses(
-        database, [], "x"
-    )
+    assert counts.count_accesses(database, [one, two], "2026-03-02")
+    assert counts.count_accesses(database, [one], "2026-03-01") and counts.count_accesses(database, [], "x")
     rows = sorted(database.execute("select agent_id, source_path, accesses, last_accessed_at from artifact_telemetry"))
     assert rows == [(*one, 2, "2026-03-02"), (*two, 1, "2026-03-02")]
-    assert access_counts.totals(database) == (2, 0, 3)
-    assert access_counts.reset(database) == 2
-    assert access_counts.totals(database) == (0, 0, 0)
+    assert counts.totals(database) == (2, 0, 3)
+    assert counts.reset(database) == 2
+    assert counts.totals(database) == (0, 0, 0)
 
 
 def test_an_answer_never_waits_for_a_counter(tmp_path):
     place = str(tmp_path / "index.db")
     holder, asker = Database(place), Database(place, wait_ms=0)
     with holder.transaction():
-        assert access_counts.count_accesses(asker, [("default", "memory/one.md")], NOW) is False
-    assert access_counts.totals(asker) == (0, 0, 0)
+        assert counts.count_accesses(asker, [("default", "memory/one.md")], NOW) is False
+    assert counts.totals(asker) == (0, 0, 0)
     reader = Database(place, readonly=True)
-    assert access_counts.count_accesses(reader, [("default", "memory/one.md")], NOW) is False
+    assert counts.count_accesses(reader, [("default", "memory/one.md")], NOW) is False
     for database in (holder, asker, reader):
         database.close()
 

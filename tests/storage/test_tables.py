@@ -14,7 +14,7 @@ from workbench import NOW, Vault
 
 from benchmarks.index_rows import canonical_dump, dumped
 from signet_sync.backup import row_form
-from signet_sync.formats.session_token import token_of
+from signet_sync.formats.ids import token_of
 from signet_sync.storage.database import batches, native_backup, removal, salvage
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import (

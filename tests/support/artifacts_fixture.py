@@ -15,8 +15,8 @@ from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
 from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
 from signet_sync.formats.filename import artifact_file_name, tombstone_file_name
 from signet_sync.formats.frontmatter import parse, write
+from signet_sync.formats.ids import derive_token
 from signet_sync.formats.seal import pack
-from signet_sync.formats.session_token import derive_token
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.formats.temporary_sessions import NoiseRule
 from signet_sync.pages.session_log import compose

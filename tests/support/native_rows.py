@@ -12,7 +12,7 @@ import pytest
 from workbench import NOW, Answer, Vault, numbered
 
 from signet_sync.entities import store as entities_store
-from signet_sync.formats.session_token import token_of
+from signet_sync.formats.ids import token_of
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.integrity import store as integrity_store
 from signet_sync.memories.promotion_score import Promotion, Signals

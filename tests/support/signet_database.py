@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 
-from signet_sync.formats.session_token import token_of
+from signet_sync.formats.ids import token_of
 
 # Columns of version jun; an older version lacks those of `YOUNGER`.
 COLUMNS: dict[str, str] = {

@@ -27,8 +27,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.formats.artifact import Summary
+from signet_sync.formats.ids import token_matches, token_of
 from signet_sync.formats.seal import pack
-from signet_sync.formats.session_token import token_matches, token_of
 from signet_sync.formats.snapshot import STRANGE_NAME, Found, Signature, Snapshot, Trouble
 from signet_sync.formats.temporary_sessions import NoiseRule
 from signet_sync.sync import planner

@@ -23,7 +23,7 @@ from signet_sync.errors import Interrupted
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.tables import full_text
-from signet_sync.sync import engine, indexing, quarantine, reading, validation, workers
+from signet_sync.sync import engine, indexing, quarantine, reading, workers
 from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.workers import Workers
 
@@ -348,14 +348,14 @@ def test_what_fails_in_workers_is_done_by_the_pass_and_its_own_error_names_the_f
     trouble = vault.reindex("--full")["trouble"]
     assert [line.partition(" (")[0] for line in trouble] == ["a worker failed"], "and is not kept quiet"
     path = made.path_for("summary", **{k: numbered(3)[k] for k in ("session_id", "captured_at")})
-    really = validation.planner.judge
+    really = reading.planner.judge
 
     def judge(given: str, *arguments: Any) -> Any:
         if given == path:
             raise ValueError("a slip of ours")
         return really(given, *arguments)
 
-    monkeypatch.setattr(validation.planner, "judge", judge)
+    monkeypatch.setattr(reading.planner, "judge", judge)
     answer = vault.call("reindex", "--full", "--json", "--now", NOW)
     assert answer.json["error"]["path"] == path and "a slip of ours" in answer.json["error"]["message"]
     assert capfd.readouterr() == ("", "")

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from signet_sync.formats.ids import forgotten_mark
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.session_token import forgotten_mark
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database import removal
 from signet_sync.storage.database.connection import Database

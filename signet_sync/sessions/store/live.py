@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.session_token import token_of
+from signet_sync.formats.ids import token_of
 from signet_sync.statements.store import rows
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.native import HANDED_OVER

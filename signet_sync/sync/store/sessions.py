@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.session_token import token_of
+from signet_sync.formats.ids import token_of
 from signet_sync.storage.database.batches import of_values
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.stored_names import session_name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.session_token import token_of
+from signet_sync.formats.ids import token_of
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT
 from signet_sync.storage import files
 from signet_sync.sync.planner import judge_tombstone

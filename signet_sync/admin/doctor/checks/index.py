@@ -13,7 +13,7 @@ from signet_sync.entities import store as entities_store
 from signet_sync.errors import DatabaseCorrupt, DatabaseError
 from signet_sync.formats.paths import display
 from signet_sync.pages import conflict_copies
-from signet_sync.storage.database import row_checks
+from signet_sync.storage.database import salvage
 from signet_sync.storage.database.connection import (
     Database,
     is_odd,
@@ -70,7 +70,7 @@ def _damaged(target: Installation, what: str) -> Finding:
 
 
 def _bytes(target: Installation, database: Database) -> list[Finding]:
-    problems = database.problems(closely=TABLES) or row_checks.implausible_rows(database)
+    problems = database.problems(closely=TABLES) or salvage.implausible_rows(database)
     if problems:
         if database.problems():
             # A pass may never read these pages, so mark the database: the next pass checks all pages. Wrong values need
