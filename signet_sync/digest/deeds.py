@@ -21,7 +21,7 @@ SHELLS = frozenset(
     ("bash", "shell", "sh", "exec", "exec_command", "local_shell", "local_shell_call", "run_shell_command", "terminal",
      "run_terminal_cmd", "powershell", "execute_command", "shell_command")
 )  # fmt: skip
-_EDITORS = frozenset(
+EDITORS = frozenset(
     ("edit", "multiedit", "write", "notebookedit", "apply_patch", "write_file", "replace", "edit_file", "create_file",
      "str_replace_editor", "str_replace_based_edit_tool", "patch", "str_replace")
 )  # fmt: skip
@@ -39,6 +39,9 @@ _TITLE = late(r"(?:--title|-t)[= ](?:\"((?:\\.|[^\"\\])*)\"|'([^']*)'|(\S+))")
 _ADDRESS = late(r"https://[^\s\"'<>)]+/(?:pull|merge_requests)/(\d+)")
 _SEEN = late(r"\b(?:gh pr|glab mr) (?:view|checkout|diff|checks|comment|edit|review|ready)\s+(\d{1,6})\b")
 _MERGED = late(r"\b(?:gh pr|glab mr) merge\b(?:\s+(\d+))?")
+_ELSEWHERE = late(
+    r"\s(?:-R|--repo)[= ]['\"]?([\w./-]+)"
+)  # the repository that a command names: its number is of that one
 _ISSUE = late(r"\b(?:gh|glab) issue create\b")
 _LOGGED = late(r"^\s*(?:\* )?[0-9a-f]{7,12} (?:\([^)]*\) )?(\S.{8,200})$")  # a commit in `git log --oneline`
 _UNDONE = late(r"\bgit (?:reset\b[^|;&\n]{0,80}(?:HEAD[~^]|origin/)|revert\b)")
@@ -62,6 +65,7 @@ _PATCHED = late(r"\*\*\* (?:Add|Update|Delete) File: ([^\s\\]+)")
 _PATH = late(r"(?<![^\s,'\"])[^\s,'\"/.]*+[/.][^\s,'\"]*+|\w+")
 _ANSWER = late(r"\"([^\"\n]{3,400})\"\s?=\s?\"([^\"\n]{1,400})\"")
 _OPEN_STEP = late(r"\[[ ~]\] ([^;\n]{4,200})")
+_REFUSALS = ("doesn't want to proceed with this tool use", "doesn't want to take this action", "rejected by user")
 _APPROVED = ("User has approved your plan", "Plan approved", "approved")
 
 
@@ -74,12 +78,20 @@ class Commit(NamedTuple):
 
 
 class PullRequest(NamedTuple):
-    """A pull request that was opened or merged: title (may be empty), number or `?`, turn, whether it was merged."""
+    """A pull request that was opened or merged: title (may be empty), number or `?`, turn, whether it was merged.
+
+    The number of one that a command names by its repository is `owner/name#7`.
+    """
 
     title: str
     number: str
     turn: int
     merged: bool = False
+
+    @property
+    def shown(self) -> str:
+        """Returns the number as it is shown; empty if it is not known."""
+        return "" if self.number == "?" else f"#{self.number}" if self.number.isdigit() else self.number
 
 
 @dataclass(slots=True)
@@ -129,7 +141,7 @@ class Deeds:
             return  # what an earlier call gave back
         if call.tool in SHELLS:
             self._run(call, turn)
-        elif call.tool in _EDITORS and not call.failed:
+        elif call.tool in EDITORS and not call.failed:
             self._edit(_PATH.findall(call.detail[:_COMMAND])[:20], turn)
         elif call.tool in TODO:
             self._plan(call, turn)
@@ -171,7 +183,7 @@ class Deeds:
                 self._edit(patched, turn)
             return
         tests = any(word in command for word in _TEST_WORDS) and _TESTS.search(command) is not None
-        if tests:
+        if tests and not refused(call):
             self.failing = call.failed
         if call.failed and not made:
             return
@@ -189,9 +201,11 @@ class Deeds:
             address = _ADDRESS.search("\n".join(call.output))
             number = address[1] if address else "?"
             self.requests[number] = PullRequest(_title(command), number, turn)
-        self.seen.update(_SEEN.findall(bare) if " pr " in bare or " mr " in bare else ())
+        other = _ELSEWHERE.search(bare)
+        self.seen.update(_SEEN.findall(bare) if other is None and (" pr " in bare or " mr " in bare) else ())
         if "merge" in bare and (merged := _MERGED.search(bare)):
             number = merged[1] or next(reversed(self.requests), "?")
+            number = f"{other[1]}#{number}" if other and merged[1] and merged[1] not in self.requests else number
             known = self.requests.get(number, PullRequest("", number, turn))
             self.requests[number] = known._replace(merged=True)
         if "issue" in bare and _ISSUE.search(bare):
@@ -215,6 +229,11 @@ def deeds_of(turns: Sequence[Turn]) -> Deeds:
             if isinstance(step, ToolCall):
                 found.take(step, turn.number)
     return found
+
+
+def refused(call: ToolCall) -> bool:
+    """Returns whether the person refused a call: nothing was run."""
+    return call.failed and any(one in call.printed for one in _REFUSALS)
 
 
 def _writes(command: str) -> bool:

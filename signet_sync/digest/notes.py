@@ -5,11 +5,11 @@ them, whose arguments count, whether or not the call got through. A note is a cl
 session's deeds contradict is marked, and a decision is the person's only where the person's own words say it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from signet_sync.digest.deeds import SHELLS, Deeds
-from signet_sync.digest.sentences import UNSEEN, is_question, stems
+from signet_sync.digest.deeds import SHELLS
+from signet_sync.digest.sentences import is_question, stems
 from signet_sync.digest.transcript import ToolCall
 from signet_sync.digest.turns import Turn
 from signet_sync.errors import UsageError
@@ -29,15 +29,6 @@ _LABELLED = late(
     r"\**(Outcome|Decided|Next|Blocked|Tried):\**\s+(\S.{3,400}?)"
     r"(?=\\n|[\"']?(?:\s+[\"']?\**(?:Outcome|Decided|Next|Blocked|Tried):|\s*$)|[\"']\s*\d?[;&|>])"
 )
-
-_CLAIMS: tuple[tuple[str, Callable[[Deeds], bool]], ...] = (
-    (r"\bmerged\b", lambda deeds: any(one.merged for one in deeds.requests.values()) or _ran(deeds, "merge")),
-    (r"\bpushed\b", lambda deeds: deeds.pushed > 0),
-    (r"\bcommitted\b", lambda deeds: bool(deeds.commits)),
-    (r"\b(?:tests?|checks?|suite|ci)\b[^.;]{0,30}\b(?:pass\w*|green)\b", lambda deeds: deeds.failing is not True),
-)
-_PATTERNS = tuple((late(pattern, 2), seen) for pattern, seen in _CLAIMS)
-_DENIES = late(r"\b(?:not|no|never|isn't|aren't|wasn't|yet to|to be|still|un(?:merged|pushed|committed))\b", 2)
 
 
 class NoteLine(NamedTuple):
@@ -111,14 +102,6 @@ def hand_over(note: str) -> list[NoteLine]:
     raise UsageError(message, hint=hint, code="note-invalid")
 
 
-def checked(text: str, deeds: Deeds) -> str:
-    """Marks a claim that the deeds of the session do not show."""
-    if _DENIES.search(text):
-        return text
-    unseen = any(pattern.search(text) and not seen(deeds) for pattern, seen in _PATTERNS)
-    return f"{text.rstrip('.')}{UNSEEN}" if unseen else text
-
-
 def words_behind(decision: str, own: Mapping[int, Sequence[str]]) -> tuple[int, str] | None:
     """Returns the person's own sentence that says a decision, with its turn: no question, four of its words or more."""
     wanted = stems(decision)
@@ -133,7 +116,3 @@ def _sentences(own: Mapping[int, Sequence[str]]) -> Iterator[tuple[int, str]]:
     for turn, sentences in own.items():
         for said in sentences:
             yield turn, said
-
-
-def _ran(deeds: Deeds, word: str) -> bool:
-    return any(word in command and not failed for command, failed in deeds.commands.items())

@@ -1,10 +1,12 @@
 """Derives the outcome of a session from its transcript: what came out, how it ended, what was stated."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
+from signet_sync.digest.claims import Claims, disputed
 from signet_sync.digest.deeds import Deeds
-from signet_sync.digest.notes import checked, turn_notes
+from signet_sync.digest.notes import turn_notes
 from signet_sync.digest.printed import Printed, fetched_in
 from signet_sync.digest.record import Record
 from signet_sync.digest.reports import headline
@@ -69,7 +71,7 @@ def outcome(transcript: str | Record) -> Outcome:
     if is_trivial(turns):
         return Outcome((), (), status, request, deeds.files, deeds.commands, opening)
     parting = " ".join(own.get(turns[-1].number, ()))[:_REQUEST] if status == "aborted" and len(turns) > 1 else ""
-    results = tuple(_results(turns, deeds, own))
+    results = tuple(_results(turns, deeds, own, record.claims))
     stated = tuple(statements(record))
     return Outcome(results, stated, status, request, deeds.files, deeds.commands, opening, parting)
 
@@ -88,13 +90,13 @@ def _opening(turns: Sequence[Turn]) -> str:
 # ── what came out ──
 
 
-def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str]]) -> Iterator[str]:
+def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str]], claims: Claims) -> Iterator[str]:
     """Yields what came out: pull requests and commits by title, then the reports of what no commit names."""
     pieces = [*_requests(deeds)]
     told = " ".join(pieces)
     commits = [one for one in deeds.commits if overlap(one.subject, told) < 0.6]
     fetched = fetched_in(turns)
-    noted = _noted(turns, deeds, fetched)
+    noted = _noted(turns, claims, fetched)
     # Of many, the first ones and the last; beside what the agent handed over, the last.
     most = 0 if noted else max(0, _PIECES - len(pieces) - 1)
     chosen = [*commits[:most], *commits[-1:]] if len(commits) > 1 else commits
@@ -102,11 +104,11 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
     asked = {turn.number: " ".join(own.get(turn.number, ())) for turn in turns}
     first = next((text for text in asked.values() if len(stems(text)) > 1), "")
     pieces += [noted] if noted and _is_fresh(noted, pieces) else []
-    for turn in _reporting(turns, deeds, len(pieces)) if not noted else ():
+    for turn in _reporting(turns, deeds, own, len(pieces)) if not noted else ():
         assert turn.report is not None
         line = headline(turn.report.text, asked[turn.number] or first, fetched)
         if line and _is_fresh(line, pieces):
-            pieces.append(line)
+            pieces.append(claims.marked(line, turn.number))
     named = " ".join(pieces).casefold()
     by_edits = sorted(deeds.files, key=lambda path: -deeds.files[path])
     names = list(dict.fromkeys(path.rpartition("/")[2] for path in by_edits))
@@ -117,6 +119,8 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
     if deeds.commits and pieces and not any(one.merged for one in deeds.requests.values()):
         pushed = deeds.pushed >= deeds.commits[-1].turn
         pieces.append("committed and pushed" if pushed else "committed")
+    if pieces and deeds.changed and deeds.failing is not None and claims.ends_failing():
+        pieces.append("the last test run failed")
     last = turns[-1]
     if is_unfinished(last, deeds) and len(stems(asked[last.number])) > 1 and not last.interrupted:
         pieces.append(f"unfinished: {clipped(asked[last.number], 12)}")
@@ -128,12 +132,12 @@ def _is_fresh(line: str, pieces: Sequence[str]) -> bool:
     return not pieces or len(fresh) >= max(3, 0.4 * len(stems(line)))
 
 
-def _noted(turns: Sequence[Turn], deeds: Deeds, fetched: Printed) -> str:
+def _noted(turns: Sequence[Turn], claims: Claims, fetched: Printed) -> str:
     """Returns what the agent handed over as the outcome of its last report, if that is not long ago."""
     for turn in reversed(turns[-3:]):
         said = [line.text for line in turn_notes(turn) if line.label == "outcome"]
         if said and not fetched.holds(said[-1]):
-            return checked(said[-1], deeds)
+            return claims.marked(said[-1], turn.number)
     return ""
 
 
@@ -141,9 +145,9 @@ def _requests(deeds: Deeds) -> Iterator[str]:
     """Yields the last pull requests by title, and those that were merged without being opened here, by number."""
     titled = [one for one in deeds.requests.values() if one.title][-2:]
     for one in titled:
-        number = f" #{one.number}" if one.number != "?" else ""
+        number = f" {one.shown}" if one.shown else ""
         yield f"{_tidy(one.title)} (PR{number}{' merged' if one.merged else ''})"
-    merged = [f"#{one.number}" for one in deeds.requests.values() if one.merged and not one.title and one.number != "?"]
+    merged = [one.shown for one in deeds.requests.values() if one.merged and not one.title and one.shown]
     if merged:
         yield f"PR{'s' if len(merged) > 1 else ''} {', '.join(merged[-4:])} merged"
     elif not titled:
@@ -152,12 +156,17 @@ def _requests(deeds: Deeds) -> Iterator[str]:
             yield f"on PR {', '.join(f'#{number}' for number in sorted(often, key=int))}"
 
 
-def _reporting(turns: Sequence[Turn], deeds: Deeds, named: int) -> Sequence[Turn]:
+def _reporting(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str]], named: int) -> Sequence[Turn]:
     """Returns the turns whose reports say what no commit does: the last working one; without commits also two others.
 
-    Those are the ones that did most.
+    Those are the ones that did most. What the person's next words say does not work came to nothing.
     """
-    done = [turn for turn in turns if turn.report is not None and turn.ended and is_report(turn.report.text)]
+    done = [
+        turn
+        for turn, after in zip_longest(turns, turns[1:])
+        if turn.report is not None and turn.ended and is_report(turn.report.text)
+        if after is None or not (deeds.works(turn.number) and disputed(own.get(after.number, ())))
+    ]
     working = [turn for turn in done if turn.number in deeds.edits or turn.number in deeds.acts]
     if named:
         return (working or done)[-1:] if named < _PIECES else ()

@@ -50,6 +50,10 @@ OWN = late(
     r"|私|僕|我|你|请|저|나는|우리|해줘|주세요|ください|して",
     re.I,
 )
+_HOOK = late(
+    r"^\W*(?:Operation |\w+ )?(?:stopped by hook|hook (?:feedback|error|blocked|stopped))\b",
+    re.IGNORECASE | re.MULTILINE,
+)
 _HANDS_OVER = late(
     r"\b(?:below|following|output|logs?|transcript|error|message|review|feedback|says|here|wrote|schreibt|écrit)\s*[:：]\s*$"
     r"|^\W*(?:transcript|output|logs?|error|trace|review|日志|报错|ログ|エラー|로그)\W*$",
@@ -83,6 +87,8 @@ class OwnWords:
             text = FENCE.sub("\n\n", text)
         if len(text) > 2 * _LONGEST:
             text = f"{text[:_LONGEST]}\n\n{text[-_LONGEST:]}"
+        if "hook" in text and (printed := _HOOK.search(text)) is not None:
+            text = text[: printed.start()]
         text = _before_paste(text)
         found: list[str] = []
         for paragraph in re.split(r"\n\s*\n", "\n".join(self._kept(text.split("\n")))):

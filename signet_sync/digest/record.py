@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from itertools import pairwise
 
+from signet_sync.digest.claims import Claims
 from signet_sync.digest.deeds import Deeds, deeds_of
 from signet_sync.digest.person import OwnWords
 from signet_sync.digest.printed import Printed, printed_in
@@ -46,6 +47,11 @@ class Record:
                 elif isinstance(step, SpokenMessage):
                     reader.hear(step.text)
         return found
+
+    @cached_property
+    def claims(self) -> Claims:
+        """Returns what tells whether the session's calls show what its reports claim."""
+        return Claims(self.turns, self.own)
 
     @cached_property
     def picks(self) -> list[tuple[str, str, int]]:

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from signet_sync.digest.notes import checked, turn_notes, words_behind
+from signet_sync.digest.notes import turn_notes, words_behind
 from signet_sync.digest.printed import Printed
 from signet_sync.digest.record import Record
 from signet_sync.digest.sentences import is_question, overlap, split
@@ -117,7 +117,7 @@ def _of_note(record: Record) -> Iterator[Item]:
             if behind is not None:
                 yield Item(kind, behind[1][:_LONGEST], "person", record.lines[behind[0]][0], behind[0], "note")
             else:
-                yield Item(kind, checked(text, deeds)[:_LONGEST], "agent", line, turn.number, "note")
+                yield Item(kind, record.claims.marked(text, turn.number)[:_LONGEST], "agent", line, turn.number, "note")
         told |= {line.label for line in lines}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from signet_sync.digest.person import OWN
-from signet_sync.digest.sentences import EMPTY, UNSEEN, is_question, split, stems
+from signet_sync.digest.sentences import EMPTY, is_question, split, stems
 from signet_sync.formats.injected_block import neutral
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import day_of, short_day
@@ -203,7 +203,6 @@ def _earlier(seen: ProjectInputs, name: str, now_us: int) -> Iterator[Line]:
         whole = ASKED.sub("", plain(outcome_of(one.sentence, name), 2 * _OUTCOME))
         outcome = clause(whole, _OUTCOME if place < _NEWEST else _SHORT)
         if outcome:
-            outcome += UNSEEN if UNSEEN in whole and UNSEEN not in outcome else ""
             text = f"{short_day(one.at_us, day_start(now_us))}: {outcome}"
             yield Line(
                 one.id,

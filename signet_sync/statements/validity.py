@@ -13,7 +13,7 @@ from math import ceil, log
 from types import MappingProxyType
 from typing import NamedTuple
 
-from signet_sync.digest.sentences import COMMON, stems
+from signet_sync.digest.sentences import COMMON, UNSEEN, stems
 from signet_sync.formats.handle import STATEMENT
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.statement import Status
@@ -28,9 +28,11 @@ _NUMBER = late(r"(?<![\w#./-])\d+(?:[.,]\d+)*(?![\w/-])")
 _DIGIT = late(r"\d")
 _WORD = late(r"\w+(?:[.:/@#+'’-]\w+)*")
 _ASCII_WORD = late(r"\w+(?:[.:/@#+'-]\w+)*", re.ASCII)  # faster
-# Where the sentence of a session says what it left open, and what it was asked for: a deed only where it is done.
+# Where the sentence of a session says what it left open, what it was asked for (a deed only where it is done), and
+# what it claims and no call shows: no deed.
 _LEFT = late(r"[;.,]\s*(?:blocked|open|next):\s.*?(?=\(asked:|$)")
 _ASKED = late(r"\(asked:.*")
+_CLAIMED = late(rf"{re.escape(UNSEEN)}[^;]*")
 _NUMBERED = late(r"(?:\s*\(#\d+\))+$")  # of a commit that a pull request brought
 # A pull request that a step is about; what follows its merge is another step.
 _PULL = late(
@@ -259,7 +261,7 @@ def _deeds(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, frozenset[str
                 told.add(title)
                 yield one, stems(line), _DID
         if one.status in ("done", "open", None):
-            sentence = _LEFT.sub(" ", one.sentence)
+            sentence = _CLAIMED.sub(" ", _LEFT.sub(" ", one.sentence))
             yield one, stems(sentence if one.status == "done" else _ASKED.sub("", sentence)), _DONE
 
 

@@ -56,6 +56,8 @@ def test_pull_requests_and_issues() -> None:
     ]  # fmt: skip
     assert found.issues == [("The door jams", 1)] and found.changed
     assert not deeds(run("gh pr create --title x", failed=True)).changed
+    other = deeds(run("gh pr view 7 -R pier/boat"), run("gh pr merge 8 --repo pier/boat"))
+    assert not other.seen and [one.shown for one in other.requests.values()] == ["pier/boat#8"]
 
 
 @pytest.mark.parametrize(("step", "files"), [
