@@ -46,7 +46,6 @@ class Picture:
 SESSIONS, THREADS, PROBLEMS, ENTITIES = (
     f'.views a[href^="/{view}"]' for view in ("sessions", "threads", "violations", "entities")
 )
-RECALL = 'main a[href^="/recall"]'
 SESSION = 'main a:has-text("The view daily_extremes")'
 THREAD = 'main a:has-text("tidepool")'
 PICTURES = (
@@ -54,8 +53,7 @@ PICTURES = (
     Picture("overview-narrow", size=NARROW, scheme="dark"),
     Picture("session", (SESSIONS, SESSION)),
     Picture("thread", (THREADS, THREAD), size=FLAT, scheme="dark"),
-    Picture("violation", (PROBLEMS, 'main a[href^="/violations/show"]')),
-    Picture("memory", (RECALL, 'main a:has-text("A restore drill counts")'), scheme="dark"),
+    Picture("violation", (PROBLEMS, 'main a[href^="/do/restore?"]')),
     Picture("entity", (ENTITIES, 'main a:has-text("Mira")')),
 )
 

@@ -20,7 +20,6 @@ from signet_sync.entities.documents.document import (
     text_of,
 )
 from signet_sync.entities.events import Event
-from signet_sync.formats.body import text_sha256
 from signet_sync.formats.entity_paths import File, Shape
 
 WHOLE, PARTS = "whole", "parts"
@@ -319,8 +318,3 @@ def _likeness(found: DocumentSection, section: DocumentSection) -> float:
     long = min(len(found.body), len(section.body)) >= _TELLING
     body = fuzz.ratio(found.body[:_COMPARED], section.body[:_COMPARED]) if long else 0.0
     return max(heading, body) / 100
-
-
-def left_by(document: EntityDocument) -> str:
-    """Returns the hash of a file's bytes."""
-    return text_sha256(render(document))

@@ -1,8 +1,9 @@
 """Confirms and does actions: a plan is shown, comes back with a token, is made again under the lock, and done once."""
 
-from __future__ import annotations
-
+import hmac
+import json
 import pkgutil
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from threading import Lock
+from typing import NamedTuple
 
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, reason
 from signet_sync.formats.body import utf8
@@ -21,9 +23,9 @@ from signet_sync.storage import state_dir
 from signet_sync.sync.workspace import Workspace
 from signet_sync.web import actions
 from signet_sync.web.action import Action, ActionCall, ActionResult, ChangedMeanwhile, planned
-from signet_sync.web.form_tokens import LIFE, FormToken, FormTokens
 from signet_sync.web.request import ViewRequest, WebPage
 
+LIFE = 1800  # seconds in which a form can be sent
 PATIENCE = 5.0  # seconds to wait for another process that holds the workspace
 WAIT = 8.0  # seconds until a page says that the action still runs
 _BUSY = "Another process is working on this workspace, such as the agent or a command. Nothing was done; try again."
@@ -38,6 +40,44 @@ def collected() -> dict[str, Action]:
     for module in sorted(one.name for one in pkgutil.iter_modules(actions.__path__)):
         found |= {one.name: one for one in import_module(f"{actions.__name__}.{module}").ACTIONS}
     return found
+
+
+class FormToken(NamedTuple):
+    """The hidden fields: a number used once, when the form expires, the fingerprint of what was shown, the seal."""
+
+    once: str
+    until: str
+    state: str
+    seal: str
+
+
+class FormTokens:
+    """The forms of one server; nothing that was issued before it started is accepted."""
+
+    def __init__(self, visitor: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._key = secrets.token_bytes(32)
+        self._visitor = visitor
+        self._clock = clock
+
+    def issue(self, target: Mapping[str, str], state: str) -> FormToken:
+        """Makes the token for a form; `target` says which action it does to what, for which agent."""
+        once, until = secrets.token_urlsafe(18), str(int(self._clock()) + LIFE)
+        return FormToken(once, until, state, self._seal(target, once, until, state))
+
+    def read(self, target: Mapping[str, str], given: Mapping[str, str]) -> FormToken | None:
+        """Returns the token of a form that was sent; None if it is not one of ours for this target."""
+        token = FormToken(*(given.get(name, "") for name in FormToken._fields))
+        expected = self._seal(target, token.once, token.until, token.state)
+        return token if hmac.compare_digest(token.seal.encode("utf-8", "replace"), expected.encode()) else None
+
+    def is_old(self, token: FormToken) -> bool:
+        """Returns whether a form of ours has expired."""
+        return self._clock() > int(token.until)
+
+    def _seal(self, target: Mapping[str, str], *fields: str) -> str:
+        # ASCII-only JSON keeps apart what differs only in bytes that are not UTF-8.
+        text = json.dumps([self._visitor, sorted(target.items()), *fields])
+        return hmac.digest(self._key, text.encode(), "sha256").hex()
 
 
 class _Busy(Exception):

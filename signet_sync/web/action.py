@@ -2,11 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from signet_sync.errors import UsageError
+from signet_sync.history.forget import filter_line
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.web.diff import Differing
@@ -161,3 +162,11 @@ def digest(text: str | bytes | None) -> str | None:
     """Returns the SHA-256 of a text for the state of a plan, which holds no texts."""
     raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     return None if raw is None else hashlib.sha256(raw).hexdigest()
+
+
+def history_remedy(request: ViewRequest, paths: Iterable[str]) -> tuple[str, str]:
+    """Returns a sentence and the command that takes files out of the git history which still contains them."""
+    place = request.site.place
+    line = filter_line(place.root, place.state().key, paths)
+    where = " In a fresh clone of the repository, this takes it out:" if line else " This deletes the history:"
+    return where, line or request.command("history", "forget")

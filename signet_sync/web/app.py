@@ -25,10 +25,9 @@ from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.log import logger
 from signet_sync.storage.clock import now_us
 from signet_sync.web import formatting, views
-from signet_sync.web.acting import Acting, Redirect
-from signet_sync.web.form_tokens import FormTokens
+from signet_sync.web.acting import Acting, FormTokens, Redirect
 from signet_sync.web.layout import Frame
-from signet_sync.web.links import Links
+from signet_sync.web.markdown import Links
 from signet_sync.web.request import Site, View, ViewRequest, WebPage
 from signet_sync.web.security import FORMS, TOKEN, BrowserGuard, Keys, query_of
 from signet_sync.web.views import overview

@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import date
 from functools import cache
 from typing import Any
 
@@ -15,10 +17,16 @@ from markupsafe import Markup
 from signet_sync.formats.invisible import CONTROLS, UNSEEN
 from signet_sync.formats.paths import escaped_character
 from signet_sync.formats.timestamps import SECOND, iso, local, parse_instant
+from signet_sync.recall.snippets import WORDS
 from signet_sync.text.phrases import human
 from signet_sync.text.sentences import basename
+from signet_sync.text.word_forms import FUNCTION_WORDS
 
 _UNSEEN = re.compile(f"[{CONTROLS}{UNSEEN}\ud800-\udfff]")
+# Not `strftime`, which uses the machine's language.
+_MONTHS = "January February March April May June July August September October November December".split()
+_WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_SIGNS = re.compile(r"\*\*|__|`|(?:(?<=^)|(?<=[…:] ))(?:#{1,6}|[-*>]) ")
 _LARGER = ((60, "minute"), (60, "hour"), (24, "day"), (30, "month"), (12, "year"))
 
 
@@ -57,6 +65,8 @@ def plain(value: Any) -> Any:
     """Returns the values of a page as those of JSON: named tuples as objects, texts of Markdown as written."""
     if hasattr(value, "_asdict"):
         value = value._asdict()
+    elif is_dataclass(value):
+        value = {one.name: getattr(value, one.name) for one in fields(value)}
     if isinstance(value, Mapping):
         return {str(name): plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple | set | range):
@@ -102,6 +112,15 @@ def _time(value: int | str | None, form: str) -> str:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(stamp, stamp, local(instant).strftime(form))
 
 
+def day_name(day: str) -> str:
+    """Returns `Saturday, 28 March 2026` of `YYYY-MM-DD`, in English; what is no day stays as it is."""
+    try:
+        found = date.fromisoformat(day)
+    except ValueError:
+        return day
+    return f"{_WEEKDAYS[found.weekday()]}, {found.day} {_MONTHS[found.month - 1]} {found.year}"
+
+
 @pass_context
 def ago(context: Context, value: int | str | None) -> str:
     """Formats how long ago an instant was, relative to the time of the request."""
@@ -144,6 +163,17 @@ def sentence(text: str) -> str:
 
 def _instant(value: int | str | None) -> int | None:
     return parse_instant(value) if isinstance(value, str) else value
+
+
+def marked(piece: str, query: str) -> list[tuple[str, bool]]:
+    """Splits a text into pieces: those that begin a word like one of the query's are marked."""
+    piece = _SIGNS.sub("", piece)
+    asked = {word.casefold() for word in WORDS.findall(query)[:64]}
+    words = sorted(asked - FUNCTION_WORDS or asked, key=len, reverse=True)
+    if not words:
+        return [(piece, False)]
+    found = re.split(rf"(?<![^\W_])({'|'.join(map(re.escape, words))})", piece, flags=re.IGNORECASE)
+    return [(text, place % 2 == 1) for place, text in enumerate(found) if text]
 
 
 def plain_page(title: str, lines: Iterable[str], *, head: str = "") -> str:

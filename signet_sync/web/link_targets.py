@@ -1,10 +1,9 @@
-"""Maps the links of a generated page to views: sessions, days, entities, nodes."""
-
-from __future__ import annotations
+"""Parses a generated page into sections of lines, and maps its links to views: sessions, days, entities, nodes."""
 
 import re
 from calendar import monthrange
 from collections.abc import Iterable
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from signet_sync.errors import UsageError
@@ -15,14 +14,45 @@ from signet_sync.formats.wikilinks import leaves_workspace
 from signet_sync.recall.store import references
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
-from signet_sync.web.links import LinkTarget
-from signet_sync.web.markdown import Prose
-from signet_sync.web.page_lines import PageSection
+from signet_sync.web.markdown import LinkTarget, Prose
 
 # The end of the path of a session log page.
 _DAY = re.compile(r"ledger/(\d{4})/(\d\d)/(\d\d)\.md$", re.ASCII)
 _MONTH = re.compile(r"ledger/(\d{4})-(\d\d)\.md$", re.ASCII)
 _LONGEST = 500  # characters
+_MARKER = re.compile(r"- |> (?:\[!\w+\] )?")  # of an item, and of a note that Obsidian shows as a box
+
+
+class PageLine(NamedTuple):
+    """A line of a section; `item`: it is an item of a list."""
+
+    item: bool
+    prose: Prose
+
+
+class PageSection(NamedTuple):
+    """A heading, its level (0 for lines before the first heading), and the lines below it."""
+
+    level: int
+    heading: str
+    lines: list[PageLine]
+
+
+def sections(text: str) -> list[PageSection]:
+    """Returns a page by its headings; markers and empty lines are left out."""
+    found = [PageSection(0, "", [])]
+    for line in text.split("\n"):
+        heading = re.fullmatch(r"(#{1,6}) +(.*)", line)
+        if heading is not None:
+            found.append(PageSection(len(heading[1]), heading[2].strip(), []))
+        elif line.strip() and not line.startswith("<!-- signet:"):
+            found[-1].lines.append(PageLine(line.startswith("- "), Prose(_without_marker(line), inline=True)))
+    return [section for section in found if section.level or section.lines]
+
+
+def _without_marker(line: str) -> str:
+    marker = _MARKER.match(line)
+    return line[marker.end() :] if marker else line
 
 
 def targets(database: Database, agent_id: str, page: Iterable[PageSection]) -> dict[str, LinkTarget]:
@@ -48,8 +78,7 @@ def of_prose(database: Database, agent_id: str, shown: Iterable[Prose]) -> dict[
     """Returns the targets of links in Markdown that stay within the workspace, if we have a view for them.
 
     All other links stay text: nothing outside the workspace is looked up because a file names it, and a browser looks
-    up
-    the host of every link that it shows.
+    up the host of every link that it shows.
     """
     candidates = {target: _paths_of(target) for prose in shown for target in prose.targets}
     known = of_names(database, agent_id, {path for paths in candidates.values() for path in paths})

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import nh3
 from markdown_it import MarkdownIt
@@ -17,8 +19,6 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markupsafe import Markup
-
-from signet_sync.web.links import Links, LinkTarget
 
 # A longer line is shown without markup.
 MARKED_UP = 2_000
@@ -31,6 +31,45 @@ _FENCE = re.compile(r" {0,12}(?:(`{3,})[^`]*|(~{3,}).*)", re.DOTALL)
 _WIKILINK = re.compile(r"\[\[([^\[\]|]+)(?:\|([^\[\]]*))?\]\]")
 _HANDLE = re.compile(r"(?<!\S)\^([a-z]-[a-z2-7]+)(?!\S)")
 _SPECIAL = re.compile(r"[\\`*_\[^]")
+
+
+_PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
+_AS_BYTES = "surrogateescape"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTarget:
+    """A view and its parameters."""
+
+    view: str
+    given: Mapping[str, str]
+
+
+class Links:
+    """The function `url` of templates: `url('session', session=token, page=2)`.
+
+    Parameters of the path are given by name, others become the query; None is left out. `agent` chooses an agent other
+    than the one that is shown.
+    """
+
+    def __init__(self, paths: Mapping[str, str], agent: str, usual: str) -> None:
+        self._paths = paths
+        self._agent = agent
+        self._usual = usual
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._paths
+
+    def __call__(self, name: str, /, **given: object) -> str:
+        """Returns the address. Raises `KeyError` for a missing view or parameter."""
+        path = _PARAMETER.sub(
+            lambda match: quote(str(given.pop(match[1])), safe="", errors=_AS_BYTES), self._paths[name]
+        )
+        agent = given.pop("agent", self._agent)
+        if agent != self._usual and name != "static":
+            given["agent"] = agent
+        query = urlencode({key: str(value) for key, value in given.items() if value is not None}, errors=_AS_BYTES)
+        return f"{path}?{query}" if query else path
 
 
 class Prose:

@@ -27,8 +27,8 @@ from signet_sync.errors import extra_hint
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.web import formatting
 from signet_sync.web.app import collected, make
-from signet_sync.web.links import Links
-from signet_sync.web.page_lines import sections
+from signet_sync.web.link_targets import sections
+from signet_sync.web.markdown import Links
 from signet_sync.web.request import Site, ViewRequest, WebPage
 from signet_sync.web.security import HEADERS, Keys
 from signet_sync.web.views import overview

@@ -25,14 +25,12 @@ from signet_sync.entities import operations
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.integrity import settling
 from signet_sync.memories import operations as memories_operations
-from signet_sync.memories.promotion_score import Promotion, Signals
-from signet_sync.memories.store import promotions
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.sync.store import violations as violations_store
 from signet_sync.text.sentences import flatten
 from signet_sync.web import acting, app
-from signet_sync.web.form_tokens import LIFE, FormTokens
+from signet_sync.web.acting import LIFE, FormTokens
 
 NOW_US = parse_instant(NOW) or 0
 PORT = 8125
@@ -175,15 +173,15 @@ def test_a_changed_file_is_accepted_with_a_reason_and_never_without(vault: Vault
     assert vault.rows("select reason from acceptances where path = ?", path) == [("<b>I meant it</b>",)]
 
 
-def test_a_batch_is_settled_for_the_agent_of_the_page_alone(vault: Vault) -> None:
+def test_all_are_settled_for_the_agent_of_the_page_alone(vault: Vault) -> None:
     someone = visitor(vault)
-    (batch,) = {one[0] for one in vault.rows("select batch from violations")}
     theirs = known(vault)["paths"][3]["summary"]
-    form = Form(someone, "restore", batch=batch)
+    form = Form(someone, "restore")
     assert "Restore 3 files?" in form.page.text and theirs not in form.page.text
+    assert someone.get("/do/restore", params={"path": theirs}).status_code == 404
     assert "Restored 3 files" in form.send().text
     assert opened_violations(vault) == [theirs]
-    assert someone.get("/do/restore", params={"batch": batch}).status_code == 404
+    assert someone.get("/do/restore").status_code == 404
     assert "Accepted 1 file" in Form(someone, "accept", agent="scout").send(reason="all of it").text
     assert opened_violations(vault) == []
 
@@ -226,12 +224,6 @@ def test_an_entity_is_pinned_and_locked_against_agents(vault: Vault) -> None:
     assert someone.get("/do/guard", params={"entity": jo, "op": "erase"}).status_code == 404
 
 
-def promote(vault: Vault, memory: str) -> None:
-    with vault.database(readonly=False) as database, database.transaction():
-        risen = Promotion(memory, 0.9, Signals(3, 1.0, 1.0, 1.0, 1.0, 1), 3, NOW_US)
-        promotions.store(database, "default", ("20260329T120000000Z", NOW_US, 1, 1, 0), [risen])
-
-
 def test_a_person_says_of_a_statement_that_it_is_done_not_true_or_holds(vault: Vault) -> None:
     someone = visitor(vault)
     (statement, *_), *_ = vault.rows("select id from statements where agent_id = 'default' and status = 'open'")
@@ -260,12 +252,6 @@ def test_a_text_is_remembered_pinned_unpinned_and_forgotten(vault: Vault) -> Non
     assert vault.rows("select count(*) from pins")[0][0] == 1
     assert someone.get("/do/pin", params={"handle": memory}).status_code == 400
     assert "no pin" in Form(someone, "unpin", handle=memory).send().text
-    assert someone.get("/do/undo-promotion", params={"memory": memory}).status_code == 400
-    promote(vault, memory)
-    assert "stays remembered" in Form(someone, "undo-promotion", memory=memory).send().text
-    assert vault.rows("select memory_id from undone_promotions") == [(memory,)]
-    assert "in Dreamed again" in Form(someone, "redo-promotion", memory=memory).send().text
-    assert vault.rows("select memory_id from undone_promotions") == []
     form = Form(someone, "forget", memory=memory)
     assert "Ada &lt;i&gt;wants&lt;/i&gt;" in form.page.text
     assert "Forgotten" in form.send().text
@@ -506,7 +492,7 @@ def test_a_form_that_is_too_large_does_nothing(vault: Vault) -> None:
 def test_a_page_that_only_shows_has_no_forms_and_takes_none(vault: Vault) -> None:
     ids = known(vault)
     someone = visitor(vault, read_only=True)
-    pages = ("/", "/violations", f"/entities/{ids['entity']}", f"/recall/{ids['memory']}", "/recall")
+    pages = ("/", "/violations", f"/entities/{ids['entity']}", f"/threads/{ids['memory']}", "/recall")
     for page in pages:
         shown = someone.get(page)
         assert shown.status_code == 200 and "/do/" not in shown.text and 'method="post"' not in shown.text, page
@@ -532,7 +518,6 @@ def test_nothing_of_another_agent_can_be_acted_on(vault: Vault) -> None:
         ("guard", {"entity": ids["entity"], "op": "lock"}),
         ("forget", {"memory": ids["memory"]}),
         ("pin", {"handle": ids["memory"]}),
-        ("undo-promotion", {"memory": ids["memory"]}),
         ("remove", {"session": numbered(2)["session_id"]}),
     ):
         assert someone.get(f"/do/{action}", params=target | {"agent": "scout"}).status_code == 404, action
@@ -610,15 +595,12 @@ def test_every_action_is_shown_by_some_view(vault: Vault) -> None:
     shown = "".join(
         someone.get(page).text
         for page in (
-            "/", "/recall", "/violations", f"/entities/{ids['entity']}", f"/recall/{ids['memory']}",
+            "/", "/recall", "/violations", f"/entities/{ids['entity']}", f"/threads/{ids['memory']}",
             f"/sessions/{token(vault)}/{numbered(6)['session_id']}",
         )
     )  # fmt: skip
     assert Form(someone, "pin", handle=ids["memory"]).send().status_code == 200
-    promote(vault, ids["memory"])
-    shown += someone.get(f"/recall/{ids['memory']}").text
-    assert Form(someone, "undo-promotion", memory=ids["memory"]).send().status_code == 200
-    shown += someone.get(f"/recall/{ids['memory']}").text
+    shown += someone.get(f"/threads/{ids['memory']}").text
     assert [one for one in acting.collected() if f"/do/{one}" not in shown] == []
 
 

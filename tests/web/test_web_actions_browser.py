@@ -21,7 +21,7 @@ pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
 
 from browsers import Visit, browser
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations
@@ -109,10 +109,6 @@ def spoil(vault: Vault, number: int, word: str = "breaks") -> None:
     place.write_text(place.read_text("utf-8").replace("keeps", word).replace("breaks", word), "utf-8")
 
 
-def violation(vault: Vault, number: int) -> str:
-    return f"/violations/show?path=memory/{summary(vault, number).name}"
-
-
 def confirmed(page: Page, button: str) -> None:
     """Confirms what is shown, and waits for the result."""
     page.get_by_role("button", name=button, exact=True).click()
@@ -120,19 +116,23 @@ def confirmed(page: Page, button: str) -> None:
 
 
 def test_a_file_is_restored_by_mouse_after_a_cancel_and_one_accepted_by_keys(world: World) -> None:
-    with world.visit(violation(world.vault, 1)) as visit:
+    def way(number: int, label: str) -> Locator:
+        name = summary(world.vault, number).name
+        return page.locator("article", has_text=name).get_by_role("link", name=label)
+
+    with world.visit("/violations") as visit:
         page = visit.page
-        page.get_by_role("link", name="Restore…").click()
+        way(1, "Restore…").click()
         assert visit.grid(axe=True) == []
         page.get_by_role("link", name="Cancel").click()
-        page.wait_for_url("**/violations/show?*")
+        page.wait_for_url("**/violations")
         assert "breaks" in summary(world.vault, 1).read_text("utf-8")
-        page.get_by_role("link", name="Restore…").click()
+        way(1, "Restore…").click()
         confirmed(page, "Restore")
         expect(page.get_by_role("heading", level=1)).to_have_text("Restored 1 file")
         assert visit.grid(axe=True) == [] and "keeps" in summary(world.vault, 1).read_text("utf-8")
-        page.goto(visit.origin + violation(world.vault, 2))
-        page.get_by_role("link", name="Accept…").focus()
+        page.goto(visit.origin + "/violations")
+        way(2, "Accept…").focus()
         page.keyboard.press("Enter")
         page.get_by_role("textbox", name="Reason").focus()
         page.keyboard.type(f"it is right {EVIL}")

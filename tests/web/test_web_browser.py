@@ -33,7 +33,6 @@ pytestmark = pytest.mark.slow  # `test_web_actions_browser` has the quick one
 # Where one goes from where one is: the view, the link to it, what its title says.
 JOURNEY = (
     ("recall", 'main a[href="/recall"], main a[href^="/recall?"]', "Search"),
-    ("memory", 'main a[href^="/recall/"]', ""),
     ("overview", ".head .name", "Overview"),
     ("page", 'main a[href^="/page"]', "MEMORY.md"),
     ("sessions", '.views a[href^="/sessions"]', "Sessions"),
@@ -41,7 +40,6 @@ JOURNEY = (
     ("threads", '.views a[href^="/threads"]', "Threads"),
     ("node", 'main a[href^="/threads/"]', ""),
     ("violations", '.views a[href^="/violations"]', "Problems"),
-    ("violation", 'main a[href^="/violations/show"]', ""),
     ("entities", '.views a[href^="/entities"]', "Entities"),
     ("entity", 'main a[href^="/entities/"]', ""),
     ("settings", '.foot a[href^="/settings"]', "Settings"),

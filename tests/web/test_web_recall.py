@@ -11,10 +11,9 @@ from workbench import NOW, Vault, cast, contents
 
 pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 
-from ui_pages import BESIDE, HOSTILE, asked, harmless, run, visitor
+from ui_pages import BESIDE, HOSTILE, asked, harmless, visitor
 
 from signet_sync.app.workspace import opened
-from signet_sync.errors import UsageError
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
@@ -104,49 +103,33 @@ def memory_id(vault: Vault, text: str) -> str:
     return shown
 
 
-def about(vault: Vault, text: str, **given: str) -> dict[str, Any]:
-    return recall.memory(asked(vault.root, given={"memory": memory_id(vault, text)}, **given)).data
-
-
 def test_the_page_says_of_every_memory_what_a_sweep_would(vault: Vault) -> None:
     data = recall.recall(asked(vault.root)).data
     with opened(str(vault.root), Settings()) as workspace:
         swept = promotion.dream(workspace, "default", NOW_US, dry_run=True)
     rows = data["recalled"].rows
-    waiting = {row.id: row.lacks for row in rows if not row.risen}
+    waiting = {row.memory.memory_id: row.lacks for row in rows if not row.risen}
     assert {one for one, lacks in waiting.items() if not lacks} == {one.memory_id for one in swept.promoted}
     near = {one.memory.memory_id: one.lacks for one in swept.near}
     assert {one: lacks for one, lacks in waiting.items() if lacks} == near and len(near) == 2
-    assert {row.text for row in rows if row.risen} == {RISEN} and len(rows) == 4
-    assert [row.private for row in rows if row.text == PRIVATE] == [True]
+    assert [data["texts"][row.memory.memory_id] for row in rows if row.risen] == [RISEN] and len(rows) == 4
+    assert data["private"] == [memory_id(vault, PRIVATE)]
 
 
-def test_a_memory_tells_why_it_rose_and_what_is_found_since(vault: Vault) -> None:
-    data = about(vault, RISEN)
-    assert data["then"].signals.recall_count == 3 and data["row"].hits == 4 and data["rose_us"] == NOW_US - 6 * DAY
-    assert {query for query, *_ in data["angles"]} == {query for _, query, _ in HITS[RISEN]}
-    assert data["pinned"]
-    assert run(vault, data["pin"]).code == 0 and not about(vault, RISEN)["pinned"]
-    assert run(vault, about(vault, RISEN)["forget"]).code == 0
-    with pytest.raises(IndexError):
-        memory_id(vault, RISEN)
-
-
-def test_a_memory_that_has_not_risen_shows_what_it_lacks(vault: Vault) -> None:
-    data = about(vault, NEAR)
-    assert data["then"] is None and list(data["row"].lacks) == ["1 more query"]
-    assert [ref.session_id for ref in data["sources"]] == ["5e551001-0000-4000-8000-000000000001"]
-    data = about(vault, UNFOUND)
-    assert data["row"] is None and data["angles"] == []
+def test_a_memory_tells_how_often_it_answered_and_what_can_be_done(vault: Vault) -> None:
+    risen = visitor(vault.root).get(f"/threads/{memory_id(vault, RISEN)}").text
+    for told in ("Found 4 times by 3 queries on 3 days", "dream --undo", "Unpin…", "Forget…"):
+        assert told in risen, told
+    unfound = visitor(vault.root).get(f"/threads/{memory_id(vault, UNFOUND)}").text
+    assert "No query has found it yet." in unfound and "Pin…" in unfound and "dream --undo" not in unfound
+    assert "private" in visitor(vault.root).get(f"/threads/{memory_id(vault, PRIVATE)}").text
 
 
 def test_a_memory_is_shown_to_its_agent_alone(vault: Vault) -> None:
     assert recall.recall(asked(vault.root, "scout")).data["recalled"].total == 0
-    with pytest.raises(UsageError) as refused:
-        recall.memory(asked(vault.root, "scout", given={"memory": memory_id(vault, RISEN)}))
-    assert refused.value.code == "unknown-memory"
-    data = recall.memory(asked(vault.root, "scout", given={"memory": memory_id(vault, "Scouts")})).data
-    assert data["forget"].endswith("--agent scout")
+    assert visitor(vault.root, "scout").get(f"/threads/{memory_id(vault, RISEN)}").status_code == 404
+    page = visitor(vault.root, "scout").get(f"/threads/{memory_id(vault, 'Scouts')}").text
+    assert f"expand {memory_id(vault, 'Scouts')} --agent scout" in page
 
 
 def test_hostile_words_are_text_and_looking_writes_nothing(vault: Vault) -> None:
@@ -155,11 +138,10 @@ def test_hostile_words_are_text_and_looking_writes_nothing(vault: Vault) -> None
     shown = harmless(guest.get("/recall").text)
     assert "<script>alert(1)</script>" in shown.text
     for text in (RISEN, NEAR, PRIVATE, UNFOUND):
-        link = f"/recall/{memory_id(vault, text)}"
+        link = f"/threads/{memory_id(vault, text)}"
         assert text == UNFOUND or link in shown.links
         page = guest.get(link)
         assert page.status_code == 200 and text[:20] in harmless(page.text).text
-    assert guest.get("/recall/%3Cscript%3E").status_code == 404
     assert harmless(guest.get("/recall?page=9999").text)
     assert (contents(vault.root), contents(vault.state, but=BESIDE)) == before
 
@@ -172,17 +154,17 @@ def test_what_is_asked_is_answered_as_by_the_command_and_nothing_is_written(vaul
     page = visitor(vault.root).get("/recall", params={"q": "when do deploys happen"})
     shown = harmless(page.text)
     data = recall.recall(asked(vault.root, q="when do deploys happen")).data
-    assert f"/recall/{memory_id(vault, READY)}" in shown.links
-    assert any(hit and text == "Deploys" for _, pieces in data["answers"] for text, hit in pieces)
+    assert f"/threads/{memory_id(vault, READY)}" in shown.links
+    assert any(hit and text == "Deploys" for one in data["answers"] for text, hit in one["pieces"])
     assert (contents(vault.root), contents(vault.state, but=BESIDE)) == before
     told = json.loads(vault.call("recall", "when do deploys happen", "--json").out)["hits"]
-    assert [one.text for one, _ in data["answers"]][:10] == [hit["text"] for hit in told][:10]
+    assert [one["hit"].text for one in data["answers"]][:10] == [hit["text"] for hit in told][:10]
 
 
 def test_an_answer_leads_to_its_file_or_its_place_and_to_nothing_of_another_agent(vault: Vault) -> None:
     data = recall.recall(asked(vault.root, q="retry loop src/queue.py")).data
-    (answer,) = [one for one, _ in data["answers"] if one.kind == "session"]
-    assert answer.target and answer.target.view == "session" and answer.target.given["path"] == answer.path
+    (answer,) = [one for one in data["answers"] if one["hit"].tier == "session"]
+    assert answer["target"].view == "session" and answer["target"].given["path"] == answer["hit"].path
     assert recall.recall(asked(vault.root, "scout", q="retry loop src/queue.py")).data["answers"] == []
     empty = visitor(vault.root, "scout").get("/recall", params={"q": "retry loop"}).text
     assert "Nothing found." in empty and "signet-sync" in empty

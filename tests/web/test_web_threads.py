@@ -15,7 +15,7 @@ from workbench import Vault, cast
 
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.web.request import Site, ViewRequest
-from signet_sync.web.views import node, threads
+from signet_sync.web.views import threads
 
 pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 
@@ -103,17 +103,18 @@ def test_a_page_of_threads_leads_to_the_next(shown: Shown, monkeypatch: pytest.M
 
 def test_a_thread_shows_its_sessions_a_page_at_a_time(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
     lantern = listed(shown)[0].thread_id
-    assert len(node.node(shown.ask({"node": lantern})).data["sessions"]) == 7
-    monkeypatch.setattr(node, "SESSIONS", 5)
-    pages = [node.node(shown.ask({"node": lantern}, page=page)).data["sessions"] for page in ("1", "2")]
+    assert len(threads.node(shown.ask({"node": lantern})).data["sessions"]) == 7
+    monkeypatch.setattr(threads, "SESSIONS", 5)
+    pages = [threads.node(shown.ask({"node": lantern}, page=page)).data["sessions"] for page in ("1", "2")]
     assert [len(page) for page in pages] == [5, 2] and not {*pages[0]} & {*pages[1]}
 
 
 def test_the_text_of_an_arc_leads_to_its_sessions(shown: Shown) -> None:
-    session = node.node(shown.ask({"node": listed(shown)[0].thread_id})).data["sessions"][0].node_id
-    arc = next(one.id for one in node.node(shown.ask({"node": session})).data["groups"]["parents"] if one.id[0] == "a")
-    page = node.node(shown.ask({"node": arc}))
-    assert set(page.data["links"]) == {link.id for link in page.data["groups"]["children"]}
+    session = threads.node(shown.ask({"node": listed(shown)[0].thread_id})).data["sessions"][0].node_id
+    parents = threads.node(shown.ask({"node": session})).data["groups"]["parents"]
+    arc = next(one for one, _ in parents if one[0] == "a")
+    page = threads.node(shown.ask({"node": arc}))
+    assert set(page.data["links"]) == {one for one, _ in page.data["groups"]["children"]}
     prose = shown.client.get(f"/threads/{arc}").text.partition('<div class="told prose">')[2].partition("<section>")[0]
     assert all(f'href="/threads/{child}"' in prose for child in page.data["links"])
 

@@ -37,17 +37,6 @@ def record(database: Database, agent_id: str, query: str, hits: Iterable[tuple[s
     return True
 
 
-def angles_of(database: Database, agent_id: str, memory_id: str, most: int) -> list[tuple[str, int, int]]:
-    """Returns the distinct queries that found a memory, how often, and when last (µs); the latest first."""
-    return list(
-        database.execute(
-            "select query, count(*), max(at_us) from recall_events where agent_id = ? and memory_id = ?"
-            " group by query order by max(at_us) desc, query limit ?",
-            (agent_id, memory_id, most),
-        )
-    )
-
-
 def totals_of(database: Database, agent_id: str, memory_id: str) -> Totals | None:
     """Returns the totals of all events of a memory; None without events."""
     row = next(database.execute(f"select {_TOTALS} where agent_id = ? and memory_id = ?", (agent_id, memory_id)))

@@ -53,18 +53,6 @@ def batches(database: Database, agent_id: str | None = None) -> list[Batch]:
     return list(found.values())
 
 
-def find(database: Database, path: str, agent_id: str) -> OpenViolation | None:
-    """Returns the open violation of a path, if it is an agent's or its agent is unknown."""
-    for _, _, *one in database.execute(f"{_OPEN} and v.path = ?2", (agent_id, path)):
-        return _violation(one)
-    return None
-
-
-def sizes(database: Database) -> dict[str, int]:
-    """Returns how many files of all agents each pass found, by the id of the batch."""
-    return dict(database.execute("select batch, count(*) from violations group by batch"))
-
-
 def is_open(database: Database, path: str) -> bool:
     """Returns whether a path holds an open violation."""
     return bool(database.value("select exists(select 1 from violations where path = ?)", (path,)))

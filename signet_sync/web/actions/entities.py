@@ -9,7 +9,6 @@ from signet_sync.entities.proposals import Proposal
 from signet_sync.entities.queries import EntityView
 from signet_sync.errors import UsageError
 from signet_sync.web.action import Action, ActionCall, ActionPlan, ActionResult, FormField, ViewLink, digest
-from signet_sync.web.commands import command_line
 from signet_sync.web.diff import differing
 from signet_sync.web.markdown import Prose
 from signet_sync.web.request import ViewRequest
@@ -58,7 +57,7 @@ def _approve(request: ViewRequest) -> ActionPlan:
         differing=differing(asked.present.strip("\n"), proposal.text.strip("\n")) if sets else None,
         back=_back(asked),
         state=_state(asked),
-        command=command_line(request, "entity", "review", "approve", proposal.id),
+        command=request.command("entity", "review", "approve", proposal.id),
     )
 
 
@@ -75,7 +74,7 @@ def _reject(request: ViewRequest) -> ActionPlan:
         fields=(FormField("reason", "Reason", hint="may be left empty"),),
         back=_back(asked),
         state=_state(asked),
-        command=command_line(request, "entity", "review", "reject", asked.proposal.id),
+        command=request.command("entity", "review", "reject", asked.proposal.id),
     )
 
 
@@ -149,7 +148,7 @@ def _guard(request: ViewRequest) -> ActionPlan:
         sentences=[said, "Pins and locks of single sections stay. The event log records it."],
         back=ViewLink("The entity", "entity", {"entity": entity.id}),
         state=[entity.id, sorted(entity.pins), sorted(entity.locks), entity.drifted],
-        command=command_line(request, "entity", "protect", op, entity.id),
+        command=request.command("entity", "protect", op, entity.id),
         computed=entity.id,
     )
 

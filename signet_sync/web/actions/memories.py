@@ -1,8 +1,9 @@
-"""Remembers, forgets, pins, and takes promotions back."""
+"""Remembers, forgets, pins, and says of statements whether they hold."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import get_args
 
 from signet_sync.errors import UsageError
@@ -10,8 +11,8 @@ from signet_sync.formats.handle import handle
 from signet_sync.formats.paths import dream_page, head_page
 from signet_sync.formats.statement import Status
 from signet_sync.graph.store import neighbours
-from signet_sync.memories import operations, promotion
-from signet_sync.memories.store import memories, promotions
+from signet_sync.memories import operations
+from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import Memory
 from signet_sync.privacy import forget
 from signet_sync.recall import pinning
@@ -19,11 +20,10 @@ from signet_sync.recall.store import references
 from signet_sync.statements.store import rows as statements
 from signet_sync.sync.read_only import reading
 from signet_sync.text.memory import LONGEST, TYPES
-from signet_sync.web.action import Action, ActionCall, ActionPlan, ActionResult, FormField, ViewLink
-from signet_sync.web.commands import WORDS, command_line, history_remedy
+from signet_sync.web.action import Action, ActionCall, ActionPlan, ActionResult, FormField, ViewLink, history_remedy
 from signet_sync.web.formatting import counted
 from signet_sync.web.markdown import Prose
-from signet_sync.web.request import ViewRequest
+from signet_sync.web.request import WORDS, ViewRequest
 
 _RECALL = ViewLink("Recall", "recall")
 _TEXT = FormField(
@@ -51,7 +51,7 @@ def _remember(request: ViewRequest) -> ActionPlan:
         fields=_FIELDS,
         back=_RECALL,
         state=None,
-        command=command_line(request, "remember", WORDS, "--type", "note"),
+        command=request.command("remember", WORDS, "--type", "note"),
     )
 
 
@@ -70,7 +70,7 @@ def _do_remember(call: ActionCall) -> ActionResult:
     said = [f"It is the memory {handle(done.memory.id)}."]
     if done.redactions:
         said.append(f"{counted(sum(done.redactions.values()), 'secret')} in it was replaced by a mark.")
-    links = (ViewLink("The memory", "memory", {"memory": done.memory.id}), _RECALL)
+    links = (_view_of(done.memory.id), _RECALL)
     return ActionResult("Remembered" if done.new else "Already remembered", [*said, *_waiting(done.waiting)], links)
 
 
@@ -92,7 +92,7 @@ def _forget(request: ViewRequest) -> ActionPlan:
         prose=Prose(found.content),
         back=_view_of(found.id),
         state=found.id,
-        command=command_line(request, "forget", found.id),
+        command=request.command("forget", found.id),
         final=True,
     )
 
@@ -114,7 +114,7 @@ def _do_forget(call: ActionCall) -> ActionResult:
 # ── pins ──
 
 
-def _pinned(request: ViewRequest, *, pin: bool) -> ActionPlan:
+def _pins(request: ViewRequest, *, pin: bool) -> ActionPlan:
     wanted = request.query.get("handle", "")
     with reading(request.site.place) as database:
         found = references.resolve(database, request.agent, wanted).id
@@ -132,39 +132,21 @@ def _pinned(request: ViewRequest, *, pin: bool) -> ActionPlan:
         sentences=[said if pin else "Age and room decide again whether MEMORY.md shows it."],
         back=_view_of(found),
         state=[found, is_pinned],
-        command=command_line(request, "pin", found, *([] if pin else ["--remove"])),
+        command=request.command("pin", found, *([] if pin else ["--remove"])),
         computed=found,
     )
 
 
+def _do_pins(call: ActionCall, *, pin: bool) -> ActionResult:
+    change = pinning.pin if pin else pinning.unpin
+    done = change(call.workspace, call.request.agent, call.plan.computed, call.request.now_us)
+    said = f"{handle(done.id)} {'is at the top of MEMORY.md' if pin else 'has no pin'}."
+    links = (call.plan.back, ViewLink("MEMORY.md", "page"))
+    return ActionResult("Pinned" if pin else "Pin removed", [said, *_waiting(done.waiting)], links)
+
+
 def _view_of(found: str) -> ViewLink:
-    if found.startswith("m-"):
-        return ViewLink("The memory", "memory", {"memory": found})
-    return ViewLink("What belongs to it", "node", {"node": found})
-
-
-def _pin(request: ViewRequest) -> ActionPlan:
-    return _pinned(request, pin=True)
-
-
-def _unpin(request: ViewRequest) -> ActionPlan:
-    return _pinned(request, pin=False)
-
-
-def _do_pin(call: ActionCall) -> ActionResult:
-    done = pinning.pin(call.workspace, call.request.agent, call.plan.computed, call.request.now_us)
-    return ActionResult(
-        "Pinned", [f"{handle(done.id)} is at the top of MEMORY.md.", *_waiting(done.waiting)], _led(call)
-    )
-
-
-def _do_unpin(call: ActionCall) -> ActionResult:
-    done = pinning.unpin(call.workspace, call.request.agent, call.plan.computed, call.request.now_us)
-    return ActionResult("Pin removed", [f"{handle(done.id)} has no pin.", *_waiting(done.waiting)], _led(call))
-
-
-def _led(call: ActionCall) -> tuple[ViewLink, ...]:
-    return call.plan.back, ViewLink("MEMORY.md", "page")
+    return ViewLink("The memory" if found.startswith("m-") else "What belongs to it", "node", {"node": found})
 
 
 # ── statements ──
@@ -193,7 +175,7 @@ def _mark(request: ViewRequest) -> ActionPlan:
         prose=Prose(found.text),
         back=_view_of(found.id),
         state=[found.id, found.status],
-        command=command_line(request, "forget", found.id, *word),
+        command=request.command("forget", found.id, *word),
         computed=found.id,
     )
 
@@ -201,57 +183,11 @@ def _mark(request: ViewRequest) -> ActionPlan:
 def _do_mark(call: ActionCall) -> ActionResult:
     status: Status = next(one for one in get_args(Status) if one == call.request.query["status"])
     done = pinning.mark(call.workspace, call.request.agent, call.plan.computed, status, call.request.now_us)
-    return ActionResult("Noted", [f"{handle(done.id)} is marked.", *_waiting(done.waiting)], _led(call))
-
-
-# ── promotions ──
-
-
-def _promotion(request: ViewRequest, *, undo: bool) -> ActionPlan:
-    found = _memory_of(request)
-    with reading(request.site.place) as database:
-        risen = promotions.of_memory(database, request.agent, found.id)
-    if risen is None or (risen.undone_us is not None) == undo:
-        raise UsageError(
-            f"{handle(found.id)} is not {'in' if undo else 'taken out of'} the section Dreamed",
-            hint="nothing is to be done",
-        )
-    return ActionPlan(
-        title="Take this memory out of the section Dreamed?" if undo else "Show this memory under Dreamed again?",
-        button="Take it out" if undo else "Put it back",
-        sentences=[
-            "It stays remembered, and no sweep promotes it again."
-            if undo
-            else "MEMORY.md shows it under Dreamed while there is room."
-        ],
-        prose=Prose(found.content),
-        back=_view_of(found.id),
-        state=[found.id, risen],
-        command=command_line(request, "dream", "--undo" if undo else "--redo", found.id),
-        computed=found.id,
+    return ActionResult(
+        "Noted",
+        [f"{handle(done.id)} is marked.", *_waiting(done.waiting)],
+        (call.plan.back, ViewLink("MEMORY.md", "page")),
     )
-
-
-def _undo_promotion(request: ViewRequest) -> ActionPlan:
-    return _promotion(request, undo=True)
-
-
-def _redo_promotion(request: ViewRequest) -> ActionPlan:
-    return _promotion(request, undo=False)
-
-
-def _do_undo_promotion(call: ActionCall) -> ActionResult:
-    one, _, waiting = promotion.undo(call.workspace, call.request.agent, call.plan.computed, call.request.now_us)
-    said = [f"{handle(one)} stays remembered, and is not promoted again.", *_waiting(waiting)]
-    return ActionResult("Taken out of Dreamed", said, _led(call))
-
-
-def _do_redo_promotion(call: ActionCall) -> ActionResult:
-    one, _, waiting = promotion.undo(
-        call.workspace, call.request.agent, call.plan.computed, call.request.now_us, undone=False
-    )
-    said = [f"{handle(one)} is in Dreamed again.", *_waiting(waiting)]
-    return ActionResult("Put back", said, _led(call))
 
 
 def _waiting(why: str) -> list[str]:
@@ -262,8 +198,6 @@ ACTIONS = (
     Action("remember", (), _remember, _do_remember),
     Action("mark", ("handle", "status"), _mark, _do_mark),
     Action("forget", ("memory",), _forget, _do_forget),
-    Action("pin", ("handle",), _pin, _do_pin),
-    Action("unpin", ("handle",), _unpin, _do_unpin),
-    Action("undo-promotion", ("memory",), _undo_promotion, _do_undo_promotion),
-    Action("redo-promotion", ("memory",), _redo_promotion, _do_redo_promotion),
+    Action("pin", ("handle",), partial(_pins, pin=True), partial(_do_pins, pin=True)),
+    Action("unpin", ("handle",), partial(_pins, pin=False), partial(_do_pins, pin=False)),
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from signet_sync.sync.engine import run_pass_mending
 from signet_sync.sync.request import Request
 from signet_sync.web.action import Action, ActionCall, ActionPlan, ActionResult, ViewLink
-from signet_sync.web.commands import command_line
 from signet_sync.web.formatting import counted
 from signet_sync.web.request import ViewRequest
 
@@ -24,7 +23,7 @@ def _reindex(request: ViewRequest) -> ActionPlan:
         ],
         back=_LINKS[0],
         state=None,
-        command=command_line(request, "reindex", own_agent=False),
+        command=request.command("reindex", own_agent=False),
     )
 
 

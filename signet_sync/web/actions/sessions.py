@@ -11,11 +11,20 @@ from signet_sync.privacy.remove import RemoveResult, SessionRemoval
 from signet_sync.recall import open_session
 from signet_sync.sync.read_only import require_index
 from signet_sync.text.sanitizer import sanitize_line
-from signet_sync.web.action import REASON, Action, ActionCall, ActionPlan, ActionResult, FormField, PathList, ViewLink
-from signet_sync.web.commands import WORDS, command_line, history_remedy
+from signet_sync.web.action import (
+    REASON,
+    Action,
+    ActionCall,
+    ActionPlan,
+    ActionResult,
+    FormField,
+    PathList,
+    ViewLink,
+    history_remedy,
+)
 from signet_sync.web.formatting import counted
 from signet_sync.web.markdown import Prose
-from signet_sync.web.request import ViewRequest
+from signet_sync.web.request import WORDS, ViewRequest
 
 _BACK = ViewLink("Sessions", "sessions")
 _SHOWN = 20  # files named in a list of sentences
@@ -64,7 +73,7 @@ def _remove(request: ViewRequest) -> ActionPlan:
         fields=(*((_QUOTING,) if quoted.places else ()), REASON),
         back=ViewLink("The session", "session", {"token": plans[0].session_token, "session": session_id}),
         state=[[one.session_token, one.session_ids, one.paths] for one in plans] + [quoted.places],
-        command=command_line(request, "remove", session_id, "--reason", WORDS),
+        command=request.command("remove", session_id, "--reason", WORDS),
         final=True,
         computed=(plans, quoted),
         lists=lists,

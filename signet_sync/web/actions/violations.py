@@ -1,4 +1,4 @@
-"""Restores or accepts violations: one file, what one pass found together, or all of the agent."""
+"""Restores or accepts violations: one file, or all of the agent."""
 
 from __future__ import annotations
 
@@ -6,202 +6,126 @@ from collections.abc import Sequence
 
 from signet_sync.errors import UsageError
 from signet_sync.integrity import settling
-from signet_sync.integrity.operations import BatchResult, Difference, ViolationFilter
+from signet_sync.integrity.operations import BatchResult, ViolationFilter, difference
 from signet_sync.storage import files
-from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store.violations import OpenViolation, batches
-from signet_sync.web.action import REASON, Action, ActionCall, ActionPlan, ActionResult, PathList, ViewLink, digest
-from signet_sync.web.commands import WORDS, command_line
+from signet_sync.web.action import REASON, Action, ActionCall, ActionPlan, ActionResult, PathList, ViewLink
 from signet_sync.web.diff import Differing, differing
 from signet_sync.web.formatting import counted
-from signet_sync.web.request import ViewRequest
-from signet_sync.web.views.violations import one_of, too_long
+from signet_sync.web.request import WORDS, ViewRequest
 
+LONGEST = 4_000_000  # bytes of a text that is compared
 _BACK = ViewLink("Problems", "violations")
-_SHOWN = 20  # files named in a result
+_SHOWN = 20  # files named in a result, or in a command
+
+
+def _chosen(request: ViewRequest) -> tuple[list[OpenViolation], object, Differing | None]:
+    """Returns the violation at `path`, else all of the agent; what they are now; of one file what changed in it.
+
+    Raises `UsageError` if there is none.
+    """
+    place, path = request.site.place, request.query.get("path")
+    with reading(place) as database:
+        found = [one for batch in batches(database, request.agent) for one in batch.files if path in (None, one.path)]
+        if not found:
+            raise UsageError(
+                f"{path or 'nothing'} is not an open violation of agent {request.agent}",
+                hint="see the list of problems",
+                code="unknown-violation",
+            )
+        # Not their contents, but what would change with these; looked at before they are compared.
+        state = []
+        for one in found:
+            status = files.status_of(place.root, one.path)
+            seen = None if status is None else [status.st_mtime_ns, status.st_size, status.st_ino]
+            state.append([one.path, one.code, one.restorable, one.acceptable, seen])
+        changed = None
+        if path and found[0].restorable:
+            texts = difference(database, place.root, path, place.settings().max_file_bytes)
+            if texts.present is not None and max(len(texts.sealed), len(texts.present)) <= LONGEST:
+                changed = differing(texts.before(), texts.after())
+    return found, state, changed
 
 
 def _restore(request: ViewRequest) -> ActionPlan:
     """Plans to write sealed bytes back."""
-    path = request.query.get("path")
-    with reading(request.site.place) as database:
-        if not path:
-            return _restore_several(request, database)
-        one, changed = one_of(request, database, path)
-    if changed is None:
+    found, state, changed = _chosen(request)
+    able = [one for one in found if one.restorable]
+    if not able:
         raise UsageError(
-            "its sealed bytes no longer exist", path=path, hint="restore it from a copy of your own, or accept it"
+            "the sealed bytes no longer exist", hint="restore the file from a copy of your own, or accept it"
         )
-    said = [f"The file {path} is written again as it was sealed."]
-    if changed.present is not None:
-        said.append("What it says now is replaced, and not kept.")
-    elif changed.state != "gone":
-        said.append("What is at its path is no file that can be read; it is moved aside and kept.")
+    gone = sum(one.code == "vanished" for one in able)
+    odd = sum(not one.acceptable for one in able)
+    said = [f"{counted(len(able), 'file')} {_are(len(able))} written again as sealed."]
+    if edited := len(able) - gone - odd:
+        said.append(
+            f"What {counted(edited, 'changed file')} {'says' if edited == 1 else 'say'} is replaced, and not kept."
+        )
+    if odd:
+        said.append("What is at a path and is no file that can be read is moved aside and kept.")
+    if lost := len(found) - len(able):
+        said.append(f"{counted(lost, 'file')} cannot be restored: the sealed bytes no longer exist.")
     return ActionPlan(
-        title="Restore this file?",
+        title=f"Restore {counted(len(able), 'file')}?",
         button="Restore",
         sentences=said,
-        back=ViewLink("What changed", "violation", {"path": path}),
-        state=_state(one, changed),
-        command=command_line(request, "violations", "restore", path, own_agent=False),
-        difference="What changes in the file",
-        differing=None if changed.present is None or too_long(changed) else _back_to_sealed(changed),
-        final=changed.present is not None,
-    )
-
-
-def _back_to_sealed(changed: Difference) -> Differing:
-    return differing(changed.after(), changed.before())
-
-
-def _restore_several(request: ViewRequest, database: Database) -> ActionPlan:
-    found = _several(request, database)
-    lost = [one for one in found if not one.restorable]
-    if len(lost) == len(found):
-        raise UsageError("none of their sealed bytes exist any more", hint="restore them from copies, or accept them")
-    gone = sum(one.code == "vanished" for one in found if one.restorable)
-    changed = len(found) - len(lost) - gone
-    said = []
-    if changed:
-        said.append(
-            f"{counted(changed, 'changed file')} {_are(changed)} written again as sealed; what {_they(changed)} now is"
-            " replaced, and not kept."
-        )
-    if gone:
-        said.append(f"{counted(gone, 'missing file')} {_are(gone)} written again as sealed.")
-    if lost:
-        said.append(f"{counted(len(lost), 'file')} cannot be restored: the sealed bytes no longer exist.")
-    return ActionPlan(
-        title=f"Restore {counted(len(found) - len(lost), 'file')}?",
-        button="Restore all of them",
-        sentences=said,
         back=_BACK,
-        state=_states(request, found),
-        command=command_line(request, "violations", "restore", *_chosen(request), own_agent=False),
-        final=changed > 0,
-        lists=(PathList.of("Restored", [one.path for one in found if one.restorable]),),
+        state=state,
+        command=_command(request, "restore", able),
+        lists=(PathList.of("Restored", [one.path for one in able]),),
+        difference="What changed in the file, which is taken back",
+        differing=changed,
+        final=edited > 0,
     )
 
 
 def _accept(request: ViewRequest) -> ActionPlan:
     """Plans to seal present contents, or to accept that files are gone."""
-    path = request.query.get("path")
-    with reading(request.site.place) as database:
-        if not path:
-            return _accept_several(request, database)
-        one, changed = one_of(request, database, path)
-    if not one.acceptable:
-        raise UsageError("there is nothing that could be accepted", path=path, hint="restore the file")
-    command = command_line(request, "violations", "accept", path, "--reason", WORDS, own_agent=False)
-    back = ViewLink("What changed", "violation", {"path": path})
-    if one.code == "vanished":
-        return ActionPlan(
-            title="Accept that this file is gone?",
-            button="Accept that it is gone",
-            sentences=[
-                f"{path} is no problem any more, and the reason is recorded.",
-                "Its seal stays, so that it can still be restored at a terminal: signet-sync violations restore PATH.",
-            ],
-            back=back,
-            state=_state(one, changed),
-            command=command,
-            fields=(REASON,),
-        )
-    return ActionPlan(
-        title="Accept this file as it is?",
-        button="Accept and seal it",
-        sentences=[
-            f"The present content of {path} is sealed: search, recall and pages use it from now on.",
-            "The content that was sealed before is deleted; it cannot be restored any more.",
-            "If its checksum in the frontmatter does not match, that line of the file is corrected.",
-            "The reason is kept with the seal.",
-        ],
-        back=back,
-        state=_state(one, changed),
-        command=command,
-        fields=(REASON,),
-        difference="What is accepted",
-        differing=None if changed is None or too_long(changed) else differing(changed.before(), changed.after()),
-        final=True,
-    )
-
-
-def _accept_several(request: ViewRequest, database: Database) -> ActionPlan:
-    found = _several(request, database)
-    gone = sum(one.code == "vanished" for one in found)
-    rest = [one for one in found if one.code != "vanished"]
-    able = sum(one.acceptable for one in rest)
+    found, state, changed = _chosen(request)
+    able = [one for one in found if one.acceptable]
+    if not able:
+        raise UsageError("there is nothing that could be accepted", hint="restore the file")
+    gone = sum(one.code == "vanished" for one in able)
     said = []
-    if able:
-        said.append(
-            f"The present content of {counted(able, 'changed file')} is sealed; the content that was sealed before is"
-            " deleted, and cannot be restored any more."
-        )
+    if edited := len(able) - gone:
+        said += [
+            f"The present content of {counted(edited, 'changed file')} is sealed: search and pages use it from now on.",
+            "The content that was sealed before is deleted; it cannot be restored any more.",
+        ]
     if gone:
-        said.append(f"That {counted(gone, 'file')} {_are(gone)} gone is accepted; the seals stay.")
-    if able < len(rest):
-        said.append(f"{counted(len(rest) - able, 'file')} cannot be accepted, and {_are(len(rest) - able)} left.")
-    said.append("The reason is kept with each.")
+        seals = "Its seal stays" if gone == 1 else "Their seals stay"
+        said.append(f"That {counted(gone, 'file')} {_are(gone)} gone is accepted. {seals} for a later restore.")
+    if left := len(found) - len(able):
+        said.append(f"{counted(left, 'file')} cannot be accepted, and {_are(left)} left.")
     return ActionPlan(
-        title=f"Accept {counted(able + gone, 'file')} as {'it is' if able + gone == 1 else 'they are'}?",
-        button="Accept all of them",
-        sentences=said,
+        title=f"Accept {counted(len(able), 'file')} {'as gone' if gone == len(able) else 'as now'}?",
+        button="Accept",
+        sentences=[*said, "The reason is kept with each."],
         back=_BACK,
-        state=_states(request, found),
-        command=command_line(request, "violations", "accept", *_chosen(request), "--reason", WORDS, own_agent=False),
+        state=state,
+        command=_command(request, "accept", able, "--reason", WORDS),
         fields=(REASON,),
-        final=able > 0,
-        lists=(PathList.of("Accepted", [one.path for one in found if one.acceptable]),),
+        lists=(PathList.of("Accepted", [one.path for one in able]),),
+        difference="What is accepted",
+        differing=changed,
+        final=edited > 0,
     )
-
-
-def _several(request: ViewRequest, database: Database) -> Sequence[OpenViolation]:
-    """Returns what the request selects: a batch, else all of the agent. Raises `UsageError` for nothing."""
-    wanted = request.query.get("batch")
-    found = [one for batch in batches(database, request.agent) if wanted in (None, batch.id) for one in batch.files]
-    if not found:
-        raise UsageError(
-            "there is no such violation of this agent any more", hint="see the list", code="unknown-violation"
-        )
-    return found
-
-
-def _chosen(request: ViewRequest) -> tuple[str, ...]:
-    batch = request.query.get("batch")
-    return ("--batch", batch) if batch else ("--all",)
-
-
-def _state(one: OpenViolation, changed: Difference | None) -> object:
-    if changed is None:
-        return [one.path, one.code, one.message]
-    return [one.path, one.code, digest(changed.sealed), digest(changed.present), changed.state]
-
-
-def _states(request: ViewRequest, found: Sequence[OpenViolation]) -> object:
-    """Returns the state of many files: not their contents, but what would change with these."""
-    states: list[object] = []
-    for one in found:
-        status = files.status_of(request.site.place.root, one.path)
-        seen = None if status is None else [status.st_mtime_ns, status.st_size, status.st_ino]
-        states.append([one.path, one.code, one.restorable, one.acceptable, seen])
-    return states
 
 
 def _are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def _they(count: int) -> str:
-    return "it says" if count == 1 else "they say"
+def _command(request: ViewRequest, word: str, chosen: Sequence[OpenViolation], *more: str) -> str:
+    paths = [one.path for one in chosen] if len(chosen) <= _SHOWN else ["--all"]
+    return request.command("violations", word, *paths, *more, own_agent=False)
 
 
 def _filter(request: ViewRequest) -> ViolationFilter:
     path = request.query.get("path")
-    if path:
-        return ViolationFilter((path,))
-    batch = request.query.get("batch")
-    return ViolationFilter(everything=not batch, batch=batch, agent=request.agent)
+    return ViolationFilter((path,)) if path else ViolationFilter(everything=True, agent=request.agent)
 
 
 def _do_restore(call: ActionCall) -> ActionResult:
@@ -216,19 +140,16 @@ def _do_accept(call: ActionCall) -> ActionResult:
 
 
 def _result(done: BatchResult, what: str) -> ActionResult:
-    said = [f"{what} {path}." for path in done.done[:_SHOWN]]
-    if len(done.done) > _SHOWN:
-        said.append(f"{what} {counted(len(done.done) - _SHOWN, 'more file')}.")
-    said += [f"What was at {path} is kept as {kept}." for path, kept in [*done.kept.items()][:_SHOWN]]
-    said += [f"Left as it is: {path}: {why}." for path, why in [*done.failed.items()][:_SHOWN]]
-    if len(done.failed) > _SHOWN:
-        said.append(f"{counted(len(done.failed) - _SHOWN, 'more file')} left.")
+    said = [f"{what} {path}." for path in done.done]
+    said += [f"What was at {path} is kept as {kept}." for path, kept in done.kept.items()]
+    said += [f"Left as it is: {path}: {why}." for path, why in done.failed.items()]
+    more = [f"And {len(said) - 2 * _SHOWN} more."] if len(said) > 2 * _SHOWN else []
     count = len(done.done)
     title = f"{what} {counted(count, 'file')}" if count else f"Nothing was {what.lower()}"
-    return ActionResult(title, said, (_BACK,), well=not done.failed)
+    return ActionResult(title, [*said[: 2 * _SHOWN], *more], (_BACK,), well=not done.failed)
 
 
 ACTIONS = (
-    Action("restore", ("path", "batch"), _restore, _do_restore),
-    Action("accept", ("path", "batch"), _accept, _do_accept),
+    Action("restore", ("path",), _restore, _do_restore),
+    Action("accept", ("path",), _accept, _do_accept),
 )

@@ -1,29 +1,23 @@
 """Shows an agent's entity files, and one entity: its content and evidence, who may change it, its events."""
 
+from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 from signet_sync.entities import proposals, queries
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.events import Event, tokens_in
 from signet_sync.entities.evidence import read_item
-from signet_sync.entities.maintenance import LOG
-from signet_sync.entities.proposals import Proposal
-from signet_sync.entities.queries import EntityFinding, EntitySummary, EntityView, ItemView, SectionView
-from signet_sync.entities.repository import EntityRepository
-from signet_sync.entities.store import EntityFile
+from signet_sync.entities.queries import EntityView, SectionView
 from signet_sync.formats.entity_paths import anchor_of
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
-from signet_sync.sync.store.sessions import SessionRef
-from signet_sync.web.commands import command_line
 from signet_sync.web.link_targets import of_names
 from signet_sync.web.markdown import Prose
-from signet_sync.web.paging import portion
-from signet_sync.web.request import View, ViewRequest, WebPage
-from signet_sync.web.words import KINDS, done
+from signet_sync.web.request import View, ViewRequest, WebPage, portion
 
 ENTITIES = 120  # on a page
 EVENTS = 40
@@ -31,79 +25,30 @@ PROPOSALS = 40
 RAW = 100_000  # characters of a file that is shown as it is
 _WHOLE = "*"
 _KINDS = {"user": "Users", "part": "Parts", "relationship": "Relationships"}
-
-
-class Card(NamedTuple):
-    """An entity in the list, its number of open proposals, and whether one of its files has drifted."""
-
-    entity: EntitySummary
-    line: Prose
-    proposals: int
-    drifted: bool
-
-
-class EvidenceLink(NamedTuple):
-    """The line of an artifact that is the evidence; without `session` the artifact is no longer indexed."""
-
-    path: str
-    line: int | None
-    session: SessionRef | None
-
-
-class ShownItem(NamedTuple):
-    """An item of a list; evidence has a quote and the reason it matters, any other item its words.
-
-    `at` is when it was written, if the item contains that.
-    """
-
-    number: int
-    at: str
-    prose: Prose | None
-    quote: str
-    why: str
-    source: EvidenceLink | None
-    event: Event | None
-
-
-class ShownSection(NamedTuple):
-    """A section for display: a narrative has prose, a list items. `raw` is a file that could not be parsed."""
-
-    name: str
-    heading: str
-    notes: bool
-    prose: Prose | None
-    items: Sequence[ShownItem] | None
-    pinned: bool
-    locked: bool
-    log: bool
-    raw: str = ""
-
-
-class ProposalView(NamedTuple):
-    """A proposal with the commands that answer it."""
-
-    proposal: Proposal
-    prose: Prose
-    source: EvidenceLink | None
-    approve: str
-    reject: str
-
-
-class Drifted(NamedTuple):
-    """A file that needs a maintainer, and the commands that resolve the drift."""
-
-    remark: EntityFinding
-    keep_file: str
-    keep_events: str
-
-
-class EventView(NamedTuple):
-    """An event, its subject, its evidence, and by section the text before and after."""
-
-    event: Event
-    about: str
-    sources: Sequence[EvidenceLink]
-    texts: Mapping[str, tuple[str, str]]
+# What an event did, before the name of the section.
+_DONE = {
+    "create": "created",
+    "set": "wrote",
+    "clear": "emptied",
+    "undo": "took back an edit of",
+    "resolve": "settled",
+    "restate": "removed text from",
+    "append": "added to",
+    "append_item": "added an item to",
+    "prune_item": "removed an item from",
+    "deprecate": "marked as outdated",
+    "status": "changed the status of",
+    "pin": "pinned",
+    "unpin": "unpinned",
+    "lock": "locked",
+    "unlock": "unlocked",
+    "propose": "proposed a change of",
+    "approve": "approved a change of",
+    "reject": "rejected a change of",
+    "schema": "changed the form of",
+    "human_edit": "edited",
+    "erase": "removed text from",
+}
 
 
 def entities(request: ViewRequest) -> WebPage:
@@ -113,164 +58,124 @@ def entities(request: ViewRequest) -> WebPage:
         proposed = Counter(one.entity_id for one in proposals.waiting(repo))
         queue = queries.list_drift(repo)
         chain = entities_store.log_end(repo.workspace.database, request.agent)
-    drifted = {one.id for one in queue}
-    known = {one.id for one in found}
-    of_kind = Counter[str](one.kind for one in found)
+    drifted, known = {one.id for one in queue}, {one.id for one in found}
     shown = portion(found, request.query.get("page"), ENTITIES)
+    cards = [
+        {
+            "entity": one,
+            "line": Prose(one.line, inline=True),
+            "proposals": proposed[one.id],
+            "drifted": one.id in drifted,
+        }
+        for one in shown.rows
+    ]
+    of_kind = Counter[str](one.kind for one in found)
     kinds = [
-        (heading, of_kind[kind], [_card(one, proposed, drifted) for one in shown.rows if one.kind == kind])
+        (heading, of_kind[kind], [card for card, one in zip(cards, shown.rows, strict=True) if one.kind == kind])
         for kind, heading in _KINDS.items()
     ]
-    return WebPage(
-        "entities",
-        "Entities",
-        {
-            "kinds": [one for one in kinds if one[2]],
-            "portion": shown,
-            # An entity whose profile is gone or unreadable is in no list.
-            "lost": [_drifted(request, one) for one in queue if one.id not in known],
-            "events": chain.events if chain is not None else 0,
-            "create": command_line(request, "entity", "create", "user", "NAME"),
-            "verify": command_line(request, "entity", "check", "--log"),
-        },
-    )
-
-
-def _card(one: EntitySummary, proposed: Mapping[str, int], drifted: Collection[str]) -> Card:
-    return Card(one, Prose(one.line, inline=True), proposed.get(one.id, 0), one.id in drifted)
+    data = {
+        "kinds": [one for one in kinds if one[2]],
+        "portion": shown,
+        # An entity whose profile is gone or unreadable is in no list.
+        "lost": [one for one in queue if one.id not in known],
+        "events": chain.events if chain is not None else 0,
+    }
+    return WebPage("entities", "Entities", data)
 
 
 def entity(request: ViewRequest) -> WebPage:
     """Shows one entity. Raises `UsageError` if the agent has none of this name, or several."""
     with queries.open_read_only(request.site.place, request.agent, request.now_us) as repo:
-        row = repo.require(request.path["entity"])
+        database, row = repo.workspace.database, repo.require(request.path["entity"])
         shown = queries.view(repo, row)
         logged = queries.list_events(repo, row.id)
-        page = portion(logged, request.query.get("page"), EVENTS)
-        reader = _EntityReader(repo, logged, shown)
-        sections = [reader.section(one) for one in shown.sections]
-        proposals = [reader.proposal(request, one) for one in shown.proposals[:PROPOSALS]]
-        data = {
+        log = portion(logged, request.query.get("page"), EVENTS)
+        events = {one.id: one for one in logged}
+        sections = [_section(shown, one, events) for one in shown.sections]
+        waiting = [{"proposal": one, "prose": Prose(one.text)} for one in shown.proposals[:PROPOSALS]]
+        texts = [one["prose"] for one in (*waiting, *sections, *(i for s in sections for i in s["items"] or ()))]
+        about = {
             "entity": shown,
             "sections": sections,
-            "proposals": proposals,
+            "proposals": waiting,
             "more_proposals": max(len(shown.proposals) - PROPOSALS, 0),
-            "drifted": [_drifted(request, one) for one in queries.list_drift(repo) if one.id == row.id],
+            "drifted": [one for one in queries.list_drift(repo) if one.id == row.id],
             "lint": queries.lint_files(repo, row),
-            "log": page.each(reader.event),
-            "beside": _beside(repo, row),
+            "log": log,
+            "shown_events": [(one, _done(one), queries.texts_of(one)) for one in log.rows],
+            "beside": [
+                (one, found[0].title if len(found := entities_store.find(database, request.agent, one)) == 1 else one)
+                for one in entities_store.neighbours(database, row)
+            ],
             "pinned": _WHOLE in shown.pins,
             "locked": _WHOLE in shown.locks,
-        }
-        links = of_names(repo.workspace.database, request.agent, _targets(sections, proposals))
-    return WebPage(
-        "entity",
-        shown.title,
-        {
-            **data,
-            "links": links,
-            "kind": KINDS[shown.kind],
+            "links": of_names(database, request.agent, {to for text in texts if text for to in text.targets}),
             "updated_us": row.updated_us,
-            "pin": command_line(request, "entity", "protect", "unpin" if data["pinned"] else "pin", row.id),
-            "lock": command_line(request, "entity", "protect", "unlock" if data["locked"] else "lock", row.id),
-            "replay": command_line(request, "entity", "check", row.id),
-        },
+            "sources": _sources(database, request.agent, shown, sections, log.rows),
+        }
+    return WebPage("entity", shown.title, about)
+
+
+def _section(shown: EntityView, one: SectionView, events: Mapping[str, Event]) -> dict[str, Any]:
+    """Returns a section for display: a narrative has prose, a list items; `raw` is a file that could not be parsed."""
+    raw = one.text[:RAW] if not one.name else ""
+    items = None if one.items is None else [_item(item.text, events) for item in one.items]
+    name = anchor_of(one.name)
+    # A person may have written headings.
+    pinned, locked = (
+        name in {anchor_of(" ".join(each.split())) for each in names} for names in (shown.pins, shown.locks)
     )
+    return {
+        "name": one.name,
+        "heading": one.heading,
+        "notes": one.name.startswith("notes/"),
+        "prose": None if raw or items else Prose(one.text),
+        "items": items,
+        "pinned": pinned,
+        "locked": locked,
+        "log": name == "change-log",
+        "raw": raw,
+    }
 
 
-def _drifted(request: ViewRequest, remark: EntityFinding) -> Drifted:
-    """Composes the commands, which name the event log if the drift is there."""
-    keep_file, keep_events = (
-        command_line(request, "entity", "check", remark.id or LOG, "--keep", keep) for keep in ("file", "events")
-    )
-    return Drifted(remark, keep_file, keep_events)
+def _item(text: str, events: Mapping[str, Event]) -> dict[str, Any]:
+    """Returns an item: evidence has a quote, why it matters and a source, any other its words, and its time."""
+    tokens = tokens_in(text)
+    event = events.get(tokens[-1]) if tokens else None
+    evidence = read_item(text)
+    if evidence is None:
+        at, dash, words = text.partition(" — ")
+        dated = bool(dash) and parse_instant(at) is not None
+        prose = Prose(words if dated else text, inline=True)
+        return {"at": at if dated else "", "prose": prose, "quote": "", "why": "", "source": None, "event": event}
+    rests = event.said("evidence") if event is not None else None
+    source = rests[0] if rests else evidence.path
+    return {"at": "", "prose": None, "quote": evidence.quote, "why": evidence.why, "source": source, "event": event}
 
 
-def _beside(repo: EntityRepository, row: EntityFile) -> list[tuple[str, str]]:
-    """Returns ids and titles of a relationship's members, or of the relationships of an entity."""
-    database = repo.workspace.database
-    return [(one, _title(database, repo.agent_id, one)) for one in entities_store.neighbours(database, row)]
-
-
-def _title(database: Database, agent_id: str, entity_id: str) -> str:
-    found = entities_store.find(database, agent_id, entity_id)
-    return found[0].title if len(found) == 1 else entity_id
-
-
-def _targets(sections: Iterable[ShownSection], proposals: Iterable[ProposalView]) -> set[str]:
-    """Returns the destinations of all links on the page."""
-    shown = [one.prose for one in proposals]
-    for section in sections:
-        shown += [section.prose] if section.prose is not None else []
-        shown += [item.prose for item in section.items or () if item.prose is not None]
-    return {target for prose in shown for target in prose.targets}
-
-
-class _EntityReader:
-    """One entity while its page is built: its events by token, and the sessions of its evidence."""
-
-    def __init__(self, repo: EntityRepository, logged: Sequence[Event], shown: EntityView) -> None:
-        self._repo = repo
-        self._events = {one.id: one for one in logged}
-        # A person may have written headings.
-        self._pins, self._locks = (
-            {anchor_of(" ".join(name.split())) for name in names} for names in (shown.pins, shown.locks)
-        )
-        self._known: dict[str, SessionRef | None] = {}
-
-    def section(self, one: SectionView) -> ShownSection:
-        """Returns a section with its items parsed."""
-        raw = one.text[:RAW] if not one.name else ""
-        items = None if one.items is None else [self._item(item) for item in one.items]
-        prose = None if raw or items else Prose(one.text)
-        name = anchor_of(one.name)
-        return ShownSection(
-            one.name,
-            one.heading,
-            one.name.startswith("notes/"),
-            prose,
-            items,
-            name in self._pins,
-            name in self._locks,
-            name == "change-log",
-            raw,
-        )
-
-    def _item(self, item: ItemView) -> ShownItem:
-        tokens = tokens_in(item.text)
-        event = self._events.get(tokens[-1]) if tokens else None
-        evidence = read_item(item.text)
-        if evidence is None:
-            at, dash, words = item.text.partition(" — ")
-            dated = bool(dash) and parse_instant(at) is not None
-            prose = Prose(words if dated else item.text, inline=True)
-            return ShownItem(item.number, at if dated else "", prose, "", "", None, event)
-        rests = event.said("evidence") if event is not None else None
-        source = self._source(rests[0]) if rests else None
-        if source is None and evidence.path is not None:
-            source = self._source(evidence.path)
-        return ShownItem(item.number, "", None, evidence.quote, evidence.why, source, event)
-
-    def proposal(self, request: ViewRequest, one: Proposal) -> ProposalView:
-        """Returns a proposal with the commands that answer it."""
-        prose = Prose(one.text)
-        source = self._source(one.source) if one.source else None
-        approve, reject = (command_line(request, "entity", "review", word, one.id) for word in ("approve", "reject"))
-        return ProposalView(one, prose, source, approve, reject)
-
-    def event(self, one: Event) -> EventView:
-        """Returns an event as a line of the log, with the text before and after."""
-        sources = [self._source(rests) for rests in one.said("evidence") or ()]
-        return EventView(one, done(one.op, one.file or "", one.section or ""), sources, queries.texts_of(one))
-
-    def _source(self, rests: str) -> EvidenceLink:
-        """Parses `PATH#LINE`."""
-        path, _, line = rests.partition("#")
-        if path not in self._known:
-            database = self._repo.workspace.database
-            self._known[path] = sessions.of_paths(database, self._repo.agent_id, [path]).get(path)
+def _sources(
+    database: Database, agent_id: str, shown: EntityView, sections: list[dict[str, Any]], logged: Any
+) -> dict[str, tuple[str, int | None, sessions.SessionRef | None]]:
+    """Returns path, line and session of each `PATH#LINE`; without a session the artifact is no longer indexed."""
+    named = [item["source"] for section in sections for item in section["items"] or ()]
+    named += [one.source for one in shown.proposals]
+    named += [rests for event in logged for rests in event.said("evidence") or ()]
+    known = sessions.of_paths(database, agent_id, [one.partition("#")[0] for one in named if one])
+    found = {}
+    for one in filter(None, named):
+        path, _, line = one.partition("#")
         number = int(line) if line.isascii() and line.isdigit() and len(line) < 10 else None
-        return EvidenceLink(path, number, self._known[path])
+        found[one] = path, number, known.get(path)
+    return found
+
+
+def _done(event: Event) -> str:
+    """Returns what an event did: `added an item to open questions`, `wrote inbox in the notes`."""
+    notes = " in the notes" if event.file == "notes" else ""
+    whole = "the notes" if notes else "the entity"
+    what = f"{event.section.replace('-', ' ')}{notes}" if event.section else whole
+    return f"{_DONE.get(event.op, event.op.replace('_', ' '))} {what}"
 
 
 VIEWS: list[tuple[str, str, View]] = [("/entities", "entities", entities), ("/entities/{entity}", "entity", entity)]

@@ -1,7 +1,6 @@
 """Shows the overview: what came out lately, MEMORY.md, the agent's state; before there is any, how to begin."""
 
 import os
-from collections.abc import Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -16,12 +15,10 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.index_records import PROBLEMS
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import counts
-from signet_sync.web.dates import day_name
+from signet_sync.web.formatting import day_name
 from signet_sync.web.layout import tone_of
-from signet_sync.web.link_targets import targets
-from signet_sync.web.links import LinkTarget
+from signet_sync.web.link_targets import PageSection, sections, targets
 from signet_sync.web.live_sessions import Running, every
-from signet_sync.web.page_lines import PageSection, sections
 from signet_sync.web.request import View, ViewRequest, WebPage
 
 LATEST = 12  # sessions
@@ -145,7 +142,7 @@ def page(request: ViewRequest) -> WebPage:
     """Shows the whole of MEMORY.md, with links to our pages."""
     found = read_page(request)
     with reading(request.site.place) as database:
-        led: Mapping[str, LinkTarget] = targets(database, request.agent, found)
+        led = targets(database, request.agent, found)
     return WebPage("page", "MEMORY.md", {"sections": found, "targets": led, "path": head_page(request.agent)})
 
 

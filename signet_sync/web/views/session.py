@@ -4,8 +4,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from signet_sync.formats.filename import artifact_name
+from signet_sync.graph.store import nodes
 from signet_sync.memories.store import memories
 from signet_sync.recall import open_session
+from signet_sync.recall.store import references
 from signet_sync.sessions.store import outcomes
 from signet_sync.sessions.store.live import LiveSession
 from signet_sync.storage.database.connection import Database
@@ -13,12 +15,9 @@ from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import sessions
 from signet_sync.sync.store.sessions import SessionFile, SessionRef
 from signet_sync.text.sentences import basename
-from signet_sync.web import commands
-from signet_sync.web.artifact_page import ArtifactView, PartRequest, opened
-from signet_sync.web.graph_context import NOWHERE, lineage_of
+from signet_sync.web.artifact_page import ArtifactView, opened
 from signet_sync.web.link_targets import of_prose
 from signet_sync.web.live_sessions import buffers, turns_of
-from signet_sync.web.markdown import Prose
 from signet_sync.web.request import View, ViewRequest, WebPage
 
 _TROUBLE = ("violation", "invalid")
@@ -28,7 +27,7 @@ _NOTHING: dict[str, Any] = {
     **dict.fromkeys(("chosen", "missed", "manifest")),
     "messages": {},
     "pinned": False,
-    "lineage": NOWHERE,
+    "lineage": {"node": None, "thread": None},
 }
 
 
@@ -66,38 +65,43 @@ def session(request: ViewRequest) -> WebPage:
 
 
 def _session_page(request: ViewRequest, database: Database, ref: SessionRef, live: Sequence[LiveSession]) -> WebPage:
-    held = sessions.files(database, ref)
-    strays = outcomes.problem_files(database, ref)
+    held, strays = sessions.files(database, ref), outcomes.problem_files(database, ref)
     document = open_session.describe_one(database, ref) if held else None
     stretches = _stretches(held)
     codes = {file.source_path: "indexed" for file in held} | {stray.path: stray.code for stray in strays}
-    path = _asked_path(request, codes)
-    chosen = _chosen(stretches, path)
-    shown = _shown(request, database, chosen, path, codes)
-    manifest = _manifest(request, database, document, codes)
+    asked = request.query.get("path", "")
+    path = next((path for path in (asked, f"memory/{asked}") if path in codes), None)  # by its path or its name
+    # The stretch of the requested file, else the newest.
+    wanted = [one for one in stretches if path is None or path in one.paths.values()]
+    chosen = None if not wanted else wanted[0] if path else wanted[-1]
+    manifest = document and document["manifest"]
     title = (document and document["sentence"]) or "The files of this session are gone"
-    lineage = lineage_of(database, ref)
+    thread_id, before, after = outcomes.before_and_after(database, ref)
+    node = next(iter(references.best(database, ref)), None)
+    thread = nodes.summary_of(database, ref.agent_id, thread_id) if thread_id and node else None
     data = {
-        **_head(request, ref, document, title),
+        **_head(ref, document, title),
         "stretches": stretches,
         "chosen": chosen,
-        "shown": shown,
+        "shown": _shown(request, database, chosen, path, codes),
         "strays": [stray for stray in strays if stray.verdict in _TROUBLE],
         "copies": [stray for stray in strays if stray.verdict not in _TROUBLE],
         "messages": {stray.path: stray.message for stray in strays},
-        "missed": _missed(request, path),
-        "manifest": manifest,
+        "missed": None if path else asked or None,
+        "manifest": opened(request.site.place, database, manifest, "manifest", codes[manifest], "M")
+        if manifest
+        else None,
         "running": bool(live),
         "live": turns_of(database, request.agent, live),
-        "lineage": lineage,
+        "lineage": {"node": node, "thread": thread, "before": before, "after": after},
         "memories": outcomes.memories(database, ref),
         "statements": outcomes.statements(database, ref),
-        "pinned": lineage.node is not None and memories.is_pinned(database, request.agent, lineage.node),
+        "pinned": node is not None and memories.is_pinned(database, request.agent, node),
     }
     return _page(request, database, title, data)
 
 
-def _head(request: ViewRequest, ref: SessionRef, document: dict[str, Any] | None, title: str) -> dict[str, Any]:
+def _head(ref: SessionRef, document: dict[str, Any] | None, title: str) -> dict[str, Any]:
     project = document and document["project"]
     return {
         "heading": title,
@@ -107,7 +111,6 @@ def _head(request: ViewRequest, ref: SessionRef, document: dict[str, Any] | None
         "project": project,
         "project_name": basename(project) if project else None,
         "harness": document and document["harness"],
-        "command": commands.command_line(request, "open", ref.session_id),
     }
 
 
@@ -127,23 +130,6 @@ def _stretches(held: Iterable[SessionFile]) -> list[Stretch]:
     return stretches
 
 
-def _asked_path(request: ViewRequest, codes: dict[str, str]) -> str | None:
-    """Returns the requested file of the session, if any: by its path or its name."""
-    wanted = request.query.get("path", "")
-    return next((path for path in (wanted, f"memory/{wanted}") if path in codes), None)
-
-
-def _missed(request: ViewRequest, path: str | None) -> str | None:
-    return None if path else request.query.get("path") or None
-
-
-def _chosen(stretches: list[Stretch], path: str | None) -> Stretch | None:
-    """Returns the stretch to show: that of the requested file, else the newest."""
-    if path is None:
-        return stretches[-1] if stretches else None
-    return next((one for one in stretches if path in one.paths.values()), None)
-
-
 def _shown(
     request: ViewRequest, database: Database, chosen: Stretch | None, path: str | None, codes: dict[str, str]
 ) -> list[ArtifactView]:
@@ -151,33 +137,37 @@ def _shown(
 
     The requested one, else the last, is shown by part; its first part is preceded by the beginning of the summary.
     """
+    part, line, body = (_number(request, name) for name in ("part", "line", "body"))
+
+    def read(path: str, kind: str) -> ArtifactView:
+        return opened(
+            request.site.place,
+            database,
+            path,
+            kind,
+            codes[path],
+            "L",
+            part=part - 1,
+            line=line or body,
+            of_body=not line,
+        )
+
     if chosen is None:
-        kind = _kind_of(path) if path else "manifest"
-        return [] if path is None or kind == "manifest" else [_opened(request, database, path, kind, codes, first=True)]
+        name = artifact_name(path.rpartition("/")[2]) if path else None
+        kind = name.kind if name else "file"
+        return [] if path is None or kind == "manifest" else [read(path, kind)]
     order = [kind for kind in ("summary", "compaction", "transcript") if kind in chosen.paths]
     if path is not None and path == chosen.paths.get("summary"):
         order = ["summary"]
-    elif path is not None and (_number(request, "part") > 1 or _number(request, "line") or _number(request, "body")):
+    elif path is not None and (part > 1 or line or body):
         order = [kind for kind in order if chosen.paths[kind] == path]
     first = next((kind for kind in order if chosen.paths[kind] == path), order[-1])
-    return [_opened(request, database, chosen.paths[kind], kind, codes, first=kind == first) for kind in order]
-
-
-def _kind_of(path: str) -> str:
-    name = artifact_name(path.rpartition("/")[2])
-    return name.kind if name else "file"
-
-
-def _opened(
-    request: ViewRequest, database: Database, path: str, kind: str, codes: dict[str, str], *, first: bool
-) -> ArtifactView:
-    if not first:
-        return opened(request.site.place, database, path, kind, codes[path], mark="S", wanted=PartRequest())
-    line, of_body = _number(request, "line"), False
-    if not line:
-        line, of_body = _number(request, "body"), True
-    wanted = PartRequest(_number(request, "part") - 1, line, of_body)
-    return opened(request.site.place, database, path, kind, codes[path], mark="L", wanted=wanted)
+    return [
+        read(chosen.paths[kind], kind)
+        if kind == first
+        else opened(request.site.place, database, chosen.paths[kind], kind, codes[chosen.paths[kind]], "S")
+        for kind in order
+    ]
 
 
 def _number(request: ViewRequest, name: str) -> int:
@@ -185,34 +175,18 @@ def _number(request: ViewRequest, name: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
-def _manifest(
-    request: ViewRequest, database: Database, document: dict[str, Any] | None, codes: dict[str, str]
-) -> ArtifactView | None:
-    path = document and document["manifest"]
-    return (
-        opened(request.site.place, database, path, "manifest", codes[path], mark="M", wanted=PartRequest())
-        if path
-        else None
-    )
-
-
-def _every_text(data: dict[str, Any]) -> Iterable[Prose]:
-    read = [artifact for artifact in (*data["shown"], data["manifest"]) if artifact is not None]
-    for turn in (*(turn for artifact in read for turn in artifact.turns), *data["live"]):
-        yield turn.prose
-
-
 def _only_running(request: ViewRequest, database: Database, token: str, live: Sequence[LiveSession]) -> WebPage:
     newest = live[0]
     ref = SessionRef(request.agent, token, newest.session_id or newest.session_key, newest.session_key)
-    data = _NOTHING | _head(request, ref, None, newest.session_key)
+    data = _NOTHING | _head(ref, None, newest.session_key)
     data |= {"running": True, "live": turns_of(database, request.agent, live)}
     return _page(request, database, newest.session_key, data)
 
 
 def _page(request: ViewRequest, database: Database, title: str, data: dict[str, Any]) -> WebPage:
-    links = of_prose(database, request.agent, _every_text(data))
-    return WebPage("session", title, data | {"links": links})
+    read = [artifact for artifact in (*data["shown"], data["manifest"]) if artifact is not None]
+    texts = [turn.prose for turn in (*(turn for artifact in read for turn in artifact.turns), *data["live"])]
+    return WebPage("session", title, data | {"links": of_prose(database, request.agent, texts)})
 
 
 # ── missing sessions ──
@@ -223,8 +197,8 @@ def _missing(request: ViewRequest, removed_at: str | None) -> WebPage:
     data = {
         "name": name,
         "removed_at": removed_at,
-        "undo": commands.command_line(request, "remove", "--undo", name),
-        "look": commands.command_line(request, "reindex", own_agent=False),
+        "undo": request.command("remove", "--undo", name),
+        "look": request.command("reindex", own_agent=False),
     }
     return WebPage("session_missing", "No such session", data, 404)
 

@@ -10,9 +10,8 @@ from signet_sync.recall.store.session_list import Cursor, SessionEntry, SessionF
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.text.sentences import basename
-from signet_sync.web.dates import day_name
+from signet_sync.web.formatting import day_name, marked
 from signet_sync.web.live_sessions import every
-from signet_sync.web.marks import marked
 from signet_sync.web.request import View, ViewRequest, WebPage
 
 _PAGE = 100

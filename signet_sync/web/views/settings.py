@@ -2,7 +2,6 @@
 
 from signet_sync.settings import model
 from signet_sync.text.sanitizer import sanitize_line
-from signet_sync.web.commands import command_line
 from signet_sync.web.request import View, ViewRequest, WebPage
 
 
@@ -19,7 +18,7 @@ def settings(request: ViewRequest) -> WebPage:
         }
         for one in sorted(known, key=lambda one: one.origin == "default")
     ]
-    change = command_line(request, "settings", "NAME", "VALUE", own_agent=False)
+    change = request.command("settings", "NAME", "VALUE", own_agent=False)
     return WebPage("settings", "Settings", {"settings": rows, "remarks": [*map(str, remarks)], "change": change})
 
 
