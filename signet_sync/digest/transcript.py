@@ -242,7 +242,7 @@ class _Parser:
 
 def is_ours(text: str) -> bool:
     """Returns whether a text has turn headings in our format."""
-    return _OURS.search(text) is not None
+    return " · " in text and _OURS.search(text) is not None  # the search costs a hundred times as much
 
 
 def call_of(line: str) -> tuple[str, str, bool] | None:

@@ -1,7 +1,7 @@
 """Keeps what the newest sessions of each thread said and did: contexts and statements look at no others."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from signet_sync.graph import nodes_stage
 from signet_sync.graph.nodes_stage import OUTCOME, SEGMENTS, Graph, SessionDerivation
@@ -11,10 +11,6 @@ from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source
 from signet_sync.text import digest_mark
-
-if TYPE_CHECKING:
-    from signet_sync.digest.quotes import SessionWords
-    from signet_sync.digest.record import Record
 
 
 class _Asked(NamedTuple):
@@ -49,39 +45,25 @@ class Quotes(Deriver):
     def update(self, database: Database, prepared: _Asked, alive: Alive) -> Change:
         """Keeps what sessions said that moved or are among the newest now, and no longer that of others."""
         sessions, derived, threads = prepared
-        found = ((session, nodes.place_of(database, session)) for session in sessions)
-        places = {session: place.thread_id for session, place in found if place is not None}
+        places = nodes.threads(database, sessions)
         older = set(batches.numbers(database, sessions).values())
         for agent_id, thread_id in sorted(threads.union((session[0], one) for session, one in places.items())):
             newest, known = quotes.newest(database, agent_id, thread_id), quotes.known(database, agent_id, thread_id)
-            quotes.drop(database, known.keys() - newest.values())
             older -= set(newest.values())
-            for place, (session, number) in enumerate(nodes_stage.with_progress(newest.items(), alive)):
+            asked: dict[Session, bool] = {}  # whether it is to be quoted
+            for place, (session, number) in enumerate(newest.items()):
                 quoted, held = place < quotes.QUOTED, known.get(number)
                 if session in sessions or held is None or quoted > held:
-                    records = derived[session].records if session in derived else ()
-                    said = _words_of(database, session, records, quoted=quoted)
-                    quotes.store(database, number, agent_id, thread_id, said, quoted=quoted)
+                    asked[session] = quoted
                 elif held > quoted:
                     quotes.unquote(database, number)
+            quotes.drop(database, known.keys() - newest.values())
+            if asked:
+                from signet_sync.digest.quotes import words_of  # slow import, not needed for summaries alone
+            texts = nodes.transcripts(database, asked, digest_mark.SINCE_US)
+            for session, transcripts in nodes_stage.with_progress(texts, alive):
+                said = (derived[session].records if session in derived else ()) or transcripts[-SEGMENTS:]
+                words = words_of(said, quoted=asked[session]) if said else None
+                quotes.store(database, newest[session], agent_id, thread_id, words, quoted=asked[session])
         quotes.drop(database, older)
         return Change()
-
-
-def _words_of(
-    database: Database, session: Session, records: "Sequence[Record]", *, quoted: bool
-) -> "SessionWords | None":
-    """Returns what a session said, with `records` if its transcripts were read already; None for nothing.
-
-    None, too, if it is older than what today's rules read.
-    """
-    said: Sequence[str | Record] = records
-    if not records:
-        sources = nodes.sources(database, session)
-        transcripts = [one.content for one in sources if one.source_kind == "transcript"]
-        said = transcripts[-SEGMENTS:] if nodes_stage.is_recent(sources) else []
-    if not said:
-        return None
-    from signet_sync.digest.quotes import words_of  # slow import, not needed for summaries alone
-
-    return words_of(said, quoted=quoted)

@@ -31,6 +31,7 @@ class FoundStatements(Deriver):
     kinds = frozenset({STATEMENT, MEMORY, ENTITY})
     after = (Statements.name, rows.LIVE)
     batch = 5000
+    waits = False  # a statement moves once, as a rule, and to wait would cost it two rows more
 
     def sources(self, database: Database) -> Iterable[Source]:
         """Yields everything that has a line."""

@@ -144,9 +144,9 @@ def _work(database: Database, pipeline: Pipeline, one: _Batch, since_us: int, ch
             given = batch.get(deriver.name, [])
             if given:
                 moved.add(deriver.update(database, prepared[deriver.name], alive))
-            # What earlier derivers moved: during a backlog it goes into the outbox, so that it is processed only once.
+            # What earlier derivers moved.
             further = sorted(source for source in moved.sources if source.kind in deriver.kinds)
-            if more or kinds & deriver.kinds:
+            if deriver.waits and (more or kinds & deriver.kinds):
                 later.update(further)
             elif further:
                 moved.add(deriver.update(database, deriver.prepare(database, further, {}, alive), alive))

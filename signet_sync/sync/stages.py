@@ -72,7 +72,8 @@ class Deriver(Protocol):
     """Derives the rows of its tables from sources of some kinds.
 
     Rows made under another version are rebuilt by the next pass, together with those of derivers that come `after` it:
-    its tables are emptied and all its sources updated, `batch` of them at a time.
+    its tables are emptied and all its sources updated, `batch` of them at a time. What earlier derivers move during a
+    backlog `waits` for its end, so that it is processed once.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Deriver(Protocol):
     kinds: frozenset[str]
     after: tuple[str, ...] = ()
     batch: int = 250
+    waits: bool = True
 
     @abstractmethod
     def sources(self, database: Database) -> Iterable[Source]:

@@ -8,6 +8,7 @@ only what words a row has, not where, has every two adjacent characters. Only te
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from zlib import crc32
 
 from signet_sync.formats.invisible import beyond_ascii
@@ -30,7 +31,12 @@ MARK = "\ue000"  # of private use; words that begin so stand in no text
 
 def is_dense(text: str) -> bool:
     """Returns whether a text holds a character of a dense script; a class so large takes long to compile."""
-    return any(first <= character <= last for character in beyond_ascii(text) for first, last in _RANGES)
+    return any(map(_of_dense, beyond_ascii(text)))
+
+
+@lru_cache(maxsize=4_096)
+def _of_dense(character: str) -> bool:
+    return any(first <= character <= last for first, last in _RANGES)
 
 
 def spaced(text: str) -> str:
@@ -54,7 +60,12 @@ def word_phrases(word: str) -> list[str]:
 
 def row_of(text: str, project: str = "") -> str:
     """Returns the words of a row of full text: of its project, which each row tells, and of its text."""
-    return f"{project_word(project)} {_words(project)} {_words(text)}"
+    return f"{_of_project(project)} {_words(text)}"
+
+
+@lru_cache(maxsize=256)
+def _of_project(project: str) -> str:
+    return f"{project_word(project)} {_words(project)}"
 
 
 def project_word(project: str) -> str:

@@ -90,6 +90,24 @@ def stored_artifacts(
             yield session, [] if session in hidden else sorted(rows, key=itemgetter(9, 0))
 
 
+def transcripts(database: Database, wanted: Iterable[Session], since_us: int) -> Iterator[tuple[Session, list[str]]]:
+    """Yields sessions with the texts of their transcripts, oldest first; none of a session that ended before."""
+    coming = iter(wanted)
+    while some := list(islice(coming, _AT_ONCE)):
+        found: dict[Session, list[tuple[Any, ...]]] = {session: [] for session in some}
+        for *session, told, at_us, path, kept, until_us in of_sessions(
+            database,
+            f"agent_id, session_token, session_id, source_kind, captured_us, source_path, {KEPT}, membership_us",
+            f"(select * from memory_artifacts where {_CONTENT})",
+            some,
+        ):
+            found[tuple(session)].append((at_us, path, told, kept, until_us))
+        for key, rows in found.items():
+            said = sorted(row for row in rows if row[2] == "transcript")
+            recent = any(row[4] >= since_us for row in rows)
+            yield key, [opened(row[3]) for row in said] if recent else []
+
+
 def sessions(database: Database) -> Iterator[Session]:
     """Yields every session that has an artifact."""
     # The index covers the query in this order: no text is read, nothing is sorted in memory.
@@ -164,6 +182,12 @@ def place_of(database: Database, session: Session) -> ThreadSession | None:
     for row in database.execute(f"select * from thread_sessions where {_OF_SESSION}", session):
         return ThreadSession(*row)
     return None
+
+
+def threads(database: Database, sessions: Collection[Session]) -> dict[Session, str]:
+    """Returns the threads of those sessions that belong to one."""
+    columns = "agent_id, session_token, session_id, thread_id"
+    return {row[:3]: row[3] for row in of_sessions(database, columns, "thread_sessions", sessions)}
 
 
 def sentences(database: Database, sessions: Collection[Session]) -> dict[Session, str]:

@@ -46,11 +46,11 @@ def store(
     notes = said.notes if said and (said.worked or said.notes) else None
     head = number, agent_id, thread_id, int(quoted), notes, "\n".join(said.deeds) if said else ""
     rows = [(number, place, *quote) for place, quote in enumerate(said.quotes if said else ())]
-    held = database.execute("select * from session_quotes where session = ? order by place", (number,))
-    heads = database.execute("select * from session_notes where session = ?", (number,))
-    if list(held) == rows and list(heads) == [head]:
-        return
-    drop(database, [number])
+    if before := list(database.execute("select * from session_notes where session = ?", (number,))):
+        held = database.execute("select * from session_quotes where session = ? order by place", (number,))
+        if before == [head] and list(held) == rows:
+            return
+        drop(database, [number])
     database.executemany("insert into session_quotes values(?, ?, ?, ?, ?, ?)", rows)
     database.execute("insert into session_notes values(?, ?, ?, ?, ?, ?)", head)
 

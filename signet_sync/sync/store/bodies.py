@@ -55,10 +55,7 @@ def keep(database: Database, paths: Sequence[str]) -> None:
 
     In the caller's transaction. Full text needs the very words that it holds to delete them.
     """
-    if not paths:
-        return  # a statement that may have to be undone makes full text write what it holds back until the commit
-    database.execute(
-        f"update memory_artifacts set content = {text_of()}"
-        " where content is null and source_path in (select value from json_each(?))",
-        (json.dumps(paths),),
-    )
+    bound, left = (json.dumps(paths),), "content is null and source_path in (select value from json_each(?))"
+    # A statement that may have to be undone makes full text write what it holds back until the commit.
+    if database.value(f"select exists(select 1 from memory_artifacts where {left})", bound):
+        database.execute(f"update memory_artifacts set content = {text_of()} where {left}", bound)

@@ -240,14 +240,16 @@ def put(database: Database, lines: Iterable[Line]) -> None:
 
 def add(database: Database, lines: Sequence[Line]) -> None:
     """Writes lines whose ids have none yet. In the caller's transaction."""
-    owners: dict[str, int] = {}
+    owners = {agent_id: _owner(database, agent_id) for agent_id in {line.agent_id for line in lines}}
     said: list[tuple[int, str]] = []
+    together: dict[int, list[Line]] = {}
     for line in lines:
-        if line.agent_id not in owners:
-            owners[line.agent_id] = _owner(database, line.agent_id)
-        first = _free(database, _begin(owners[line.agent_id], 2 + line.private, line.at_us), 1)
-        database.execute(f"insert into texts(first, last, {_LINE}) values({placeholders(9)})", (first, first, *line))
-        said.append((first, row_of(line.text, line.about)))
+        together.setdefault(_begin(owners[line.agent_id], 2 + line.private, line.at_us), []).append(line)
+    for begin, some in sorted(together.items()):
+        numbered = list(enumerate(some, _free(database, begin, len(some))))
+        rows = [(number, number, *line) for number, line in numbered]
+        database.executemany(f"insert into texts(first, last, {_LINE}) values({placeholders(9)})", rows)
+        said += [(number, row_of(line.text, line.about)) for number, line in numbered]
     _count(database, (line.agent_id for line in lines), 1)
     database.executemany(_SAID, said)
 

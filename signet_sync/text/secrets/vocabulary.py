@@ -104,12 +104,15 @@ class Vocabulary:
         rest = words - self._plain
         if new := {word for word in rest if word not in self._having}:
             listing = b"\n".join((b"", *new, b""))
-            held = [end for end in self._ends if end in listing]
-            ends = {word: {end for end in held if end in b"\n%b\n" % word} for word in new}
-            for word in self._wholes.keys() & new:
-                ends[word].add(self._wholes[word])
-            self._having.update((word, frozenset(found)) for word, found in ends.items() if found)
-            self._plain |= {word for word, found in ends.items() if not found}
+            ends = {word: {self._wholes[word]} for word in self._wholes.keys() & new}
+            for end in self._ends:
+                at = listing.find(end)
+                while at >= 0:
+                    stop = listing.index(b"\n", at + len(end) - 1)
+                    ends.setdefault(listing[listing.rindex(b"\n", 0, at + 1) + 1 : stop], set()).add(end)
+                    at = listing.find(end, stop)
+            self._having.update((word, frozenset(found)) for word, found in ends.items())
+            self._plain |= new - ends.keys()
         return frozenset().union(*(self._having[word] for word in rest if word in self._having))
 
 
