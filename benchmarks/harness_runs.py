@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from signet_sync.capture.notes import REQUEST
+from signet_sync.cli.handoff import REQUEST as GO_ON
 
 Words = list[str]
 OWN, OTHER = "The retry loop gives up after five tries.", "Plumage photographs go into the bucket named aerie."
@@ -334,20 +335,16 @@ class _Place:
     def ours(self, *words: str, given: str = "") -> str:
         return self.call(sys.executable, "-m", "signet_sync", "--workspace", str(self.vault), *words, given=given)
 
-    def type(self, prompt: str, answer: str, *options: str) -> list[str]:
-        """Runs the program in a terminal until it shows an answer to a prompt, and quits it; returns its requests."""
+    def type(self, prompt: str, answer: str, *options: str, words: Words | None = None) -> list[str]:
+        """Runs the program, or other words, in a terminal until it shows an answer to a prompt, and quits it.
+
+        Returns its requests.
+        """
         self.model.requests.clear()
         name = f"signet-{os.getpid()}"
         environ = {**self.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8", "SHELL": "/bin/sh"}
-        words = [
-            "env",
-            "-i",
-            *(f"{key}={value}" for key, value in environ.items()),
-            self.run.terminal[0],
-            *options,
-            *self.run.terminal[1:],
-            prompt,
-        ]
+        words = words or [self.run.terminal[0], *options, *self.run.terminal[1:], prompt]
+        words = ["env", "-i", *(f"{key}={value}" for key, value in environ.items()), *words]
 
         def tmux(*given: str) -> str:
             told = ["tmux", "-L", name, "-f", os.devnull, *given]
@@ -392,6 +389,12 @@ def _show_hand_over(name: str, folder: Path) -> None:
     requests = place.type(TASK, "oil the trapdoor hinges")
     print(f"  terminal: {sum(REQUEST in one for one in requests)} of {len(requests)} requests ask")
     model.text = "Understood."
+    place.ours("hooks", "uninstall", name)  # Codex would ask whether they may run
+    own = [sys.executable, "-m", "signet_sync", "--workspace", str(place.vault), "handoff", "--to", name]
+    requests = place.type(GO_ON, "Understood.", words=own)
+    place.ours("hooks", "install", name)
+    given = next((one for one in requests if "Handed over" in one), "")
+    print(f"  handoff --to {name}: {kept(SAID, given)} lines are in its first prompt")
     requests = place.type("And what comes now?", "Understood.")
     shown = "\n".join(requests)
     print(f"  next start: {kept(SAID, shown)} lines, (agent): {'(agent)' in shown}")

@@ -142,8 +142,11 @@ def _golds(folder: Path) -> Iterator[Path]:
 def session_id(text: str) -> str:
     """The id of Codex's first line, or the one that most lines of Claude Code have."""
     ids: Counter[str] = Counter()
-    for line in text.splitlines():
-        record = json.loads(line)
+    for line in text.split("\n"):
+        try:
+            record = json.loads(line)
+        except ValueError:  # one of the public sessions has a torn line
+            continue
         if record.get("type") == "session_meta":
             return str(record["payload"]["id"])
         if record.get("type") in ("user", "assistant") and record.get("sessionId"):

@@ -28,7 +28,8 @@ DEADLINE = 0.15  # seconds until a hook's answer, or until the agent says that i
 LONGEST_OPERATION = 30.0  # seconds; what takes longer, or is cut off, is done again: nothing is there twice then
 # What the agent has to know of the environment of a hook; with a variable of ours that is not
 # among `PLACES` the hook does without it. Those in `SAME` decide what an answer says.
-VARIABLES = ("HOME", "CI", "CLAUDE_CODE_ENTRYPOINT", "SIGNET_CONFIG", "TZ")
+_COPILOT = ("COPILOT_AGENT_SESSION_ID", "COPILOT_HOME", "COPILOT_LOADER_PID")
+VARIABLES = ("HOME", "CI", "CLAUDE_CODE_ENTRYPOINT", *_COPILOT, "SIGNET_CONFIG", "TZ")
 SAME = ("SIGNET_CONFIG", "TZ")
 FIELDS = ("message", "path", "hint", "code", "details", "suggestions")  # of an error
 BEGUN = b" "  # an operation is being done

@@ -46,20 +46,28 @@ def restore(
     past = PastSession(session_id, project if os.path.isdir(project) else folder, tuple(turns))
     made = write(past, environ)
     held = [path for _, path, _ in store.sources(database, agent_id, {ref.session_id}, None) if same]
-    for path in (made.path, *held):
-        if os.path.lexists(path):
-            hint = f"{made.command} continues it" if path == made.path else "the harness itself can resume it"
-            raise UsageError(f"the session is there already: {path}", hint=hint, code="exists")
-    os.makedirs(os.path.dirname(made.path), mode=0o700, exist_ok=True)
-    os.close(publish(made.path, "".join(f"{json.dumps(one)}\n" for one in made.records).encode()))
+    path = next((one for one in held if _is_at_home(one, harness or own, environ)), made.path)
+    for one in (path, made.path, *held):
+        if os.path.lexists(one):
+            hint = f"{made.command} continues it" if one == path else "the harness itself can resume it"
+            raise UsageError(f"the session is there already: {one}", hint=hint, code="exists")
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    os.close(publish(path, "".join(f"{json.dumps(one)}\n" for one in made.records).encode()))
     said = "\n".join(one.text for one in turns)
     lost = {
         "redacted": said.count("[REDACTED:"),
         "images": said.count(IMAGE),
         "cut": said.count(" characters left out"),
     }
-    known = {"session_id": session_id, "harness": harness or own, "path": made.path, "command": made.command}
+    known = {"session_id": session_id, "harness": harness or own, "path": path, "command": made.command}
     return {**known, "folder": past.folder, "turns": len(turns), **lost}
+
+
+def _is_at_home(path: str, harness: str, environ: Mapping[str, str]) -> bool:
+    """Returns whether a harness keeps a session there: Codex looks for it where its own list of sessions says."""
+    facts = registry.facts(harness)
+    homes = (os.path.realpath(os.path.join(home, facts.folders[0])) for home in facts.homes(environ))
+    return any(os.path.realpath(path).startswith(f"{home}/") for home in homes)
 
 
 def turns_of(transcripts: Iterable[str]) -> list[PastTurn]:

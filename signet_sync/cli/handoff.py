@@ -11,7 +11,7 @@ from signet_sync.cli.main import Context, agent_option, json_option, now_option,
 from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.errors import UsageError
 
-_REQUEST = "Go on with this work."
+REQUEST = "Go on with this work."
 
 
 @click.command(cls=Command)
@@ -40,7 +40,7 @@ def handoff(context: Context, session: str | None, project: str | None, to: str 
         context.answer(found, lambda: click.echo(found["text"]))
         return 0
     try:
-        os.execvp(program[0], [*program, f"{found['text']}\n\n{_REQUEST}"])  # noqa: S606
+        os.execvp(program[0], [*program, f"{found['text']}\n\n{REQUEST}"])  # noqa: S606
     except OSError as error:
         raise UsageError(
             f"{program[0]} cannot be started: {error.strerror}", hint="install it, or leave --to out"

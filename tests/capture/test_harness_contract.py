@@ -249,6 +249,7 @@ def test_a_session_goes_back_to_its_harness(
         own.unlink()
         done = vault.call("restore", SESSION, "--json").json
         assert done["session_id"] == SESSION and SESSION in done["command"]
+        assert done["path"] == str(own)
         assert vault.call("restore", SESSION).code == 2
     path = Path(done["path"])
     assert (done["turns"], done["redacted"], path.stat().st_mode & 0o777) == (4, 1, 0o600)

@@ -559,6 +559,30 @@ def test_a_start_asks_for_the_last_lines_where_a_person_sits(
     assert REQUEST not in start(vault, harness, **more)
 
 
+def test_a_window_is_known_by_its_process(vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "s-1.runtime.json"
+    path = str(tmp_path / "s-1.jsonl")
+
+    def asked(harness: str) -> bool:
+        given = payload(harness, "SessionStart", transcript_path=path, source="startup")
+        return REQUEST in vault.hook(harness, "--strict", given=given).out
+
+    assert not asked("qwen"), "of -p"
+    for text, found in {
+        f'{{"pid": {os.getpid()}}}': True,
+        '{"pid": 4194305}': False,
+        '{"pid": ': False,
+        "{}": False,
+    }.items():
+        place.write_text(text)
+        assert asked("qwen") == found, text
+    assert not asked("copilot"), "of -p"
+    monkeypatch.setenv("COPILOT_LOADER_PID", "1234")
+    assert asked("copilot")
+    monkeypatch.setenv("COPILOT_AGENT_SESSION_ID", "s-0")
+    assert not asked("copilot"), "a call of its window started it"
+
+
 def test_gemini_is_asked_with_the_first_prompt_that_somebody_typed(
     vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

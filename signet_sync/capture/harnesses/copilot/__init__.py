@@ -29,6 +29,10 @@ class _Copilot(HarnessFacts):
             more["transcript_path"] = os.path.join(self.homes(environ)[0], *place)
         return {**given, **more}
 
+    def is_attended(self, payload: Payload, environ: Environ) -> bool:
+        """Returns whether its window runs, which has a process of its own; `-p` in one of its calls inherits that."""
+        return "COPILOT_LOADER_PID" in environ and "COPILOT_AGENT_SESSION_ID" not in environ
+
     def printed(self, event: str, text: str) -> str:
         return json.dumps({"additionalContext": text})
 

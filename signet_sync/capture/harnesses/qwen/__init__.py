@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+from contextlib import suppress
 
 from signet_sync.capture.harnesses.facts import Environ, JsonFacts, Payload
+from signet_sync.capture.notes import part_of_file
 from signet_sync.host.folders import home
+
+_STATUS = 4_096
 
 
 def folder(environ: Environ) -> str:
@@ -25,6 +30,14 @@ class _Qwen(JsonFacts):
     def payload(self, given: Payload, environ: Environ) -> Payload:
         """Returns the document with another source: a resumed session has lost what the hook of its start gave."""
         return {**given, "source": "startup"} if given.get("source") == "resume" else given
+
+    def is_attended(self, payload: Payload, environ: Environ) -> bool:
+        """Returns whether its window runs: that alone notes its process beside the transcript, and leaves the note."""
+        place = str(payload.get("transcript_path")).removesuffix(".jsonl")
+        with suppress(ValueError, TypeError, KeyError, OverflowError, OSError):
+            os.kill(json.loads(part_of_file(f"{place}.runtime.json", _STATUS))["pid"], 0)
+            return True
+        return False
 
 
 FACTS = _Qwen()
