@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,8 @@ def transcripts_that(
     """Returns the transcripts of an agent's sessions that made a commit or changed a file, the newest first."""
     from signet_sync.recall.store.words import files_with  # `open` needs no search
 
-    asked = commit[:_ABBREVIATED] if commit else file.rstrip("/").rpartition("/")[2]
+    file = os.path.normpath(file) if file else ""
+    asked = commit[:_ABBREVIATED] if commit else os.path.basename(file)
 
     def told(path: str) -> str:
         return next(_told(deeds_in(database, path), commit.lower(), file), "")

@@ -78,12 +78,23 @@ class WeighedTerms:
     def in_text(self, text: str) -> int:
         """Returns the terms that a text contains."""
         low = folded(text)
-        return sum(bit for bit, needle in self._needles if needle in low)
+        return sum(bit for bit, needle in self._needles if _found(needle, low) >= 0)
 
     def first_in(self, text: str) -> int:
         """Returns where the rarest term that a text contains begins; 0 without one."""
         low = folded(text)
-        return next((place for _, needle in self._needles if (place := low.find(needle)) >= 0), 0)
+        return next((place for _, needle in self._needles if (place := _found(needle, low)) >= 0), 0)
+
+
+def _found(needle: str, text: str) -> int:
+    """Returns where a text has it, -1 if it has not; a number is not in a longer one."""
+    place, size = text.find(needle), len(needle)
+    while place >= 0 and (
+        (needle[0].isdecimal() and text[max(place - 1, 0) : place].isdecimal())
+        or (needle[-1].isdecimal() and text[place + size : place + size + 1].isdecimal())
+    ):
+        place = text.find(needle, place + 1)
+    return place
 
 
 class Match(NamedTuple):

@@ -19,7 +19,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.pages.prompt_context import worth_injecting
 from signet_sync.recall.operations import recall
 from signet_sync.recall.query import MOST_TERMS, date_words, read
-from signet_sync.recall.search import Within, search, weigh
+from signet_sync.recall.search import WeighedTerms, Within, search, weigh
 from signet_sync.recall.shown import is_question
 from signet_sync.recall.store.words import files_with
 from signet_sync.settings.model import Settings
@@ -344,6 +344,16 @@ def test_a_running_session_is_found_as_soon_as_it_speaks(vault):
     assert (found["tier"], found["id"], found["path"]) == ("session", "k 1#0", None)
     assert found["why"] == "all words, in a running session: User, 2026-03-28"
     assert hits(vault, "zeppelin", agent="scout") == []
+
+
+def test_a_number_is_not_found_in_a_longer_one(vault):
+    says(vault, "moor at pier 37, then at 7b or v7.1, not at 7")
+    (found,) = hits(vault, "pier 37")
+    assert found["why"].startswith("all words")
+    weighed = WeighedTerms(read("pier 7").terms, [1.0, 1.0])
+    text_of = {"pier 37": 0b01, "pier 70": 0b01, "pier 37, 7": 0b11, "berth v7.": 0b10, "": 0}
+    assert {text: weighed.in_text(text) for text in text_of} == text_of
+    assert weighed.first_in("37 and 7") == 7
 
 
 def test_of_a_running_session_the_answer_is_shown_with_its_question(vault):
