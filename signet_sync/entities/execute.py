@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Required, Self, TypedDict
 
-from signet_sync.entities import observe, pattern_items, write
+from signet_sync.entities import observe, patterns, write
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.events import Actor, Event, canonical
 from signet_sync.entities.log import key_digest
@@ -123,7 +123,7 @@ def run(
             return result_of(repo, known)._replace(replayed=True)
         event, entity = act(repo)
         if entity.place.kind != "part" or event.op in ("deprecate", "status", "undo"):
-            pattern_items.update(repo)
+            patterns.update(repo)
         done = result_of(repo, event)
         return done._replace(redactions=dict(request.redactions), waiting=update_page(repo, before))
 

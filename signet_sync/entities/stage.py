@@ -225,7 +225,7 @@ def _record_agent(workspace: Workspace, agent_id: str, moved: list[str], now_us:
     if not moved and ledger == entities_store.remembered(workspace.database, agent_id, "ledger"):
         return
     _reopen_returned_removals(workspace, agent_id, moved)
-    from signet_sync.entities import observe, pattern_items  # slow imports, needed only if an entity changed
+    from signet_sync.entities import observe, patterns  # slow imports, needed only if an entity changed
     from signet_sync.entities.repository import EntityRepository
 
     repo = EntityRepository(workspace, agent_id, now_us)
@@ -233,7 +233,7 @@ def _record_agent(workspace: Workspace, agent_id: str, moved: list[str], now_us:
     if look.changed:
         tended.agents.add(agent_id)
     if look.edited:
-        pattern_items.update(repo)
+        patterns.update(repo)
     tended.trouble += look.notices
     tended.trouble += [f"{path} differs from its events: signet-sync entity check" for path in look.drifted]
     _remember_log(workspace, agent_id)

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from signet_sync.app.workspace import open_workspace
-from signet_sync.entities import daily_summary, maintenance, observe, operations, pattern_items, proposals, queries
+from signet_sync.entities import daily_summary, maintenance, observe, operations, patterns, proposals, queries
 from signet_sync.entities import erase as entities_erase
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.log import EventLog
@@ -507,9 +507,9 @@ class EntityMachine(RuleBasedStateMachine):
         self.now += hours * DAY // 24
         with state_dir.workspace_lock(self.work.state):
             daily_summary.summarize_days(self.work, self.now)
-            pattern_items.update(EntityRepository(self.work, ME, self.now))
+            patterns.update(EntityRepository(self.work, ME, self.now))
             assert daily_summary.summarize_days(self.work, self.now) == ()
-            assert not pattern_items.update(EntityRepository(self.work, ME, self.now))
+            assert not patterns.update(EntityRepository(self.work, ME, self.now))
 
     @rule()
     def sweep(self) -> None:

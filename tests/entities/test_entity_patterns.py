@@ -1,0 +1,91 @@
+"""Patterns of relationships: what edges make together is said once, alike for the same edges, in lines that hold."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_sync.entities.patterns import LIMIT, patterns
+from signet_sync.entities.store import EntityFile
+from signet_sync.formats.wikilinks import targets
+
+TITLES = ["Critic", "Exile", "Firefighter", "Pleaser", "Self", "Planner", "Scout", "Watcher", "Host", "Child"]
+
+
+def row(kind, name, title, of_type=None, participants=(), status="active"):
+    path = f"entities/parts/{name}/profile.md"
+    return EntityFile(
+        path, "default", kind, f"p-{name}", name, "profile", title, status, of_type, "", tuple(participants), "", "", 0
+    )
+
+
+PARTS = [row("part", title, title) for title in TITLES]
+
+
+def edge(name, kind, *titles):
+    return row("relationship", name, name, kind, [f"p-{title}" for title in titles])
+
+
+def link(title):
+    return f"[[entities/parts/{title}/profile.md|{title}]]"
+
+
+EDGES = st.lists(
+    st.builds(
+        lambda name, kind, titles: edge(name, kind, *titles),
+        st.sampled_from([f"r-{n}" for n in range(12)]),
+        st.sampled_from([None, "polarized", "in_conflict", "protects", "Tension", "x"]),
+        st.lists(st.sampled_from([*TITLES, "Gone"]), max_size=3),
+    ),
+    max_size=12,
+)
+
+
+def test_two_protectors_polarized_around_an_exile():
+    edges = [
+        edge("1", "polarized", "Firefighter", "Critic"),
+        edge("2", "protects", "Critic", "Exile"),
+        edge("3", "protects", "Firefighter", "Exile"),
+    ]
+    around = f"{link('Critic')} and {link('Firefighter')} are polarized around {link('Exile')}."
+    group = f"{link('Critic')}, {link('Exile')} and {link('Firefighter')} hang together."
+    assert patterns([*PARTS, *edges]) == [around, group]
+    assert patterns([*PARTS, *(one._replace(status="deprecated") for one in edges)]) == []
+
+
+def test_a_pair_alone_and_the_spellings_of_its_type():
+    for kind in ("polarized", "Polarised", "in-conflict", "IN_CONFLICT", " tension "):
+        assert patterns([*PARTS, edge("1", kind, "Critic", "Pleaser")]) == [
+            f"{link('Critic')} and {link('Pleaser')} are polarized."
+        ]
+    assert patterns([*PARTS, edge("1", "protects", "Critic", "Pleaser"), edge("2", None, "Self", "Critic")]) == [
+        f"{link('Critic')}, {link('Pleaser')} and {link('Self')} hang together."
+    ]
+    (line,) = patterns([*PARTS, *(edge(str(n), "knows", "Self", title) for n, title in enumerate(TITLES))])
+    assert line.endswith("and 4 more hang together.") and line.count("[[") == 6
+    assert patterns([*PARTS, edge("1", None, "Critic", "Pleaser")]) == patterns(PARTS) == []
+    assert patterns([*PARTS, edge("1", "polarized", "Critic", "Gone"), edge("2", "polarized", "Self", "Self")]) == []
+
+
+def test_a_title_can_forge_nothing():
+    hostile = "A]] [[MEMORY.md|x\n## Head <!-- section role --> `"
+    for title in (hostile, "\n"):
+        parts = [row("part", "a", title), *PARTS]
+        (line,) = patterns([*parts, edge("1", "polarized", "a", "Exile")])
+        assert sorted(targets(line)) == ["entities/parts/Exile/profile.md", "entities/parts/a/profile.md"]
+        assert "\n" not in line and "<!--" not in line and "`" not in line
+    assert "|p-a]]" in line
+
+
+@given(EDGES, st.randoms(use_true_random=False))
+def test_the_same_edges_say_the_same_in_any_order(edges, chance):
+    edges = list({each.id: each for each in edges}.values())  # an edge is one file: its id comes once
+    told = patterns([*PARTS, *edges])
+    shuffled = [*PARTS, *(one._replace(participants=tuple(chance.sample(one.participants, len(one.participants))))
+                          for one in edges)]  # fmt: skip
+    chance.shuffle(shuffled)
+    assert patterns(shuffled) == told
+    assert len(told) <= LIMIT and len(set(told)) == len(told) and all(line.count("[[") >= 2 for line in told)
+    order = ["polarized around", "polarized.", "hang together."]
+    ranks = [next(at for at, words in enumerate(order) if words in line) for line in told]
+    assert ranks == sorted(ranks)
