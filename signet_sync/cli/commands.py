@@ -67,7 +67,6 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "fleet": ("fleet", "Check, index, search and report on many workspaces."),
     },
     "advanced": {
-        "obsidian": ("obsidian", "Set up the workspace as a vault of Obsidian."),
         "eject": ("eject", "Detach signet-sync from a workspace; the vault stays."),
     },
     # What harnesses, scripts and other programs call; `--help` leaves it out.

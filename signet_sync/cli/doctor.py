@@ -1,7 +1,4 @@
-"""`doctor`: checks the installation end to end, with a remedy for each finding; `--fix` applies the safe ones.
-
-`--reset-counters` forgets how often files and handles were asked for; nothing else does.
-"""
+"""`doctor`: checks the installation end to end, with a remedy for each finding; `--fix` applies the safe ones."""
 
 from __future__ import annotations
 
@@ -15,31 +12,19 @@ from signet_sync.admin.doctor.run import Finding, examine
 from signet_sync.cli.main import Context, json_option, pass_context
 from signet_sync.cli.parsing import Command
 from signet_sync.formats.paths import display
-from signet_sync.sync.store import counts
-from signet_sync.text.phrases import counted
 
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
 
 
 @click.command(cls=Command)
 @click.option("--fix", is_flag=True, help="Apply the safe remedies, report what was done, and check again.")
-@click.option(
-    "--reset-counters", is_flag=True, help="Only forget how often files and handles were asked for; pins stay."
-)
 @json_option
 @pass_context
-def doctor(context: Context, fix: bool, reset_counters: bool) -> int:
+def doctor(context: Context, fix: bool) -> int:
     """Check the installation end to end. Exit 1 if there are problems.
 
     --fix repairs our own files, rows, service and hooks; what belongs to you or to the whole machine is only reported.
     """
-    if reset_counters:
-        if fix:
-            raise click.UsageError("--fix and --reset-counters cannot be combined")
-        with context.opened(lasting=True) as workspace:
-            count = counts.reset(workspace.database)
-        context.answer({"reset": count}, lambda: click.echo(f"deleted {counted(count, 'counter')}"))
-        return 0
     findings = examine(context.root, context.database_path())
     fixed: dict[str, object] = {"fixed": [], "failed": []} if fix else {}
     if fix and any(finding.fix for finding in findings):

@@ -410,19 +410,6 @@ def test_only_ids_are_counted_and_nobody_waits(tmp_path: Path) -> None:
     database.close()
 
 
-def test_doctor_alone_resets_the_counters_and_leaves_pins(vault: Vault) -> None:
-    memory = remember(vault, TEXT)["id"]
-    assert vault.call("pin", memory, "--now", NOW).code == 0
-    with vault.database(readonly=False) as database:
-        counts.count_ids(database, "default", [memory, "t-aaaaaaaaaaaa"], "2026-03-28")
-        counts.count_ids(database, "scout", [memory], "2026-03-28")
-    assert vault.call("doctor", "--reset-counters", "--fix").code == 2
-    assert vault.rows("select count(*) from node_telemetry") == [(3,)]
-    assert vault.call("doctor", "--reset-counters", "--json").json == {"reset": 3}
-    assert vault.rows("select agent_id from node_telemetry") == []
-    assert vault.rows("select id from pins") == [(memory,)]
-
-
 # ── agents apart, and the desk ──
 
 AGENTS, TEXTS = ("a", "b"), ("tabs", "blanks", "both of them")

@@ -178,15 +178,6 @@ def garden(folder: Path) -> None:
     keep(vault, folder)
 
 
-def opened_in_obsidian(folder: Path) -> None:
-    """Settings of a person's for Obsidian."""
-    vault = _three(folder)
-    vault.reindex()
-    (vault.root / ".obsidian").mkdir()
-    (vault.root / ".obsidian/app.json").write_text('{"alwaysUpdateLinks":true}')
-    keep(vault, folder)
-
-
 def of_a_removal(folder: Path) -> None:
     """A session that was removed."""
     vault = _three(folder)

@@ -305,11 +305,6 @@ _ALL = (
             told_to("migrate", "claude-mem", str(prepared["from"]), "--now", NOW), piecemeal=True, tidies=True
         ), ("migrate",),
     ),
-    # ── Obsidian ──
-    Operation(
-        "obsidian", vaults.opened_in_obsidian,
-        lambda _: Scenario(told_to("obsidian", "--yes"), piecemeal=True, tidies=True), ("obsidian",),
-    ),
     # ── entities ──
     Operation(
         "entity creation", vaults.garden, lambda _: Scenario(done(_create), piecemeal=True, tidies=True),

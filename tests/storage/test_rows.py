@@ -267,15 +267,13 @@ def seal(database, path, *, agent="default", packed=None):
 # ── telemetry ──
 
 
-def test_accesses_are_counted_and_only_reset_forgets_them(database):
+def test_accesses_are_counted(database):
     one, two = ("default", "memory/one.md"), ("scout", "memory/two.md")
     assert counts.count_accesses(database, [one, two], "2026-03-02")
     assert counts.count_accesses(database, [one], "2026-03-01") and counts.count_accesses(database, [], "x")
     rows = sorted(database.execute("select agent_id, source_path, accesses, last_accessed_at from artifact_telemetry"))
     assert rows == [(*one, 2, "2026-03-02"), (*two, 1, "2026-03-02")]
     assert counts.totals(database) == (2, 0, 3)
-    assert counts.reset(database) == 2
-    assert counts.totals(database) == (0, 0, 0)
 
 
 def test_an_answer_never_waits_for_a_counter(tmp_path):

@@ -147,7 +147,6 @@ COMMAND_LINES: dict[str, Line] = {
     "service install": SERVES,
     "service status": SERVES,
     "service uninstall": SERVES,
-    "obsidian": Line("--yes"),
     "eject": Line("--yes"),
     "logs": reads(),
     "settings": Line("watch.mode polling"),

@@ -274,12 +274,3 @@ def totals(database: Database) -> tuple[int, int, int]:
         next(database.execute(f"select count(*), coalesce(sum(accesses), 0) from {table}")) for table in _TABLES
     )
     return artifacts, ids, found + asked
-
-
-def reset(database: Database) -> int:
-    """Forgets the counters, and returns how many; the only way they ever shrink but for removals. Pins stay."""
-    with database.transaction():
-        artifacts, ids, _ = totals(database)
-        for table in _TABLES:
-            database.execute(f"delete from {table}")
-    return artifacts + ids

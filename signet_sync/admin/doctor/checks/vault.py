@@ -15,8 +15,6 @@ from signet_sync.admin.doctor.installation import Installation, access_command
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import MEMORY, SETTINGS, display, head_page
 from signet_sync.formats.snapshot import Found
-from signet_sync.host import obsidian_settings
-from signet_sync.host.obsidian_settings import APP
 from signet_sync.pages.signet_daemon import HOLD, daemon_pid, replaced
 from signet_sync.pages.store.pages import signet_trouble
 from signet_sync.settings import model
@@ -25,6 +23,7 @@ from signet_sync.storage.locations import user_file
 from signet_sync.sync.store import counts, passes
 
 NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afs", "fuse.rclone"}
+_OBSIDIAN = ".obsidian/app.json"
 _OBSIDIAN_LIMIT = 1 << 20  # bytes
 
 
@@ -201,15 +200,15 @@ def obsidian(target: Installation) -> list[Finding]:
         return []
     app = _app_settings(opened) or {}
     inside = os.path.relpath(real, opened)
-    # Settings outside the workspace are the person's to change.
-    by_itself = f"{target.command('obsidian')}, or in " if inside == "." else ""
-    if obsidian_settings.rewrites_links(app):
-        words = f"Obsidian rewrites links by itself ({os.path.join(opened, APP)}), in sealed files, too"
-        remedy = f"{by_itself}Obsidian: Settings, Files and links, switch off 'Automatically update internal links'"
+    if app.get("alwaysUpdateLinks") is True:
+        words = f"Obsidian rewrites links by itself ({os.path.join(opened, _OBSIDIAN)}), in sealed files, too"
+        remedy = "Obsidian: Settings, Files and links, switch off 'Automatically update internal links'"
         return [warning("obsidian", words, remedy)]
     working = f"{MEMORY}/" if inside == "." else f"{inside}/{MEMORY}/"
-    if not obsidian_settings.hides(app, working):
-        remedy = f"{by_itself}Obsidian: Settings, Files and links, Excluded files: add {working}"
+    filters = app.get("userIgnoreFilters")
+    hidden = [one.removeprefix("/") for one in filters if isinstance(one, str)] if isinstance(filters, list) else []
+    if not any(one and working.startswith(one) for one in hidden):
+        remedy = f"Obsidian: Settings, Files and links, Excluded files: add {working}"
         return [fine("obsidian", "search and graph would be quieter without its working files", remedy)]
     return [fine("obsidian", "it leaves links alone, and its search and graph exclude working files")]
 
@@ -224,7 +223,7 @@ def _vaults(real: str, home: str) -> Iterator[str]:
 
 
 def _app_settings(place: str) -> dict[str, object] | None:
-    found = files.read(place, APP, _OBSIDIAN_LIMIT)
+    found = files.read(place, _OBSIDIAN, _OBSIDIAN_LIMIT)
     if not isinstance(found, Found):
         return None
     try:
