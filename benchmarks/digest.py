@@ -161,7 +161,7 @@ def _labels(session: Record) -> Record:
 def score(session: Session, propose: Propose | None = None) -> Result:
     """Compares what the rules say of a session, or a model where it answers, with its labels."""
     labels = session.labels
-    outcome(session.text[:20_000])  # what is loaded once is no cost of a session
+    outcome(session.text[:20_000] + "\n")  # what is loaded once is no cost of a session
     began = time.process_time_ns()
     turns_of(session.text)
     parsed = time.process_time_ns()

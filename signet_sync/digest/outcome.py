@@ -8,7 +8,7 @@ from signet_sync.digest.claims import Claims, disputed
 from signet_sync.digest.deeds import Deeds
 from signet_sync.digest.notes import turn_notes
 from signet_sync.digest.printed import Printed, fetched_in
-from signet_sync.digest.record import Record
+from signet_sync.digest.record import Record, record_of
 from signet_sync.digest.reports import headline
 from signet_sync.digest.sentences import IS_CJK, overlap, stems
 from signet_sync.digest.statements import Item, Kind, statements
@@ -60,14 +60,14 @@ class ModelDigest(NamedTuple):
 
 def outcome(transcript: str | Record) -> Outcome:
     """Returns the outcome of a (sanitized) transcript."""
-    record = Record(transcript) if isinstance(transcript, str) else transcript
+    record = record_of(transcript) if isinstance(transcript, str) else transcript
     turns, deeds = record.turns, record.deeds
     opening = _opening(turns)
     if record.is_silent:
         return Outcome(edited=deeds.files, commands=deeds.commands, opening=opening)
     own = record.own
     status = status_of(turns, deeds)
-    request = next((text for said in own.values() if len(stems(text := " ".join(said)[:_REQUEST])) > 1), "")
+    request = _request(own, _REQUEST)
     if is_trivial(turns):
         return Outcome((), (), status, request, deeds.files, deeds.commands, opening)
     parting = " ".join(own.get(turns[-1].number, ()))[:_REQUEST] if status == "aborted" and len(turns) > 1 else ""
@@ -87,6 +87,11 @@ def _opening(turns: Sequence[Turn]) -> str:
     return ""
 
 
+def _request(own: Mapping[int, Sequence[str]], most: int | None = None) -> str:
+    """Returns the first message of the person's own words that is more than a greeting."""
+    return next((text for said in own.values() if len(stems(text := " ".join(said)[:most])) > 1), "")
+
+
 # ── what came out ──
 
 
@@ -101,12 +106,10 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
     most = 0 if noted else max(0, _PIECES - len(pieces) - 1)
     chosen = [*commits[:most], *commits[-1:]] if len(commits) > 1 else commits
     pieces += [_tidy(one.subject) for one in dict.fromkeys(chosen)]
-    asked = {turn.number: " ".join(own.get(turn.number, ())) for turn in turns}
-    first = next((text for text in asked.values() if len(stems(text)) > 1), "")
     pieces += [noted] if noted and _is_fresh(noted, pieces) else []
     for turn in _reporting(turns, deeds, own, len(pieces)) if not noted else ():
         assert turn.report is not None
-        line = headline(turn.report.text, asked[turn.number] or first, fetched)
+        line = headline(turn.report.text, " ".join(own.get(turn.number, ())) or _request(own), fetched)
         if line and _is_fresh(line, pieces):
             pieces.append(claims.marked(line, turn.number))
     named = " ".join(pieces).casefold()
@@ -122,8 +125,9 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
     if pieces and deeds.changed and deeds.failing is not None and claims.ends_failing():
         pieces.append("the last test run failed")
     last = turns[-1]
-    if is_unfinished(last, deeds) and len(stems(asked[last.number])) > 1 and not last.interrupted:
-        pieces.append(f"unfinished: {clipped(asked[last.number], 12)}")
+    asked = " ".join(own.get(last.number, ())) if is_unfinished(last, deeds) and not last.interrupted else ""
+    if len(stems(asked)) > 1:
+        pieces.append(f"unfinished: {clipped(asked, 12)}")
     yield from pieces
 
 

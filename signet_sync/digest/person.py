@@ -7,9 +7,12 @@ is no statement.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from signet_sync.digest.sentences import split
+from signet_sync.digest.transcript import HarnessNote, ToolCall
+from signet_sync.digest.turns import Turn
 from signet_sync.formats.lazy_pattern import late
 
 _LONGEST = 4_000  # characters of a message's beginning, and of its end
@@ -62,24 +65,44 @@ _HANDS_OVER = late(
 _ITEM = late(r"^\s*(?:[-*•]|\d{1,2}[.)]|#{1,6})\s+")
 
 
-class OwnWords:
-    """Gives the sentences of a message that its person wrote; knows the lines that tools and the agent said before."""
+class OwnWords(Mapping[int, Sequence[str]]):
+    """Gives by turn the sentences that its person wrote; knows the lines that tools and the agent said before.
 
-    def __init__(self) -> None:
-        self._said: set[str] = set()
-        self._unread: list[str] = []
+    A turn is read when it is asked for: of a long session few are.
+    """
 
-    def hear(self, text: str) -> None:
-        """Keeps what a tool or the agent said, so that a paste of its lines is known."""
-        self._unread.append(text)
+    def __init__(self, turns: Sequence[Turn]) -> None:
+        self._turns = turns
+        self._words = {turn.number: turn.words.text for turn in turns if turn.words is not None}
+        self._own: dict[int, list[str]] = {}
+        self._heard = 0
+        self._said: dict[str, int] = {}  # lines by the turn that had them first
 
-    def _was_said(self, bare: str) -> bool:
-        for text in self._unread:
-            self._said.update(line.strip(_EDGE) for line in text.split("\n") if len(line) >= _SHORTEST)
-        self._unread.clear()
-        return bare in self._said
+    def __getitem__(self, number: int) -> list[str]:
+        if number not in self._own:
+            self._own[number] = self._read(self._words[number], number)
+        return self._own[number]
 
-    def own(self, text: str) -> list[str]:
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._words)
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def _was_said(self, bare: str, number: int) -> bool:
+        """Returns whether a line stood in a turn before."""
+        while self._heard < len(self._turns) and self._turns[self._heard].number < number:
+            turn = self._turns[self._heard]
+            for step in turn.steps:
+                if isinstance(step, HarnessNote):
+                    continue
+                for line in (step.printed if isinstance(step, ToolCall) else step.text).split("\n"):
+                    if len(line) >= _SHORTEST:
+                        self._said.setdefault(line.strip(_EDGE), turn.number)
+            self._heard += 1
+        return self._said.get(bare, number) < number
+
+    def _read(self, text: str, number: int) -> list[str]:
         """Returns the sentences of a message that are the person's own."""
         if _TEMPLATE.match(text):
             return []
@@ -91,7 +114,7 @@ class OwnWords:
             text = text[: printed.start()]
         text = _before_paste(text)
         found: list[str] = []
-        for paragraph in re.split(r"\n\s*\n", "\n".join(self._kept(text.split("\n")))):
+        for paragraph in re.split(r"\n\s*\n", "\n".join(self._kept(text.split("\n"), number))):
             lines = [line for line in paragraph.split("\n") if line.strip()]
             if len(paragraph) > 350 and not OWN.search(paragraph):
                 continue
@@ -101,21 +124,21 @@ class OwnWords:
                 found += (sentence.strip(" \t*_") for sentence in split(_ITEM.sub("", line[:_LINE])))
         return [one for one in found if len(one) > 1]
 
-    def _kept(self, lines: list[str]) -> list[str]:
+    def _kept(self, lines: list[str], number: int) -> list[str]:
         """Empties lines that somebody else made, and the few between two of them."""
-        foreign = [number for number, line in enumerate(lines) if self._is_foreign(line)]
+        foreign = [place for place, line in enumerate(lines) if self._is_foreign(line, number)]
         for before, after in pairwise(foreign):
             if after - before <= _QUOTES_A_RUN:
                 lines[before:after] = [""] * (after - before)
-        for number in foreign:
-            lines[number] = ""
+        for place in foreign:
+            lines[place] = ""
         return lines
 
-    def _is_foreign(self, line: str) -> bool:
+    def _is_foreign(self, line: str, number: int) -> bool:
         bare = line.strip(_EDGE)
         if not bare:
             return False
-        if len(bare) >= _SHORTEST and self._was_said(bare):
+        if len(bare) >= _SHORTEST and self._was_said(bare, number):
             return True
         if _PRINTED.match(line):
             return True

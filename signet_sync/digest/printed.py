@@ -85,7 +85,12 @@ class Printed:
                 if (at := self._text.find(anchor, at + 1, end)) < 0:
                     break
                 near = self._text[max(0, at - width) : min(at + width, end)]
-                if sum(stem in near for stem in stems) >= len(stems) - missing:
+                absent = 0
+                for stem in stems:
+                    absent += stem not in near
+                    if absent > missing:
+                        break
+                else:
                     return True
         return False
 

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from signet_sync.digest.blocks import passages
 from signet_sync.digest.notes import note_lines, turn_notes, without_note
-from signet_sync.digest.record import Record
+from signet_sync.digest.record import END, Record, record_of
 from signet_sync.digest.sentences import split
 from signet_sync.digest.transcript import is_ours
 from signet_sync.digest.turns import Turn, is_report
@@ -24,7 +24,6 @@ REPORTS, REPORT, WORDS = 3, 1_200, 600  # reports of a session; characters of on
 MESSAGES = 32  # of the person, the newest
 DEEDS = 60
 _LEAST = 12  # characters: "yes" and "go on" say nothing without what they answer
-_READ = 400_000  # characters of a transcript's end
 _USER = "\n## User · "
 _PLAN = late(
     r"\s*Implement the following plan:\s*(?:#+\s*)?(.{5,600})", re.DOTALL
@@ -52,8 +51,7 @@ def words_of(transcripts: Sequence[str | Record], *, quoted: bool = True) -> Ses
     deeds: dict[str, None] = {}
     for transcript in reversed(transcripts):
         said = sum(one.speaker == "person" for one in found)
-        record = Record(transcript) if isinstance(transcript, str) else transcript
-        record, before = _end_of(record)
+        record, before = _end_of(transcript)
         if quoted:
             lines = record.text.split("\n") if is_ours(record.text) else ()  # other forms have no times
             quotes = _quotes(record, lines, MESSAGES - said, REPORTS - (len(found) - said))
@@ -75,13 +73,14 @@ def _deeds(record: Record) -> Iterator[str]:
     yield from deeds.logged
 
 
-def _end_of(record: Record) -> tuple[Record, int]:
+def _end_of(transcript: str | Record) -> tuple[Record, int]:
     """Returns the end of a long transcript, and the turns before it."""
+    record = record_of(transcript) if isinstance(transcript, str) else transcript
     text = record.text
-    if len(text) <= _READ:
+    if len(text) <= END:
         return record, 0
-    start = text.find(_USER, len(text) - _READ) + 1
-    return Record(text[start:] if start else text[-2 * _READ :]), text.count(_USER, 0, start)
+    start = text.find(_USER, len(text) - END) + 1
+    return Record(text[start:] if start else text[-2 * END :]), text.count(_USER, 0, start)
 
 
 def _quotes(record: Record, lines: Sequence[str], messages: int, reports: int) -> Iterator[Quote]:

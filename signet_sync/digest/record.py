@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from signet_sync.digest.claims import Claims
@@ -10,8 +10,19 @@ from signet_sync.digest.deeds import Deeds, deeds_of
 from signet_sync.digest.person import OwnWords
 from signet_sync.digest.printed import Printed, printed_in
 from signet_sync.digest.proposals import answered
-from signet_sync.digest.transcript import SpokenMessage, ToolCall
 from signet_sync.digest.turns import Turn, turns_of
+
+END = 400_000  # characters of a transcript's end that are quoted
+
+
+def record_of(text: str) -> Record:
+    """Reads a transcript; the last one is held unless it is long: at an end it is digested and then quoted."""
+    return _held(text) if len(text) <= END else Record(text)
+
+
+@lru_cache(maxsize=1)
+def _held(text: str) -> Record:
+    return Record(text)
 
 
 class Record:
@@ -34,19 +45,9 @@ class Record:
         return printed_in(self.turns)
 
     @cached_property
-    def own(self) -> dict[int, list[str]]:
+    def own(self) -> OwnWords:
         """Returns the person's own sentences by turn."""
-        reader = OwnWords()
-        found = {}
-        for turn in self.turns:
-            if turn.words is not None:
-                found[turn.number] = reader.own(turn.words.text)
-            for step in turn.steps:
-                if isinstance(step, ToolCall):
-                    reader.hear(step.printed)
-                elif isinstance(step, SpokenMessage):
-                    reader.hear(step.text)
-        return found
+        return OwnWords(self.turns)
 
     @cached_property
     def claims(self) -> Claims:
@@ -69,12 +70,11 @@ class Record:
                 found = [one for one in found if one[2] != before.number]
                 report = proposals
             proposals = report if said else ""
-            topic = " ".join(self.own.get(before.number, ())[-1:])  # letters without a question answer a request
-            found += [
-                (asked or topic, option, turn.number)
-                for asked, option in said or ()
-                if (asked or topic) and not self.printed.holds(option, place)
-            ]
+            for asked, option in said or ():
+                # Letters without a question answer a request.
+                about = asked or " ".join(self.own.get(before.number, ())[-1:])
+                if about and not self.printed.holds(option, place):
+                    found.append((about, option, turn.number))
         return sorted([*self.deeds.picks, *found], key=lambda one: one[2])
 
     @cached_property

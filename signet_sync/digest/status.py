@@ -89,9 +89,8 @@ def _waits(turn: Turn) -> bool:
 
 def _only_asked(turns: Sequence[Turn]) -> bool:
     """Returns whether the person's messages were questions, or nothing but a word or two."""
-    said = [split(turn.words.text[:2_000].replace("\n", " ")) for turn in turns if turn.words is not None][:100]
-    asked = sum(any(map(is_question, one)) for one in said)
-    return asked > 0 or is_trivial(turns)
+    said = [turn.words.text[:2_000].replace("\n", " ") for turn in turns if turn.words is not None][:100]
+    return any(is_question(sentence) for one in said for sentence in split(one)) or is_trivial(turns)
 
 
 def is_trivial(turns: Sequence[Turn]) -> bool:

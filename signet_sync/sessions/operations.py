@@ -504,6 +504,8 @@ def _bodies(
         return {"compaction": new.words, **({"transcript": new.segment} if new.segment else {})}, None
 
     identity = request.identity
+    earlier = [row.content for row in rows if row.source_kind == "transcript" and row.content != new.words]
+    before = [outcome(text) for text in earlier[-SEGMENTS:]]
     found = outcome(new.words)
     if offered is not None:
         found = found._replace(items=offered.items, status=offered.status or found.status, chosen=True)
@@ -519,8 +521,7 @@ def _bodies(
         SentenceSubject(body, identity["project"], kind, identity["harness"], day, request.token)
         for kind, body in bodies.items()
     ]
-    earlier = [row.content for row in rows if row.source_kind == "transcript" and row.content != new.words]
-    said = headline(join_outcomes([outcome(text) for text in earlier[-SEGMENTS:]], found), contexts)
+    said = headline(join_outcomes(before, found), contexts)
     return bodies, _clean_line(said, Counter()) if said else None
 
 

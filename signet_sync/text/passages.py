@@ -28,6 +28,8 @@ class Passage(NamedTuple):
     voice: Voice
 
 
+# A call of ours has one of these, in the tool's name or in what it runs.
+_OUR_SIGNS = ("ignet", "IGNET", "memory_", "entity_", "session_open")
 _SENTENCE = Passage(-1, -1, -1, "text")
 
 
@@ -60,6 +62,8 @@ def passages(content: str, kind: str, sentence: str | None = None) -> list[Passa
 
 def asks_only_memory(transcript: str) -> bool:
     """Returns whether our own tools, and no others, were called in a transcript."""
+    if not any(sign in transcript for sign in _OUR_SIGNS):
+        return False  # in nearly all
     return any(_is_own_call(transcript, turn) for turn in turns(transcript)) and not passages(transcript, "transcript")
 
 

@@ -153,19 +153,20 @@ def is_template(sentence: str) -> bool:
 
 def _occur_in(words_of_content: Sequence[str], bodies: Sequence[str]) -> bool:
     """Returns whether enough of the words occur in a session's texts; another form of a word counts, too."""
-    count = 0
-    texts = [body.casefold() for body in bodies]
-    for word in words_of_content:
-        stem = word[:5] if word.isalpha() else word
-        count += any(stem in text if _CJK.match(word) else _begins_word(stem, text) for text in texts)
-        if count >= LEAST_CONTENT:
+    left = set(words_of_content)
+    for body in sorted(bodies, key=len):  # a digest mostly has them, so that a long transcript is not searched
+        text = body.casefold()
+        left -= {word for word in left if _occurs(word[:5] if word.isalpha() else word, text)}
+        if len(words_of_content) - len(left) >= LEAST_CONTENT:
             return True
     return False
 
 
-def _begins_word(stem: str, text: str) -> bool:
-    """Returns whether a text holds a stem that follows no letter, digit or underscore."""
+def _occurs(stem: str, text: str) -> bool:
+    """Returns whether a text holds a stem that follows no letter, digit or underscore; in CJK, anywhere."""
     at = text.find(stem)
+    if _CJK.match(stem):
+        return at >= 0
     while at > 0 and (text[at - 1].isalnum() or text[at - 1] == "_"):
         at = text.find(stem, at + 1)
     return at >= 0
