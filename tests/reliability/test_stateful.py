@@ -43,6 +43,7 @@ from signet_sync.privacy import forget as privacy_forget
 from signet_sync.privacy import remove as privacy_remove
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall import pinning
+from signet_sync.recall.search import Within
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import CompactionInput, SessionInput
 from signet_sync.settings.model import Settings
@@ -583,7 +584,7 @@ class Machine(RuleBasedStateMachine):
         """What is found is counted; what a query says of a session goes with the session."""
         said = sorted(self.words)
         word = said[number % len(said)].decode() if said else "lantern"
-        hits = recall_operations.recall(self.work.database, f"broker {word}", agent_id=agent)
+        hits = recall_operations.recall(self.work.database, f"broker {word}", Within(agent))
         recall_operations.record(self.work.database, agent, f"broker {word}", hits, self.now)
         counts.count_ids(self.work.database, agent, [hit.id for hit in hits], iso(self.now)[:10])
         paths = [(agent, hit.path) for hit in hits if hit.path]
