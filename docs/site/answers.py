@@ -224,6 +224,7 @@ class Status(TypedDict):
     memory: dict[str, StatusMemory]  # By agent.
     notes: dict[str, StatusNotes]  # By harness.
     receipt: StatusReceipt | None
+    meaning: str | None  # How far the vectors of texts are, if there are any.
     running: bool
     pid: int | None
     state: str

@@ -14,7 +14,6 @@ from signet_sync.embeddings import store
 from signet_sync.errors import ConfigError, DatabaseError, extra_hint
 from signet_sync.settings.model_choice import LOCAL, MeaningChoice, ModelChoice
 from signet_sync.storage import durable
-from signet_sync.storage.database.connection import Database
 from signet_sync.storage.locations import base
 from signet_sync.sync.read_only import IndexPlace, reading
 
@@ -104,15 +103,6 @@ def lost(chosen: str) -> str:
     return next(iter(names), "")
 
 
-def progress(database: Database) -> str:
-    """Returns how far the vectors are, for the user; "" without any."""
-    made, used = store.made_of(database), store.used_model(database)
-    texts, _ = store.to_make(database)
-    told = [f"{made.get(used, 0):,} of {texts:,} texts have vectors"] if used else []
-    told += [f"{count:,} of {texts:,} are made by the new model" for key, count in made.items() if key != used]
-    return ", ".join(told)
-
-
 def fetch(chosen: str, wanted: list[File]) -> Iterator[File]:
     """Fetches files one after the other, and yields each that is there. Raises `ConfigError`."""
     from urllib.request import urlopen  # slow import, needed once on a machine
@@ -153,8 +143,8 @@ def try_out(chosen: str, place: IndexPlace) -> str:
     each = (time.process_time() - began) / 8
     try:
         with reading(place) as database:
-            rows = store.to_make(database)[1]
+            rows = store.passages(database)
     except DatabaseError:
         rows = 0
-    size = rows * (int(model.key.split()[0]) + 8) / 1_000_000
+    size = rows * (model.dimensions + 8) / 1_000_000
     return f"{rows:,} passages take about {max(round(rows * each / 60), 1)} min of one processor, and {size:.1f} MB"

@@ -100,6 +100,7 @@ def status_document(place: "IndexPlace") -> dict[str, Any]:
         "memory": index.memory,
         "notes": index.notes,
         "receipt": index.receipt,
+        "meaning": index.meaning or None,
         "intake": _intake(folder, index.refused),
         "tokens": _tokens(place.root),
         "lag_seconds": _lag(folder),
@@ -150,6 +151,7 @@ class _Index:
         self.memory: dict[str, dict[str, Any]] = {}
         self.notes: dict[str, dict[str, int]] = {}
         self.receipt: dict[str, int] | None = None
+        self.meaning = ""
         self.halt = ""
         self.held = ""
         self.refused = 0
@@ -196,6 +198,10 @@ def _count(database: Database, root: str, found: _Index) -> None:
         found.violations = [row[0] for row in database.execute("select path from violations order by path limit 20")]
         found.drifted = database.value("select count(*) from garden_drift")
         found.backlog = outbox.backlog(database) + passes.unread(database)
+        if database.value("select exists(select 1 from vectors)"):
+            from signet_sync.embeddings import store  # most have none
+
+            found.meaning = store.progress(database)
         found.halt = passes.halt_message(database)
         found.refused = database.value("select count(*) from flow_results where refused = 1")
         found.sizes, found.rows = sizes.inside(database)

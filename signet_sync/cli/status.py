@@ -62,6 +62,8 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
     yield _line("indexed", _indexed(document["counts"]))
     if document["rows"]["memories"]:
         yield _line("memory", _memory(document["memory"].values()))
+    if document["meaning"]:
+        yield _line("meaning", document["meaning"])
     yield from _problems(document)
     yield from _backlog(document)
     yield from _intake(document)

@@ -26,7 +26,7 @@ from signet_sync.storage.database.connection import Database
 
 if TYPE_CHECKING:
     from signet_sync.embeddings.models import Model
-    from signet_sync.embeddings.vectors import Nearness, Vectors
+    from signet_sync.embeddings.vectors import Held, Nearness, Vectors
     from signet_sync.settings.model import Settings
 
 LOOK, RETRY, REST = 5.0, 60.0, 300.0  # seconds between two looks; after a failure; that no question is asked after one
@@ -45,7 +45,7 @@ class Resident(threading.Thread):
         self._ends = threading.Event()
         self._choice: MeaningChoice | None = None
         self._making: Model | None = None
-        self._models: dict[str, Model] = {}  # by key: the one that vectors are made with, and the one before it
+        self._answering: Held | None = None  # by the model before, until the new one has made all
         self._rests_until, self._trouble = 0.0, ""
         told_by(self.near)
 
@@ -53,9 +53,10 @@ class Resident(threading.Thread):
         """Ends the thread, and what the model does."""
         told_by(None)
         self._ends.set()
-        for model in self._models.values():
-            model.stop()
-        if self.is_alive():  # a process that ends within a model's library is aborted
+        if self._making is not None:
+            self._making.stop()
+        # A process that ends within a model's library is aborted; a server's answer need not be waited for.
+        if self.is_alive() and (self._choice is None or self._choice.folder):
             self.join(10.0)
 
     def run(self) -> None:
@@ -71,42 +72,44 @@ class Resident(threading.Thread):
             except FileNotFoundError:
                 pause = self._look  # nothing is indexed yet
             except Exception as error:  # noqa: BLE001 - a disk, a database, a server, a library
-                self._choice = None  # loaded again
                 why = sentence_of(error) if isinstance(error, SignetSyncError) else str(error)
                 if why != self._trouble and not self._ends.is_set():
                     logger.warning("texts get their vectors later: {}", why)
-                self._trouble, pause = why, RETRY
+                self._choice, self._trouble, pause = None, why, RETRY  # it is loaded again
 
     def work(self, database: Database) -> float:
         """Makes the vectors of some texts; returns the seconds to rest. Raises `SignetSyncError`."""
         choice = resolve_meaning(self._settings())
         if choice is None:
-            self._choice, self._making, self._models = None, None, {}
+            self._choice, self._making, self._answering = None, None, None
             if self._settings().recall_meaning == "off" and store.is_any(database):
                 store.use_model(database, "")
             return self._look
-        if choice != self._choice:
-            from signet_sync.embeddings import models  # only where a model is named
+        from signet_sync.embeddings import models, vectors  # only where a model is named
 
-            self._making = models.load(choice)
-            self._models[self._making.key] = self._making
-            self._choice, self._rests_until = choice, 0.0
-        assert self._making is not None
+        if choice != self._choice or self._making is None:
+            self._choice, self._making = choice, None
+            self._making, self._rests_until = models.load(choice), 0.0
+            if store.used_model(database) == self._making.key:
+                self._answering = vectors.Held(self._making)
+            _give_back()
         model = self._making
         for number in store.texts_left(database, model.key, _BATCH):
+            if self._ends.is_set():
+                return 0.0
             began = time.thread_time()
             said = store.said_in(database, number)
             store.put(database, number, model.key, said, self._rows(model, said))
             spent = time.thread_time() - began
-            if self._ends.wait(spent * (1.0 if _has_room() else _SLOWER)):
-                return 0.0
-        _give_back()
+            self._ends.wait(spent * (1.0 if _has_room() else _SLOWER))
         if store.texts_left(database, model.key, 1):
             return 0.0
-        if store.used_model(database) != model.key:
+        if self._answering is None or self._answering.model is not model:
             store.use_model(database, model.key)
-            self._models = {model.key: model}
+            self._answering = vectors.Held(model)
             logger.info("recall by meaning answers")
+        self._answering.read(database)
+        _give_back()
         return self._look
 
     def _rows(self, model: Model, said: Sequence[tuple[int, str]]) -> bytes:
@@ -117,9 +120,8 @@ class Resident(threading.Thread):
         from signet_sync.llm.providers import TextRefused
 
         found: dict[int, Vectors] = {}
-        shortest = sorted(said, key=lambda one: len(one[1]))  # the shorter ones together
-        for at in range(0, len(shortest), _BATCH):
-            some = shortest[at : at + _BATCH]
+        for at in range(0, len(said), _BATCH):
+            some = said[at : at + _BATCH]
             try:
                 vectors = model.embed([text for _, text in some], _SECONDS)
                 found.update(zip((row for row, _ in some), vectors, strict=True))
@@ -127,25 +129,25 @@ class Resident(threading.Thread):
                 for row, text in some:
                     with suppress(TextRefused):
                         found[row] = model.embed([text], _SECONDS)[0]
-        return packed(sorted(found), np.array([found[row] for row in sorted(found)])) if found else b""
+        return packed(list(found), np.array(list(found.values()))) if found else b""
 
     def near(self, database: Database, ranges: Sequence[tuple[int, int]], question: str) -> Nearness | None:
         """Returns how near texts are to a question; None if no model answers. Raises nothing of a model."""
         from signet_sync.text.sanitizer import sanitize_beginning
 
-        model = self._models.get(store.used_model(database))
+        held = self._answering
         text = sanitize_beginning(question, 4 * _LONGEST_QUESTION)[:_LONGEST_QUESTION].strip()
-        if model is None or not text or time.monotonic() < self._rests_until:
+        if held is None or held.model.key != store.used_model(database) or not text:
             return None
-        from signet_sync.embeddings import vectors
-
+        if time.monotonic() < self._rests_until:
+            return None
         try:
-            found = model.embed([text], _PATIENCE, question=True)[0]
+            found = held.model.embed([text], _PATIENCE, question=True)[0]
         except Exception as error:  # noqa: BLE001 - a model's libraries raise what they like, and words answer
             self._rests_until = time.monotonic() + REST
             logger.warning("questions are answered by words: {}", getattr(error, "message", type(error).__name__))
             return None
-        return vectors.near(database, ranges, model.key, found)
+        return held.near(database, ranges, found)
 
 
 def _give_back() -> None:

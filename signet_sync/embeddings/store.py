@@ -5,7 +5,8 @@ The row of a text belongs to a range of numbers that says whose it is (`sync.sto
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from signet_sync.storage.database.connection import Database
@@ -28,19 +29,21 @@ def use_model(database: Database, key: str) -> None:
         passes.set_version(database, _USED, key)
 
 
-def made_of(database: Database) -> dict[str, int]:
-    """Returns how many texts have vectors, by the key of the model."""
-    return dict(database.execute("select model, count(*) from vectors group by model"))
+def progress(database: Database) -> str:
+    """Returns how far the vectors are, for the user; "" without any."""
+    made = dict(database.execute("select model, count(*) from vectors group by model"))
+    used, texts = used_model(database), database.value("select count(*) from texts") if made else 0
+    told = [f"{made.pop(used):,} of {texts:,} texts have vectors"] if used in made else []
+    return ", ".join(told + [f"{count:,} of {texts:,} are made by the new model" for count in made.values()])
 
 
-def to_make(database: Database) -> tuple[int, int]:
-    """Returns how many texts there are, and how many passages, each with a vector, they have in all."""
-    return next(
-        database.execute(
-            "select (select count(*) from texts), (select count(*) from texts where artifact is null)"
-            " + (select count(*) from passages where size > 0 and voice <> 'tool')"
-        )
+def passages(database: Database) -> int:
+    """Returns how many passages the texts have, each with a vector to make."""
+    found: int = database.value(
+        "select (select count(*) from texts where artifact is null)"
+        " + (select count(*) from passages where size > 0 and voice <> 'tool')"
     )
+    return found
 
 
 def texts_left(database: Database, key: str, most: int) -> list[int]:
@@ -77,7 +80,21 @@ def put(database: Database, number: int, key: str, said: Sequence[tuple[int, str
     """Stores the vectors of what a text said, if it still does. In a transaction of its own."""
     with database.transaction():
         if said_in(database, number) == said:
-            database.execute("insert or replace into vectors(text, model, rows) values(?, ?, ?)", (number, key, rows))
+            database.execute(
+                "insert or replace into vectors(made, text, model, rows)"
+                " values(max(?, (select ifnull(max(made), 0) + 1 from vectors)), ?, ?, ?)",
+                (time.time_ns(), number, key, rows),
+            )
+
+
+def rows(database: Database, key: str) -> Iterable[tuple[int, bytes]]:
+    """Yields the texts that have vectors of a model, in order, and these."""
+    return database.execute("select text, rows from vectors where model = ? and length(rows) > 0 order by text", (key,))
+
+
+def state(database: Database) -> tuple[int, int]:
+    """Returns what is another one as soon as there are other vectors."""
+    return next(database.execute("select (select count(*) from vectors), (select max(made) from vectors)"))
 
 
 def is_any(database: Database) -> bool:

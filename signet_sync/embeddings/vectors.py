@@ -1,4 +1,4 @@
-"""Packs vectors, and finds those of texts that are near to a question's. Loads numpy.
+"""Packs vectors, and holds those of a model to find texts that are near to a question's. Loads numpy.
 
 A text's row holds for each row of its full text the number of that within the text, the length of its vector, and the
 vector in a byte a number.
@@ -7,13 +7,18 @@ vector in a byte a number.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from threading import Lock
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from signet_sync.embeddings import store
 from signet_sync.errors import ProviderError
 from signet_sync.storage.database.connection import Database
+
+if TYPE_CHECKING:
+    from signet_sync.embeddings.models import Model
 
 Vectors = NDArray[np.float32]
 _TOGETHER = 400  # rows; so many vectors stay in a processor's cache
@@ -22,7 +27,7 @@ _CLEAR = 0.35  # of the way from what an average text has to the same text
 
 
 class Nearness:
-    """How near the texts of some ranges are to a question: `texts` in order, of each its best cosine and which row."""
+    """How near some texts are to a question: `texts` in order, of each its best cosine and which passage has it."""
 
     def __init__(self, texts: NDArray[np.int64], cosines: Vectors, places: NDArray[np.int64]) -> None:
         self.texts, self.cosines, self.places = texts, cosines, places
@@ -49,6 +54,58 @@ class Nearness:
         return max(float(self.cosines[at]) - self.mean, 0.0) / max(self.most - self.mean, 1e-6)
 
 
+class Held:
+    """The vectors of a model in memory, by text; all are read again once the table has others."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self._form = _form(model.dimensions)
+        self._state: object = None
+        self._lock = Lock()
+        self._rows = np.zeros(0, self._form)
+        self._texts = self._sizes = np.zeros(0, np.int64)
+
+    def near(self, database: Database, ranges: Sequence[tuple[int, int]], question: Vectors) -> Nearness | None:
+        """Returns how near the texts of some ranges are to a question; None if none has vectors."""
+        with self._lock:
+            self._read(database)
+            rows, texts, sizes = self._rows, self._texts, self._sizes
+        wanted = np.zeros(len(texts), bool)
+        for first, last in ranges:
+            wanted |= (texts >= first) & (texts <= last)
+        if not wanted.any():
+            return None
+        cosines = np.empty(len(rows), np.float32)
+        some = np.empty((_TOGETHER, len(question)), np.float32)
+        for at in range(0, len(rows), _TOGETHER):
+            bytes_of = rows["vector"][at : at + _TOGETHER]
+            some[: len(bytes_of)] = bytes_of
+            np.dot(some[: len(bytes_of)], question, out=cosines[at : at + _TOGETHER])
+        cosines /= rows["length"]
+        begins = np.cumsum(sizes) - sizes
+        best = np.maximum.reduceat(cosines, begins)
+        at_best = np.flatnonzero(cosines == np.repeat(best, sizes))
+        at_best = at_best[np.searchsorted(at_best, begins)]  # of equal ones the first
+        return Nearness(texts[wanted], best[wanted], (texts + rows["row"][at_best])[wanted])
+
+    def read(self, database: Database) -> None:
+        """Reads what the table has, if it has changed: what is gone there is gone here."""
+        with self._lock:
+            self._read(database)
+
+    def _read(self, database: Database) -> None:
+        state = store.state(database)
+        if state == self._state:
+            return
+        texts, sizes, raw = list[int](), list[int](), bytearray()
+        for text, rows in store.rows(database, self.model.key):
+            texts.append(text)
+            sizes.append(len(rows) // self._form.itemsize)
+            raw += rows
+        self._texts, self._sizes = np.array(texts, np.int64), np.array(sizes, np.int64)
+        self._rows, self._state = np.frombuffer(raw, self._form), state
+
+
 def packed(rows: Sequence[int], vectors: Vectors) -> bytes:
     """Returns the vectors of some rows of a text as they are stored."""
     found = np.zeros(len(rows), _form(vectors.shape[1]))
@@ -58,40 +115,14 @@ def packed(rows: Sequence[int], vectors: Vectors) -> bytes:
     return found.tobytes()
 
 
-def near(database: Database, ranges: Sequence[tuple[int, int]], key: str, question: Vectors) -> Nearness | None:
-    """Returns how near the texts of some ranges are to a question; None if none has vectors."""
-    form = _form(len(question))
-    texts: list[NDArray[np.int64]] = []
-    best: list[Vectors] = []
-    places: list[NDArray[np.int64]] = []
-    for first, last in ranges:
-        found = database.execute(
-            "select text, rows from vectors where text between ? and ? and model = ? and length(rows) > 0",
-            (first, last, key),
-        )
-        while some := list(islice(found, _TOGETHER)):
-            numbers = np.array([number for number, _ in some], np.int64)
-            sizes = np.array([len(raw) // form.itemsize for _, raw in some])
-            rows = np.frombuffer(b"".join(raw for _, raw in some), form)
-            cosines = (rows["vector"].astype(np.float32) @ question) / rows["length"]
-            begins = np.concatenate(([0], np.cumsum(sizes)[:-1]))
-            highest = np.maximum.reduceat(cosines, begins)
-            at = np.flatnonzero(cosines == np.repeat(highest, sizes))
-            at = at[np.searchsorted(at, begins)]  # of equal ones the first
-            texts.append(numbers)
-            best.append(highest)
-            places.append(numbers + rows["row"][at])
-    return Nearness(np.concatenate(texts), np.concatenate(best), np.concatenate(places)) if texts else None
-
-
 def _form(dimensions: int) -> np.dtype[np.void]:
     return np.dtype([("row", "<u4"), ("length", "<f4"), ("vector", "i1", (dimensions,))])
 
 
-def unit_vectors(values: object, count: int) -> Vectors:
+def unit_vectors(values: object, count: int, dimensions: int = 0) -> Vectors:
     """Returns what a model made of `count` texts as vectors of length 1; one of length 0 stays.
 
-    Raises `ProviderError` if these are not `count` vectors of finite numbers and of one length.
+    Raises `ProviderError` if these are not `count` vectors of finite numbers and of `dimensions`, or of any one length.
     """
     try:
         with np.errstate(over="ignore"):  # becomes infinite, which is refused below
@@ -100,6 +131,8 @@ def unit_vectors(values: object, count: int) -> Vectors:
         raise ProviderError("the model's answer contains no vectors of one length") from None
     if found.ndim != 2 or len(found) != count or not 0 < found.shape[1] <= _MOST_DIMENSIONS:
         raise ProviderError("the model's answer does not contain a vector for each text")
+    if found.shape[1] != (dimensions or found.shape[1]):
+        raise ProviderError(f"the model's vectors have {found.shape[1]} numbers, not {dimensions} as before")
     if not np.isfinite(found).all():
         raise ProviderError("the model's vectors contain values that are no numbers")
     # Scaled first, so that no square overflows.

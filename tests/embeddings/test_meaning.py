@@ -14,7 +14,7 @@ import artifacts_fixture as made
 import embedding_server
 import numpy as np
 import pytest
-from embedding_server import FAULTS, EmbeddingServer, Handler, hashed, serving, understood
+from embedding_server import FAULTS, EmbeddingServer, Handler, serving, understood
 from invented_secrets import some
 from workbench import NOW, Vault, numbered
 
@@ -300,9 +300,9 @@ def test_scopes_and_agents_hold(garage: Vault) -> None:
 
 def nearest(vault: Vault, text: str) -> float:
     """The cosine of the nearest vector of any text, whoever may read it."""
-    asked = vectors.unit_vectors([hashed(text)], 1)[0]
+    told = near.near
     with vault.database() as database:
-        found = vectors.near(database, [(0, (1 << 63) - 1)], store.used_model(database), asked)
+        found = told(database, [(0, (1 << 63) - 1)], text)
     return found.most if found else 0.0
 
 
@@ -388,7 +388,7 @@ def test_a_choice_that_lacks_something_is_refused(tmp_path: Path, lines: str, wo
     assert answer.code == 2 and words in answer.err
 
 
-def test_doctor_says_how_far_it_is_and_what_goes_where(vault: Vault, server: EmbeddingServer) -> None:
+def test_status_and_doctor_say_how_far_it_is_and_what_goes_where(vault: Vault, server: EmbeddingServer) -> None:
     def said() -> str:
         (found,) = [one for one in vault.call("doctor", "--json").json["findings"] if one["name"] == "meaning"]
         return str(found["message"])
@@ -396,4 +396,5 @@ def test_doctor_says_how_far_it_is_and_what_goes_where(vault: Vault, server: Emb
     filled(vault, 1)
     assert "127.0.0.1" in said() and "no vectors" in said()
     work(vault)
-    assert "have vectors" in said()
+    made = vault.call("status", "--json").json["meaning"]
+    assert "have vectors" in made and made in said() and made in vault.call("status").out

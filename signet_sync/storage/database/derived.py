@@ -262,8 +262,8 @@ DERIVED: tuple[Table, ...] = (
     derived(
         "vectors of texts, for `recall` by meaning: of each the rows of full text, by one model (`embeddings.vectors`)",
         """create table vectors(
-        text integer not null references texts(first) on delete cascade, model text not null, rows blob not null,
-        primary key(text, model)) without rowid""",
+        made integer primary key, text integer not null references texts(first) on delete cascade,
+        model text not null, rows blob not null, unique(text, model))""",
     ),
     derived(
         "entity files (`formats.entity_paths`) as last seen: names, status, and in `text` the words by which "

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from signet_sync.admin import meaning_setup
 from signet_sync.admin.doctor.finding import Finding, fine, problem, warning
 from signet_sync.admin.doctor.installation import Installation
+from signet_sync.embeddings import store
 from signet_sync.errors import SignetSyncError, extra_hint
 from signet_sync.history import repository
 from signet_sync.llm import installed, provider_choice, providers
@@ -57,7 +58,7 @@ def meaning(target: Installation) -> list[Finding]:
         return [warning("meaning", f"recall finds by words alone: {lost} is missing or damaged", remedy)]
     where = f"{choice.server.provider} {choice.server.model}: texts and queries, without secrets, are sent to "
     where = f"the model in {choice.folder}" if choice.folder else where + urlsplit(choice.server.endpoint).netloc
-    return [fine("meaning", f"{where}; {target.query(meaning_setup.progress) or 'no vectors'}")]
+    return [fine("meaning", f"{where}; {target.query(store.progress) or 'no vectors'}")]
 
 
 def history(target: Installation) -> list[Finding]:
