@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from functools import cached_property
 from typing import NamedTuple
 
-from signet_sync.digest.deeds import COMMITTED, EDITORS, SHELLS, TODO, refused
+from signet_sync.digest.deeds import COMMITTED, EDITORS, SHELLS, TODO, refused, writes
 from signet_sync.digest.sentences import UNSEEN
 from signet_sync.digest.transcript import ToolCall
 from signet_sync.digest.turns import Turn
@@ -128,7 +128,8 @@ class Claims:
         if not claimed or _NO_CLAIM.search(text):
             return ""
         last = {what: place for place, (at, what) in enumerate(self._events) if at <= turn}
-        if "hidden" in last or self._prints(_NAMES.findall(text), turn):
+        # Who only reads tells of others' work.
+        if "hidden" in last or "tried" not in last or self._prints(_NAMES.findall(text), turn):
             return ""
         for one in claimed:
             if one == "changed":
@@ -181,6 +182,8 @@ def _shown(call: ToolCall, seen: AbstractSet[str]) -> Iterator[str]:
     """Yields the kinds of claims that a call shows, without most of those `seen`, and how a test run ended."""
     if _HIDES.search(call.tool) and call.tool not in TODO:
         yield "hidden"
+    if call.tool in EDITORS or (call.tool in SHELLS and (writes(call.detail) or _TESTED.search(call.detail))):
+        yield "tried"
     if refused(call):
         return
     if call.tool in EDITORS:

@@ -210,7 +210,7 @@ class Deeds:
             self.requests[number] = known._replace(merged=True)
         if "issue" in bare and _ISSUE.search(bare):
             self.issues.append((_title(command), turn))
-        elif not tests and _writes(bare):
+        elif not tests and writes(bare):
             self.acts[turn] += 1
 
     def _commit(self, call: ToolCall, made: Sequence[tuple[str, str]], turn: int) -> None:
@@ -236,7 +236,8 @@ def refused(call: ToolCall) -> bool:
     return call.failed and any(one in call.printed for one in _REFUSALS)
 
 
-def _writes(command: str) -> bool:
+def writes(command: str) -> bool:
+    """Returns whether a command changes something besides commits."""
     if any(map(_WRITES.match, _PARTS.split(command))):
         return True
     return ">" in command and _INTO.search(_SILENT.sub(" ", command)) is not None

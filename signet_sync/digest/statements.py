@@ -13,11 +13,12 @@ from signet_sync.digest.printed import Printed
 from signet_sync.digest.record import Record
 from signet_sync.digest.sentences import is_question, overlap, split
 from signet_sync.digest.transcript import SpokenMessage
+from signet_sync.digest.tried import tried
 from signet_sync.digest.turns import Turn
 from signet_sync.formats.handle import STATEMENT
 from signet_sync.formats.lazy_pattern import late
 
-Kind = Literal["decision", "constraint", "blocker", "next", "preference", "note"]
+Kind = Literal["decision", "constraint", "blocker", "next", "preference", "note", "tried"]
 
 ITEMS = 24
 _LIST = 8  # open steps of a to-do list
@@ -80,7 +81,9 @@ def statements(record: Record) -> list[Item]:
         )
         if not same and not relayed.holds(item):
             kept.append(item)
-    return kept
+    # The agent ran these commands itself.
+    dead_ends = tried(record.turns, record.own)
+    return kept + [Item("tried", text, "agent", record.lines[turn][1], turn, "tried") for text, turn in dead_ends]
 
 
 def _picked(record: Record) -> Iterator[Item]:

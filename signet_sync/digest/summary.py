@@ -23,7 +23,7 @@ _LOOKS = late(
 )
 _SECTIONS: tuple[tuple[str, Kind], ...] = (
     ("Decisions", "decision"), ("Constraints", "constraint"), ("Blockers", "blocker"), ("Next steps", "next"),
-    ("Preferences", "preference"), ("Notes", "note"),
+    ("Preferences", "preference"), ("Notes", "note"), ("Tried", "tried"),
 )  # fmt: skip
 
 

@@ -508,7 +508,8 @@ def _bodies(
     before = [outcome(text) for text in earlier[-SEGMENTS:]]
     found = outcome(new.words)
     if offered is not None:
-        found = found._replace(items=offered.items, status=offered.status or found.status, chosen=True)
+        tried = tuple(item for item in found.items if item.rule == "tried")
+        found = found._replace(items=offered.items + tried, status=offered.status or found.status, chosen=True)
     summary = request.bodies.get("summary")
     about = {"project": identity["project"], "harness": identity["harness"]}
     made = _clean(

@@ -33,8 +33,8 @@ HIDDEN = call("Task", "trim the wick and push it", "All of it is done.")
     ((TESTED, EDIT), "Tests pass and lint is clean.", "no test run since the last edit"),
     ((TESTED, call("Edit", "README.md")), "Tests pass.", ""),
     ((EDIT, run("pytest -q 2>&1 | tail -2", "2 failed, 7 passed")), "All tests pass.", "the last test run failed"),
-    ((run("ls"),), "Build is green.", "no such run"),
-    ((call("Read", "wick.py"),), "Fixed the wick.", "nothing was changed"), ((EDIT,), "Fixed the wick.", ""),
+    ((EDIT,), "Build is green.", "no such run"), ((run("ls"),), "Build is green.", ""),
+    ((call("Read", "wick.py"),), "Fixed the wick.", ""), ((EDIT,), "Fixed the wick.", ""),
     ((call("Edit", "wick.py", "The user doesn't want to proceed with this tool use.", failed=True),), "Fixed.",
      "nothing was changed"),
     # work that nobody sees, and words that claim nothing

@@ -1,0 +1,127 @@
+"""Finds dead ends: what could not work as it was tried, or was refused or taken back, and what was done in its place.
+
+From calls and what they gave back. That a test or a build fails is work, no dead end, and so is what worked later as
+it stands. No words of a tool are told: how it failed is one of a few phrases of ours.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from signet_sync.digest.deeds import EDITORS, SHELLS, refused
+from signet_sync.digest.transcript import ToolCall
+from signet_sync.digest.turns import Turn
+from signet_sync.formats.lazy_pattern import late
+
+MOST = 6  # of a session
+_COMMAND, _WORDS = 120, 200  # characters of a command, and of the person's words
+_NEAR = 8  # calls after a failure, among which is what was done in its place
+_BEFORE = late(r"^(?:(?:cd|export|source) [^;&|]+(?:&&|;)\s*|[A-Za-z_]\w*=\S*\s+)+")
+_BEHIND = late(r"(?:\s*(?:2>&1|2?>\s*/dev/null|\|\s*(?:tail|head|grep)\b[^|;&]*|\|\| true))+\s*$")
+_JOINED = late(r"&&|;|\||\n|\\n|<<")
+_TOKEN = late(r"[\w@./:~-]{3,}")
+# What fails because of what it finds.
+_WORK = late(
+    r"\b(?:tests?|check|lint|build|fmt|tsc|grep|rg|find|ls|cat|head|tail|sed|awk|diff|wc|which|stat|run (?:view|watch)"
+    r"|git (?:log|show|diff|status|commit|merge|rebase|apply|cherry-pick)|pr checks|curl|pre-commit|compile|vet)\b"
+)
+_TAKES_BACK = late(r"\bgit (?:checkout (?:\S+ )?-- |restore (?!--staged))([^;&|]+)")
+_HOW = {
+    "is not a command here": r"command not found|not recognized as an? |unrecognized (?:sub)?command"
+    r"|is not an? \w+ command|unknown (?:sub)?command|no such (?:sub)?command|missing script|script not found"
+    r"|executable file not found",
+    "has no such option": r"(?:illegal|unknown|invalid|unrecognized|unsupported|unexpected|no such) "
+    r"(?:option|flag|argument|switch)|unknown shorthand flag|bad option|no library targets found",
+    "works in another folder": r"could not find `?(?:cargo\.toml|package\.json|go\.mod|pom\.xml)|go\.mod file not found"
+    r"|no rule to make target|not a git repository|no required module provides|ERR_PNPM_NO_IMPORTER",
+    "needs what is not installed": r"no module named|cannot find module|modulenotfounderror|not installed",
+    "is expanded by the shell": r"no matches found:|event not found",
+    "is not permitted": r"permission[^\n]{0,60} denied|protected branch|EACCES|operation not permitted|unauthorized",
+    "takes too long": r"timed out after|command timed out",
+}
+_PATTERNS = {phrase: late(pattern, re.IGNORECASE) for phrase, pattern in _HOW.items()}
+
+
+class Tried(NamedTuple):
+    """A dead end in one line, and its turn."""
+
+    text: str
+    turn: int
+
+
+def core_of(command: str) -> str:
+    """Returns what a command line runs: without the folder and variables before it, and where its output goes."""
+    return " ".join(_BEHIND.sub("", _BEFORE.sub("", command.strip())).split())
+
+
+def tried(turns: Sequence[Turn], own: Mapping[int, Sequence[str]]) -> list[Tried]:
+    """Returns the dead ends of a session in their order, each once."""
+    calls = [(turn.number, step) for turn in turns for step in turn.steps if isinstance(step, ToolCall) and step.detail]
+    worked: set[str] | None = None
+    edited: set[str] = set()
+    found: dict[str, int] = {}
+    for place, (turn, call) in enumerate(calls):
+        text = ""
+        if call.tool in EDITORS and not call.failed:
+            edited.add(call.detail)
+        elif call.tool in SHELLS and call.failed:
+            if worked is None:
+                worked = {core_of(one.detail) for _, one in calls if one.tool in SHELLS and not one.failed}
+            text = _failure(call, own.get(turn + 1, ()), calls[place + 1 : place + 1 + _NEAR], worked)
+        elif call.tool in SHELLS and "git " in call.detail and (back := _TAKES_BACK.search(core_of(call.detail))):
+            text = _taken_back(back[1].split(), edited, own.get(turn, ()))
+        if text:
+            found.setdefault(text, turn)
+    return [Tried(text, turn) for text, turn in found.items()][:MOST]
+
+
+def _failure(call: ToolCall, next_words: Sequence[str], after: Sequence[tuple[int, ToolCall]], worked: set[str]) -> str:
+    """Returns what is told of a command that failed: that the person refused it, or how it failed and what worked."""
+    core = core_of(call.detail)
+    if not _is_plain(core) or core in worked:
+        return ""
+    if refused(call):
+        said = _said(next_words)  # the reason that the person gives is its next message
+        return f'The person refused "{core}": “{said}”' if said else ""
+    printed = "\n".join(call.output)
+    how = next((phrase for phrase, pattern in _PATTERNS.items() if pattern.search(printed)), "")
+    instead = _instead(core, after)
+    if not how and (not instead or _WORK.search(core)):
+        return ""
+    return f'"{core}" {how or "failed"}' + (f'; "{instead}" worked' if instead else "")
+
+
+def _taken_back(paths: Sequence[str], edited: set[str], words: Sequence[str]) -> str:
+    """Returns what is told of an edited file that git restored, with the person's words of that turn; "" without."""
+    said = _said(words)
+    path = next(
+        (one for one in sorted(edited) if any(f"/{one}".endswith(f"/{each.lstrip('./')}") for each in paths)), ""
+    )
+    return f"Edits of {path} were taken back: “{said}”" if path and said else ""
+
+
+def _is_plain(core: str) -> bool:
+    return 3 < len(core) <= _COMMAND and _JOINED.search(core) is None and '"' not in core
+
+
+def _said(words: Sequence[str]) -> str:
+    said = " ".join(words)
+    return said if len(said) <= _WORDS else ""
+
+
+def _instead(core: str, after: Sequence[tuple[int, ToolCall]]) -> str:
+    """Returns the command that did in the place of another what that could not: the next one with most of its words.
+
+    After an edit the same may work that failed before.
+    """
+    wanted = set(_TOKEN.findall(core))
+    for _, call in after:
+        if call.tool in EDITORS:
+            return ""
+        other = core_of(call.detail) if call.tool in SHELLS and not call.failed else ""
+        words = set(_TOKEN.findall(other))
+        shared = len(wanted & words)
+        most = shared > 1 and 2 * shared >= min(len(wanted), len(words))
+        if other and other != core and _is_plain(other) and (most or 2 * shared >= max(len(wanted), len(words)) > 1):
+            return other
+    return ""

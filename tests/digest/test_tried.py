@@ -1,0 +1,50 @@
+"""Dead ends: what could not work as it was tried, and what worked in its place."""
+
+from __future__ import annotations
+
+import pytest
+from said import EDIT, TASK, assistant, call, user
+
+from signet_sync.digest.record import Record
+from signet_sync.digest.statements import statements
+from signet_sync.digest.tried import core_of
+
+REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+
+
+def ran(command: str, output: str = "", *, failed: bool = False) -> str:
+    return call("Bash", command, output, failed=failed)
+
+
+UNKNOWN = ran("cd lamp && oil run wick 2>&1 | tail -3", "error: unrecognized subcommand 'wick'", failed=True)
+
+
+@pytest.mark.parametrize(("steps", "expected"), [
+    ((UNKNOWN, ran("run wick")), ['"oil run wick" is not a command here; "run wick" worked']),
+    ((UNKNOWN, ran("ls"), EDIT, ran("run wick")), ['"oil run wick" is not a command here']),
+    ((ran("lamp --blue door.txt", "lamp: unknown option --blue", failed=True), ran("lamp door.txt")),
+     ['"lamp --blue door.txt" has no such option; "lamp door.txt" worked']),
+    ((ran("git rm -q door/lock.txt", "error: it has changes", failed=True), ran("git rm -qf door/lock.txt")),
+     ['"git rm -q door/lock.txt" failed; "git rm -qf door/lock.txt" worked']),
+    ((ran("git push --force origin pier", REFUSED, failed=True), user("never push by force here")),
+     ['The person refused "git push --force origin pier": “never push by force here”']),
+    ((call("Edit", "/lamp/src/wick.py"), user("not in this file"), ran("git checkout -- src/wick.py")),
+     ["Edits of /lamp/src/wick.py were taken back: “not in this file”"]),
+    # it worked later, it is work that failed, it was looked for, or two commands are one line
+    ((UNKNOWN, ran("oil run wick")), []),
+    ((ran("pytest -q tests/wick", "1 failed", failed=True), ran("pytest -q tests/wick -k trim")), []),
+    ((ran("grep -n oil src/wick.py", failed=True), ran("grep -n wick src/wick.py")), []),
+    ((ran("make lamp && oil it", "oil: command not found", failed=True),), []),
+    ((ran("git push --force origin pier", REFUSED, failed=True),), []),
+])  # fmt: skip
+def test_dead_ends(steps: tuple[str, ...], expected: list[str]) -> None:
+    found = [one for one in statements(Record(TASK + "".join(steps) + assistant("Done."))) if one.kind == "tried"]
+    assert [one.text for one in found] == expected
+
+
+@pytest.mark.parametrize(("command", "core"), [
+    ("cd /lamp && A=1 B=2 oil  run wick 2>&1 | tail -40", "oil run wick"), ("oil run | cat -A", "oil run | cat -A"),
+    ("oil run 2>/dev/null || true", "oil run"), ("cd /lamp", "cd /lamp"),
+])  # fmt: skip
+def test_what_a_command_runs(command: str, core: str) -> None:
+    assert core_of(command) == core
