@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from tempfile import TemporaryDirectory
 
 import click
@@ -125,9 +124,9 @@ def _looking(context: Context) -> Iterator[Workspace]:
             TemporaryDirectory() as elsewhere,
             open_to_write(context.root, settings, database=":memory:", touch_nothing=True) as workspace,
         ):
-            copy = replace(workspace, state=StateFolder(elsewhere, ""))
-            engine.index_paths(copy, Request(now_us=context.now_us, project=False))
-            yield copy
+            workspace.state = StateFolder(elsewhere, "")
+            engine.index_paths(workspace, Request(now_us=context.now_us, project=False))
+            yield workspace
         return
     try:
         yield Workspace(context.root, settings, context.state(), database, touch_nothing=True)

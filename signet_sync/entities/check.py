@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from copy import copy
 from typing import Any
 
 from signet_sync.entities import replay, scan
@@ -106,7 +106,8 @@ def check(workspace: Workspace, agent: str | None, database: Database | None, no
     with ExitStack() as stack:
         # EntityRepository needs a workspace: without an index it gets an empty one.
         known = database or stack.enter_context(closing(Database(":memory:")))
-        workspace = replace(workspace, database=known)
+        workspace = copy(workspace)
+        workspace.database = known
         for owner in owners:
             try:
                 repo = EntityRepository(workspace, owner, now_us)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from signet_sync.entities import scan
@@ -39,16 +38,16 @@ _FOLDER = late(rf"{OF_AGENT}entities(?:/(?:user|parts|relationships)(?:/[^/]+)?)
 _FUTURE_NS = 3600 * 10**9
 
 
-@dataclass(slots=True)
 class EntityPassResult:
     """The result of a pass for entities.
 
     `agents`: agents whose MEMORY.md may need an update. `unsettled`: paths to look at again. `trouble`: error messages.
     """
 
-    agents: set[str] = field(default_factory=set)
-    unsettled: set[str] = field(default_factory=set)
-    trouble: list[str] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.agents = set[str]()
+        self.unsettled = set[str]()
+        self.trouble = list[str]()
 
 
 class Entities(Maintenance, Eraser):

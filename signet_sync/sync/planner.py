@@ -8,7 +8,6 @@ be read and whether the pass must halt; `judge` gives each file that was read it
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
@@ -103,16 +102,15 @@ class Cliff(NamedTuple):
     hint: str = "restore memory/ (mount it, wait for the sync), or confirm with: signet-sync reindex --accept-removals"
 
 
-@dataclass(slots=True)
 class Plan:
     """What is decided from names and signatures alone."""
 
-    read: list[str] = field(default_factory=list)
-    judged: list[Judgement] = field(default_factory=list)
-    gone: list[str] = field(default_factory=list)
-    unchanged: int = 0
-    scanned: int = 0
-    cliff: Cliff | None = None
+    def __init__(self) -> None:
+        self.read = list[str]()
+        self.judged = list[Judgement]()
+        self.gone = list[str]()
+        self.unchanged = self.scanned = 0
+        self.cliff: Cliff | None = None
 
 
 class CliffRule(NamedTuple):

@@ -1,7 +1,6 @@
 """Defines the request, the state and the outcome of a pass."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from signet_sync.errors import Interrupted
@@ -65,29 +64,25 @@ class PageOutcome(NamedTuple):
     tokens: int
 
 
-@dataclass(slots=True)
 class Outcome:
     """Collects what a pass found and did; `integrity.report` converts it for the command line."""
 
-    full: bool = False
-    scanned: int = 0
-    read: int = 0
-    unchanged: int = 0
-    removed_rows: int = 0
-    tombstones: int = 0
-    tombstoned: list[Judgement] = field(default_factory=list)
-    rebuilt_manifests: list[str] = field(default_factory=list)
-    rewritten: set[str] = field(default_factory=set)
-    unsettled: frozenset[str] = frozenset()
-    cliff: Cliff | None = None
-    change: Change = field(default_factory=Change)
-    pages: dict[str, PageOutcome] = field(default_factory=dict)
-    held: str = ""
-    deferred: bool = False
-    trouble: list[str] = field(default_factory=list)
-    elapsed_ms: float = 0.0
-    seen: Snapshot | None = None
-    unread: int = 0
+    def __init__(self, *, full: bool = False, change: Change | None = None) -> None:
+        self.full = full
+        self.change = Change() if change is None else change
+        self.scanned = self.read = self.unchanged = self.unread = 0
+        self.removed_rows = self.tombstones = 0
+        self.tombstoned = list[Judgement]()
+        self.rebuilt_manifests = list[str]()
+        self.rewritten = set[str]()
+        self.unsettled = frozenset[str]()
+        self.cliff: Cliff | None = None
+        self.pages = dict[str, PageOutcome]()
+        self.held = ""
+        self.deferred = False
+        self.trouble = list[str]()
+        self.elapsed_ms = 0.0
+        self.seen: Snapshot | None = None
 
     @property
     def whole(self) -> bool:
@@ -95,18 +90,20 @@ class Outcome:
         return self.full and self.cliff is None
 
 
-@dataclass(slots=True)
 class Pass:
     """Holds a running pass: its workspace, its request, and its outcome so far.
 
     `cliff` is why a recovery found that the pass must halt.
     """
 
-    workspace: Workspace
-    request: Request
-    outcome: Outcome = field(default_factory=Outcome)
-    workers: Workers = field(default_factory=lambda: Workers(0))
-    cliff: Cliff | None = None
+    def __init__(
+        self, workspace: Workspace, request: Request, outcome: Outcome | None = None, workers: Workers | None = None
+    ) -> None:
+        self.workspace = workspace
+        self.request = request
+        self.outcome = outcome or Outcome()
+        self.workers = Workers(0) if workers is None else workers
+        self.cliff: Cliff | None = None
 
     @property
     def database(self) -> Database:

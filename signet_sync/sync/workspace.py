@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 
 import apsw
 
@@ -32,26 +31,33 @@ from signet_sync.storage.files import Root
 from signet_sync.sync.stages import Pipeline
 
 
-@dataclass(slots=True)
 class Workspace:
     """Holds everything a pass needs. `touch_nothing`: only the database may be written (`--index-only`).
 
     `vault` is where its files are read, which a workspace elsewhere has; that one is never written.
     """
 
-    root: str
-    settings: Settings
-    state: state_dir.StateFolder
-    database: Database
-    touch_nothing: bool = False
-    own_place: bool = True
-    events: list[str] = field(default_factory=list)
-    pipeline: Pipeline = field(default_factory=Pipeline)
-    vault: Root = ""
-
-    def __post_init__(self) -> None:
-        """Reads where it writes, unless told otherwise."""
-        self.vault = self.vault or self.root
+    def __init__(
+        self,
+        root: str,
+        settings: Settings,
+        state: state_dir.StateFolder,
+        database: Database,
+        touch_nothing: bool = False,
+        own_place: bool = True,
+        events: list[str] | None = None,
+        pipeline: Pipeline | None = None,
+        vault: Root = "",
+    ) -> None:
+        self.root = root
+        self.settings = settings
+        self.state = state
+        self.database = database
+        self.touch_nothing = touch_nothing
+        self.own_place = own_place
+        self.events = [] if events is None else events
+        self.pipeline = pipeline or Pipeline()
+        self.vault = vault or root
 
     @property
     def noise(self) -> NoiseRule:
