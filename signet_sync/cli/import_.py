@@ -59,11 +59,18 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
 
 
 def bring(
-    context: Context, harness: str, path: str | None = None, agent: str | None = None, *, again: bool = False
+    context: Context,
+    harness: str,
+    path: str | None = None,
+    agent: str | None = None,
+    *,
+    again: bool = False,
+    since_ns: int = 0,
+    until_ns: int | None = None,
 ) -> dict[str, Any]:
     """Writes past sessions of a harness into the vault; returns the document of `import --json`.
 
-    Raises `SignetSyncError`, `OSError`.
+    Of a part of them, by their last change, other files are named with the oldest. Raises `SignetSyncError`, `OSError`.
     """
     from signet_sync.capture import intake
     from signet_sync.capture.stores import transcripts
@@ -81,12 +88,14 @@ def bring(
             code="agent-invalid",
         )
     sources, others = transcripts.files(harness, where=path)
+    sources = [one for one in sources if since_ns <= one.mtime_ns and (until_ns is None or one.mtime_ns < until_ns)]
+    others = [] if since_ns else others
     done = intake.IntakeResult()
     skipped = [{"path": other, "reason": reason} for other, reason in others]
     idle = settings.capture_idle
     recent = f"changed in the last {idle / 60:.0f} minutes, may still be running; give it as PATH to import it now"
     show_bar = len(sources) >= _SHOW_BAR and not (context.as_json or context.quiet)
-    with context.opened(settings=settings) as workspace, progress_bar("importing", show=show_bar) as advance:
+    with context.opened(settings=settings) as workspace, progress_bar(harness, show=show_bar) as advance:
         propose = proposer(settings, context.root, os.environ)
         for number, source in enumerate(sources, 1):
             if not again and (known := intake.outcome_of(workspace.database, source, agent)):
@@ -100,8 +109,8 @@ def bring(
     return _document(harness, sources, done, skipped)
 
 
-def waiting(context: Context, harness: str) -> tuple[int, int]:
-    """Counts the transcripts of a harness that `bring` would read, and those it skips because they may still grow.
+def waiting(context: Context, harness: str) -> tuple[list[TranscriptSource], int]:
+    """Returns the transcripts of a harness that `bring` would read; counts those it skips as they may still grow.
 
     Raises `SignetSyncError`, `OSError`.
     """
@@ -117,8 +126,8 @@ def waiting(context: Context, harness: str) -> tuple[int, int]:
             sources = [one for one in sources if not intake.is_read(database, one)]
         finally:
             database.connection.close()
-    recent = sum(_is_recent(one, context.now_us, idle) for one in sources)
-    return len(sources) - recent, recent
+    ended = [one for one in sources if not _is_recent(one, context.now_us, idle)]
+    return ended, len(sources) - len(ended)
 
 
 def _is_recent(source: TranscriptSource, now_us: int, idle: float) -> bool:

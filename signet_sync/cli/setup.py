@@ -16,6 +16,7 @@ import click
 from signet_sync.admin import hooks_install
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.stores import transcripts
+from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.cli import import_, init, main, reindex
 from signet_sync.cli import service as service_command
 from signet_sync.cli.main import Context, described, json_option, one_line, pass_context, show_by_hand
@@ -24,7 +25,7 @@ from signet_sync.cli.parsing import Command
 from signet_sync.errors import ConfigError, SignetSyncError
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import MEMORY, SETTINGS, SIGNET_DATABASES, display
-from signet_sync.formats.timestamps import iso
+from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.host import service as services
 from signet_sync.llm.installed import installed_models
 from signet_sync.pages.operations import at_start
@@ -35,9 +36,13 @@ from signet_sync.text.phrases import counted
 from signet_sync.text.sentences import flatten
 from signet_sync.text.word_forms import STOP_WORDS, folded
 
+_FIRST, _NEWEST = 20_000_000, 30 * DAY  # bytes and age of the transcripts that are imported and indexed first
 _TOLD = 16  # lines of what a session is told
 # A statement or outcome among them: its words, before who said it, when, and its handles.
-_STATEMENT = late(r"- (?:\*\*.*?\): |\w+: |[^?]{1,80}[?] — )?(.+?)(?: \([^()]*\))*(?: \^[fst]-[a-z2-7]+)+")
+_STATEMENT = late(
+    r"- (?:\*\*.*?\): |(?:\w{3} \d{1,2}|\w+): |[^?]{1,80}[?] — )?(.+?)(?: \([^()]*\))*(?: \^[fst]-[a-z2-7]+)+"
+)
+_HANDLE = late(r"\^[a-z]-[a-z2-7]+")
 _ASKED, _WORD = 4, late(r"[^\W_][\w./-]*\w")  # words of a question made of one
 PLANNED, DONE, PRESENT, ABSENT, SKIPPED, FAILED = "planned", "done", "present", "absent", "skipped", "failed"
 
@@ -94,7 +99,7 @@ def setup(
         ("workspace", _workspace, False),
         *([("exclude", partial(_exclude, globs=exclude), False)] if exclude else []),
         ("hooks", _hooks, no_hooks),
-        ("import", _past, no_import),
+        ("import", partial(_past, indexed=not no_index), no_import),
         ("index", _index, no_index),
         ("service", _service, no_service),
     )
@@ -137,7 +142,7 @@ def setup(
         "models": [model.name for model in installed_models(os.environ)],
         "told": told[:_TOLD],
         "asked": _asked(context, told),
-        "next": _next(context, steps),
+        "next": _next(context, steps, "\n".join(told[:_TOLD])),
     }
     if context.as_json or not context.quiet:
         context.answer(document, partial(_show_rest, context, document, steps))
@@ -235,9 +240,10 @@ def _hooks(context: Context) -> Step:
     return Step("hooks", PLANNED, connecting, act, question, tuple(left))
 
 
-def _past(context: Context) -> Step:
+def _past(context: Context, *, indexed: bool) -> Step:
     counts = {name: import_.waiting(context, name) for name in transcripts.installed()}
-    waiting = {name: number for name, (number, _) in counts.items() if number}
+    waiting = {name: len(some) for name, (some, _) in counts.items() if some}
+    border = _border([one for some, _ in counts.values() for one in some], context.now_us) if indexed else 0
     again, minutes = context.command_line("setup"), f"{context.settings().capture_idle / 60:.0f} minutes"
     left = tuple(
         f"{counted(recent, 'session')} changed in the last {minutes} {'is' if recent == 1 else 'are'} left out;"
@@ -251,12 +257,17 @@ def _past(context: Context) -> Step:
     each = ", ".join(f"{name} {number}" for name, number in waiting.items())
 
     def act(step: Step) -> None:
-        done = {name: import_.bring(context, name) for name in waiting}
-        taken = sum(one["sessions"] for one in done.values())
-        held = sum(entry["reason"] in import_.HELD for one in done.values() for entry in one["nothing"])
+        done = [(name, import_.bring(context, name, since_ns=border)) for name in waiting]
+        taken = sum(one["sessions"] for _, one in done)
+        if border:
+            reindex.passed(context)
+            context.say(f"{step.name:<11}the newest {counted(taken, 'session')} can be recalled now; older ones follow")
+            done += [(name, import_.bring(context, name, until_ns=border)) for name in waiting]
+            taken = sum(one["sessions"] for _, one in done)
+        held = sum(entry["reason"] in import_.HELD for _, one in done for entry in one["nothing"])
         left = [
             f"{len(some)} of {name} not taken, {kind}"
-            for name, one in done.items()
+            for name, one in done
             for kind, some in import_.not_taken(one["nothing"]).items()
         ]
         step.text = ", ".join(
@@ -264,7 +275,7 @@ def _past(context: Context) -> Step:
         )
         if left:
             step.text += f" ({context.command_line('import HARNESS')} names them)"
-        wrong = [(name, text) for name, one in done.items() for text in one["failed"]]
+        wrong = [(name, text) for name, one in done for text in one["failed"]]
         if wrong:
             name, text = wrong[0]
             message, hint = f"{len(wrong)} of {total} could not be read", context.command_line(f"import {name}")
@@ -272,6 +283,17 @@ def _past(context: Context) -> Step:
 
     question = f"Import {total} ({each})?\n  to leave projects out: no, then {again} --exclude '~/private/*'\n "
     return Step("import", PLANNED, f"import {total} ({each})", act, question, left)
+
+
+def _border(sources: list[TranscriptSource], now_us: int) -> int:
+    """Returns the change (ns) of the oldest transcript of those that come first and are there in seconds; 0 for all."""
+    size, border = 0, 0
+    for one in sorted(sources, key=lambda one: -one.mtime_ns):
+        size += one.size
+        if border and (size > _FIRST or one.mtime_ns < (now_us - _NEWEST) * 1000):
+            return border
+        border = one.mtime_ns
+    return 0
 
 
 def _index(context: Context) -> Step:
@@ -339,7 +361,11 @@ def _told(context: Context, steps: list[Step]) -> list[str]:
 
 
 def _asked(context: Context, told: list[str]) -> dict[str, str] | None:
-    """Returns a question on what a session is told that recall answers for certain, with its answer; None for none."""
+    """Returns a question on what a session is told that recall answers for certain, with its answer; None for none.
+
+    A statement, or what came of a session, is a better answer than words in passing.
+    """
+    best = None
     for line in told:
         stated = _STATEMENT.fullmatch(line)
         words = [word for word in _WORD.findall(stated[1]) if folded(word) not in STOP_WORDS] if stated else []
@@ -347,12 +373,16 @@ def _asked(context: Context, told: list[str]) -> dict[str, str] | None:
             continue
         question = f"what about {' '.join(words[:_ASKED])}"
         found = context.ask("recall", query=question, limit=1, now_us=context.now_us, counted=False)["hits"]
-        if found and found[0]["known"]:
-            return {"question": question, "answer": flatten(found[0]["text"], 160), "why": found[0]["why"]}
-    return None
+        if not found or not found[0]["known"]:
+            continue
+        answer = {"question": question, "answer": flatten(found[0]["text"], 160), "why": found[0]["why"]}
+        if found[0]["tier"] != "session" or (found[0]["path"] or "").endswith("--summary.md"):
+            return answer
+        best = best or answer
+    return best
 
 
-def _next(context: Context, steps: list[Step]) -> list[str]:
+def _next(context: Context, steps: list[Step], told: str) -> list[str]:
     """Returns what to do next, four lines at most."""
     states = {step.name: step.state for step in steps}
     if states["workspace"] == FAILED:
@@ -360,8 +390,11 @@ def _next(context: Context, steps: list[Step]) -> list[str]:
     first = [context.command_line("hooks install auto") + "   # connects coding agents"]
     if states["hooks"] in (DONE, PRESENT):
         first = ["start a session: it is recorded, and the next one begins with what is known of its project"]
+    cited = _HANDLE.search(told)
+    follow = f"expand {shlex.quote(cited[0])}" if cited else ""
     return [
         *(first if states["hooks"] != FAILED else ()),
+        *([context.command_line(follow) + "   # leads from a line above to what was said"] if follow else ()),
         context.command_line("settings recall.meaning local") + "   # finds what was said in other words, too",
         context.command_line("status") + "   # shows what is indexed, and what is wrong",
     ]

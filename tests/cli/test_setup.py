@@ -14,6 +14,9 @@ import pytest
 from transcript_builder import TranscriptBuilder, store, waited
 from workbench import ROOT, Vault, call, contents, spawn, spawn_ordinary, tree
 
+from signet_sync.cli import reindex, setup
+from signet_sync.cli.main import Context
+
 PASSING = ("last-pass.json", "signet-sync.db.snapshot", "signet-sync.db-wal", "signet-sync.db-shm", "logs", ".cache")
 
 
@@ -29,8 +32,11 @@ def machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def past(home: Path, number: int = 1, **where: str) -> TranscriptBuilder:
     """A session of long ago."""
     talk = TranscriptBuilder(store(home), f"{number:08d}-0000-4000-8000-000000000000", **where)
-    talk.user("Bound the retry loop of src/queue.py, which never ends.", 0)
-    talk.assistant("Done: the loop of src/queue.py ends after five tries. Next: measure how long the queue waits.", 60)
+    talk.user("Bound the retry loop of src/queue.py, which never ends.", number * 3600)
+    talk.assistant(
+        "Done: the loop of src/queue.py ends after five tries. Next: measure how long the queue waits.",
+        number * 3600 + 60,
+    )
     talk.idle()
     return talk
 
@@ -99,6 +105,22 @@ def test_a_session_that_may_still_run_is_named(machine: Path) -> None:
     past(machine, 2)
     (step,) = [step for step in done("--yes")["steps"] if step["step"] == "import"]
     assert step["state"] == "done" and says in step["left"][0]
+
+
+def test_the_newest_sessions_are_indexed_first(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in (1, 2, 3):
+        os.utime(past(machine, number).path, (1.7e9 + number, 1.7e9 + number))
+    whole, seen = reindex.passed, []
+
+    def passed(context: Context) -> dict[str, Any]:
+        seen.append([*(machine / ".agents/memory").glob("*--summary.md")])
+        return whole(context)
+
+    monkeypatch.setattr(setup, "_FIRST", 1)
+    monkeypatch.setattr(reindex, "passed", passed)
+    assert {step["step"]: step["text"] for step in done("--yes")["steps"]}["import"] == "3 sessions imported"
+    assert [len(one) for one in seen] == [1, 3]
+    assert "00000003-" in seen[0][0].read_text()
 
 
 def test_without_a_terminal_it_asks_for_yes(machine: Path) -> None:
