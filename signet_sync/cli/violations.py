@@ -15,7 +15,7 @@ from signet_sync.sync.store.violations import AcceptedGone, Batch, accepted_gone
 from signet_sync.text.phrases import counted
 
 if TYPE_CHECKING:
-    from signet_sync.integrity.operations import BatchResult, ViolationFilter
+    from signet_sync.integrity.operations import BatchResult
 
 
 @click.group(cls=Group)
@@ -57,13 +57,13 @@ def _show_accepted(gone: list[AcceptedGone]) -> None:
 
 def _show(found: list[Batch], context: Context) -> None:
     for batch in found:
-        several = f" ({len(batch.files)} files found in one pass) · --batch {batch.id}" if len(batch.files) > 1 else ""
+        several = f" ({len(batch.files)} files found in one pass)" if len(batch.files) > 1 else ""
         click.secho(f"found {batch.found_at}{several}", bold=True)
         for one in batch.files:
             click.echo("  " + click.style(one.code, fg="red") + f"  {one.path}\n    {one.message}")
     if found:
         click.echo("signet-sync violations list PATH · restore PATH · accept PATH --reason …")
-        click.echo("for several files: a pattern instead of PATH, --batch ID, --vanished, or --all")
+        click.echo("for several files: their paths, or --all")
         click.echo("to remove the whole session instead: signet-sync remove SESSION")
     else:
         click.echo(f"no open violations{_as_of(context)}")
@@ -95,38 +95,22 @@ def _answer_difference(context: Context, path: str) -> int:
 
 
 def _choosing(command: Callable[..., int]) -> Callable[..., int]:
-    """Adds the options that select violations, passed to the command as a `ViolationFilter`."""
+    """Adds PATH... and --all to a command, which gets paths; none are all open violations."""
 
     @wraps(command)
-    def chosen_by(
-        context: Context,
-        paths: tuple[str, ...],
-        everything: bool,
-        vanished: bool,
-        batch: str | None,
-        accepted: bool = False,
-        **own: Any,
-    ) -> int:
-        from signet_sync.integrity.operations import ViolationFilter  # as above
+    def chosen(context: Context, paths: tuple[str, ...], everything: bool, accepted: bool = False, **own: Any) -> int:
+        if bool(paths) + everything + accepted != 1:
+            raise click.UsageError("give PATHs or --all" + (", or --accepted" if "accepted" in own else ""))
+        return command(context, paths, **own, **({"accepted": True} if accepted else {}))
 
-        if accepted and (everything or vanished or batch):
-            raise click.UsageError("--accepted cannot be combined with --all, --vanished or --batch")
-        if not (paths or everything or vanished or batch or accepted):
-            raise click.UsageError("give a PATH or PATTERN, --batch ID, --vanished, or --all")
-        if everything and (paths or vanished or batch):
-            raise click.UsageError("--all cannot be combined with PATH, --vanished or --batch")
-        return command(context, ViolationFilter(paths, everything, vanished, batch, accepted), **own)
-
-    decorated: Callable[..., int] = chosen_by
+    decorated: Callable[..., int] = chosen
     for decorate in (
         pass_context,
         json_option,
         now_option,
         click.option("--yes", is_flag=True, help="Do not ask for confirmation when several are selected."),
-        click.option("--batch", metavar="ID", help="Those of one batch; list shows its id."),
-        click.option("--vanished", is_flag=True, help="Those whose files disappeared."),
         click.option("--all", "everything", is_flag=True, help="Every open violation."),
-        click.argument("paths", type=OfWorkspace(), metavar="[PATH|PATTERN]...", nargs=-1),
+        click.argument("paths", type=OfWorkspace(), metavar="[PATH]...", nargs=-1),
     ):
         decorated = decorate(decorated)
     return decorated
@@ -153,36 +137,35 @@ def _answer(context: Context, settled: BatchResult, what: str, **more: object) -
 @violations.command()
 @_choosing
 @click.option("--accepted", is_flag=True, help="Those whose absence was accepted.")
-def restore(context: Context, which: ViolationFilter, yes: bool) -> int:
+def restore(context: Context, paths: tuple[str, ...], yes: bool, accepted: bool = False) -> int:
     """Write the sealed bytes back; a changed text is replaced and not kept.
 
     `violations list PATH` prints the change before. What is no file (a link, a folder) is moved aside and kept.
 
-    A PATTERN (* ? [ ]) selects every open violation that it matches by name or, with a slash in it, by path. Files
-    whose absence was accepted are restored by PATH or --accepted. If one of several fails, that is reported and the
-    rest continues; run the same command again for what is left.
+    Files whose absence was accepted are restored by PATH or --accepted. If one of several fails, that is reported and
+    the rest continues; run the same command again for what is left.
     """
     from signet_sync.integrity import settling  # as above
 
-    ask = _asking(context, "restore {} to the sealed content", yes or which.is_one)
+    ask = _asking(context, "restore {} to the sealed content", yes or len(paths) == 1)
     with context.opened() as workspace:
-        settled = settling.restore(workspace, which, context.now_us, ask)
+        settled = settling.restore(workspace, paths, context.now_us, ask, accepted=accepted)
     return _answer(context, settled, "restored", kept=settled.kept)
 
 
 @violations.command()
 @_choosing
 @click.option("--reason", required=True, help="Why it is right as it is; kept with the seal.")
-def accept(context: Context, which: ViolationFilter, yes: bool, reason: str) -> int:
+def accept(context: Context, paths: tuple[str, ...], yes: bool, reason: str) -> int:
     """Seal the present content of a file, or accept that it is gone.
 
     The seal of a file that is gone stays: violations list --accepted shows it, and restore PATH brings it back.
-    PATTERN and failures are treated as by restore.
+    If one of several fails, that is reported and the rest continues.
     """
     from signet_sync.integrity import settling  # as above
 
-    ask = _asking(context, "accept {} as they are", yes or which.is_one)
+    ask = _asking(context, "accept {} as they are", yes or len(paths) == 1)
     with context.opened() as workspace:
-        settled = settling.accept(workspace, which, reason, context.now_us, ask)
-    accepted = settled.done[0] if which.is_one else settled.done
+        settled = settling.accept(workspace, paths, reason, context.now_us, ask)
+    accepted = settled.done[0] if len(paths) == 1 else settled.done
     return _answer(context, settled, "accepted", accepted=accepted, reason=reason)

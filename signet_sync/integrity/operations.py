@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import fnmatch
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -227,72 +226,6 @@ def accept_gone(workspace: Workspace, paths: Sequence[str], reason: str, now_us:
 
 
 # ── many at once ──
-
-
-@dataclass(frozen=True, slots=True)
-class ViolationFilter:
-    """Selects violations: by paths and patterns, those of missing files, one batch, or `everything`.
-
-    With `accepted` it selects missing files whose absence was accepted, instead of open violations; with `agent`, of
-    those that a batch or `everything` covers, only its own and those whose agent is unknown.
-    """
-
-    names: tuple[str, ...] = ()
-    everything: bool = False
-    vanished: bool = False
-    batch: str | None = None
-    accepted: bool = False
-    agent: str | None = None
-
-    @property
-    def is_one(self) -> bool:
-        """Returns whether exactly one file is named."""
-        return len(self.names) == 1 and not (_is_pattern(self.names[0]) or self.vanished or self.batch or self.accepted)
-
-
-def select(database: Database, which: ViolationFilter) -> list[str]:
-    """Returns the paths of the selected violations. An exact path is returned even if it has no violation.
-
-    Raises `UsageError` if a pattern or batch matches none.
-    """
-    found = violations.batches(database, which.agent)
-    if which.batch is not None and which.batch not in {batch.id for batch in found}:
-        raise UsageError(
-            f"no batch of open violations is called {which.batch!r}",
-            hint="signet-sync violations list shows their ids",
-            code="unknown-batch",
-        )
-    wanted = [
-        one.path
-        for batch in found
-        if which.batch in (None, batch.id)
-        for one in batch.files
-        if not which.vanished or one.code == "vanished"
-    ]
-    if which.accepted:
-        wanted = [one.path for one in violations.accepted_gone(database)]
-    if not which.names:
-        return wanted
-    picked: dict[str, None] = {}
-    for name in which.names:
-        same = [path for path in wanted if path == name or _fits(path, name)]
-        if not same and (_is_pattern(name) or which.batch or which.vanished or which.accepted):
-            raise UsageError(
-                f"no {'accepted' if which.accepted else 'open'} violation matches {name!r}",
-                hint="signet-sync violations list shows them",
-                code="unknown-violation",
-            )
-        picked.update(dict.fromkeys(same or [name]))
-    return list(picked)
-
-
-def _is_pattern(name: str) -> bool:
-    return any(sign in name for sign in "*?[")
-
-
-def _fits(path: str, pattern: str) -> bool:
-    """Returns whether a pattern matches a path; a pattern without a slash matches names."""
-    return fnmatch.fnmatchcase(path if "/" in pattern else path.rpartition("/")[2], pattern)
 
 
 @dataclass(slots=True)

@@ -270,7 +270,7 @@ _ALL = (
     Operation(
         "accept", vaults.to_accept,
         lambda _: Scenario(
-            told_to(*_ACCEPT, "--all", *_WHY, then=(*_ACCEPT, "--vanished", *_WHY)), piecemeal=True, rewrites=True,
+            told_to(*_ACCEPT, "--all", *_WHY), piecemeal=True, rewrites=True,
             heals=True,
         ), ("violations accept",),
     ),

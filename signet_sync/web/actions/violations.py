@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from signet_sync.errors import UsageError
 from signet_sync.integrity import settling
-from signet_sync.integrity.operations import BatchResult, ViolationFilter, difference
+from signet_sync.integrity.operations import BatchResult, difference
 from signet_sync.storage import files
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store.violations import OpenViolation, batches
@@ -123,19 +123,19 @@ def _command(request: ViewRequest, word: str, chosen: Sequence[OpenViolation], *
     return request.command("violations", word, *paths, *more, own_agent=False)
 
 
-def _filter(request: ViewRequest) -> ViolationFilter:
-    path = request.query.get("path")
-    return ViolationFilter((path,)) if path else ViolationFilter(everything=True, agent=request.agent)
+def _paths(request: ViewRequest) -> list[str]:
+    return [path] if (path := request.query.get("path")) else []
 
 
 def _do_restore(call: ActionCall) -> ActionResult:
-    done = settling.restore(call.workspace, _filter(call.request), call.request.now_us, call.agree(_restore))
+    asked, ask = call.request, call.agree(_restore)
+    done = settling.restore(call.workspace, _paths(asked), asked.now_us, ask, agent=asked.agent)
     return _result(done, "Restored")
 
 
 def _do_accept(call: ActionCall) -> ActionResult:
-    reason = call.words["reason"]
-    done = settling.accept(call.workspace, _filter(call.request), reason, call.request.now_us, call.agree(_accept))
+    asked, ask = call.request, call.agree(_accept)
+    done = settling.accept(call.workspace, _paths(asked), call.words["reason"], asked.now_us, ask, agent=asked.agent)
     return _result(done, "Accepted")
 
 
