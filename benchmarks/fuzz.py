@@ -44,9 +44,8 @@ from signet_sync.entities.documents.escaping import fit
 from signet_sync.entities.documents.lint import lint
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats import frontmatter, managed_block, turn
-from signet_sync.formats.artifact import MODELS, validate_tombstone
+from signet_sync.formats.artifact import MODELS, FieldProblem, validate_tombstone
 from signet_sync.formats.artifact_fastpath import manifest_fields
-from signet_sync.formats.artifact_record import FieldProblem
 from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
 from signet_sync.formats.entity_paths import shapes
 from signet_sync.formats.filename import artifact_file_name, artifact_name, ignored_code, tombstone_file_name

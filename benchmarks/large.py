@@ -359,7 +359,7 @@ def examine(place: str) -> None:
 
 def merged(place: str) -> dict[str, float]:
     """Seconds of the longest step of an idle agent's merging, and of a processor for all steps to one segment."""
-    from signet_sync.storage.database import full_text_merges
+    from signet_sync.storage.database import batches
     from signet_sync.storage.database.connection import Database
     from signet_sync.storage.database.tables import full_text
 
@@ -370,7 +370,7 @@ def merged(place: str) -> dict[str, float]:
         going = True
         while going:
             started = time.perf_counter()
-            going = full_text_merges.step(database)
+            going = batches.merge_step(database)
             longest = max(longest, time.perf_counter() - started)
         return {"step": longest, "all": time.process_time()}
 

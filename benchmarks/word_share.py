@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path
 
-from signet_sync.formats.artifact_record import LEDGER_HEADING
+from signet_sync.formats.artifact import LEDGER_HEADING
 
 _LEDGER = re.compile(rf"^## {re.escape(LEDGER_HEADING)}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _FRAME = re.compile(r"^(?:<!--.*-->|##? .*|Each \^handle .*)$", re.MULTILINE)

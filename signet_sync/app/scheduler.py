@@ -31,7 +31,7 @@ from signet_sync.pages.store import pages
 from signet_sync.sessions import journal
 from signet_sync.sessions.store import live
 from signet_sync.storage.clock import now_us
-from signet_sync.storage.database import full_text_merges
+from signet_sync.storage.database import batches
 from signet_sync.sync import engine, outbox, quarantine
 from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.store import artifacts, counts
@@ -478,7 +478,7 @@ class Scheduler:
             self._pass(found - self._again.keys())
 
     def _merge(self) -> None:
-        if full_text_merges.step(self.workspace.database):
+        if batches.merge_step(self.workspace.database):
             self._due["merge"] = time.monotonic() + MERGE_PAUSE
             self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
             if "spare" in self._due:

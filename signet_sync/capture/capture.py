@@ -21,7 +21,7 @@ from signet_sync.capture.spool import Job
 from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.stores import transcripts
 from signet_sync.capture.stores.transcripts import TranscriptSource
-from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
+from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.body import utf8
 from signet_sync.formats.ids import agent_for, asks_model, in_model_folder, is_excluded, is_session_id, token_of
 from signet_sync.formats.lazy_pattern import late

@@ -12,7 +12,7 @@ from signet_sync.capture.spool import Job
 from signet_sync.capture.stores import transcripts
 from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.errors import HarnessError
-from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
+from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.sessions.input import session_input

@@ -20,7 +20,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import DEFAULT_AGENT, display
 from signet_sync.formats.timestamps import iso
-from signet_sync.host.harness_settings.condition import Condition, Edit, Server
+from signet_sync.host.harness_settings.settings_text import Condition, Edit, Server
 from signet_sync.text.phrases import counted
 
 Outcomes = Sequence[HookOutcome]

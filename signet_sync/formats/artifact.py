@@ -1,22 +1,86 @@
 """Models artifacts: every field with its type, and what is wrong in a file that does not fit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self, TypeVar
+from hashlib import sha256
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
-from signet_sync.formats.artifact_record import (
-    REPOSITORY_FIELDS,
-    TOMBSTONE_VERSION,
-    FieldProblem,
-    Instant,
-    Record,
-    RecordedRepository,
-    digest_of,
-)
 from signet_sync.formats.body import HASH_SCOPE, js_trim
 from signet_sync.formats.filename import TOKEN, is_artifact_path
 from signet_sync.formats.timestamps import parse_instant
+
+LEDGER_HEADING = "Session Ledger (Last 30 Days)"
+SENTENCE_VERSION = "memory_sentence_v1"
+TOMBSTONE_VERSION = 1
+# Only sessions in a repository have these, so that other files stay as they were.
+REPOSITORY_FIELDS = ("repository_root", "repository_origin", "repository_path")
+
+
+class Instant(NamedTuple):
+    """A timestamp as written, and its microseconds since 1970 UTC."""
+
+    text: str
+    micros: int
+
+
+class FieldProblem(ValueError):
+    """A field that is absent or wrong; `code` is a verdict's code, the message names the field."""
+
+    def __init__(self, code: str, field: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.field = field
+
+
+class RecordedRepository(NamedTuple):
+    """The repository that a session worked in, as its files name it; see `host.repository`."""
+
+    root: str | None
+    origin: str | None
+    path: str | None
+
+
+class Record(NamedTuple):
+    """What the index and the planner need of an artifact; `digest` covers every known field, typed."""
+
+    kind: str
+    agent_id: str
+    session_id: str
+    session_key: str | None
+    project: str | None
+    harness: str | None
+    captured_at: Instant
+    started_at: Instant | None
+    ended_at: Instant | None
+    links: tuple[tuple[str, str], ...]
+    source_node_id: str | None
+    content_sha256: str | None
+    memory_sentence: str | None
+    memory_sentence_quality: str | None
+    refs: tuple[str, ...]
+    revision: int | None
+    digest: str
+    repository: RecordedRepository | None = None
+
+
+def repository_fields(root: str | None, origin: str | None, path: str | None) -> dict[str, str | None]:
+    """Returns the fields by which a session's files name its repository; none if it worked in none."""
+    return dict(zip(REPOSITORY_FIELDS, (root, origin, path or ""), strict=True)) if root else {}
+
+
+def digest_of(values: list[Any]) -> str:
+    """Returns the SHA-256 of typed values: texts with their length, instants and numbers as integers, blank as null."""
+    parts = [
+        "~"
+        if value is None
+        else f"{value.micros}@"
+        if type(value) is Instant
+        else f"{len(value)}:{value}"
+        if type(value) is str
+        else repr(value)
+        for value in values
+    ]
+    return sha256("".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
 
 _T = TypeVar("_T")
 
@@ -130,7 +194,7 @@ class _Field:
     def __init__(self, read: Callable[[object], Any], default: object) -> None:
         self.read, self.default = read, default
 
-    def __set_name__(self, owner: type[_FileModel], name: str) -> None:
+    def __set_name__(self, owner: "type[_FileModel]", name: str) -> None:
         owner.FIELDS = {**owner.FIELDS, name: self}
 
 
@@ -296,13 +360,13 @@ class Tombstone(_FileModel):
             return False
         return not self.session_ids or session_id is None or session_id in self.session_ids
 
-    def includes(self, other: Tombstone) -> bool:
+    def includes(self, other: "Tombstone") -> bool:
         """Returns whether it covers all that another one of the same token covers, and was written no earlier."""
         wider = not self.session_ids or (bool(other.session_ids) and {*other.session_ids} <= {*self.session_ids})
         files = {*other.removed_paths} <= {*self.removed_paths}
         return wider and files and other.removed_at.micros <= self.removed_at.micros
 
-    def joined(self, other: Tombstone) -> Tombstone:
+    def joined(self, other: "Tombstone") -> "Tombstone":
         """Joins two of the same token, equally on every machine: the later one, covering what both cover."""
         later = max(self, other, key=lambda tombstone: (tombstone.removed_at.micros, tombstone.reason))
         everything = not (self.session_ids and other.session_ids)

@@ -10,14 +10,14 @@ import re
 from functools import cache, lru_cache
 from typing import Any
 
-from signet_sync.formats.artifact import validate
-from signet_sync.formats.artifact_record import (
+from signet_sync.formats.artifact import (
     REPOSITORY_FIELDS,
     FieldProblem,
     Instant,
     Record,
     RecordedRepository,
     digest_of,
+    validate,
 )
 from signet_sync.formats.body import HASH_SCOPE
 from signet_sync.formats.frontmatter import HEAD_LIMIT, read

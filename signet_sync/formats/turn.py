@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
+from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.body import js_trim
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso, parse_instant

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.errors import reason as why
 from signet_sync.formats import seal as formats_seal
-from signet_sync.formats.artifact import Content, validate
-from signet_sync.formats.artifact_record import FieldProblem
+from signet_sync.formats.artifact import Content, FieldProblem, validate
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse, unknown_entries, write

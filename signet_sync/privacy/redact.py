@@ -13,7 +13,7 @@ from typing import Any
 
 from signet_sync.errors import RevisionConflict, UsageError, WorkspaceError, reason
 from signet_sync.formats import seal as formats_seal
-from signet_sync.formats.artifact_record import REPOSITORY_FIELDS, FieldProblem
+from signet_sync.formats.artifact import REPOSITORY_FIELDS, FieldProblem
 from signet_sync.formats.filename import IMMUTABLE_KINDS, artifact_name, is_artifact_path
 from signet_sync.formats.frontmatter import FrontmatterProblem
 from signet_sync.formats.paths import MEMORY

@@ -13,8 +13,7 @@ from signet_sync.entities import stage as entities_stage
 from signet_sync.entities.erase import TakenLine
 from signet_sync.errors import Halted, UsageError, WorkspaceError
 from signet_sync.formats import managed_block
-from signet_sync.formats.artifact import Tombstone, validate_tombstone
-from signet_sync.formats.artifact_record import TOMBSTONE_VERSION
+from signet_sync.formats.artifact import TOMBSTONE_VERSION, Tombstone, validate_tombstone
 from signet_sync.formats.filename import artifact_name, carried_token, is_artifact_path
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse
 from signet_sync.formats.ids import token_of

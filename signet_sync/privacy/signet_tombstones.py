@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.errors import HarnessError, SignetSyncError, reason
-from signet_sync.formats.artifact import Tombstone, validate_tombstone
-from signet_sync.formats.artifact_record import FieldProblem
+from signet_sync.formats.artifact import FieldProblem, Tombstone, validate_tombstone
 from signet_sync.formats.filename import carried_token, is_artifact_path, tombstone_file_name, tombstone_name
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, SIGNET_DATABASES

@@ -14,7 +14,7 @@ from signet_sync.graph.store import neighbours
 from signet_sync.memories import operations
 from signet_sync.memories.store import memories
 from signet_sync.recall.store import references
-from signet_sync.statements.store import marks, rows
+from signet_sync.statements.store import rows
 from signet_sync.statements.validity import Mark
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
@@ -124,7 +124,7 @@ def mark(
                 code="not-an-agents",
             )
         with database.transaction(durable=True):
-            marks.add(database, found.session, Mark(found.id, found.kind, found.text, status, now_us))
+            rows.add(database, found.session, Mark(found.id, found.kind, found.text, status, now_us))
             change = settled(database, rows.Moved({(agent_id, found.id)}, set(), set()))
             deriving.queue(database, workspace.pipeline, change.sources)
         return Marked(found.id, found.text, status, operations.settle(workspace, agent_id, now_us))

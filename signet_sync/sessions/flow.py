@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
-from signet_sync.formats.artifact_record import REPOSITORY_FIELDS, SENTENCE_VERSION, repository_fields
+from signet_sync.formats.artifact import REPOSITORY_FIELDS, SENTENCE_VERSION, repository_fields
 from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
 from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse, write

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.artifact_record import REPOSITORY_FIELDS, repository_fields
+from signet_sync.formats.artifact import REPOSITORY_FIELDS, repository_fields
 from signet_sync.formats.body import js_trim
 from signet_sync.formats.origin import origin_of
 from signet_sync.formats.paths import AGENT_ID

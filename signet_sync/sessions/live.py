@@ -10,8 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.artifact import Tombstone
-from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
+from signet_sync.formats.artifact import REPOSITORY_FIELDS, Tombstone
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.turn import Turn
 from signet_sync.host.repository import holds_home, resolve

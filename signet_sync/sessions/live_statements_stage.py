@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
+from signet_sync.digest.outcome import outcome
 from signet_sync.formats.handle import id_of
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.statement import Item
@@ -13,15 +16,34 @@ from signet_sync.graph.nodes_stage import with_progress
 from signet_sync.graph.projects import Project, make_place
 from signet_sync.graph.statements_stage import VERSION, Statements, settled
 from signet_sync.graph.store.projects import Projects
-from signet_sync.sessions.live_turns import SpokenTurn
+from signet_sync.sessions.live_turns import SpokenTurn, render
 from signet_sync.sessions.store import live
 from signet_sync.sessions.store.live import RUNNING, RunningSession
+from signet_sync.statements.outcomes import stated
 from signet_sync.statements.store import rows
 from signet_sync.statements.store.rows import StatedItems
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source
 from signet_sync.sync.store import artifacts
+from signet_sync.text.sanitizer import sanitize_counted
+
+
+def stated_by(said: Sequence[SpokenTurn]) -> list[tuple[int, Item]]:
+    """Returns what (sanitized) turns state, each with the index of the turn that says it.
+
+    By the rules that write a summary. What the agent states waits for the transcript: only that has the results of
+    tools, which tell whether it repeats a page.
+    """
+    texts = [render([turn]) for turn in said]
+    found = outcome("\n\n".join(texts))
+    found = found._replace(items=tuple(item for item in found.items if item.who == "person"))
+    # Each turn begins two lines below the last line of the one before.
+    begins = list(accumulate((text.count("\n") + 2 for text in texts[:-1]), initial=1))
+    # Rules may have become stricter since the turns were stored.
+    items = (item._replace(text=sanitize_counted(item.text)[0]) for item in stated(found))
+    return [(max(bisect_right(begins, item.line) - 1, 0), item) for item in items]
+
 
 # Characters of the newest turns that are distilled: some thousand turns, half a second.
 MOST_DISTILLED = 400_000
@@ -123,7 +145,6 @@ def _stated(
     if not said:
         return []
     # Not for a pass without live turns.
-    from signet_sync.sessions.stated_turns import stated_by
 
     project = _project(some[0], projects).identity
     name = ("project", project) if project else ("session", session_id, token)

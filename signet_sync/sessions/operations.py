@@ -14,7 +14,7 @@ from signet_sync.digest.segments import SEGMENTS, join_outcomes
 from signet_sync.digest.sentence import headline
 from signet_sync.digest.summary import summary as digest_summary
 from signet_sync.errors import Halted, SignetSyncError, UsageError, WorkspaceError
-from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
+from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.body import body_sha256, normalize, utf8
 from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.ids import derive_token

@@ -17,7 +17,7 @@ import apsw
 
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, SignetSyncError, place_of
 from signet_sync.storage import state_dir
-from signet_sync.storage.database import full_text_merges
+from signet_sync.storage.database import batches
 from signet_sync.storage.database.connection import is_odd, translate
 from signet_sync.storage.database.tables import native_tables
 from signet_sync.sync import deriving, outbox
@@ -64,7 +64,7 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
                 run.outcome.change.sources.clear()
                 _index(run)
             if run.outcome.read > BULK_FROM:
-                full_text_merges.merge_all(run.database)
+                batches.merge_all(run.database)
             for place in sorted(run.workers.failures):
                 workspace.events.append(f"a worker failed ({place}); the pass did its work itself")
         run.request.go_on()

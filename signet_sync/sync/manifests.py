@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from signet_sync.errors import RevisionConflict, WorkspaceError, reason
+from signet_sync.formats.artifact import LEDGER_HEADING, REPOSITORY_FIELDS, FieldProblem, repository_fields
 from signet_sync.formats.artifact_fastpath import MANIFEST_FIELDS, MANIFEST_KEYS, manifest_fields
-from signet_sync.formats.artifact_record import LEDGER_HEADING, REPOSITORY_FIELDS, FieldProblem, repository_fields
 from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
 from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.frontmatter import (

@@ -13,9 +13,8 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from signet_sync.formats import filename, wikilinks
-from signet_sync.formats.artifact import Tombstone, validate_tombstone
+from signet_sync.formats.artifact import FieldProblem, Record, Tombstone, validate_tombstone
 from signet_sync.formats.artifact_fastpath import read_record
-from signet_sync.formats.artifact_record import FieldProblem, Record
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.filename import IMMUTABLE_KINDS, ArtifactName, artifact_name
 from signet_sync.formats.frontmatter import FileParts, FrontmatterProblem, open_source, parse

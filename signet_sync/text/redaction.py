@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from signet_sync.formats.artifact import Transcript, validate
-from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
+from signet_sync.formats.artifact import REPOSITORY_FIELDS, Transcript, validate
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import FrontmatterProblem, Raw, parse, unknown_entries, write
 from signet_sync.formats.timestamps import parse_instant

@@ -7,7 +7,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.formats.artifact import Manifest, Transcript, validate, validate_tombstone
+from signet_sync.formats.artifact import (
+    REPOSITORY_FIELDS,
+    FieldProblem,
+    Instant,
+    Manifest,
+    Transcript,
+    validate,
+    validate_tombstone,
+)
 from signet_sync.formats.artifact_fastpath import (
     MANIFEST_FIELDS,
     MANIFEST_KEYS,
@@ -15,7 +23,6 @@ from signet_sync.formats.artifact_fastpath import (
     read_record,
     read_written_record,
 )
-from signet_sync.formats.artifact_record import REPOSITORY_FIELDS, FieldProblem, Instant
 from signet_sync.formats.frontmatter import parse, read, read_written, serialize, write
 
 AT = "2026-03-28T22:34:06.792Z"

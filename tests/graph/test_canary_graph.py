@@ -25,7 +25,7 @@ from signet_sync.formats.handle import LETTERS
 from signet_sync.formats.paths import RUNNING
 from signet_sync.memories.store import memories
 from signet_sync.settings.model import Settings
-from signet_sync.statements.store import marks
+from signet_sync.statements.store import rows
 from signet_sync.statements.validity import Mark
 from signet_sync.storage.database.tables import NODES, STATEMENTS, TABLES
 from signet_sync.sync.store import counts
@@ -148,7 +148,7 @@ class Scene:
         ((step,),) = self.vault.rows("select id from statements where newest = 1 and text = ?", said("next"))
         with self.writing() as workspace, workspace.database.transaction():
             mark = Mark(step, "next", said("next"), "done", now_us())
-            marks.add(workspace.database, ("default", self.token, ID), mark)
+            rows.add(workspace.database, ("default", self.token, ID), mark)
 
     def shared_marks(self) -> None:
         """The same pins and accesses, of what the session has no part in alone."""

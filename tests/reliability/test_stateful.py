@@ -31,8 +31,7 @@ from signet_sync.app import changed_paths
 from signet_sync.app.workspace import open_workspace
 from signet_sync.errors import Halted, UsageError
 from signet_sync.formats import managed_block
-from signet_sync.formats.artifact import validate_tombstone
-from signet_sync.formats.artifact_record import FieldProblem
+from signet_sync.formats.artifact import FieldProblem, validate_tombstone
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant

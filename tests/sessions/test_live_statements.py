@@ -17,8 +17,8 @@ from transcript_builder import TranscriptBuilder, at, plugged_in, store
 from workbench import NOW, Vault, sampled
 
 from signet_sync.host.repository import Repository
+from signet_sync.sessions.live_statements_stage import stated_by
 from signet_sync.sessions.live_turns import SpokenTurn
-from signet_sync.sessions.stated_turns import stated_by
 from signet_sync.storage import state_dir
 
 PROJECT = "/home/ada/code/lantern"
@@ -186,18 +186,18 @@ def test_until_its_turns_are_cleared_its_files_hide_them(vault: Vault) -> None:
 
 
 def test_only_the_session_that_spoke_is_distilled(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    from signet_sync.sessions import stated_turns
+    from signet_sync.sessions import live_statements_stage
 
     running(vault, BUG, FOUND, *agreed(POSTGRES))
     running(vault, BUG, FOUND, *agreed(REDIS), key=OTHER, first=11)
     seen: list[int] = []
-    stated_by = stated_turns.stated_by
+    stated_by = live_statements_stage.stated_by
 
     def counted(said: Any) -> Any:
         seen.append(len(said))
         return stated_by(said)
 
-    monkeypatch.setattr(stated_turns, "stated_by", counted)
+    monkeypatch.setattr(live_statements_stage, "stated_by", counted)
     vault.session(5, project=PROJECT)
     vault.reindex()
     assert seen == []

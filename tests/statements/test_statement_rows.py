@@ -20,7 +20,7 @@ from signet_sync.formats.timestamps import week_of
 from signet_sync.graph.statements_stage import STATEMENT
 from signet_sync.recall.stage import FoundStatements
 from signet_sync.statements.sections import items
-from signet_sync.statements.store import marks, rows
+from signet_sync.statements.store import rows
 from signet_sync.statements.store.rows import StatedItems
 from signet_sync.statements.validity import Mark
 from signet_sync.storage.database.batches import Session
@@ -260,7 +260,7 @@ def mark(database: Database, text: str, status: str, day: int, *, number: int = 
     found = database.execute("select id, kind, text from statements where text = ? and newest = 1", (text,))
     (row,) = found
     with database.transaction():
-        marks.add(database, session(number), Mark(*row, status, day * DAY))  # type: ignore[arg-type]
+        rows.add(database, session(number), Mark(*row, status, day * DAY))  # type: ignore[arg-type]
         settle(database, set(), {("default", f"t-{PROJECT}")})
 
 
@@ -319,7 +319,7 @@ def test_a_mark_says_nothing_to_another_agent_or_project(database):
         (row,) = database.execute(
             "select id, kind, text from statements where project = ? and agent_id = 'default'", (PROJECT,)
         )
-        marks.add(database, session(1), Mark(*row, "done", 9 * DAY))
+        rows.add(database, session(1), Mark(*row, "done", 9 * DAY))
         every = {("default", f"t-{PROJECT}"), ("default", "t-/code/prism"), ("scout", f"t-{PROJECT}")}
         settle(database, set(), every)
     done = "select agent_id, project from statements where status = 'done'"

@@ -10,7 +10,7 @@ from typing import Any
 import artifacts_fixture as made
 import pytest
 
-from signet_sync.storage.database import full_text_merges
+from signet_sync.storage.database import batches
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.derived import MOST_PIECES
 from signet_sync.storage.database.tables import full_text
@@ -58,12 +58,12 @@ def test_steps_merge_until_nothing_is_left_and_find_the_same(database: Database)
         with database.transaction():
             texts.put(database, [Line("default", "statement", f"f-{number}", words)])
     before, steps = pieces(database), 0
-    while full_text_merges.step(database, 2):
+    while batches.merge_step(database, 2):
         steps += 1
         assert database.problems() == []
     assert steps > 3, "a step is small"
     assert all(count < 8 for count in pieces(database).values()) and min(before.values()) >= 40
-    assert not full_text_merges.step(database)
+    assert not batches.merge_step(database)
     found = "select count(*) from said where said match ?"
     assert [database.value(found, (word,)) for word in ("tower", "word0x7", "word39x299", "word40x0")] == [1, 1, 1, 0]
 
@@ -71,9 +71,9 @@ def test_steps_merge_until_nothing_is_left_and_find_the_same(database: Database)
 def test_after_many_files_all_is_merged(database: Database) -> None:
     for number in range(40):
         change(database, number)
-    full_text_merges.merge_all(database)
+    batches.merge_all(database)
     assert all(count < 8 for count in pieces(database).values())
-    assert not full_text_merges.step(database)
+    assert not batches.merge_step(database)
 
 
 def test_another_writer_is_not_waited_for(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_another_writer_is_not_waited_for(database: Database, monkeypatch: pytes
     other = Database(database.path)
     with other.transaction():
         monkeypatch.setattr(Database, "transaction", noted)
-        assert not full_text_merges.step(database) and waits == [0]
+        assert not batches.merge_step(database) and waits == [0]
     other.close()
-    assert full_text_merges.step(database)
+    assert batches.merge_step(database)
     assert database.value("pragma busy_timeout") == 5000

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from signet_sync.formats.artifact import Manifest, Tombstone, validate_tombstone
-from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
+from signet_sync.formats.artifact import REPOSITORY_FIELDS, Manifest, Tombstone, validate_tombstone
 from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
 from signet_sync.formats.filename import artifact_file_name, tombstone_file_name
 from signet_sync.formats.frontmatter import parse, write

@@ -18,7 +18,7 @@ from signet_sync.integrity import store as integrity_store
 from signet_sync.memories.promotion_score import Promotion, Signals
 from signet_sync.memories.store import memories, promotions
 from signet_sync.sessions.store import live
-from signet_sync.statements.store import marks
+from signet_sync.statements.store import rows
 from signet_sync.statements.validity import Mark
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import NODES, backed_up
@@ -101,7 +101,7 @@ def put(database: Database) -> None:
     database.execute("insert into artifact_telemetry values('default', ?, 1, ?)", (vault_path("manifest", 1), NOW))
     database.execute(f"insert into node_telemetry values('default', '{lamp}', 2, '2026-03-29', 1, '2026-03-28')")
     step = Mark("f-aaaaaaaaaaaa", "next", "Show the opals to Mina", "done", NOW_US)
-    marks.add(database, ("default", *first), step)
+    rows.add(database, ("default", *first), step)
     database.execute(
         "insert into flow_results values('default', 'key', 'end', 'hash', ?, ?, ?, 0, ?)",
         (*first, '{"summary": "memory/x.md", "words": ["é"]}', NOW),

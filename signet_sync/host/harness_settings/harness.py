@@ -11,9 +11,17 @@ from typing import Any, NamedTuple
 
 from signet_sync.errors import ConfigError, SignetSyncError, reason
 from signet_sync.host.harness_settings import files
-from signet_sync.host.harness_settings.condition import Condition, Edit, HarnessProblem, Server, SettingsPlan
 from signet_sync.host.harness_settings.program import OURS, Program, is_our_server, server_words, workspace_of
-from signet_sync.host.harness_settings.settings_text import SettingsText, Way, found
+from signet_sync.host.harness_settings.settings_text import (
+    Condition,
+    Edit,
+    HarnessProblem,
+    Server,
+    SettingsPlan,
+    SettingsText,
+    Way,
+    found,
+)
 
 NAME = "signet-sync"
 Environ = Mapping[str, str]

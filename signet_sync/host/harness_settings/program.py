@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from signet_sync.errors import UsageError
-from signet_sync.host.harness_settings.condition import HarnessProblem
+from signet_sync.host.harness_settings.settings_text import HarnessProblem
 
 # Every command of ours, of any version, Python and workspace: an installer replaces and removes these.
 OURS = re.compile(r"signet[_-]sync\b.*\shook\s+[a-z][a-z-]*\b", re.DOTALL)

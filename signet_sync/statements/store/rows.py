@@ -13,14 +13,37 @@ from signet_sync.formats.handle import id_of
 from signet_sync.formats.paths import RUNNING
 from signet_sync.formats.statement import Item, Kind, Status
 from signet_sync.statements.sections import normal
-from signet_sync.statements.store import marks
-from signet_sync.statements.validity import Known, Outcome, settled
+from signet_sync.statements.validity import Known, Mark, Outcome, settled
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session, of_sessions
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 from signet_sync.storage.database.tables import path_of
 from signet_sync.sync.store.texts import Line
+
+
+def add(database: Database, session: Session, mark: Mark) -> None:
+    """Adds what was done to a statement of a session. In the caller's transaction."""
+    agent_id, token, session_id = session
+    database.execute(
+        "insert or replace into statement_marks(agent_id, id, kind, text, status, at_us, session_token, session_id)"
+        " values(?, ?, ?, ?, ?, ?, ?, ?)",
+        (agent_id, *mark[:5], token, session_id),
+    )
+
+
+def marks_of_thread(database: Database, agent_id: str, thread_id: str) -> list[Mark]:
+    """Returns what was done to the statements of a thread's sessions."""
+    rows = database.execute(
+        "select m.id, m.kind, m.text, m.status, m.at_us, ifnull(n.session, 0) from statement_marks m"
+        " left join sessions n using (agent_id, session_token, session_id) where m.agent_id = ?1 and (exists("
+        " select 1 from thread_sessions t where t.agent_id = ?1 and t.session_token = m.session_token"
+        " and t.session_id = m.session_id and t.thread_id = ?2)"
+        " or exists(select 1 from statements s where s.agent_id = ?1 and s.id = m.id and s.thread_id = ?2))",
+        (agent_id, thread_id),
+    )
+    return [Mark(*row) for row in rows]
+
 
 # The deriver of what running sessions state.
 LIVE = "live statements"
@@ -171,7 +194,7 @@ def settle(database: Database, threads: Iterable[Key]) -> set[Key]:
 
 
 def _settle_thread(database: Database, agent_id: str, thread_id: str) -> set[Key]:
-    marked = marks.of_thread(database, agent_id, thread_id)
+    marked = marks_of_thread(database, agent_id, thread_id)
     held: dict[int, tuple[Status, str | None]] = {}
 
     def some(sql: str, *bindings: str | int) -> list[Known]:

@@ -9,7 +9,7 @@ MOST_PIECES = 64
 def _options(table: str, **options: int | str) -> tuple[str, ...]:
     """Returns the statements that set the options of a table of full text.
 
-    Its segments are merged when the database is idle (`full_text_merges`); a commit merges only if there are too many.
+    Its segments are merged when the database is idle (`batches`); a commit merges only if there are too many.
     """
     options |= {"automerge": 0, "usermerge": 8, "crisismerge": MOST_PIECES}
     return tuple(

@@ -1,7 +1,6 @@
 """Finds sessions by key, id, token or unambiguous prefix, and the files of a session. Imports nothing heavy."""
 
 import json
-import shlex
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -100,6 +99,8 @@ def _removed(database: Database, agent_id: str, name: str) -> UsageError | None:
         (agent_id,),
     ):
         if token in (name, token_of(agent_id, name)) or name in (*json.loads(ids or "[]"), *json.loads(paths)):
+            import shlex  # only for errors
+
             return UsageError(
                 f"session {name} was removed {at}; its text is deleted",
                 hint=f"to let it return from a harness: signet-sync remove --undo {shlex.quote(name)}; what was deleted"

@@ -10,8 +10,7 @@ from collections.abc import Collection
 from typing import Any
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.artifact import Tombstone, validate_tombstone
-from signet_sync.formats.artifact_record import FieldProblem
+from signet_sync.formats.artifact import FieldProblem, Tombstone, validate_tombstone
 from signet_sync.formats.filename import tombstone_file_name, tombstone_name
 from signet_sync.formats.frontmatter import HEAD_LIMIT, FrontmatterProblem, parse, write
 from signet_sync.formats.paths import TOMBSTONES

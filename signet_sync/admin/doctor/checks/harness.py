@@ -15,7 +15,7 @@ from signet_sync.capture.harnesses import registry
 from signet_sync.errors import SignetSyncError, reason
 from signet_sync.formats.ids import GUARDS, TRIAL
 from signet_sync.formats.paths import display
-from signet_sync.host.harness_settings.condition import Condition, HarnessProblem
+from signet_sync.host.harness_settings.settings_text import Condition, HarnessProblem
 
 # Harnesses allow a hook three to ten seconds, and the user waits for it at a session's start.
 LIMIT = 10.0
