@@ -14,7 +14,7 @@ import artifacts_fixture as made
 import embedding_server
 import numpy as np
 import pytest
-from embedding_server import FAULTS, EmbeddingServer, Handler, serving, understood
+from embedding_server import EmbeddingServer, Handler, serving, understood
 from invented_secrets import some
 from workbench import NOW, Vault, numbered
 
@@ -149,50 +149,6 @@ def test_without_the_agent_nothing_is_asked_or_loaded_and_words_answer(garage: V
     assert hits(garage, ASKED) == [] and hits(garage, "car") and len(server.asked) == asked
     script = "import sys, signet_sync.recall.operations, signet_sync.app.hook; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
-
-
-def test_a_run_that_ends_early_is_continued(vault: Vault, server: EmbeddingServer) -> None:
-    def die_at_fourth(handler: Handler, texts: list[str]) -> None:
-        act = embedding_server.vectors if len(server.asked) < 4 else embedding_server.die_midway
-        act(handler, texts)
-
-    filled(vault, 4)
-    server.act = die_at_fourth
-    with pytest.raises(SignetSyncError):
-        work(vault)
-    done = server.asked[1:-1]  # the first is a trial
-    assert left(vault) > 0 and hits(vault, "bounded retry loop")
-    server.act = embedding_server.vectors
-    before = len(server.asked)
-    work(vault)
-    assert left(vault) == 0 and done and not any(some in server.asked[before + 1 :] for some in done)
-
-
-@pytest.mark.parametrize("act", [act for name, act in FAULTS.items() if name not in ("hang", "drip")])
-def test_no_vector_comes_of_a_wrong_answer(vault: Vault, server: EmbeddingServer, act: embedding_server.Act) -> None:
-    filled(vault, 1)
-    agent = work(vault)
-    before = vault.rows("select * from vectors order by text")
-    server.act = act
-    vault.session(2)
-    vault.reindex()
-    with pytest.raises(SignetSyncError):
-        work(vault, agent)
-    kept = set(vault.rows("select * from vectors"))
-    assert kept <= set(before) and kept
-    assert hits(vault, "bounded retry loop")
-
-
-@pytest.mark.parametrize("act", [embedding_server.hang, embedding_server.drip, embedding_server.other_dimensions])
-def test_a_question_waits_for_no_server_and_then_lets_it_rest(
-    garage: Vault, server: EmbeddingServer, act: embedding_server.Act, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(resident, "_PATIENCE", 0.2)
-    work(garage)
-    server.act = act
-    assert hits(garage, ASKED) == []
-    asked = len(server.asked)
-    assert hits(garage, "car") and len(server.asked) == asked
 
 
 def test_a_text_that_the_model_refuses_does_not_hold_up_the_others(vault: Vault, server: EmbeddingServer) -> None:

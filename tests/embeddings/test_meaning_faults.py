@@ -1,0 +1,165 @@
+"""Recall by meaning under faults: vectors come later, words answer meanwhile, and nothing is done twice."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import embedding_server
+import pytest
+import tiny_model
+from agents import Agent, until
+from embedding_server import FAULTS, EmbeddingServer, Handler
+from test_meaning import ASKED, configure, filled, garage, hits, left, remember, server, set_user_file, vault, work
+from test_meaning import quiet as quiet
+from workbench import Vault
+
+from signet_sync.embeddings import resident
+from signet_sync.embeddings.models import load
+from signet_sync.embeddings.resident import Resident
+from signet_sync.errors import SignetSyncError
+from signet_sync.settings import model
+from signet_sync.settings.model_choice import MeaningChoice, ModelChoice
+
+__all__ = ["garage", "server", "vault"]
+
+
+def made(vault: Vault) -> set[tuple[object, ...]]:
+    return set(vault.rows("select text, model, rows from vectors"))
+
+
+def fails_then_goes_on(vault: Vault, agent: Resident, mend: Callable[[], object]) -> None:
+    """Work on a new session fails, loses no vector and makes none of it; once it is mended, all is as it should be."""
+    before = made(vault)
+    vault.session(2)
+    vault.reindex()
+    with pytest.raises(SignetSyncError):
+        work(vault, agent)
+    assert made(vault) <= before and left(vault) > 0
+    assert hits(vault, "bounded retry loop")
+    mend()
+    work(vault, agent)
+    assert left(vault) == 0 and hits(vault, "bounded retry loop")
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_server_that_answers_wrong_or_late(
+    vault: Vault, server: EmbeddingServer, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(vault, 1)
+    agent = work(vault)
+    monkeypatch.setattr(resident, "_SECONDS", 0.3)
+    server.act = FAULTS[name]
+
+    def mend() -> None:
+        monkeypatch.setattr(resident, "_SECONDS", 20.0)
+        server.act = embedding_server.vectors
+
+    fails_then_goes_on(vault, agent, mend)
+
+
+def test_a_server_that_is_gone(vault: Vault, server: EmbeddingServer) -> None:
+    filled(vault, 1)
+    agent = work(vault)
+    set_user_file(Path(model.user_file()).read_text().replace(f":{server.server_port}/", ":9/"))
+    fails_then_goes_on(vault, agent, lambda: configure(server))
+
+
+def test_a_disk_that_is_full(vault: Vault, server: EmbeddingServer) -> None:
+    filled(vault, 1)
+    agent = work(vault)
+    remember(vault, "The zanzibar lamp is red.")
+    with vault.database(readonly=False) as database:
+        pages = database.value("pragma page_count")
+        database.execute(f"pragma max_page_count = {pages}")
+        server.model = lambda text: embedding_server.hashed(text, 8000)  # of another model: a page a row
+        configure(server, "large")
+        with pytest.raises(SignetSyncError):
+            while agent.work(database) == 0:
+                pass
+    assert hits(vault, "zanzibar") and left(vault) > 0
+    work(vault, agent)
+    assert left(vault) == 0
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+@pytest.mark.parametrize("bytes_left", [None, 0, 40])
+def test_files_that_are_damaged(tmp_path: Path, name: str, bytes_left: int | None) -> None:
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("tokenizers")
+    folder = tmp_path / "tiny"
+    tiny_model.write(folder)
+    set_user_file(f'[recall]\nmeaning = "{folder}"\n')
+    vault = Vault(tmp_path / "vault")
+    filled(vault, 1)
+    whole = (folder / name).read_bytes()
+    if bytes_left is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_bytes(whole[:bytes_left])
+    agent = Resident(str(vault.db), lambda: model.load(str(vault.root))[0])
+    fails_then_goes_on(vault, agent, lambda: (folder / name).write_bytes(whole))
+
+
+@pytest.mark.parametrize("act", [embedding_server.hang, embedding_server.drip, embedding_server.other_dimensions])
+def test_a_question_waits_for_no_server_and_then_lets_it_rest(
+    garage: Vault, server: EmbeddingServer, act: embedding_server.Act, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resident, "_PATIENCE", 0.2)
+    work(garage)
+    server.act = act
+    assert hits(garage, ASKED) == []
+    asked = len(server.asked)
+    assert hits(garage, "car") and len(server.asked) == asked
+
+
+# ── the agent ends ──
+
+
+def _asked_more(server: EmbeddingServer, than: int) -> bool:
+    return len(server.asked) > than
+
+
+def test_an_agent_that_is_killed_while_it_makes_them_goes_on_and_one_that_is_told_to_ends(
+    vault: Vault, server: EmbeddingServer
+) -> None:
+    ended: list[str] = []
+
+    def hang_later(handler: Handler, texts: list[str]) -> None:
+        if len(server.asked) > 3:
+            embedding_server.hang(handler, texts)
+            ended.append(texts[0])
+        else:
+            embedding_server.vectors(handler, texts)
+
+    filled(vault, 4)
+    server.act = hang_later
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        asked = max(len(server.asked), 3)
+        agent = Agent(vault, wait="watching")
+        try:
+            until(partial(_asked_more, server, asked), "a text for which nothing comes")
+            kept = made(vault)
+            code, _ = agent.end(number)
+        finally:
+            agent.close()
+        assert code == (0 if number == signal.SIGTERM else -signal.SIGKILL) and not ended
+        assert kept and made(vault) == kept and left(vault) > 0 and hits(vault, "bounded retry loop")
+    server.act = embedding_server.vectors
+    done = {text for some in server.asked[1:3] for text in some}
+    before = len(server.asked)
+    work(vault)
+    assert left(vault) == 0 and kept <= made(vault)
+    assert not done.intersection(text for some in server.asked[before + 1 :] for text in some)
+
+
+def test_a_model_that_is_stopped_makes_no_more(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("tokenizers")
+    tiny_model.write(tmp_path)
+    found = load(MeaningChoice(str(tmp_path), ModelChoice("none")))
+    found.stop()
+    with pytest.raises(Exception, match=r"(?i)terminate"):
+        found.embed(["the car"], 0.0)
