@@ -9,13 +9,14 @@ import os
 import time
 from contextlib import AbstractContextManager, suppress
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from signet_sync.capture import injections, notes
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.hook_session import HookSession, Injection
 from signet_sync.formats.paths import running_session
-from signet_sync.host.repository import small_text
+from signet_sync.host.repository import resolve, small_text
 from signet_sync.pages import context, own_project, session_context
 from signet_sync.pages.context import INJECTED_BUDGET, MOST_INJECTED, PromptHit
 from signet_sync.pages.session_context import SessionContext
@@ -127,7 +128,7 @@ def _composed(session: HookSession, record: Injections | None, budget: int, requ
 
     if not shared:
         try:
-            memory = _memory(session, known, of_itself=record is not None)
+            memory = _memory(session, known, told, of_itself=record is not None)
         except RemovalUnfinished:
             shared = True
     return session_context.compose(
@@ -143,16 +144,25 @@ def _composed(session: HookSession, record: Injections | None, budget: int, requ
 
 
 def _told_by_harness(session: HookSession) -> set[str]:
-    """Returns the texts of the session's folder that its harness gives it anyway."""
-    told: set[str] = set()
-    for name in registry.facts(session.harness).instructions if session.project else ():
-        with suppress(OSError, ValueError):
-            told.add(small_text(os.path.join(session.project or "", name), 64 * 1024) or "")
-    return told
+    """Returns the texts, and their lines, that the harness gives the session anyway: of its home and the repository."""
+    from signet_sync.statements.sections import normal
+
+    facts, told = registry.facts(session.harness), set[str]()
+    places = [*facts.homes(os.environ)[:1]]
+    if folder := session.project:
+        found = resolve(folder)
+        above = f"/{found.path}".count("/") if found is not None and found.path else 0
+        places += accumulate([folder, *[""] * above], lambda place, _: os.path.dirname(place))
+    for place in places:
+        for name in facts.instructions:
+            with suppress(OSError, ValueError):
+                text = small_text(os.path.join(place, name), 64 * 1024) or ""
+                told |= {text, *(normal(line.lstrip("-*+> \t")) for line in text.split("\n"))}
+    return told - {""}
 
 
-def _memory(session: HookSession, known: Callable[[str], bool], *, of_itself: bool) -> Memory | None:
-    """Returns what makes the text on the project at hand; None if the index cannot be read.
+def _memory(session: HookSession, known: Callable[[str], bool], told: set[str], *, of_itself: bool) -> Memory | None:
+    """Returns what makes the text on the project at hand, without lines that are `told`; None if no index can be read.
 
     Of the session's own lines it has those of its files if it is `of_itself`, and never what it says now: it knows
     that, for no compaction has taken it.
@@ -170,10 +180,19 @@ def _memory(session: HookSession, known: Callable[[str], bool], *, of_itself: bo
             own = {one for one, of in project_inputs.sessions_of(database, sources).items() if of == session.id}
 
             def skip(line: Line) -> bool:
-                return known(line.text) or line.path in own
+                return known(line.text) or line.path in own or _is_told(line.statement, told)
 
-            return partial(project_text, seen, name, now_us, skip=skip, known=known)
+            def has(words: str) -> bool:
+                return known(words) or _is_told(words.partition(": ")[2].strip("“”"), told)
+
+            return partial(project_text, seen, name, now_us, skip=skip, known=has)
     return None
+
+
+def _is_told(text: str, told: set[str]) -> bool:
+    from signet_sync.statements.sections import BY_AGENT, normal
+
+    return bool(text) and normal(text.removesuffix(BY_AGENT).rstrip()) in told
 
 
 def _own(session: HookSession, database: Database) -> tuple[str, Callable[[str | None], bool]]:
@@ -196,4 +215,5 @@ def _hits(session: HookSession, words: str, given: set[str]) -> list[PromptHit]:
             found = worth_injecting(
                 database, session.agent_id, words, place, shared=shared, session_id=session_id, given=given
             )
-    return found
+    told = _told_by_harness(session) if found else set()
+    return [hit for hit in found if not _is_told(hit.text, told)]

@@ -229,6 +229,37 @@ def test_what_a_harness_tells_its_sessions_itself_is_found_and_kept_nowhere(
     assert (contents(home), contents(code)) == before
 
 
+def test_a_line_that_the_harness_gives_is_not_given_again(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: str
+) -> None:
+    home, code = tmp_path / "person", tmp_path / "code"
+    monkeypatch.setenv("HOME", str(home))
+    (code / ".git").mkdir(parents=True)
+    (code / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    (code / "deck").mkdir()
+    with chdir(code):
+        assert vault.call("remember", "--type", "decision", "Tie the boat with a bowline.").code == 0
+        assert vault.call("remember", "--type", "decision", "Sails are made of hemp.").code == 0
+    facts, sample = registry.facts(harness), harness_samples.sample(harness)
+    home_folder = Path(facts.homes({"HOME": str(home)})[0])
+    transcript = harness_samples.write(harness, home, TALK, cwd=str(code))
+    starts = next(documents for expected, documents in sample.STEPS.values() if expected == "all")
+    home_folder.mkdir(parents=True, exist_ok=True)
+    for number, (place, text) in enumerate({
+        code / "nothing.md": "", code / facts.instructions[0]: "* Tie the boat with a **bowline**\n",
+        home_folder / facts.instructions[0]: "# Rules\n\n- sails are made of hemp.\n",
+    }.items()):  # fmt: skip
+        place.write_text(text)
+        given = {"cwd": str(code / "deck"), "session_id": f"s-{number}"}
+        told = "".join(fire(vault, harness, transcript, {**one, **given}) for one in starts)
+        assert ["bowline" in told, "hemp" in told] == [number < 1, number < 2], told
+    (code / facts.instructions[0]).write_text(f"{ANSWER}\n")
+    for expected, documents in sample.STEPS.values():
+        if expected == "lines":
+            told = "".join(fire(vault, harness, transcript, {**one, "cwd": str(code)}) for one in documents)
+            assert ANSWER not in told
+
+
 def test_a_session_goes_back_to_its_harness(
     vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: str
 ) -> None:
