@@ -8,8 +8,8 @@ DERIVERS = (
     "signet_sync.graph.nodes_stage:SessionProjects",
     "signet_sync.graph.nodes_stage:Graph",
     "signet_sync.graph.threads_stage:Threads",
-    "signet_sync.graph.statements_stage:Statements",
-    "signet_sync.graph.quotes_stage:Quotes",
+    "signet_sync.graph.threads_stage:Statements",
+    "signet_sync.graph.threads_stage:Quotes",
     "signet_sync.sessions.live_statements_stage:LiveStatements",
     "signet_sync.pages.session_log_stage:SessionLog",
     "signet_sync.recall.stage:FoundStatements",
@@ -31,7 +31,7 @@ ERASERS = (
     "signet_sync.privacy.erasers:RemovedMemories",
 )
 MAINTENANCE = (
-    InFull("signet_sync.sync.full_text:FullText"),
+    InFull("signet_sync.sync.deriving:FullText"),
     "signet_sync.entities.stage:Entities",
     InFull("signet_sync.sync.manifests:MissingManifests"),
     InFull("signet_sync.integrity.stage:Retention"),

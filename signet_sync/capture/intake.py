@@ -31,7 +31,7 @@ from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import engine
 from signet_sync.sync.request import Request
-from signet_sync.sync.tombstones.removed import is_removed, removed_session
+from signet_sync.sync.tombstones.files import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
 
 # When the hook runs, the harness has not yet written the record of its compaction.

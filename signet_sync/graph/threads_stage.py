@@ -1,23 +1,139 @@
-"""Derives arcs of weeks, epochs of quarters and thread summaries from the sessions of threads.
+"""Derives what is known of threads: statements and quotes of sessions, arcs, epochs, summaries.
 
-The cost is proportional to the weeks and quarters that moved.
+Quotes are kept of the newest sessions of each thread: contexts and statements look at no others. The cost of the
+others is proportional to the weeks and quarters that moved.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from typing import Any, NamedTuple
 
 from signet_sync.formats.timestamps import quarter_of, quarter_span
-from signet_sync.graph import rollups, threads
-from signet_sync.graph.nodes_stage import WEEK, Graph, every_week, with_progress
-from signet_sync.graph.statements_stage import Statements
-from signet_sync.graph.store import nodes
+from signet_sync.graph import nodes_stage, rollups, threads
+from signet_sync.graph.nodes_stage import OUTCOME, SEGMENTS, WEEK, Graph, SessionDerivation, every_week, with_progress
+from signet_sync.graph.store import nodes, quotes
 from signet_sync.graph.threads import Thread
 from signet_sync.statements.store import rows
-from signet_sync.statements.store.rows import LIVE
+from signet_sync.statements.store.rows import LIVE, Key, Moved, StatedItems
+from signet_sync.storage.database import batches
+from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.stages import Alive, Change, Deriver, Source
+from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source
+from signet_sync.text import digest_mark
+
+
+class _Asked(NamedTuple):
+    """The sessions that moved, what is derived of them, and the threads whose newest sessions may be others now."""
+
+    sessions: set[Session]
+    derived: Mapping[Session, SessionDerivation]
+    threads: set[tuple[str, str]]
+
+
+class Quotes(Deriver):
+    """Derives quotes and deeds of the newest sessions of a thread, once it is known which ones they are."""
+
+    name = "quotes"
+    tables = ("session_quotes", "session_notes")
+    kinds = frozenset({SESSION, OUTCOME})
+    after = (Graph.name,)
+    version = f"1 digest {digest_mark.VERSION}"
+
+    def sources(self, database: Database) -> Iterable[Source]:
+        """Yields every session and every thread."""
+        return nodes_stage.sessions_and_threads(database)
+
+    def prepare(
+        self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
+    ) -> _Asked:
+        """Tells what moved."""
+        sessions = {one.session for one in sources if one.kind == SESSION}
+        threads = {(one.agent_id, one.id) for one in sources if one.kind == OUTCOME}
+        return _Asked(sessions, earlier.get(Graph.name, {}), threads)
+
+    def update(self, database: Database, prepared: _Asked, alive: Alive) -> Change:
+        """Keeps what sessions said that moved or are among the newest now, and no longer that of others."""
+        sessions, derived, threads = prepared
+        places = nodes.threads(database, sessions)
+        older = set(batches.numbers(database, sessions).values())
+        for agent_id, thread_id in sorted(threads.union((session[0], one) for session, one in places.items())):
+            newest, known = quotes.newest(database, agent_id, thread_id), quotes.known(database, agent_id, thread_id)
+            older -= set(newest.values())
+            asked: dict[Session, bool] = {}  # whether it is to be quoted
+            for place, (session, number) in enumerate(newest.items()):
+                quoted, held = place < quotes.QUOTED, known.get(number)
+                if session in sessions or held is None or quoted > held:
+                    asked[session] = quoted
+                elif held > quoted:
+                    quotes.unquote(database, number)
+            quotes.drop(database, known.keys() - newest.values())
+            if asked:
+                from signet_sync.digest.quotes import words_of  # slow import, not needed for summaries alone
+            texts = nodes.transcripts(database, asked, digest_mark.SINCE_US)
+            for session, transcripts in nodes_stage.with_progress(texts, alive):
+                said = (derived[session].records if session in derived else ()) or transcripts[-SEGMENTS:]
+                words = words_of(said, quoted=asked[session]) if said else None
+                quotes.store(database, newest[session], agent_id, thread_id, words, quoted=asked[session])
+        quotes.drop(database, older)
+        return Change()
+
+
+# The kind of source by which later derivers process statements.
+STATEMENT = "statement"
+# Changes whenever the same artifacts would give other statements.
+VERSION = f"10 digest {digest_mark.VERSION}"
+
+_Prepared = tuple[list[Session], list[StatedItems], set[Key]]
+
+
+class Statements(Deriver):
+    """Derives statements from sessions, and which of them still hold."""
+
+    name = "statements"
+    tables = ("statements",)
+    kinds = frozenset({SESSION, OUTCOME})
+    after = (Quotes.name,)
+
+    @property
+    def version(self) -> str:  # type: ignore[override]
+        """Names the version of the rules."""
+        return VERSION
+
+    def sources(self, database: Database) -> Iterable[Source]:
+        """Yields every session, and every thread for what its sessions came to."""
+        return nodes_stage.sessions_and_threads(database)
+
+    def prepare(
+        self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
+    ) -> _Prepared:
+        """Returns sessions, what their artifacts state, and the threads in which another outcome may end something."""
+        derived: Mapping[Session, SessionDerivation] = earlier.get(nodes_stage.Graph.name, {})
+        sessions = [one.session for one in sources if one.kind == SESSION]
+        stated: list[StatedItems] = []
+        for session in nodes_stage.with_progress(sessions, alive):
+            stated += (derived.get(session) or nodes_stage.derive_stored(database, session)).stated
+        return sessions, stated, {(one.agent_id, one.id) for one in sources if one.kind == OUTCOME}
+
+    def update(self, database: Database, prepared: _Prepared, alive: Alive) -> Change:
+        """Replaces what sessions stated before; what still holds in their threads is settled once for all of them."""
+        sessions, stated, threads = prepared
+        moved = rows.renew(database, rows.replace(database, sessions, stated))
+        change = _followed(database, moved.ids | rows.settle(database, threads), moved)
+        change.sources |= {Source(OUTCOME, *thread) for thread in moved.threads - threads}
+        return change
+
+
+def settled(database: Database, moved: Moved) -> Change:
+    """Settles what moved at once; returns what follows."""
+    moved = rows.renew(database, moved)
+    return _followed(database, moved.ids | rows.settle(database, moved.threads), moved)
+
+
+def _followed(database: Database, changed: set[Key], moved: Moved) -> Change:
+    """Returns what follows from changed statements: their lines, and the weeks that list what still holds."""
+    change = Change({Source(STATEMENT, *key) for key in changed})
+    change.sources |= {Source(WEEK, *week) for week in rows.weeks(database, changed, moved.sessions)}
+    return change
 
 
 class Threads(Deriver):

@@ -17,7 +17,7 @@ from signet_sync.capture.harnesses import registry
 from signet_sync.capture.hook_session import HookSession, Injection
 from signet_sync.formats.paths import running_session
 from signet_sync.host.repository import resolve, small_text
-from signet_sync.pages import context, own_project, session_context
+from signet_sync.pages import context, session_context
 from signet_sync.pages.context import INJECTED_BUDGET, MOST_INJECTED, PromptHit
 from signet_sync.pages.session_context import SessionContext
 from signet_sync.pages.store.readable_index import RemovalUnfinished, readable_index
@@ -198,7 +198,7 @@ def _is_told(text: str, told: set[str]) -> bool:
 def _own(session: HookSession, database: Database) -> tuple[str, Callable[[str | None], bool]]:
     from signet_sync.pages.store.project_inputs import recorded_origin
 
-    return own_project.of_path(session.project, partial(recorded_origin, database, session.agent_id))
+    return session_context.of_path(session.project, partial(recorded_origin, database, session.agent_id))
 
 
 def _hits(session: HookSession, words: str, given: set[str]) -> list[PromptHit]:

@@ -11,11 +11,10 @@ from signet_sync.capture.catch_up import catch_up
 from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import instant_of, moment_of
-from signet_sync.pages.own_project import of_path
 from signet_sync.pages.period import PeriodInputs
 from signet_sync.pages.project_context import project_text
 from signet_sync.pages.sections import NAME_LENGTH
-from signet_sync.pages.session_context import SessionContext, compose
+from signet_sync.pages.session_context import SessionContext, compose, of_path
 from signet_sync.pages.store import period_inputs
 from signet_sync.pages.store.project_inputs import project_inputs, recorded_origin
 from signet_sync.storage.clock import now_us

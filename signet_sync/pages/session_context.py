@@ -1,10 +1,15 @@
-"""Composes the context for a session's start: what memory holds of its project, and the workspace's identity files."""
+"""Composes the context for a session's start: what memory holds of its project, and the workspace's identity files.
 
+Its project is the recorded one at its path: the same repository, the path itself, or a folder above it.
+"""
+
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from signet_sync.formats.paths import file_of, head_page
+from signet_sync.formats.paths import composed, file_of, head_page
 from signet_sync.formats.snapshot import Found
+from signet_sync.host.repository import holds_home, real_path, resolve
 from signet_sync.pages.context import IDENTITIES, LIMIT, cost, files_text
 from signet_sync.storage import files
 from signet_sync.text.sanitizer import sanitize_transcript_v2
@@ -12,6 +17,37 @@ from signet_sync.text.sanitizer import sanitize_transcript_v2
 if TYPE_CHECKING:
     from signet_sync.pages.board import Size
     from signet_sync.pages.project_context import ContextText
+
+
+def of_path(
+    path: str | None, origin_of: Callable[[str], str | None] = lambda _: None
+) -> tuple[str, Callable[[str | None], bool]]:
+    """Returns what names the project at a path ("" without one), and whether a recorded project belongs to it.
+
+    `origin_of` returns the origin that sessions recorded of a root: a clone of a local repository names only that. The
+    path may be gone, or a file. The home folder and those above it, where many projects are, belong to none of
+    them.
+    """
+    if not path or not os.path.isabs(path):
+        return "", lambda _: False
+    at = os.path.normpath(path)
+    real = real_path(at)
+    found = resolve(at) or resolve(os.path.dirname(at))
+    at, real, root = composed(at), composed(real), composed(found.root) if found is not None else ""
+    origin = None if found is None else found.origin or origin_of(found.root)
+
+    def belongs(project: str | None) -> bool:
+        if found is not None:
+            return bool(project) and (project in (origin, root) or _is_below(str(project), root))
+        other = os.path.normpath(project) if project else ""
+        return other in (at, real) or (any(_is_below(one, other) for one in (at, real)) and not holds_home(other))
+
+    return (origin or root) if found is not None else at, belongs
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return bool(folder) and path.startswith(folder.rstrip(os.sep) + os.sep)
+
 
 SIZE_LIMIT = 4 * 1024 * 1024  # bytes; a larger file is too big to be read at every start
 # Bytes that fill a limit in any text: a character has at most four in UTF-8, and a token rarely sixteen.

@@ -9,8 +9,8 @@ from signet_sync.formats.handle import LETTERS, beginning, in_words
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.statement import Status
 from signet_sync.formats.timestamps import iso
-from signet_sync.graph.statements_stage import settled
 from signet_sync.graph.store import neighbours
+from signet_sync.graph.threads_stage import settled
 from signet_sync.memories import operations
 from signet_sync.memories.store import memories
 from signet_sync.recall.store import references

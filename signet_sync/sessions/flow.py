@@ -35,7 +35,7 @@ from signet_sync.storage import files, state_dir
 from signet_sync.sync import manifests
 from signet_sync.sync.manifests import manifest_body
 from signet_sync.sync.store import artifacts
-from signet_sync.sync.tombstones.removed import is_removed, removed_session
+from signet_sync.sync.tombstones.files import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import SANITIZER_VERSION, sanitize_line, sanitize_normalized, sanitizer_stamp
 from signet_sync.text.sentences import SentenceSubject, fallback, passes_strict

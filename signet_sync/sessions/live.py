@@ -28,7 +28,7 @@ from signet_sync.sessions.store import live, removed_turns
 from signet_sync.sessions.store.live import CoveredTurn, LivePlace, LiveTurn
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.tombstones import store as tombstones_store
-from signet_sync.sync.tombstones.removed import is_removed, removed_session
+from signet_sync.sync.tombstones.files import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line, sanitize_line_counted
 from signet_sync.text.stored_names import session_name

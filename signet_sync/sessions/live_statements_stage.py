@@ -14,8 +14,8 @@ from signet_sync.formats.statement import Item
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.graph.nodes_stage import with_progress
 from signet_sync.graph.projects import Project, make_place
-from signet_sync.graph.statements_stage import VERSION, Statements, settled
 from signet_sync.graph.store.projects import Projects
+from signet_sync.graph.threads_stage import VERSION, Statements, settled
 from signet_sync.sessions.live_turns import SpokenTurn, render
 from signet_sync.sessions.store import live
 from signet_sync.sessions.store.live import RUNNING, RunningSession

@@ -43,7 +43,7 @@ from signet_sync.sync.planner import Row
 from signet_sync.sync.request import Request
 from signet_sync.sync.store import artifacts, counts, redactions
 from signet_sync.sync.tombstones import files as tombstones_files
-from signet_sync.sync.tombstones.removed import is_removed, removed_session
+from signet_sync.sync.tombstones.files import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.passages import asks_only_memory
 from signet_sync.text.redacted_match import alike

@@ -12,8 +12,8 @@ from signet_sync.errors import LeaseBusy, SignetSyncError, reason
 from signet_sync.storage.database.connection import LARGE_LOG, Database, log_size
 from signet_sync.sync import outbox
 from signet_sync.sync.request import Outcome, Pass, Request
-from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Change, Deriver, Pipeline, Publisher, Source
-from signet_sync.sync.store import sessions
+from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Change, Deriver, Maintenance, Pipeline, Publisher, Source
+from signet_sync.sync.store import artifacts, sessions, texts
 from signet_sync.sync.workers import Given, Workers
 from signet_sync.sync.workspace import Workspace
 
@@ -224,3 +224,17 @@ def publish_pages(workspace: Workspace, *, agents: Collection[str] | None, now_u
         workspace.pipeline.publishers,
     )
     return outcome
+
+
+class FullText(Maintenance):
+    """Compares full text with its rows."""
+
+    name = "full text"
+    database_only = True
+
+    def run(self, run: Pass) -> None:
+        """Rebuilds what is out of step."""
+        if not texts.in_step(run.database):
+            with run.database.transaction():
+                texts.rebuild(run.database, artifacts.every_row(run.database))
+            run.workspace.events.append("full text was out of step with its rows and is built anew")

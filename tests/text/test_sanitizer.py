@@ -30,10 +30,10 @@ from signet_sync.text.sanitizer import (
     sanitize_transcript_v2,
     suspects,
 )
-from signet_sync.text.secrets import marked, vocabulary
+from signet_sync.text.secrets import marked, searched_text
 from signet_sync.text.secrets.engine import redact
 from signet_sync.text.secrets.providers import forms
-from signet_sync.text.secrets.vocabulary import Vocabulary
+from signet_sync.text.secrets.searched_text import Vocabulary
 from signet_sync.text.sentences import flatten
 from signet_sync.text.turn_words import words_of
 from signet_sync.web.formatting import seen
@@ -662,7 +662,7 @@ FLOODS = [
 @given(st.lists(st.sampled_from([*sorted({lead.literal for lead in marked.leads()}), "a", "xé", " ", "-", "7"])))
 def test_a_literal_is_known_by_the_words_around_it(pieces: list[str]) -> None:
     leads = marked.leads_by_ends()
-    ends = Vocabulary.current().ends_in(vocabulary.words_of("".join(pieces)))
+    ends = Vocabulary.current().ends_in(searched_text.words_of("".join(pieces)))
     assert {lead.literal for lead in marked.leads()} & set(pieces) <= {one.literal for one in leads.may_be_in(ends)}
 
 

@@ -13,10 +13,14 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.artifact import FieldProblem, Tombstone, validate_tombstone
 from signet_sync.formats.filename import tombstone_file_name, tombstone_name
 from signet_sync.formats.frontmatter import HEAD_LIMIT, FrontmatterProblem, parse, write
+from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import TOMBSTONES
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found
 from signet_sync.storage import files
 from signet_sync.storage.files import Root
+from signet_sync.sync.planner import judge_tombstone
+from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.workspace import Workspace
 
 LIFTED = f"{TOMBSTONES}/lifted"
 
@@ -127,3 +131,32 @@ def _put(root: str, path: str, data: bytes) -> str:
     except FileExistsError:
         files.replace(root, path, data, None)
     return path
+
+
+def is_removed(workspace: Workspace, agent_id: str, token: str, session_id: str) -> bool:
+    """Returns whether a tombstone covers the session by key or id, in the index or in a file not yet indexed."""
+    tombstones = tombstones_store.mirrored(workspace.database)
+    for covered in {token, token_of(agent_id, session_id)}:
+        known = [
+            tombstone
+            for tombstone in tombstones
+            if (tombstone.agent_id, tombstone.session_token) == (agent_id, covered)
+        ]
+        path = path_of(agent_id, covered)
+        if not known and files.status_of(workspace.root, path) is not None:
+            _, tombstone = judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
+            # An unreadable tombstone covers all of its token.
+            if tombstone is None or tombstone.covers(agent_id, session_id):
+                return True
+        if any(tombstone.covers(agent_id, session_id) for tombstone in known):
+            return True
+    return False
+
+
+def removed_session(session_id: str) -> UsageError:
+    """Returns the error for an ending whose session was removed."""
+    return UsageError(
+        f"session {session_id[:80]!r} was removed; nothing of it is written again",
+        hint="signet-sync remove SESSION --undo lifts the removal",
+        code="removed-session",
+    )

@@ -1,7 +1,7 @@
 """Applies the rules: finds secrets, and replaces them by `[REDACTED:<rule>]`.
 
 Searches are cheap because they are for literals: a text is converted once to bytes in lower case, one per character,
-and which of some two hundred literals it may hold is known by its words (`vocabulary`); patterns are only matched where
+and which of some two hundred literals it may hold is known by its words (`Vocabulary`); patterns are only matched where
 one occurs. Tokens are found by their runs of letters and digits, which are also one literal after all such characters
 are mapped to one. Plain text takes 40 to 60 ms a megabyte, a third of it to find the words. A multi-literal
 search in C (`hyperscan`, `ahocorasick_rs`) was not taken: the values have to be judged all the same, and every hook

@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
+from signet_sync.text.secrets.searched_text import ByEnds, SearchedText, SecretSpan
 from signet_sync.text.secrets.tables import SHAPES, lines, set_of
 from signet_sync.text.secrets.values import (
     Proof,
@@ -27,7 +27,6 @@ from signet_sync.text.secrets.values import (
     is_token,
     is_vocabulary,
 )
-from signet_sync.text.secrets.vocabulary import ByEnds
 
 
 class SecretRule(NamedTuple):

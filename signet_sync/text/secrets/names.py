@@ -6,10 +6,9 @@ from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from signet_sync.text.secrets.searched_text import SearchedText
+from signet_sync.text.secrets.searched_text import ByEnds, SearchedText
 from signet_sync.text.secrets.tables import SHAPES, listed, set_of
 from signet_sync.text.secrets.values import Proof
-from signet_sync.text.secrets.vocabulary import ByEnds
 
 
 class Name(NamedTuple):
