@@ -63,7 +63,7 @@ def recall(
     found += _running(database, question, weighed, within)
     files = sorted(_of_files(question, weighed, within, beside), key=lambda hit: -hit.score)
     found = without_repeats([*found, *files[:_MOST_FILES]])
-    if matches and _leads(question, matches[0], found):
+    if found and matches and _leads(question, matches[0], found):  # a damaged row may match and show nothing
         found[0] = found[0]._replace(known=True)
     if not any(hit.known for hit in found):
         limit = min(limit, _NEAREST)

@@ -330,6 +330,14 @@ def test_damage_in_what_is_derived_loses_no_native_row(folder: Path) -> None:
         assert len(vault.call("status", "--json").json["set_aside"]) == aside
 
 
+def test_a_match_whose_own_row_is_damaged_is_no_hit_and_no_traceback(folder: Path) -> None:
+    pages = [page for page, table in owners(Vault(folder / "vault").db).items() if table == "memories"]
+    for page in pages:
+        vault = put_back(folder)
+        change_page(vault, page, "no text")
+        said(vault, "recall", "--json", "wicks")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("how", DAMAGE)
 def test_damage_in_every_page_is_healed_and_told_how_much_it_cost(folder: Path, how: str) -> None:
