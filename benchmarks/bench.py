@@ -294,11 +294,11 @@ class Bench:
     def _loaded(self, where: str) -> str:
         """How many modules of ours each command runs, those left out in which nothing stands but a docstring."""
         counted = []
-        for what, words in (
-            ("nothing changed", ("reindex",)),
-            ("one change", ("reindex",)),
-            ("status", ("status",)),
-            ("words", ("recall", "--words", "heartbeat")),
+        for what, words, given in (
+            ("nothing changed", ("reindex",), b""),
+            ("one change", ("reindex",), b""),
+            *STARTS,
+            ("mcp", ("mcp",), b""),
         ):
             if what == "nothing changed":
                 for _ in range(2):
@@ -307,7 +307,7 @@ class Bench:
             elif what == "one change":
                 self._arrivals(where, self.sizes.large, 1, 3)[0].move(where)
             argv = self.ground.signet(where, *words)[3:]
-            ran = self.ground.run(sys.executable, "-c", COUNTING, *argv)
+            ran = self.ground.run(sys.executable, "-c", COUNTING, *argv, given=given)
             counted.append(f"{what} {ran.stderr.split()[-1]}")
         return ", ".join(counted)
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from signet_sync.formats.injected_block import CLOSING, OPENING
+from signet_sync.formats.lazy_pattern import late
 
 LABELS = "Outcome:, Decided:, Next:, Blocked:, Tried:"
 REQUEST = (
@@ -22,10 +23,8 @@ REQUEST = (
 )
 IN_COMPACTION = f"End the summary with the newest lines of these labels, word for word: {LABELS}"
 _TAIL = 256 * 1024
-_EDITS = re.compile(
-    rb'"name":\s*"(?:Edit|Write|MultiEdit|NotebookEdit|apply_patch)"|\*\*\* (?:Update|Add|Delete) File: '
-)
-_NOTED = re.compile(r"^\W*(?:Outcome|Decided|Next|Blocked|Tried):\W*\s\S", re.MULTILINE)
+_EDITS = late(rb'"name":\s*"(?:Edit|Write|MultiEdit|NotebookEdit|apply_patch)"|\*\*\* (?:Update|Add|Delete) File: ')
+_NOTED = late(r"^\W*(?:Outcome|Decided|Next|Blocked|Tried):\W*\s\S", re.MULTILINE)
 
 
 def wants_note(payload: Mapping[str, object]) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli.main import Context, json_option, pass_context
+from signet_sync.cli.main import Context, confirm, json_option, pass_context
 from signet_sync.cli.parsing import Command
 from signet_sync.formats.paths import display
 
@@ -106,7 +106,6 @@ def _set(context: Context, name: str, value: str, *, yes: bool) -> None:
 def _prepare_meaning(context: Context, chosen: str, *, yes: bool) -> None:
     """Makes a model of this machine ready before the setting names it: libraries, files, one question."""
     from signet_sync.admin import meaning_setup
-    from signet_sync.cli.main import confirm
     from signet_sync.settings.model_choice import LOCAL
 
     if chosen not in LOCAL and not os.path.isabs(chosen):

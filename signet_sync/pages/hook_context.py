@@ -21,6 +21,7 @@ from signet_sync.pages import context, session_context
 from signet_sync.pages.context import INJECTED_BUDGET, MOST_INJECTED, PromptHit
 from signet_sync.pages.session_context import SessionContext
 from signet_sync.pages.store.readable_index import RemovalUnfinished, readable_index
+from signet_sync.text.token_estimate import estimate_tokens, page_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,8 +93,6 @@ def at_prompt(session: HookSession, words: str, budget: int) -> Injection:
     hits = _hits(session, words, given) if words else []
 
     def said(without: set[str]) -> tuple[str, list[PromptHit]]:
-        from signet_sync.text.token_estimate import estimate_tokens
-
         some = [hit for hit in hits if hit.id not in without]
         limit = INJECTED_BUDGET - estimate_tokens(context.wrapped("-", session.root))
         text, kept = context.recalled(some, limit, estimate_tokens, MOST_INJECTED)
@@ -116,8 +115,6 @@ def _record(session: HookSession) -> AbstractContextManager[Injections]:
 
 def _composed(session: HookSession, record: Injections | None, budget: int, request: str) -> SessionContext:
     """Returns what `record` (None: nothing) does not contain yet; nothing of memory while a removal is unfinished."""
-    from signet_sync.text.token_estimate import page_tokens
-
     room = context.room(session.root, request)
     budget = min(budget, room)
     shared, memory = session.shared, None

@@ -8,7 +8,7 @@ from functools import partial
 
 from signet_sync.errors import SignetSyncError, reason
 from signet_sync.formats.paths import DEFAULT_AGENT, day_page, dream_page, head_page, log_pages, month_page, page_agent
-from signet_sync.pages import dreams_page, memory_page_writer, page_files, signet_daemon
+from signet_sync.pages import conflict_copies, dreams_page, memory_page_writer, page_files, signet_daemon
 from signet_sync.pages.page_files import block_of_ours, signature_at, vault_is_away
 from signet_sync.pages.session_log import day_text, month_text
 from signet_sync.pages.session_log_stage import SessionLog
@@ -164,8 +164,6 @@ class ConflictCopies(Publisher):
 
     def publish(self, run: Pass, key: str) -> None:
         """Clears them."""
-        from signet_sync.pages import conflict_copies  # of full passes only
-
         joined, trouble = conflict_copies.merge_copies(run.workspace)
         run.outcome.rewritten |= joined
         run.outcome.trouble += [*trouble, *conflict_copies.clear(run.workspace)]

@@ -15,6 +15,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import NODES, STATEMENTS, path_of
 from signet_sync.sync.store.bodies import text_at, text_of
 from signet_sync.sync.store.sessions import SessionRef
+from signet_sync.text.chunking import speaker_at, turns
 from signet_sync.text.sentences import flatten
 
 SIBLINGS = 10
@@ -274,8 +275,6 @@ def excerpt(database: Database, path: str, start: int, end: int | None, limit: i
     whole = start + len(piece) >= stop
     if start:
         words = piece.lstrip("\n")
-        from signet_sync.text.chunking import speaker_at, turns  # slow import; most excerpts are of the beginning
-
         begun, at = list(turns(text)), start + len(piece) - len(words)
         label = speaker_at(begun, at)
         piece = f"[{label} goes on]\n\n{words}" if label and all(turn.start != at for turn in begun) else words

@@ -20,6 +20,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 from signet_sync.storage.database.tables import path_of
 from signet_sync.sync.store.texts import Line
+from signet_sync.text.sentences import basename
 
 
 def add(database: Database, session: Session, mark: Mark) -> None:
@@ -282,8 +283,6 @@ def lines(database: Database, agent_id: str, ids: Sequence[str]) -> list[Line]:
 
 
 def _line(row: Sequence[Any]) -> Line:
-    from signet_sync.text.sentences import basename
-
     agent_id, key, text, kind, project, at_us = row
     words = " · ".join((text, _IN_WORDS.get(kind, kind)))
     return Line(agent_id, TIER, key, words, at_us, private=True, about=basename(project) or project)

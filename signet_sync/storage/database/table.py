@@ -3,7 +3,6 @@
 Creation and rebuild, backup and salvage, privacy removal and the canonical dump follow from it.
 """
 
-import re
 from functools import cache
 from types import NoneType
 from typing import Any, Generic, Literal, NamedTuple, NewType, TypeVar, get_args, get_origin, get_type_hints
@@ -159,7 +158,7 @@ def all_of(*columns: str) -> str:
 
 
 def _named(statement: str) -> str:
-    return re.split(r"\W", statement.partition("table ")[2])[0]
+    return statement.partition("table ")[2].replace("(", " ").split()[0]
 
 
 @cache

@@ -169,7 +169,7 @@ _CLOSE = frozenset("\\%.:!|")
 _BEFORE_HEX = frozenset((b":", b"/", b".", b"$"))
 _MAY_BE_LETTERS = late(
     rb"[-_]?(?:A(?:KIA|SIA|BIA|CCA)|hf_|[sr]k_(?:live|test)_|rzp_|gh[pousr]_|npm_|pat[A-Za-z]{14}(?=\.))"
-).match
+)
 
 
 def find(searched: SearchedText) -> Iterator[SecretSpan]:
@@ -187,7 +187,11 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
         if (
             start < done
             or end <= searched.crowd_end
-            or (end - start < 36 and not raw[start:end].translate(None, _LETTERS) and not _MAY_BE_LETTERS(raw, start))
+            or (
+                end - start < 36
+                and not raw[start:end].translate(None, _LETTERS)
+                and not _MAY_BE_LETTERS.match(raw, start)
+            )
         ):
             continue
         # Hashes and UUIDs do not begin like a token, either.

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 
+from signet_sync.formats.lazy_pattern import late
+
 _TABLES = "labels.txt", "grammar.txt", "marks.txt", "providers.txt"
 
 
@@ -54,7 +56,7 @@ def set_of(section: str) -> frozenset[str]:
 
 # ── patterns ──
 
-_NAMED = re.compile(r"\{\{([a-z_ ]+)\}\}")
+_NAMED = late(r"\{\{([a-z_ ]+)\}\}")
 
 
 @cache
