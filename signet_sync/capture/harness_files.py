@@ -5,6 +5,7 @@ only places below a harness's own folders, and folders of sessions as the harnes
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -61,18 +62,28 @@ def _paths(database: Database, agent_id: str, environ: Mapping[str, str]) -> Ite
         facts = registry.facts(harness)
         instructions.update(dict.fromkeys(facts.instructions))
         homes = [os.path.realpath(home) for home in facts.homes(environ)]
-        own = {os.path.realpath(place) for place, _ in captured}
+        pairs = dict.fromkeys(captured) if facts.memory_beside else ()
+        alone = store.is_alone(database, harness, agent_id)
+        own = {os.path.realpath(place) for place, _ in pairs}
+        own |= {os.path.realpath(_of_top(place, folder)) for place, folder in pairs if alone}
         beside = [one for one in sorted(own) if any(one.startswith(f"{home}/") for home in homes)]
-        shared = homes if facts.memory and store.is_alone(database, harness, agent_id) else []
+        shared = homes if facts.memory and alone else []
         for folder, patterns in [
             *((one, facts.memory_beside) for one in beside),
             *((one, facts.memory) for one in shared),
         ]:
             for pattern in patterns:
-                place, _, name = os.path.join(folder, pattern).rpartition("/")
+                place, name = os.path.split(os.path.normpath(os.path.join(folder, pattern)))
                 with suppress(OSError):
                     yield from ((harness, f"{place}/{one}") for one in os.listdir(place) if fnmatchcase(one, name))
     for folder in [*worked][:_MOST_FOLDERS]:
         found, real = resolve(folder), os.path.realpath(folder)
         top = real.removesuffix(f"/{found.path}") if found is not None and found.path else real
         yield from (("", f"{place}/{name}") for place in dict.fromkeys((real, top)) for name in instructions)
+
+
+def _of_top(place: str, folder: str) -> str:
+    """Returns where a harness that names a place after each folder has that of the top of a session's repository."""
+    found = resolve(folder) if folder else None
+    below = re.sub(r"[^A-Za-z0-9]", "-", f"/{found.path}") if found is not None and found.path else ""
+    return place.rstrip("/").removesuffix(below)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import chdir, suppress
@@ -189,7 +190,7 @@ def test_what_a_harness_tells_its_sessions_itself_is_found_and_kept_nowhere(
     places = [
         code / facts.instructions[0],
         *own,
-        *(transcript.parent / one.replace("*", "a") for one in facts.memory_beside),
+        *(Path(os.path.normpath(transcript.parent / one.replace("*", "a"))) for one in facts.memory_beside),
     ]
     secret = "ghp_7kQ2mX9vB4nR8tW3yZ6cF1hJ5pL0sD2gA8eK"
     for number, place in enumerate(places):
@@ -227,6 +228,26 @@ def test_what_a_harness_tells_its_sessions_itself_is_found_and_kept_nowhere(
         path for place in kept for path in place.rglob("*") if path.is_file() and b"zeppelin0" in path.read_bytes()
     ]
     assert (contents(home), contents(code)) == before
+
+
+def test_what_claude_code_keeps_of_a_repository_is_found_by_sessions_below_it(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, code = tmp_path / "person", tmp_path / "code"
+    monkeypatch.setenv("HOME", str(home))
+    (code / ".git").mkdir(parents=True)
+    (code / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    (code / "deck").mkdir()
+    transcript = harness_samples.write("claude-code", home, TALK, cwd=str(code / "deck"))
+    folder = home / ".claude/projects" / re.sub("[^A-Za-z0-9]", "-", str(code))
+    transcript.parent.rename(f"{folder}-deck")
+    (folder / "memory").mkdir(parents=True)
+    (folder / "memory/berths.md").write_text("Moor the dinghy at pier nine.\n")
+    (moved,) = home.rglob("*.jsonl")
+    os.utime(moved, (1.7e9, 1.7e9))
+    assert vault.call("import", "claude-code").code == 0
+    (hit,) = vault.call("recall", "moor the dinghy pier nine", "--json").json["hits"][:1]
+    assert (hit["tier"], hit["id"]) == ("file", str(folder / "memory/berths.md"))
 
 
 def test_a_line_that_the_harness_gives_is_not_given_again(

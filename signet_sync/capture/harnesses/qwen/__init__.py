@@ -23,6 +23,8 @@ class _Qwen(JsonFacts):
     pattern = r"projects/[^/]+/chats/[^/]+\.jsonl"
     instructions = ("QWEN.md", "AGENTS.md")
     first_prompt = ("qwen", "-i")
+    memory = ("memories/*.md",)
+    memory_beside = ("../memory/*.md",)
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
         return environ.get("QWEN_RUNTIME_DIR") or folder(environ), folder(environ)
