@@ -145,7 +145,7 @@ def _told_by_harness(session: HookSession) -> set[str]:
     from signet_sync.statements.sections import normal
 
     facts, told = registry.facts(session.harness), set[str]()
-    places = [*facts.homes(os.environ)[:1]]
+    places = [*facts.homes(os.environ)]
     if folder := session.project:
         found = resolve(folder)
         above = f"/{found.path}".count("/") if found is not None and found.path else 0

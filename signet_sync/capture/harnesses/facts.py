@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+
+from signet_sync.host.folders import home
 
 TYPE_CHECKING = False  # same as in `typing`, without importing it
 if TYPE_CHECKING:
@@ -16,17 +19,20 @@ DEPTH = 16  # a folder that a person names may be a tree; a deeper one is someth
 class HarnessFacts:
     """What is particular to one harness: the defaults are those of a program with a file for each session.
 
-    In each of its homes, transcripts are in `folders` (which a person may have linked elsewhere), at most `depth`
-    folders deeper, under a path that matches `pattern`; `ending` is that of a transcript's name, also in copies
-    elsewhere. `silence` is printed instead of nothing. `pathless` is what an event without a transcript's path means.
-    A harness that `starts_at_prompts` gets what belongs to its start with the next prompt; after a compaction, so does
-    one that never `reports_compaction`. If it `asks_in_compaction`, what is printed before one is added to the request
-    for the summary. Without a named chat, others may read one that `carries_chats`. `first_prompt` are the words of a
+    Its own folder is `place` below the person's home, or the one that `variable` names. In each of its homes,
+    transcripts are in `folders` (which a person may have linked elsewhere), at most `depth` folders deeper, under a
+    path that matches `pattern`; `ending` is that of a transcript's name, also in copies elsewhere. `silence` is
+    printed instead of nothing. `pathless` is what an event without a transcript's path means. A harness that
+    `starts_at_prompts` gets what belongs to its start with the next prompt; after a compaction, so does one that
+    never `reports_compaction`. If it `asks_in_compaction`, what is printed before one is added to the request for
+    the summary. Without a named chat, others may read one that `carries_chats`. `first_prompt` are the words of a
     command that starts the program with the prompt that follows them. `memory` is what it remembers by itself, as
-    patterns of paths below its homes, `memory_beside` below the folder of a transcript. It tells a session itself what
-    its `instructions` say, files of the session's folder.
+    patterns of paths below its homes, `memory_beside` below the folder of a transcript. It tells a session itself
+    what its `instructions` say, files of the session's folder.
     """
 
+    place = ""
+    variable = ""
     folders: tuple[str, ...] = ()
     pattern = ""
     ending = r"\.jsonl$"
@@ -44,7 +50,11 @@ class HarnessFacts:
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
         """Returns the folders of which one exists if the harness is present; the first one is its own."""
-        return ()
+        return (environ.get(self.variable) or os.path.join(home(environ), self.place),)
+
+    def own(self, environ: Environ) -> str:
+        """Returns its own folder."""
+        return self.homes(environ)[0]
 
     def payload(self, given: Payload, environ: Environ) -> Payload:
         """Returns a hook's document with Claude Code's names."""

@@ -208,6 +208,15 @@ def program_and_arguments(words: Sequence[str]) -> dict[str, Any]:
     return {"command": words[0], "args": list(words[1:])}
 
 
+def servers_in(
+    folder: Callable[[Environ], str],
+    name: str,
+    entry: Callable[[Sequence[str]], dict[str, Any]] = program_and_arguments,
+) -> ServerList:
+    """Returns the list of servers that most harnesses have: in a file of their folder, under `mcpServers`."""
+    return ServerList(lambda environ: os.path.join(folder(environ), name), lambda data: ("mcpServers",), entry)
+
+
 def bare(*events: str) -> dict[str, Handler]:
     """Returns events that are only names, because a script of ours answers them."""
     return {event: {} for event in events}

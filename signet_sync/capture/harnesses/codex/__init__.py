@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 from contextlib import suppress
 
 from signet_sync.capture.harnesses.facts import Environ, JsonFacts, Payload
 from signet_sync.capture.notes import part_of_file
-from signet_sync.host.folders import home
 
 _WINDOWS = frozenset(("cli", "vscode"))  # `exec` is without a person
 _FIRST_LINE = 256 * 1024
 
 
 class _Codex(JsonFacts):
+    place, variable = ".codex", "CODEX_HOME"
     folders = ("sessions", "archived_sessions")
     pattern = r"(?:archived_)?sessions/(?:.+/)?rollout-[^/]+\.jsonl"
     pathless = "not to be kept"  # an ephemeral session
     first_prompt = ("codex",)
     memory = ("memories/*.md", "memories/rollout_summaries/*.md")
-
-    def homes(self, environ: Environ) -> tuple[str, ...]:
-        return (environ.get("CODEX_HOME") or os.path.join(home(environ), ".codex"),)
 
     def is_attended(self, payload: Payload, environ: Environ) -> bool:
         """Returns how a session was begun, by the first record of its file, which exists when it starts."""

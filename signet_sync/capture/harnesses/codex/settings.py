@@ -13,7 +13,7 @@ _PASSED = ("SIGNET_CONFIG", "SIGNET_DB", "SIGNET_STATE", "XDG_CONFIG_HOME", "XDG
 
 def _folder(environ: Environ) -> str:
     """Returns Codex's folder as Codex names it: it resolves `CODEX_HOME`, but not the default path."""
-    (place,) = FACTS.homes(environ)
+    place = FACTS.own(environ)
     return os.path.realpath(place) if environ.get("CODEX_HOME") else place
 
 

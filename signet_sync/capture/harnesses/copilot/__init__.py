@@ -6,17 +6,14 @@ import json
 import os
 
 from signet_sync.capture.harnesses.facts import Environ, HarnessFacts, Payload
-from signet_sync.host.folders import home
 
 
 class _Copilot(HarnessFacts):
+    place, variable = ".copilot", "COPILOT_HOME"
     folders = ("session-state",)
     pattern = r"session-state/[^/]+/events\.jsonl"
     reports_compaction = False
     first_prompt = ("copilot", "-i")
-
-    def homes(self, environ: Environ) -> tuple[str, ...]:
-        return (environ.get("COPILOT_HOME") or os.path.join(home(environ), ".copilot"),)
 
     def payload(self, given: Payload, environ: Environ) -> Payload:
         """Returns the document with the transcript's path, which only that of a stop has.
@@ -26,7 +23,7 @@ class _Copilot(HarnessFacts):
         session, more = given.get("session_id"), {"source": "startup"} if "source" in given else {}
         if "transcript_path" not in given and isinstance(session, str):
             place = ("session-state", os.path.basename(session), "events.jsonl")
-            more["transcript_path"] = os.path.join(self.homes(environ)[0], *place)
+            more["transcript_path"] = os.path.join(self.own(environ), *place)
         return {**given, **more}
 
     def is_attended(self, payload: Payload, environ: Environ) -> bool:

@@ -8,12 +8,12 @@ from contextlib import suppress
 
 from signet_sync.capture.harnesses.facts import Environ, JsonFacts, Payload
 from signet_sync.capture.notes import part_of_file
-from signet_sync.host.folders import home
 
 _LOG = 4 * 1024 * 1024
 
 
 class _Gemini(JsonFacts):
+    place = ".gemini"
     folders = ("tmp",)
     pattern = r"tmp/[^/]+/chats/session-[^/]+\.jsonl?"
     ending = r"\.jsonl?$"
@@ -24,9 +24,6 @@ class _Gemini(JsonFacts):
     reports_compaction = False
     instructions = ("GEMINI.md",)
     first_prompt = ("gemini", "-i")
-
-    def homes(self, environ: Environ) -> tuple[str, ...]:
-        return (os.path.join(home(environ), ".gemini"),)
 
     def is_attended(self, payload: Payload, environ: Environ) -> bool:
         """Returns whether somebody typed a prompt: it is the last of those that only the program's window records."""

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
 from signet_sync.capture.harnesses.gemini import FACTS
-from signet_sync.host.harness_settings.harness import NAME, Environ, Harness, ServerList, program_and_arguments
-
-
-def _folder(environ: Environ) -> str:
-    return FACTS.homes(environ)[0]
-
+from signet_sync.host.harness_settings.harness import NAME, Harness, servers_in
 
 # In milliseconds. PreCompress fires on every turn, compressed or not, and no event follows it: it is of no use.
 SETTINGS = Harness(
     "gemini",
-    _folder,
+    FACTS.own,
     {
         "SessionStart": {"name": NAME, "timeout": 10_000},
         "BeforeAgent": {"name": NAME, "timeout": 5_000},
@@ -23,9 +16,5 @@ SETTINGS = Harness(
         "SessionEnd": {"name": NAME, "timeout": 10_000},
     },
     hooks="settings.json",
-    servers=ServerList(
-        lambda environ: os.path.join(_folder(environ), "settings.json"),
-        lambda data: ("mcpServers",),
-        program_and_arguments,
-    ),
+    servers=servers_in(FACTS.own, "settings.json"),
 )

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-
-from signet_sync.capture.harnesses.facts import Environ, HarnessFacts
-from signet_sync.host.folders import home
+from signet_sync.capture.harnesses.facts import HarnessFacts
 
 # Names of transcripts that ended by a reset or were deleted.
 ARCHIVED = r"\.jsonl\.(?:reset|deleted)\.[0-9A-Za-z.:-]{1,40}$"
 
 
 class _OpenClaw(HarnessFacts):
+    place = ".openclaw"
     folders = ("agents",)
     pattern = rf"agents/[^/]+/sessions/[^/]+(?:\.jsonl|{ARCHIVED})"
     ending = rf"\.jsonl$|{ARCHIVED}"
@@ -19,9 +17,6 @@ class _OpenClaw(HarnessFacts):
     instructions = ("AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "MEMORY.md")
     carries_chats = True
     memory = ("workspace/MEMORY.md", "workspace/USER.md", "workspace/memory/*.md")
-
-    def homes(self, environ: Environ) -> tuple[str, ...]:
-        return (os.path.join(home(environ), ".openclaw"),)
 
 
 FACTS = _OpenClaw()

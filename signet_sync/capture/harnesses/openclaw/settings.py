@@ -15,10 +15,6 @@ from signet_sync.host.harness_settings.program import Program
 _ENABLE = "openclaw hooks enable signet-sync  (then restart the gateway)"
 
 
-def _folder(environ: Environ) -> str:
-    return FACTS.homes(environ)[0]
-
-
 def _by_hand(program: Program, flags: Flags) -> tuple[str, ...]:
     """Returns the commands for a person: OpenClaw alone edits its settings, which are JSON5."""
     if flags is None:
@@ -33,7 +29,7 @@ def _by_hand(program: Program, flags: Flags) -> tuple[str, ...]:
 def _left(environ: Environ) -> tuple[str, ...]:
     """Names our server if its words are anywhere in the settings; the words of the hook do not count."""
     try:
-        raw = files.read(os.path.join(_folder(environ), "openclaw.json")) or b""
+        raw = files.read(os.path.join(FACTS.own(environ), "openclaw.json")) or b""
     except (SignetSyncError, OSError):
         return ()
     return (f"openclaw mcp unset {NAME}",) if b"signet_sync" in raw else ()
@@ -41,7 +37,7 @@ def _left(environ: Environ) -> tuple[str, ...]:
 
 SETTINGS = Harness(
     "openclaw",
-    _folder,
+    FACTS.own,
     bare("agent:bootstrap", "command:new", "command:reset", "session:auto-reset", "session:compact:after"),
     scripts={"hooks/signet-sync/handler.js": "handler.js", "hooks/signet-sync/HOOK.md": "HOOK.md"},
     by_hand=_by_hand,

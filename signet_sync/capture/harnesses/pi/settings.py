@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
 from signet_sync.capture.harnesses.pi import FACTS
-from signet_sync.host.harness_settings.harness import Harness, ServerList, bare, program_and_arguments
+from signet_sync.host.harness_settings.harness import Harness, bare, servers_in
 
 SETTINGS = Harness(
     "pi",
-    lambda environ: FACTS.homes(environ)[0],
+    FACTS.own,
     bare("session_start", "before_agent_start", "agent_end", "session_compact", "session_shutdown"),
     scripts={"extensions/signet-sync.js": "extension.js"},
-    servers=ServerList(
-        lambda environ: os.path.join(FACTS.homes(environ)[0], "mcp.json"),
-        lambda data: ("mcpServers",),
-        program_and_arguments,
-    ),
+    servers=servers_in(FACTS.own, "mcp.json"),
 )

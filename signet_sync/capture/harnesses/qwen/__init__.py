@@ -8,17 +8,12 @@ from contextlib import suppress
 
 from signet_sync.capture.harnesses.facts import Environ, JsonFacts, Payload
 from signet_sync.capture.notes import part_of_file
-from signet_sync.host.folders import home
 
 _STATUS = 4_096
 
 
-def folder(environ: Environ) -> str:
-    """Returns its folder of settings."""
-    return environ.get("QWEN_HOME") or os.path.join(home(environ), ".qwen")
-
-
 class _Qwen(JsonFacts):
+    place, variable = ".qwen", "QWEN_HOME"
     folders = ("projects",)
     pattern = r"projects/[^/]+/chats/[^/]+\.jsonl"
     instructions = ("QWEN.md", "AGENTS.md")
@@ -27,7 +22,8 @@ class _Qwen(JsonFacts):
     memory_beside = ("../memory/*.md",)
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
-        return environ.get("QWEN_RUNTIME_DIR") or folder(environ), folder(environ)
+        (settings,) = super().homes(environ)
+        return environ.get("QWEN_RUNTIME_DIR") or settings, settings
 
     def payload(self, given: Payload, environ: Environ) -> Payload:
         """Returns the document with another source: a resumed session has lost what the hook of its start gave."""

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import os
+from signet_sync.capture.harnesses.qwen import FACTS
+from signet_sync.host.harness_settings.harness import Environ, Harness, servers_in
 
-from signet_sync.capture.harnesses.qwen import folder
-from signet_sync.host.harness_settings.harness import Harness, ServerList, program_and_arguments
+
+def _folder(environ: Environ) -> str:
+    return FACTS.homes(environ)[-1]
+
 
 # In seconds.
 SETTINGS = Harness(
     "qwen",
-    folder,
-    {
-        "SessionStart": {"timeout": 10},
-        "UserPromptSubmit": {"timeout": 5},
-        "PostCompact": {"timeout": 10},
-        "Stop": {"timeout": 10},
-        "SessionEnd": {"timeout": 10},
-    },
+    _folder,
+    {event: {"timeout": 10} for event in ("SessionStart", "PostCompact", "Stop", "SessionEnd")}
+    | {"UserPromptSubmit": {"timeout": 5}},
     hooks="settings.json",
-    servers=ServerList(
-        lambda environ: os.path.join(folder(environ), "settings.json"),
-        lambda data: ("mcpServers",),
-        program_and_arguments,
-    ),
+    servers=servers_in(_folder, "settings.json"),
 )
