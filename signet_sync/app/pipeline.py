@@ -27,7 +27,7 @@ ERASERS = (
     "signet_sync.privacy.erasers:RemovedEvidence",
     "signet_sync.entities.stage:Entities",
     "signet_sync.app.recovery:LiveTurns",
-    "signet_sync.capture.stage:Captures",
+    "signet_sync.capture.store:Captures",
     "signet_sync.privacy.erasers:RemovedMemories",
 )
 MAINTENANCE = (

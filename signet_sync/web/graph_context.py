@@ -5,8 +5,8 @@ from typing import NamedTuple
 from signet_sync.graph.store import nodes
 from signet_sync.graph.threads import ThreadSummary
 from signet_sync.recall.store import references
-from signet_sync.sessions.store import outcomes
-from signet_sync.sessions.store.outcomes import ThreadNeighbour
+from signet_sync.sessions.store import results
+from signet_sync.sessions.store.results import ThreadNeighbour
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.sessions import SessionRef
 
@@ -25,7 +25,7 @@ NOWHERE = GraphPosition(None, None, None, None)
 
 def lineage_of(database: Database, ref: SessionRef) -> GraphPosition:
     """Returns a session's position in the graph."""
-    thread_id, before, after = outcomes.before_and_after(database, ref)
+    thread_id, before, after = results.before_and_after(database, ref)
     node = next(iter(references.best(database, ref)), None)
     if node is None:
         return NOWHERE

@@ -14,16 +14,16 @@ from workbench import ROOT, Vault, numbered
 # A command that needs more must make room first: two modules that are always loaded together are one.
 LIMITS = {
     "--help": 17,
-    "status": 86,
-    "recall --words lantern": 72,
-    "recall lantern": 113,
-    "open ID": 90,
-    "expand ID": 102,
-    "context": 110,
-    "reindex --full": 216,
-    "hook claude-code SessionStart": 104,
-    "hook claude-code UserPromptSubmit": 142,
-    "hook claude-code Stop": 46,
+    "status": 82,
+    "recall --words lantern": 63,
+    "recall lantern": 106,
+    "open ID": 85,
+    "expand ID": 97,
+    "context": 106,
+    "reindex --full": 206,
+    "hook claude-code SessionStart": 99,
+    "hook claude-code UserPromptSubmit": 134,
+    "hook claude-code Stop": 45,
 }
 # They take as long to load as everything of ours, and only the files that need them may.
 HEAVY = {"pydantic", "loguru", "rich", "yaml", "frontmatter", "watchdog", "markdown_it"}

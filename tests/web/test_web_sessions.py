@@ -23,7 +23,7 @@ from ui_pages import Elements, asked, harmless, visitor
 
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import SessionFilter
-from signet_sync.sessions.store import live, outcomes
+from signet_sync.sessions.store import live, results
 from signet_sync.web import artifact_page
 from signet_sync.web.app import collected
 from signet_sync.web.markdown import Links, LinkTarget, Prose
@@ -339,7 +339,7 @@ def test_only_the_sessions_that_a_tombstone_covers_count_as_removed(vault: Vault
                 "insert into memory_artifact_tombstones values('default', 'aaaaaaaaaaaaaaaa', ?, 'over', '[]', ?, 0)",
                 (NOW, json.dumps(["one"])),
             )
-        removed = [outcomes.removed_at(database, "default", "aaaaaaaaaaaaaaaa", name) for name in ("one", "another")]
+        removed = [results.removed_at(database, "default", "aaaaaaaaaaaaaaaa", name) for name in ("one", "another")]
     assert removed == [NOW, None]
 
 

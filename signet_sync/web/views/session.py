@@ -8,7 +8,7 @@ from signet_sync.graph.store import nodes
 from signet_sync.memories.store import memories
 from signet_sync.recall import open_session
 from signet_sync.recall.store import references
-from signet_sync.sessions.store import outcomes
+from signet_sync.sessions.store import results
 from signet_sync.sessions.store.live import LiveSession
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
@@ -49,7 +49,7 @@ def session(request: ViewRequest) -> WebPage:
     """Shows a session that has files or is running; else a page that explains what happened to it, and what to do."""
     token, session_id = request.path["token"], request.path["session"]
     with reading(request.site.place) as database:
-        ref = outcomes.find(database, request.agent, token, session_id)
+        ref = results.find(database, request.agent, token, session_id)
         live = buffers(database, request.agent, token, session_id, ref)
         if ref is not None:
             return _session_page(request, database, ref, live)
@@ -58,14 +58,14 @@ def session(request: ViewRequest) -> WebPage:
         # An address cut after the token: the session, if only one has it, else the token is what is not found.
         if not session_id and len(found := sessions.find(database, request.agent, token)) == 1:
             return _session_page(request, database, found[0], buffers(database, *found[0][:3], found[0]))
-        return _missing(request, outcomes.removed_at(database, request.agent, token, session_id))
+        return _missing(request, results.removed_at(database, request.agent, token, session_id))
 
 
 # ── sessions with files ──
 
 
 def _session_page(request: ViewRequest, database: Database, ref: SessionRef, live: Sequence[LiveSession]) -> WebPage:
-    held, strays = sessions.files(database, ref), outcomes.problem_files(database, ref)
+    held, strays = sessions.files(database, ref), results.problem_files(database, ref)
     document = open_session.describe_one(database, ref) if held else None
     stretches = _stretches(held)
     codes = {file.source_path: "indexed" for file in held} | {stray.path: stray.code for stray in strays}
@@ -76,7 +76,7 @@ def _session_page(request: ViewRequest, database: Database, ref: SessionRef, liv
     chosen = None if not wanted else wanted[0] if path else wanted[-1]
     manifest = document and document["manifest"]
     title = (document and document["sentence"]) or "The files of this session are gone"
-    thread_id, before, after = outcomes.before_and_after(database, ref)
+    thread_id, before, after = results.before_and_after(database, ref)
     node = next(iter(references.best(database, ref)), None)
     thread = nodes.summary_of(database, ref.agent_id, thread_id) if thread_id and node else None
     data = {
@@ -94,8 +94,8 @@ def _session_page(request: ViewRequest, database: Database, ref: SessionRef, liv
         "running": bool(live),
         "live": turns_of(database, request.agent, live),
         "lineage": {"node": node, "thread": thread, "before": before, "after": after},
-        "memories": outcomes.memories(database, ref),
-        "statements": outcomes.statements(database, ref),
+        "memories": results.memories(database, ref),
+        "statements": results.statements(database, ref),
         "pinned": node is not None and memories.is_pinned(database, request.agent, node),
     }
     return _page(request, database, title, data)
