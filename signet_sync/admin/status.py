@@ -8,9 +8,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from signet_sync.admin import sizes
-from signet_sync.admin.receipt import receipt
-from signet_sync.admin.stats import remembered
+from signet_sync.admin import stats
+from signet_sync.admin.stats import receipt, remembered
 from signet_sync.capture import spool
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.timestamps import SECOND, parse_instant
@@ -95,7 +94,7 @@ def status_document(place: "IndexPlace") -> dict[str, Any]:
         "violations": index.violations,
         "entity_drift": index.drifted,
         "backlog": index.backlog,
-        "sizes": sizes.on_disk(path, folder) | index.sizes,
+        "sizes": stats.on_disk(path, folder) | index.sizes,
         "rows": index.rows,
         "memory": index.memory,
         "notes": index.notes,
@@ -204,7 +203,7 @@ def _count(database: Database, root: str, found: _Index) -> None:
             found.meaning = store.progress(database)
         found.halt = passes.halt_message(database)
         found.refused = database.value("select count(*) from flow_results where refused = 1")
-        found.sizes, found.rows = sizes.inside(database)
+        found.sizes, found.rows = stats.inside(database)
         found.notes = {name: {"noted": some, "sessions": of} for name, (some, of) in quotes.noted(database).items()}
         found.receipt = receipt(database, state_dir.locate(root), now_us())._asdict()
         found.memory = {agent: remembered(database, agent)._asdict() for agent in agents}

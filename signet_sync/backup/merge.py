@@ -1,17 +1,24 @@
-"""Merges native rows of another database into this one: existing rows win."""
+"""Merges native rows of another database into this one: existing rows win; drops memories that it does not have."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
+from signet_sync.backup.incoming import Incoming
 from signet_sync.memories.store import memories
 from signet_sync.sessions.store import live
+from signet_sync.storage import state_dir
 from signet_sync.storage.database import native_backup
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import Table
 from signet_sync.storage.database.tables import backed_up
+from signet_sync.sync import engine
+from signet_sync.sync.request import Request
 from signet_sync.sync.store import texts
+from signet_sync.sync.workspace import Workspace
 
 # Not a table: seals that had lost their bytes and got them back.
 BYTES = "sealed_bytes"
@@ -65,3 +72,21 @@ def _bytes(database: Database, other: Database) -> Iterator[tuple[bytes, str]]:
         )
         if packed:
             yield packed, path
+
+
+def others(workspace: Workspace, incoming: Incoming) -> list[tuple[str, str]]:
+    """Returns agent and id of the memories that are here and not in a backup."""
+    return sorted({*memories.ids(workspace.database)} - {*memories.ids(incoming.rows)})
+
+
+def drop_others(workspace: Workspace, incoming: Incoming, now_us: int) -> None:
+    """Drops them from rows and pages. It is no removal: backups keep them, and they may be brought again.
+
+    Raises `WorkspaceError`, `DatabaseError`.
+    """
+    with state_dir.workspace_lock(workspace.state):
+        gone = others(workspace, incoming)
+        with workspace.database.transaction(durable=True):
+            for agent_id, some in groupby(gone, itemgetter(0)):
+                memories.drop(workspace.database, agent_id, [memory_id for _, memory_id in some])
+        engine.run_locked(workspace, Request(now_us=now_us))

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from signet_sync.backup import incoming, merge, replacing
+from signet_sync.backup import incoming, merge
 from signet_sync.backup import operations as backup_operations
 from signet_sync.backup.incoming import DroppedRows, Incoming
 from signet_sync.backup.operations import BackupInfo, RestoreResult, Written
@@ -120,11 +120,11 @@ def _drop_others(context: Context, path: str, *, yes: bool) -> None:
         incoming.of_backup(path, backup_operations.places(context.root)) as rows,
         context.opened(lasting=True) as workspace,
     ):
-        gone = replacing.others(workspace, rows)
+        gone = merge.others(workspace, rows)
         if gone:
             what = counted(len(gone), "memory that is not in it", "memories that are not in it")
             confirm(context, f"take out {what}?", yes=yes)
-            replacing.drop_others(workspace, rows, context.now_us)
+            merge.drop_others(workspace, rows, context.now_us)
             context.say(f"taken out: {what}")
 
 

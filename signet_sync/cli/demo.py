@@ -11,7 +11,7 @@ import textwrap
 
 import click
 
-from signet_sync.admin.demo import entities, sessions
+from signet_sync.admin.demo import sessions
 from signet_sync.app.workspace import opened
 from signet_sync.cli.main import Context, confirm, json_option, pass_context, yes_option
 from signet_sync.cli.parsing import Command
@@ -50,7 +50,7 @@ def demo(context: Context, path: str | None, yes: bool) -> int:
     with opened(root, settings) as workspace:
         outcome = run_pass(workspace, Request(now_us=context.now_us))
         sessions.mark(workspace.state)
-        entities.make_entities(workspace, context.now_us)
+        sessions.make_entities(workspace, context.now_us)
         document = report.reindexed(workspace, outcome, context.now_us)
         held = counts.sessions(workspace.database)
     wrong = sum(document["counts"][verdict] for verdict in PROBLEMS)

@@ -10,7 +10,6 @@ from signet_sync.cli.main import Context, agent_option, confirm, json_option, no
 from signet_sync.cli.parsing import Command, Group, refuse_unknown
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import SECOND, local_minute
-from signet_sync.history import forget as forgetting
 from signet_sync.history import operations as history_operations
 from signet_sync.history.log import CommitSummary
 from signet_sync.history.operations import DISABLED, CheckpointResult, CommitList
@@ -103,9 +102,9 @@ def forget(context: Context, yes: bool) -> int:
     """
     with context.opened() as workspace:
         if not yes:
-            forgetting.refuse_others(workspace)
+            history_operations.refuse_others(workspace)
         confirm(context, "delete every commit of the history for good?", yes=yes)
-        done = forgetting.forget(workspace, context.agent, context.now_us, yes=yes)
+        done = history_operations.forget(workspace, context.agent, context.now_us, yes=yes)
     context.answer(done.document(), lambda: _show_forgotten(done))
     return 0 if done.ok or done.reason == DISABLED else 2
 
@@ -118,7 +117,7 @@ def _show_forgotten(done: CheckpointResult) -> None:
 
 def show_remedy(context: Context, what: str, paths: Iterable[str]) -> None:
     """Prints that the history contains something that was removed, and the command that takes it out."""
-    line = forgetting.filter_line(context.root, context.state().key, paths)
+    line = history_operations.filter_line(context.root, context.state().key, paths)
     click.secho(f"  the workspace's git history {what}; {'in a fresh clone' if line else 'to delete it'}:", fg="yellow")
     click.secho(f"    {line or context.command_line('history forget')}", fg="yellow")
 

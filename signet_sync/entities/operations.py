@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Required, Unpack
 
-from signet_sync.entities import proposals, sections, write
+from signet_sync.entities import queries, sections, write
 from signet_sync.entities import replay as replaying
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
@@ -16,7 +16,7 @@ from signet_sync.entities.documents.escaping import SafeText, fit_title
 from signet_sync.entities.events import Actor, Event, Operation, token_of, tokens_in
 from signet_sync.entities.execute import Caller, EntityRequest, EntityResult, edit_entity, run
 from signet_sync.entities.log import new_ulid
-from signet_sync.entities.proposals import Proposal
+from signet_sync.entities.queries import Proposal
 from signet_sync.entities.repository import PATTERN, Entity, EntityRepository, FileContent, words
 from signet_sync.entities.sections import TargetSection
 from signet_sync.entities.store import EntityFile
@@ -384,7 +384,7 @@ def review(
     request = EntityRequest.of(op, caller, {"proposal": proposal, "reason": why}, actor="person").require_person()
 
     def act(repo: EntityRepository) -> tuple[Event, Entity]:
-        found = proposals.one(repo, proposal)
+        found = queries.find_proposal(repo, proposal)
         entity = write.load(repo, found.entity_id)
         where = sections.find_target(repo, entity, found.section)
         facts = {"proposal": found.id}

@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from signet_sync.entities import check, observe, proposals, replay, write
+from signet_sync.entities import check, observe, replay, write
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents.document import DocumentSection, body_sha, document_of, text_of
 from signet_sync.entities.documents.edits import items
 from signet_sync.entities.events import Event, tokens_in, verify
-from signet_sync.entities.proposals import Proposal
 from signet_sync.entities.repository import EntityRepository, FileContent, words
 from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError, WorkspaceError
@@ -17,6 +16,59 @@ from signet_sync.formats.entity_paths import FILES, File, Kind, kind_of, parse_p
 from signet_sync.storage import clock, state_dir
 from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.workspace import Workspace
+
+_SHORTEST = 6
+
+
+class Proposal(NamedTuple):
+    """A text that an agent proposes for a section; `op` is `set`, `append` or `append_item`, `at` ISO 8601 UTC.
+
+    `source` is `PATH#LINE` of the artifact that supports it.
+    """
+
+    id: str
+    entity_id: str
+    section: str
+    op: str
+    text: str
+    at: str
+    rationale: str | None
+    source: str | None = None
+
+
+def list_proposals(repo: EntityRepository, entity_id: str | None = None) -> list[Proposal]:
+    """Lists open proposals, oldest first, without those whose text a removal erased."""
+    made = repo.log.events('"op":"propose"')
+    answered = {
+        event.fact("proposal") for op in ("approve", "reject") for event in repo.log.events(f'"op":"{op}"')
+    } if made else set()  # fmt: skip
+    found = (_proposal(event) for event in made if event.op == "propose" and event.id not in answered)
+    return [one for one in found if one is not None and entity_id in (None, one.entity_id)]
+
+
+def _proposal(event: Event) -> Proposal | None:
+    op, text = event.said("op"), event.said("proposed")
+    if not isinstance(op, str) or not isinstance(text, str) or event.entity_id is None or event.section is None:
+        return None
+    section = f"notes/{event.section}" if event.file == "notes" else event.section
+    rests = event.said("rationale"), event.said("source")
+    return Proposal(event.id, event.entity_id, section, op, text, event.at, *rests)
+
+
+def find_proposal(repo: EntityRepository, name: str) -> Proposal:
+    """Returns the proposal with this id, beginning of an id, or `ev:…`. Raises `UsageError` (`unknown-proposal`)."""
+    wanted = name.strip().rpartition("-")[2].upper()
+    known = list_proposals(repo)
+    found = [one for one in known if one.id == wanted]
+    if not found and len(wanted) >= _SHORTEST:
+        found = [one for one in known if one.id.startswith(wanted)]
+    if len(found) == 1:
+        return found[0]
+    raise UsageError(
+        f"{len(found) or 'no'} open proposal{'s' if len(found) > 1 else ''} called {name.strip()[:60]!r}",
+        hint="signet-sync entity show lists them",
+        code="unknown-proposal",
+    )
 
 
 class ItemView(NamedTuple):
@@ -140,7 +192,7 @@ def view(repo: EntityRepository, row: EntityFile) -> EntityView:
         sections=tuple(one for file in FILES for one in _sections(repo, seen[file])),
         pins=words(fields.get("pins")),
         locks=words(fields.get("locks")),
-        proposals=tuple(proposals.waiting(repo, row.id)),
+        proposals=tuple(list_proposals(repo, row.id)),
         drifted=any(one.entity_id == row.id for one in repo.drift()),
     )
 

@@ -1,23 +1,28 @@
 """Commits the workspace's history and lists it; decides when, under whose name and with which text."""
 
-from collections.abc import Callable
+import os
+import shlex
+import shutil
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError, sentence_of
 from signet_sync.formats.ids import require_agent
+from signet_sync.formats.paths import TEMPORARY
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
-from signet_sync.history import commit, log, repository, store
+from signet_sync.history import commit, git_program, log, repository, store
 from signet_sync.history.commit import Limits
 from signet_sync.history.log import CommitSummary, Diff, PatchFilter
-from signet_sync.history.repository import RepositoryRefused
+from signet_sync.history.repository import BUILDING, MAIN, RepositoryRefused
 from signet_sync.memories.promotion_score import Promotion, sweep_id
 from signet_sync.memories.store import promotions
 from signet_sync.sessions.store import results
 from signet_sync.sessions.store.results import RecordedEnd
-from signet_sync.storage import state_dir
-from signet_sync.storage.safe_paths import require_root
+from signet_sync.storage import files, state_dir
+from signet_sync.storage.durable import sync_folder
+from signet_sync.storage.safe_paths import folder, require_root
 from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.sync.tombstones import store as tombstones_store
@@ -264,3 +269,53 @@ def _line(text: str) -> str:
 
 def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def forget(workspace: Workspace, agent_id: str, now_us: int, *, yes: bool) -> CheckpointResult:
+    """Deletes every commit, and makes one of the present files, unless the history is off.
+
+    Without `yes` it refuses a repository in which something is not ours (`refuse_others`). After a kill the same call
+    deletes the rest. Raises `RepositoryRefused`, `ConfigError`, `WorkspaceError`, `OSError`.
+    """
+    gone = os.path.join(workspace.root, BUILDING)
+    with state_dir.history_lock(workspace.state):
+        if not os.path.lexists(gone):
+            if not yes:
+                refuse_others(workspace)
+            with repository.opened(workspace.root, workspace.state.key):
+                if reason := repository.busy(workspace.root):
+                    raise RepositoryRefused(reason, path=".git", hint="finish that first", code="history-busy")
+            files.prepare(workspace.root)
+            with folder(workspace.root, TEMPORARY, create=True):
+                pass
+            os.rename(os.path.join(workspace.root, ".git"), gone)
+            sync_folder(workspace.root)
+        shutil.rmtree(gone)
+    return checkpoint(workspace, agent_id, "history forgotten", now_us)
+
+
+def refuse_others(workspace: Workspace) -> None:
+    """Raises `RepositoryRefused` (`not-only-ours`) if commits, branches, tags or remotes are not ours."""
+    with repository.opened(workspace.root, workspace.state.key) as git:
+        newest = repository.tip(git)
+        others = sum(commit.committer.email != AGENTS_ADDRESS for commit in (git.walk(newest.id) if newest else ()))
+        found = [f"{counted(others, 'commit')} of others"] if others else []
+        found += [name for name in git.references if name not in (MAIN, "HEAD")]
+        found += [f"the remote {name}" for name in git.remotes.names() if name]
+    if found:
+        raise RepositoryRefused(
+            f"the history contains what is not ours: {', '.join(found[:8])}{' …' if len(found) > 8 else ''}",
+            path=".git",
+            hint="signet-sync history forget --yes deletes that, too; copies that were pushed or cloned stay",
+            code="not-only-ours",
+        )
+
+
+def filter_line(root: str, workspace_id: str, paths: Iterable[str]) -> str:
+    """Returns the command that takes files out of the history of a person's own repository; empty if it is ours."""
+    top = git_program.top_of(root)
+    if top is None or repository.inspect(root, workspace_id).state == "ours":
+        return ""
+    below = os.path.relpath(os.path.realpath(root), top)
+    names = [path if below == "." else f"{below}/{path}" for path in paths]
+    return shlex.join(["git", "filter-repo", "--invert-paths", *(word for name in names for word in ("--path", name))])

@@ -9,11 +9,11 @@ from signet_sync.capture.harnesses.jsonl import JsonLines
 from signet_sync.capture.stores.files import lines
 from signet_sync.errors import HarnessError
 from signet_sync.formats.artifact import Tombstone
-from signet_sync.migration import session_text, signet_rows
+from signet_sync.migration import sessions as session_text
+from signet_sync.migration import signet_rows
 from signet_sync.migration.items import Left
 from signet_sync.migration.report import Report
-from signet_sync.migration.session_text import SessionText
-from signet_sync.migration.sessions import RemovedSessions, SessionBringer
+from signet_sync.migration.sessions import RemovedSessions, SessionBringer, SessionText
 from signet_sync.migration.signet_rows import DELETED, NOT_VALID, OF_REMOVED, Row, agent_of, is_set, time_of
 from signet_sync.migration.writer import MemoryWriter
 from signet_sync.privacy import signet_tombstones

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from signet_sync.errors import UsageError
-from signet_sync.history.forget import filter_line
+from signet_sync.history.operations import filter_line
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.web.diff import Differing

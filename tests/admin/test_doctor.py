@@ -14,8 +14,7 @@ from workbench import Vault
 from signet_sync.admin import hooks_install
 from signet_sync.admin.doctor.checks import harness, storage
 from signet_sync.admin.doctor.checks import vault as checks_vault
-from signet_sync.admin.doctor.finding import Finding
-from signet_sync.admin.doctor.installation import Installation
+from signet_sync.admin.doctor.installation import Finding, Installation
 from signet_sync.capture import spool
 from signet_sync.capture.spool import Job
 from signet_sync.storage import state_dir

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from signet_sync.app.workspace import open_workspace
-from signet_sync.entities import daily_summary, maintenance, observe, operations, patterns, proposals, queries
+from signet_sync.entities import daily_summary, maintenance, observe, operations, patterns, queries
 from signet_sync.entities import erase as entities_erase
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.log import EventLog
@@ -397,7 +397,7 @@ class EntityMachine(RuleBasedStateMachine):
 
     @rule(yes=st.booleans(), how=HOW, at=AT)
     def answer(self, yes: bool, how: str, at: int) -> None:
-        waiting = proposals.waiting(EntityRepository(self.work, ME, self.now))
+        waiting = queries.list_proposals(EntityRepository(self.work, ME, self.now))
         if waiting:
             one = waiting[0].id
             self.carry_out(

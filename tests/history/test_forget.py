@@ -11,7 +11,7 @@ from crash_runner import KILLED, Steps, command, forked
 from history_vault import git
 from workbench import NOW, Vault
 
-from signet_sync.history.forget import filter_line
+from signet_sync.history.operations import filter_line
 from signet_sync.storage import state_dir
 
 pytest.importorskip("pygit2")

@@ -10,9 +10,8 @@ import os
 from collections.abc import Callable
 
 from signet_sync.admin.doctor.checks import agent, harness, index, settings, storage, vault
-from signet_sync.admin.doctor.finding import Finding as Finding
-from signet_sync.admin.doctor.finding import problem
-from signet_sync.admin.doctor.installation import Installation
+from signet_sync.admin.doctor.installation import Finding as Finding
+from signet_sync.admin.doctor.installation import Installation, problem
 from signet_sync.errors import reason
 
 # Checks that need no workspace, and then those that need one.

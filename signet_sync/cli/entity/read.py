@@ -20,8 +20,7 @@ from signet_sync.formats.timestamps import local_day, local_minute
 
 if TYPE_CHECKING:
     from signet_sync.entities.events import Event
-    from signet_sync.entities.proposals import Proposal
-    from signet_sync.entities.queries import EntitySummary, EntityView, EventSource, SectionView
+    from signet_sync.entities.queries import EntitySummary, EntityView, EventSource, Proposal, SectionView
 
 _entity_or_all = click.argument("ref", type=OfWorkspace(), metavar="[ID]", required=False)
 

@@ -2,11 +2,10 @@
 
 from typing import NamedTuple, get_args
 
-from signet_sync.entities import operations, proposals, queries
+from signet_sync.entities import operations, queries
 from signet_sync.entities.execute import EntityResult
 from signet_sync.entities.operations import Guard
-from signet_sync.entities.proposals import Proposal
-from signet_sync.entities.queries import EntityView
+from signet_sync.entities.queries import EntityView, Proposal
 from signet_sync.errors import UsageError
 from signet_sync.web.action import Action, ActionCall, ActionPlan, ActionResult, FormField, ViewLink, digest
 from signet_sync.web.diff import differing
@@ -25,7 +24,7 @@ class _Asked(NamedTuple):
 
 def _asked(request: ViewRequest) -> _Asked:
     with queries.open_read_only(request.site.place, request.agent, request.now_us) as repo:
-        found = proposals.one(repo, request.query.get("proposal", ""))
+        found = queries.find_proposal(repo, request.query.get("proposal", ""))
         entity = queries.view(repo, repo.require(found.entity_id))
     section = next((one for one in entity.sections if one.name == found.section), None)
     if section is None:

@@ -1,4 +1,4 @@
-"""Restores or accepts violations: one file, or all of the agent."""
+"""Restores or accepts violations, one file or all of the agent; starts a full pass."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from signet_sync.errors import UsageError
 from signet_sync.integrity import settling
 from signet_sync.integrity.operations import BatchResult, difference
 from signet_sync.storage import files
+from signet_sync.sync.engine import run_pass_mending
 from signet_sync.sync.read_only import reading
+from signet_sync.sync.request import Request
 from signet_sync.sync.store.violations import OpenViolation, batches
 from signet_sync.web.action import REASON, Action, ActionCall, ActionPlan, ActionResult, PathList, ViewLink
 from signet_sync.web.diff import Differing, differing
@@ -149,7 +151,44 @@ def _result(done: BatchResult, what: str) -> ActionResult:
     return ActionResult(title, [*said[: 2 * _SHOWN], *more], (_BACK,), well=not done.failed)
 
 
+# ── a full pass ──
+
+_LINKS = (ViewLink("Overview", "overview"), ViewLink("Problems", "violations"))
+
+
+def _reindex(request: ViewRequest) -> ActionPlan:
+    return ActionPlan(
+        title="Start a full pass?",
+        button="Start the pass",
+        sentences=[
+            "Every file of memory/ is looked at, for all agents, and what is new or changed is read.",
+            "Then the index is brought up to date, and MEMORY.md and the session log are written where they differ.",
+            "No sealed file is changed. The running agent does the same by itself.",
+        ],
+        back=_LINKS[0],
+        state=None,
+        command=request.command("reindex", own_agent=False),
+    )
+
+
+def _do_reindex(call: ActionCall) -> ActionResult:
+    workspace = call.workspace
+    outcome = run_pass_mending(workspace, Request(now_us=call.request.now_us, should_stop=call.should_stop))
+    if outcome.cliff is not None:
+        said = [f"It halted: {outcome.cliff.message}. Nothing was removed.", f"What to do: {outcome.cliff.hint}."]
+        return ActionResult("The pass halted", said, _LINKS, well=False)
+    pages = sorted(page.path for page in outcome.pages.values() if page.changed)
+    trouble = [*workspace.events, *outcome.trouble, *([outcome.held] if outcome.held else [])]
+    said = [
+        f"{counted(outcome.scanned, 'file')} looked at, {counted(outcome.read, 'file')} read.",
+        f"Written: {', '.join(pages)}." if pages else "No page had to be written.",
+        *(f"{text}." for text in trouble[:_SHOWN]),
+    ]
+    return ActionResult("The pass has ended", said, _LINKS, well=not trouble)
+
+
 ACTIONS = (
     Action("restore", ("path",), _restore, _do_restore),
     Action("accept", ("path",), _accept, _do_accept),
+    Action("reindex", (), _reindex, _do_reindex),
 )

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from signet_sync.entities import proposals, queries
+from signet_sync.entities import queries
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.events import Event, tokens_in
 from signet_sync.entities.evidence import read_item
@@ -55,7 +55,7 @@ def entities(request: ViewRequest) -> WebPage:
     """Shows all entities of the agent, by kind."""
     with queries.open_read_only(request.site.place, request.agent, request.now_us) as repo:
         found = queries.list_entities(repo)
-        proposed = Counter(one.entity_id for one in proposals.waiting(repo))
+        proposed = Counter(one.entity_id for one in queries.list_proposals(repo))
         queue = queries.list_drift(repo)
         chain = entities_store.log_end(repo.workspace.database, request.agent)
     drifted, known = {one.id for one in queue}, {one.id for one in found}

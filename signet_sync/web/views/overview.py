@@ -1,4 +1,4 @@
-"""Shows the overview: what came out lately, MEMORY.md, the agent's state; before there is any, how to begin."""
+"""Shows the overview (before there is any, how to begin), MEMORY.md, and the settings."""
 
 import os
 from itertools import groupby
@@ -11,10 +11,12 @@ from signet_sync.formats.timestamps import local_day
 from signet_sync.pages import readable
 from signet_sync.pages.store import pages
 from signet_sync.recall.store import session_list
+from signet_sync.settings import model
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.index_records import PROBLEMS
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import counts
+from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.web.formatting import day_name
 from signet_sync.web.layout import tone_of
 from signet_sync.web.link_targets import PageSection, sections, targets
@@ -146,4 +148,31 @@ def page(request: ViewRequest) -> WebPage:
     return WebPage("page", "MEMORY.md", {"sections": found, "targets": led, "path": head_page(request.agent)})
 
 
-VIEWS: list[tuple[str, str, View]] = [("/", "overview", show), ("/page", "page", page)]
+def settings(request: ViewRequest) -> WebPage:
+    """Shows the settings of the workspace, those that somebody changed first."""
+    known, remarks = model.known_settings(request.site.place.root)
+    rows = [
+        {
+            "name": one.field.key,
+            "value": _shown(one.value),
+            "default": _shown(one.field.default),
+            "origin": one.origin,
+            "meaning": one.field.doc.replace("`", ""),
+        }
+        for one in sorted(known, key=lambda one: one.origin == "default")
+    ]
+    change = request.command("settings", "NAME", "VALUE", own_agent=False)
+    return WebPage("settings", "Settings", {"settings": rows, "remarks": [*map(str, remarks)], "change": change})
+
+
+def _shown(value: object) -> str:
+    """Returns a value without secrets: somebody may have put a key on the wrong line."""
+    text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return sanitize_line(text.lower() if isinstance(value, bool) else text)
+
+
+VIEWS: list[tuple[str, str, View]] = [
+    ("/", "overview", show),
+    ("/page", "page", page),
+    ("/settings", "settings", settings),
+]

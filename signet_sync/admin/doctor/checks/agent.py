@@ -8,8 +8,7 @@ import shlex
 from collections.abc import Iterator
 
 from signet_sync import __version__
-from signet_sync.admin.doctor.finding import Finding, fine, problem, warning
-from signet_sync.admin.doctor.installation import Installation
+from signet_sync.admin.doctor.installation import Finding, Installation, fine, problem, warning
 from signet_sync.host import service as host_service
 from signet_sync.host.service_manager import ServiceState
 from signet_sync.storage import state_dir

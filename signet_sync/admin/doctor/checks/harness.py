@@ -9,8 +9,7 @@ import time
 from collections.abc import Sequence
 
 from signet_sync.admin import hooks_install
-from signet_sync.admin.doctor.finding import Finding, fine, problem, warning
-from signet_sync.admin.doctor.installation import Installation
+from signet_sync.admin.doctor.installation import Finding, Installation, fine, problem, warning
 from signet_sync.capture.harnesses import registry
 from signet_sync.errors import SignetSyncError, reason
 from signet_sync.formats.ids import GUARDS, TRIAL

@@ -7,8 +7,7 @@ import shlex
 
 import apsw
 
-from signet_sync.admin.doctor.finding import Finding, fine, problem, warning
-from signet_sync.admin.doctor.installation import Installation
+from signet_sync.admin.doctor.installation import Finding, Installation, fine, problem, warning
 from signet_sync.entities import store as entities_store
 from signet_sync.errors import DatabaseCorrupt, DatabaseError
 from signet_sync.formats.paths import display

@@ -7,8 +7,7 @@ from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from signet_sync.admin import meaning_setup
-from signet_sync.admin.doctor.finding import Finding, fine, problem, warning
-from signet_sync.admin.doctor.installation import Installation
+from signet_sync.admin.doctor.installation import Finding, Installation, fine, problem, warning
 from signet_sync.embeddings import store
 from signet_sync.errors import SignetSyncError, extra_hint
 from signet_sync.history import repository

@@ -8,8 +8,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 
-from signet_sync.admin.doctor.finding import Finding, fine, problem, span, warning
-from signet_sync.admin.doctor.installation import Installation
+from signet_sync.admin.doctor.installation import Finding, Installation, fine, problem, span, warning
 from signet_sync.capture import spool
 from signet_sync.sessions import journal, live_files
 from signet_sync.text.phrases import counted

@@ -10,8 +10,7 @@ import stat
 import sys
 from collections.abc import Iterator
 
-from signet_sync.admin.doctor.finding import Finding, fine, problem, span, warning
-from signet_sync.admin.doctor.installation import Installation, access_command
+from signet_sync.admin.doctor.installation import Finding, Installation, access_command, fine, problem, span, warning
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import MEMORY, SETTINGS, display, head_page
 from signet_sync.formats.snapshot import Found
