@@ -6,6 +6,7 @@ milliseconds. A harness that gives copies the time of the fork names the session
 beginning of a transcript.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
@@ -76,6 +77,12 @@ def exchanges_in(text: str) -> list[Exchange]:
     return [*exchanges_of(turns_in(text), answers=not live_turns_in(text))]
 
 
+def _may_hold(text: str, one: Exchange) -> bool:
+    """Returns whether the first words below a line with the time of an exchange are its own: few texts are parsed."""
+    heads = re.finditer(rf"{re.escape(one.at)}(?=[^\n]*\n\s*([^\n]*))", text)
+    return any(first_line(head[1]) in (one.line, "") for head in heads)
+
+
 class HeldExchanges:
     """What other sessions of an agent hold, read as far as it is asked for.
 
@@ -125,7 +132,7 @@ class HeldExchanges:
         if one.at:
             texts = artifacts.transcripts_at(self._database, self._agent_id, at_us, self._session_id)
         for path, text in texts.items():
-            if one.at not in text:
+            if not _may_hold(text, one):
                 continue
             if path not in self._read:
                 self._read[path] = exchanges_in(text)
