@@ -16,8 +16,7 @@ from signet_sync.capture.harnesses.compactions import compaction_text
 from signet_sync.capture.harnesses.markdown import behind, render, since
 from signet_sync.capture.harnesses.records import NO_TIME, Conversation, EntryKind, TranscriptEntry, is_dated, redated
 from signet_sync.capture.harnesses.texts import file_stem
-from signet_sync.capture.hook import CUT
-from signet_sync.capture.spool import Job
+from signet_sync.capture.spool import CUT, Job
 from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.stores import transcripts
 from signet_sync.capture.stores.transcripts import TranscriptSource
@@ -104,7 +103,9 @@ def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
     file's name, else of the file's own. Raises `HarnessError`.
     """
     if source.harness == "opencode":
-        found = registry.reader(source.harness)(*transcripts.opencode_session(source.path, source.session_id))
+        from signet_sync.capture.stores.opencode import opencode_session  # slow import
+
+        found = registry.reader(source.harness)(*opencode_session(source.path, source.session_id))
     else:
         found = registry.reader(source.harness)(transcripts.lines(source.path), file_name=os.path.basename(source.path))
     last = max((entry.recorded_at for entry in found.entries), default=NO_TIME)

@@ -76,7 +76,6 @@ PAYLOAD_LIMIT = 16 * 1024 * 1024  # bytes
 _MOVES = 5  # of the state folder during one event; even one is rare
 # Characters of a prompt that are kept: sanitizing the worst text takes a second for so many, and harnesses wait five.
 LONGEST_PROMPT = 64 * 1024
-CUT = "[No more of this prompt was kept.]"
 LOG_LIMIT = 256 * 1024  # bytes; one earlier file is kept
 # How much of an answer's end is looked for at a transcript's end.
 _ENDING, _TAIL = 80, 256 * 1024
@@ -501,7 +500,7 @@ def _beginning(prompt: str) -> str:
     ends = prompt.rfind("\n", LONGEST_PROMPT // 2, LONGEST_PROMPT)
     if ends < 0:
         ends = max(prompt.rfind(blank, 0, LONGEST_PROMPT) for blank in " \t\n")
-    return f"{prompt[: max(ends, 0)]}\n\n{CUT}"
+    return f"{prompt[: max(ends, 0)]}\n\n{spool.CUT}"
 
 
 def _settings(root: str, folder: locations.StateFolder) -> dict[str, Any]:

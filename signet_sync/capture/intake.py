@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from signet_sync.capture import capture, live_transcript, spool
@@ -81,12 +82,13 @@ def run_capture(
         unrecorded = False
         try:
             with state_dir.intake_lock(workspace.state):
-                for jobs in by_session(due(workspace, now_us())):
-                    sweep |= any(job.event == "session-start" for job in jobs)
-                    unrecorded |= not _process_session(workspace, jobs, done, now_us(), propose, environ, looks)
-                if sweep:
-                    _sweep(workspace, done, now_us(), propose, environ)
-                    sweep = False
+                with pages_at_end(workspace, now_us, propose):
+                    for jobs in by_session(due(workspace, now_us())):
+                        sweep |= any(job.event == "session-start" for job in jobs)
+                        unrecorded |= not _process_session(workspace, jobs, done, now_us(), propose, environ, looks)
+                    if sweep:
+                        _sweep(workspace, done, now_us(), propose, environ)
+                        sweep = False
                 _read_running_sessions(workspace, now_us())
                 _distil_running_sessions(workspace, now_us())
         except WorkspaceError as error:
@@ -99,6 +101,13 @@ def run_capture(
         # A job that arrived while the lock was held started no other worker.
         waiting = any(True for _ in due(workspace, now_us()))
     return done
+
+
+def pages_at_end(
+    workspace: Workspace, now_us: Callable[[], int], propose: Propose | None
+) -> AbstractContextManager[None]:
+    """Publishes pages once for many transcripts; while a model is asked about one, the pages show the others."""
+    return engine.pages_at_end(workspace, now_us) if propose is None else nullcontext()
 
 
 def by_session(jobs: Iterable[Job]) -> list[list[Job]]:

@@ -44,6 +44,7 @@ else:
 
 
 VERSION = 1
+CUT = "[No more of this prompt was kept.]"
 EVENTS = ("session-start", "stop", "compact", "end")
 SIZE_LIMIT = 32 * 1024 * 1024  # bytes; a compaction's summary comes from a payload of at most 16 MiB
 MOST_TRIES = 8

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import select
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from signet_sync.capture import spool
 from signet_sync.capture.spool import Job
 from signet_sync.formats.timestamps import SECOND, parse_instant
 from signet_sync.sessions.store import live
 from signet_sync.sync.workspace import Workspace
+
+if TYPE_CHECKING:
+    import subprocess
 
 # Seconds after a worker failed, and before jobs that it left are looked at again.
 RETRY_SECONDS = 60.0
@@ -117,8 +119,10 @@ class Worker:
         if self.working() or time.monotonic() < self._not_before:
             return False
         if self._process is None:
-            words, pipe = ("session", "take-spool", "--stay"), subprocess.PIPE
-            self._process = start_command(self._workspace, *words, stdin=pipe, stdout=pipe)
+            from subprocess import PIPE
+
+            words = ("session", "take-spool", "--stay")
+            self._process = start_command(self._workspace, *words, stdin=PIPE, stdout=PIPE)
         with suppress(BrokenPipeError):  # it left just now, which `working` finds
             os.write(_end(self._process.stdin), _SWEEP if sweep else _TAKE)
         self._busy = True
@@ -169,20 +173,16 @@ def _end(pipe: IO[bytes] | None) -> int:
     return pipe.fileno()
 
 
-def start_command(
-    workspace: Workspace,
-    *words: str,
-    stdin: int = subprocess.DEVNULL,
-    stdout: int = subprocess.DEVNULL,
-    stderr: int = subprocess.DEVNULL,
-) -> subprocess.Popen[bytes]:
+def start_command(workspace: Workspace, *words: str, **pipes: int) -> subprocess.Popen[bytes]:
     """Starts one of our commands on the workspace in a process that may outlive this one."""
+    import subprocess  # slow import, needed by the agent
+
     place = [] if workspace.own_place else ["--db", workspace.database.path]
     return subprocess.Popen(
         [sys.executable, "-m", "signet_sync", "--workspace", workspace.root, *place, *words],
-        stdin=stdin,
-        stdout=stdout,
-        stderr=stderr,
+        stdin=pipes.get("stdin", subprocess.DEVNULL),
+        stdout=pipes.get("stdout", subprocess.DEVNULL),
+        stderr=pipes.get("stderr", subprocess.DEVNULL),
         cwd="/",
         env={**os.environ, "SIGNET_SYNC_CHILD": "1"},
         start_new_session=True,

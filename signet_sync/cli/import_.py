@@ -95,8 +95,12 @@ def bring(
     idle = settings.capture_idle
     recent = f"changed in the last {idle / 60:.0f} minutes, may still be running; give it as PATH to import it now"
     show_bar = len(sources) >= _SHOW_BAR and not (context.as_json or context.quiet)
-    with context.opened(settings=settings) as workspace, progress_bar(harness, show=show_bar) as advance:
-        propose = proposer(settings, context.root, os.environ)
+    propose = proposer(settings, context.root, os.environ)
+    with (
+        context.opened(settings=settings) as workspace,
+        intake.pages_at_end(workspace, lambda: context.now_us, propose),
+        progress_bar(harness, show=show_bar) as advance,
+    ):
         for number, source in enumerate(sources, 1):
             if not again and (known := intake.outcome_of(workspace.database, source, agent)):
                 skipped.append({"path": source.path, "reason": known})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 
@@ -25,7 +25,7 @@ from signet_sync.sync.deriving import publish
 from signet_sync.sync.indexing import building, index, record
 from signet_sync.sync.reading import BULK_FROM, DERIVERS_FROM
 from signet_sync.sync.request import Outcome, Pass, Request
-from signet_sync.sync.stages import Maintenance, Publisher
+from signet_sync.sync.stages import Change, Maintenance, Publisher
 from signet_sync.sync.store import passes
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workers import Workers
@@ -77,6 +77,20 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
     return run.outcome
 
 
+@contextmanager
+def pages_at_end(workspace: Workspace, now_us: Callable[[], int]) -> Iterator[None]:
+    """Publishes pages once for many passes over some paths, not after each; after a kill, a full pass does."""
+    workspace.unshown = Change()
+    try:
+        yield
+    finally:
+        change, workspace.unshown = workspace.unshown, None
+        if change.agents or change.days:
+            with state_dir.workspace_lock(workspace.state, Request(0).patience):
+                request = Request(now_us(), frozenset())
+                _show(Pass(workspace, request, Outcome(change=change)), workspace.pipeline.publishers)
+
+
 def index_paths(workspace: Workspace, request: Request) -> Outcome:
     """Indexes some paths without recovery and pages; the caller holds the workspace's lock."""
     run = Pass(workspace, request)
@@ -114,7 +128,9 @@ def _index(run: Pass) -> None:
 
 
 def _show(run: Pass, publishers: Iterable[Publisher]) -> None:
-    if run.request.project and not run.workspace.touch_nothing:
+    if run.workspace.unshown is not None and not run.outcome.full:
+        run.workspace.unshown.add(run.outcome.change)
+    elif run.request.project and not run.workspace.touch_nothing:
         publish(run, publishers)
         _record(run)
 

@@ -28,13 +28,14 @@ from signet_sync.storage.database.connection import (
 from signet_sync.storage.database.tables import TABLES
 from signet_sync.storage.durable import private_folder
 from signet_sync.storage.files import Root
-from signet_sync.sync.stages import Pipeline
+from signet_sync.sync.stages import Change, Pipeline
 
 
 class Workspace:
     """Holds everything a pass needs. `touch_nothing`: only the database may be written (`--index-only`).
 
-    `vault` is where its files are read, which a workspace elsewhere has; that one is never written.
+    `vault` is where its files are read, which a workspace elsewhere has; that one is never written. `unshown` are the
+    changes whose pages wait for the end of `engine.pages_at_end`.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Workspace:
         self.events = [] if events is None else events
         self.pipeline = pipeline or Pipeline()
         self.vault = vault or root
+        self.unshown: Change | None = None
 
     @property
     def noise(self) -> NoiseRule:

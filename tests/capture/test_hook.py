@@ -411,9 +411,9 @@ def test_of_a_very_long_prompt_the_beginning_is_kept_in_whole_words(blank):
     before = f"word{blank}" * ((hook.LONGEST_PROMPT - 20) // 5)
     kept = hook._prompt(f"{before}{secret} and more " + "x." * 500_000)
     words, _, cut = kept.rpartition("\n\n")
-    assert cut == hook.CUT and len(kept) <= hook.LONGEST_PROMPT + len(hook.CUT) + 2
+    assert cut == spool.CUT and len(kept) <= hook.LONGEST_PROMPT + len(spool.CUT) + 2
     assert set(words.split()) == {"word"} and len(words) > hook.LONGEST_PROMPT - 40
-    assert hook._prompt("x." * 500_000).strip() == hook.CUT
+    assert hook._prompt("x." * 500_000).strip() == spool.CUT
     assert hook._prompt("x" * 1_000) == "x" * 1_000
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from signet_sync.capture.harnesses.jsonl import TOO_LONG
 from signet_sync.capture.stores import files as stores_files
-from signet_sync.capture.stores.transcripts import installed, lines, opencode_session, sources
+from signet_sync.capture.stores.opencode import opencode_session
+from signet_sync.capture.stores.transcripts import installed, lines, sources
 from signet_sync.errors import HarnessError, UsageError
 from signet_sync.storage.database import foreign
 

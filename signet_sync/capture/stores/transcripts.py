@@ -11,17 +11,8 @@ from signet_sync.capture.harnesses import registry
 from signet_sync.capture.harnesses.openclaw import ARCHIVED
 from signet_sync.capture.stores import files as transcript_files
 from signet_sync.capture.stores.files import TranscriptSource, lines
-from signet_sync.capture.stores.opencode import opencode_session, opencode_sources
 
-__all__ = (
-    "TranscriptSource",
-    "files",
-    "installed",
-    "lines",
-    "opencode_session",
-    "renamed",
-    "sources",
-)
+__all__ = ("TranscriptSource", "files", "installed", "lines", "renamed", "sources")
 
 
 def sources(
@@ -41,6 +32,8 @@ def files(
     """Returns what `sources` yields, and the paths of other files there, each with the reason why it is left out."""
     found, left = transcript_files.files(harness, registry.facts(harness), environ, where)
     if harness == "opencode":
+        from signet_sync.capture.stores.opencode import opencode_sources  # slow import
+
         found = [row for file in found for row in opencode_sources(file.path)]
     return sorted(found, key=lambda source: (source.mtime_ns, source.path, source.session_id)), left
 
