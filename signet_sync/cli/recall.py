@@ -9,9 +9,12 @@ import click
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command, Moment
 from signet_sync.errors import UsageError
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.snapshot import LARGEST
 from signet_sync.formats.timestamps import local_day
 from signet_sync.recall.as_text import handle_of
+
+_COMMIT = late(r"[0-9a-fA-F]{7,64}")
 
 
 @click.command(cls=Command)
@@ -50,6 +53,8 @@ def recall(
     period = None if since is None and until is None else [since or 0, LARGEST if until is None else until]
     if sum(map(bool, (query, commit, file))) != 1:
         raise UsageError("give words, or --commit, or --file", hint="signet-sync recall --help shows all of them")
+    if commit and not _COMMIT.fullmatch(commit):
+        raise UsageError("a commit's name has seven or more hexadecimal digits", hint="git rev-parse HEAD prints one")
     if words or commit or file:
         return _files(context, {"query": text, "commit": commit, "file": file, "limit": limit, "period": period})
     given: dict[str, Any] = {"query": text, "limit": limit, "period": period, "project": project}

@@ -170,7 +170,7 @@ def test_a_home_is_imported_once(vault: Vault, tmp_path: Path, monkeypatch: pyte
     assert opened["files"] == [{"path": "src/queue.py", "edits": 1}]
     for asked, found in {
         ("--commit", "1f2e3d4"): "1f2e3d4 Five tries", ("--commit", f"1F2e3d4{33 * 'a'}"): "1f2e3d4 Five tries",
-        ("--commit", "1f2e3d5"): "", ("--commit", "1f2e3"): "", ("--file", "other/queue.py"): "",
+        ("--commit", "1f2e3d5"): "", ("--file", "other/queue.py"): "",
         ("--file", "src/queue.py"): f"{PROJECT}/src/queue.py: 1 edit", ("--file", "ueue.py"): "",
         ("--file", "./src/../src/queue.py"): f"{PROJECT}/src/queue.py: 1 edit",
     }.items():  # fmt: skip

@@ -474,6 +474,9 @@ def test_the_command_for_people(vault):
     nothing = vault.call("recall", "xylophone")
     assert (nothing.code, nothing.out, nothing.err.strip()) == (0, "", "nothing answers this")
     assert vault.call("recall").code == 2
+    for commit in ("1f2e3", "HEAD", "zzzzzzzz"):
+        wrong = vault.call("recall", "--commit", commit)
+        assert wrong.code == 2 and "seven or more" in wrong.err
     assert len(hits(vault, "lantern retry heartbeat", "--limit", "2")) == 2
 
 
