@@ -7,8 +7,8 @@ question once, and prints its table with intervals of 95 %:
 * `beam`: a folder of chats, such as `chats/100K` of mohammadtavakoli78/BEAM. A session is a turn with what follows it;
   what answers are the messages in `source_chat_ids`. One row of the table a kind of question; of those without an
   answer (`abstention`) the share that is answered as if known.
-* `swe-contextbench`: a folder with `tasks.jsonl` (a task in the form of SWE-bench a line: `problem_statement`, `patch`)
-  and `sessions/*.jsonl`, transcripts of Claude Code. By a task's title, the sessions that edited a file of its patch.
+* `swe-contextbench`: the folder `cases` of jiayuanz3/SWEContextBench, with its `Lite` tasks and `Past Experience`,
+  transcripts of Claude Code. By a task's title, the sessions that edited a file of its patch.
 * `real`: sessions labelled as in `benchmarks/recall_sets.py`.
 """
 
@@ -74,14 +74,14 @@ def _numbers(value: object) -> set[int]:
 def swe_contextbench(folder: Path) -> Iterator[tuple[Set, list[str]]]:
     """Yields the sessions of a folder with the tasks whose files some of them edited."""
     sessions, edited = [], {}
-    for path in sorted((folder / "sessions").glob("*.jsonl")):
+    for path in sorted((folder / "SWEContextBench Lite Past Experience").glob("*.jsonl")):
         text = path.read_text("utf-8")
         name = recall_sets.session_id(text)
         sessions.append(Session(name, text, "claude-code"))
         edited[name] = [_slashed(one) for one in re.findall(r'"file_path":\s*"([^"]+)"', text)]
     questions = []
-    for line in (folder / "tasks.jsonl").read_text("utf-8").splitlines():
-        task = json.loads(line)
+    for path in sorted((folder / "SWEContextBench Lite").glob("*.json")):
+        task = json.loads(path.read_text("utf-8"))
         files = tuple(f"/{one}" for one in _PATCHED.findall(task["patch"]))
         found = frozenset(name for name, paths in edited.items() if any(path.endswith(files) for path in paths))
         if found:

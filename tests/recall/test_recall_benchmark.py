@@ -73,16 +73,19 @@ def test_public_questions_are_read_by_kind(tmp_path: Path) -> None:
     assert "->->" not in found.sessions[0].text
 
     folder = tmp_path / "swe"
-    (folder / "sessions").mkdir(parents=True)
+    past, lite = folder / "SWEContextBench Lite Past Experience", folder / "SWEContextBench Lite"
+    past.mkdir(parents=True)
+    lite.mkdir()
     for name, path in (("a", "/home/ada/shop/src/queue.py"), ("b", "/home/ada/shop/src/log.py")):
         edit = {"type": "tool_use", "name": "Edit", "id": "t", "input": {"file_path": path}}
         line = {"type": "assistant", "sessionId": name, "message": {"role": "assistant", "content": [edit]}}
-        (folder / f"sessions/{name}.jsonl").write_text(json.dumps(line) + "\n")
+        (past / f"{name}.jsonl").write_text("torn\n" + json.dumps(line) + "\n")
     tasks = [
         {"problem_statement": "Queue waits\n\nFor ever.", "patch": "--- a/src/queue.py\n+++ b/src/queue.py\n"},
         {"problem_statement": "Nobody did it", "patch": "--- a/other/queue.py\n+++ b/other/queue.py\n"},
     ]
-    (folder / "tasks.jsonl").write_text("".join(json.dumps(one) + "\n" for one in tasks))
+    for number, one in enumerate(tasks):
+        (lite / f"{number}.json").write_text(json.dumps(one))
     ((found, _),) = public.swe_contextbench(folder)
     assert [(one.text, one.sessions) for one in found.questions] == [("Queue waits", {"a"})]
 
