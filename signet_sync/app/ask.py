@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # A payload of a hook: bytes that are read, and seconds for all of it; some harnesses give their hooks only three.
 PAYLOAD_LIMIT, PATIENCE = 16 * 1024 * 1024, 2.0
+MOMENT = 0.04  # seconds that a tool may wait for what memory holds on it
 DEADLINE = 0.15  # seconds until a hook's answer, or until the agent says that it does an operation
 LONGEST_OPERATION = 30.0  # seconds; what takes longer, or is cut off, is done again: nothing is there twice then
 # What the agent has to know of the environment of a hook; with a variable of ours that is not
@@ -74,11 +75,23 @@ def read_stdin() -> bytearray:
     return data
 
 
-def ask(arguments: list[str], payload: bytes | bytearray, environ: Mapping[str, str] = os.environ) -> int | None:
+def is_moment(payload: bytes | bytearray) -> bool:
+    """Returns whether a hook is of a tool that is about to run, or failed. No text in JSON has a bare quote."""
+    named = payload.partition(b'"hook_event_name"')[2][:60].lstrip(b" \t\n:")
+    return named.startswith((b'"PreToolUse"', b'"PostToolUseFailure"'))
+
+
+def ask(
+    arguments: list[str],
+    payload: bytes | bytearray,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    patience: float | None = None,
+) -> int | None:
     """Prints what the agent answers to a hook; returns the exit code, or None: the hook has to do it itself."""
     try:
         root = locations.locate_workspace(_workspace(arguments), environ)
-        found = _answered(root, {"arguments": arguments}, payload, environ)
+        found = _answered(root, {"arguments": arguments}, payload, environ, patience)
         code, out, said = (int(found["code"]), str(found["out"]), str(found["err"])) if found else (0, "", "")
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -135,12 +148,16 @@ def _error_of(said: dict[str, Any]) -> Exception:
 
 
 def _answered(
-    root: str, asked: Mapping[str, Any], payload: bytes | bytearray, environ: Mapping[str, str]
+    root: str,
+    asked: Mapping[str, Any],
+    payload: bytes | bytearray,
+    environ: Mapping[str, str],
+    patience: float | None = None,
 ) -> dict[str, Any] | None:
     """Returns the agent's answer, None if it gives none. Raises `OSError`, `ValueError`."""
     if any(name.startswith("SIGNET_") and name not in PLACES for name in environ):
         return None
-    until = time.monotonic() + DEADLINE
+    until = time.monotonic() + (DEADLINE if patience is None else patience)
     folder = locations.locate(root, environ)
     place = socket_of(folder)
     if os.lstat(place).st_uid != os.geteuid():

@@ -12,16 +12,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from signet_sync.capture.hook import HookAnswer
-    from signet_sync.capture.hook_session import HookSession, Injection
+    from signet_sync.capture.hook_session import HookSession, Injection, Moment
     from signet_sync.storage.locations import StateFolder
 
 
 def main(arguments: list[str]) -> int:
     """Runs `[--workspace PATH] hook HARNESS [--strict]`; returns the exit code."""
     payload = ask.read_stdin()
-    code = ask.ask(arguments, payload)
-    if code is not None:
-        return code
+    moment = ask.is_moment(payload)
+    code = ask.ask(arguments, payload, patience=ask.MOMENT if moment else None)
+    if code is not None or moment:  # before a tool only the agent is asked
+        return code or 0
     from signet_sync.capture import hook  # most hooks are answered by the agent
 
     return hook.main(arguments, payload, _context)
@@ -36,7 +37,11 @@ def answer(
     return hook.answer(arguments, payload, _context, environ, root, folder, later=True)
 
 
-def _context(session: HookSession, words: str | None, source: str | None, budget: int) -> Injection:
+def _context(session: HookSession, words: str | Moment | None, source: str | None, budget: int) -> Injection:
+    if isinstance(words, tuple):
+        from signet_sync.pages import moments  # only the agent does that
+
+        return moments.at_moment(session, words)
     from signet_sync.pages import hook_context  # only starts and prompts need it
 
     if words is None:

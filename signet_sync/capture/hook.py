@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from signet_sync.capture.harnesses.facts import HarnessFacts
-    from signet_sync.capture.hook_session import HookSession, Injection
+    from signet_sync.capture.hook_session import HookSession, Injection, Moment
 
 # The harnesses' events and ours; all others are ignored. Our hook in OpenClaw uses Claude Code's names.
 EVENTS = {
@@ -64,11 +64,12 @@ EVENTS = {
 }
 PROMPTS = ("UserPromptSubmit", "BeforeAgent")
 BEFORE_COMPACTION = "PreCompact"
+MOMENTS = ("PreToolUse", "PostToolUseFailure")  # a tool is about to run, or failed
 
 BUDGET = 2_000  # tokens of the context at a session's start: the default of `context.budget_tokens`
 _VARIABLES = (
     *("SIGNET_AGENTS_PROJECTS", "SIGNET_CAPTURE_EXCLUDE"),
-    *("SIGNET_CONTEXT_BUDGET_TOKENS", "SIGNET_CONTEXT_PROMPTS", "SIGNET_CONTEXT_NOTES"),
+    *("SIGNET_CONTEXT_BUDGET_TOKENS", "SIGNET_CONTEXT_PROMPTS", "SIGNET_CONTEXT_MOMENTS", "SIGNET_CONTEXT_NOTES"),
 )
 _SETTINGS = (b"projects", b"exclude", b"context")  # words in a file that sets one of these
 
@@ -76,6 +77,7 @@ PAYLOAD_LIMIT = 16 * 1024 * 1024  # bytes
 _MOVES = 5  # of the state folder during one event; even one is rare
 # Characters of a prompt that are kept: sanitizing the worst text takes a second for so many, and harnesses wait five.
 LONGEST_PROMPT = 64 * 1024
+LONGEST_COMMAND = 4_000  # and of a command, and an error
 LOG_LIMIT = 256 * 1024  # bytes; one earlier file is kept
 # How much of an answer's end is looked for at a transcript's end.
 _ENDING, _TAIL = 80, 256 * 1024
@@ -85,9 +87,9 @@ _MAY_BE_SECRET = re.compile(r"[^\w./ -]|(?:^|/)(?=[^/]*\d)[^/]{16}|(?:key|token|
 
 # Exit code, what is printed on stdout and on stderr, and what records that a session got it.
 HookAnswer = tuple[int, str, str, Callable[[], object]]
-# What a session gets on the words of a prompt ("" if they are not searched for), at its start on None (from its source
-# and a budget of tokens).
-InjectedContext = Callable[["HookSession", "str | None", "str | None", int], "Injection"]
+# What a session gets on the words of a prompt ("" if they are not searched for), at the moment of a tool's call, at its
+# start on None (from its source and a budget of tokens).
+InjectedContext = Callable[["HookSession", "str | Moment | None", "str | None", int], "Injection"]
 
 
 class _RefusedEvent(Exception):
@@ -212,7 +214,8 @@ class _HookEvent:
         event = EVENTS.get(name)
         if payload.get("agent_id"):  # inside a sub-agent, which is no session of its own
             return
-        if event is None and (name != BEFORE_COMPACTION or not self.facts.asks_in_compaction):
+        at_moment = name in MOMENTS and self.later  # only the agent is asked
+        if event is None and not at_moment and (name != BEFORE_COMPACTION or not self.facts.asks_in_compaction):
             return
         cwd = payload.get("cwd")
         project = cwd if isinstance(cwd, str) and is_project(cwd) else None
@@ -225,7 +228,7 @@ class _HookEvent:
         excluded = is_excluded(project, settings.get("capture_exclude", ()), self.environ)
         how = "off" if excluded else settings.get("context_notes", "report")
         try:
-            if event == "session-start" or name in PROMPTS:
+            if event == "session-start" or name in PROMPTS or (at_moment and not excluded):
                 self._print_context(name, agent, project, payload, settings, how)
             elif name == BEFORE_COMPACTION and how != "off" and self._is_attended(payload):
                 self.printed.append(notes.IN_COMPACTION)
@@ -269,8 +272,12 @@ class _HookEvent:
     ) -> None:
         if not os.path.isdir(self.root):
             return
-        words = None
-        if name in PROMPTS:
+        words: str | Moment | None = None
+        if name in MOMENTS:
+            words = _moment(payload) if settings.get("context_moments", True) else None
+            if words is None:
+                return
+        elif name in PROMPTS:
             words = _searched(payload.get("prompt")) if settings.get("context_prompts", True) else ""
             if not words and self.facts.reports_compaction:
                 return
@@ -289,7 +296,7 @@ class _HookEvent:
         agent: str,
         project: str | None,
         payload: Mapping[str, object],
-        words: str | None,
+        words: str | Moment | None,
         budget: int,
         notes_wanted: bool,
     ) -> Injection:
@@ -475,6 +482,18 @@ def _answer(payload: Mapping[str, object], path: object) -> str | None:
         if any(form[1:-1].encode("utf-8", "replace") in written for form in forms):
             return None
     return _prompt(answer)
+
+
+def _moment(payload: Mapping[str, object]) -> Moment | None:
+    """Returns the file or command that a tool is called with, and its error; None for any other tool."""
+    from signet_sync.capture.hook_session import Moment
+
+    given = payload.get("tool_input")
+    fields = given if isinstance(given, dict) else {}
+    path, command, error = fields.get("file_path"), fields.get("command"), payload.get("error", "")
+    if isinstance(command, str) and isinstance(error, str):
+        return Moment("", command[:LONGEST_COMMAND], error[:LONGEST_COMMAND])
+    return Moment(path, "", "") if isinstance(path, str) and not error else None
 
 
 def _searched(value: object) -> str:

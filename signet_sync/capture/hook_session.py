@@ -23,6 +23,14 @@ class HookSession(NamedTuple):
     hands_over: Callable[[], bool] = bool
 
 
+class Moment(NamedTuple):
+    """What a tool is called with: the file of an edit, or a command; and how it failed, "" before it runs."""
+
+    path: str
+    command: str
+    error: str
+
+
 class Injection(NamedTuple):
     """What a session gets, between its markers ("" for nothing).
 

@@ -12,37 +12,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from signet_sync.history.repository import objection
-
-_SAFE = (
-    "-c", "core.fsmonitor=false",
-    "-c", "core.hooksPath=/dev/null",
-    "-c", "core.pager=cat",
-    "-c", "core.attributesFile=/dev/null",
-    "-c", "core.excludesFile=/dev/null",
-    "-c", "core.commitGraph=false",
-)  # fmt: skip
-
-
-def _environment() -> dict[str, str]:
-    """Returns an environment without the caller's git settings, replacements, grafts or fetches.
-
-    A fetch could run a program that a repository names for missing (\"promised\") objects; replacements and grafts hide
-    what is in a repository. Relative folders are left out of `PATH`, so that no `git` in the current folder is run.
-    """
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    places = kept.get("PATH", os.defpath).split(os.pathsep)
-    return kept | {
-        "PATH": os.pathsep.join(place for place in places if os.path.isabs(place)) or os.defpath,
-        "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_GRAFT_FILE": os.devnull,
-        "GIT_ALLOW_PROTOCOL": "",
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "LC_ALL": "C",
-    }
+from signet_sync.host import git
 
 
 def top_of(root: str) -> str | None:
@@ -61,10 +31,10 @@ def run_git(top: str, root: str, *arguments: str, stdin: bytes = b"") -> subproc
     place = (f"--git-dir={os.path.join(top, '.git')}", f"--work-tree={top}")
     try:
         return subprocess.run(
-            ["git", *_SAFE, *place, "-C", os.path.realpath(root), *arguments],
+            ["git", *git.SAFE, *place, "-C", os.path.realpath(root), *arguments],
             input=stdin,
             capture_output=True,
-            env=_environment(),
+            env=git.environment(),
             timeout=60,
             check=False,
         )

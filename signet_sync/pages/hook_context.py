@@ -169,7 +169,7 @@ def _memory(session: HookSession, known: Callable[[str], bool], told: set[str], 
             from signet_sync.pages.project_context import project_text
             from signet_sync.pages.store import project_inputs
 
-            name, belongs = _own(session, database)
+            name, belongs = own_project_of(session, database)
             itself, now_us = session.id if of_itself else "", time.time_ns() // 1000
             seen = project_inputs.project_inputs(database, session.agent_id, now_us, belongs, session.project, itself)
             paths = {view.path for views in (seen.threads, seen.statements, seen.personal) for view in views}
@@ -192,7 +192,8 @@ def _is_told(text: str, told: set[str]) -> bool:
     return bool(text) and normal(text.removesuffix(BY_AGENT).rstrip()) in told
 
 
-def _own(session: HookSession, database: Database) -> tuple[str, Callable[[str | None], bool]]:
+def own_project_of(session: HookSession, database: Database) -> tuple[str, Callable[[str | None], bool]]:
+    """Returns what names the project at hand, and whether a recorded project is it."""
     from signet_sync.pages.store.project_inputs import recorded_origin
 
     return session_context.of_path(session.project, partial(recorded_origin, database, session.agent_id))
@@ -206,7 +207,7 @@ def _hits(session: HookSession, words: str, given: set[str]) -> list[PromptHit]:
 
             until = time.monotonic() + _LONGEST
             database.connection.set_progress_handler(lambda: time.monotonic() > until, 20_000)
-            name, belongs = _own(session, database)
+            name, belongs = own_project_of(session, database)
             place = belongs if name else None
             shared, session_id = session.shared, session.id
             found = worth_injecting(

@@ -95,6 +95,11 @@ class Settings:
         2000, "context.budget_tokens", "Size of the context at a session's start, in tokens.", (100, 10_000)
     )
     context_prompts: bool = _setting(True, "context.prompts", "`false`: nothing is injected at prompts.")
+    context_moments: bool = _setting(
+        True,
+        "context.moments",
+        "`false`: nothing is injected before an edit or a command, or after one that failed.",
+    )
     context_notes: str = _setting(
         "report",
         "context.notes",
@@ -220,7 +225,7 @@ class SettingsRemark(NamedTuple):
 def hook_settings(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[dict[str, Any], list[SettingsRemark]]:
     """Loads only the settings that a hook needs, without the cost of all others; those that are set, by field name."""
     needed = ("agents_projects", "capture_exclude", "context_budget_tokens", "context_prompts", "context_notes")
-    layers = _Layers(root, environ, anyway=True, only=needed)
+    layers = _Layers(root, environ, anyway=True, only=(*needed, "context_moments"))
     values = layers.merged()
     return values, [remark for remark in layers.remarks if remark.broken]
 

@@ -23,9 +23,14 @@ from signet_sync import __version__
 from signet_sync.app import answers, ask, operations
 from signet_sync.app.answers import Answers
 from signet_sync.capture import injections, spool
+from signet_sync.capture.hook_session import HookSession, Moment
 from signet_sync.cli.main import Context
 from signet_sync.errors import SignetSyncError
+from signet_sync.host import git
+from signet_sync.pages import moments
+from signet_sync.pages.sections import StatementView
 from signet_sync.storage import state_dir
+from signet_sync.text.token_estimate import estimate_tokens
 
 QUESTION = "Why does the retry loop give up so soon?"
 
@@ -89,6 +94,85 @@ def test_the_answer_is_that_of_a_hook_without_an_agent(
         made.stop()
     assert answered == alone
     assert [job.session_id for job in spool.jobs(state_dir.locate(str(vault.root)).spool)] or b"rompt" not in event
+
+
+STATED = """# Two
+
+## Constraints
+
+- src/loop.py is generated, change tools/loop.py instead.
+- Never answer ERR_LOOP_BUSY with a restart.
+
+## Tried
+
+- "rtk run loop" is not a command here; "run loop" worked
+"""
+LOOP, GENERATED, BUSY = "is not a command here", "is generated", "with a restart"
+MOMENTS: list[tuple[str, dict[str, Any], str]] = [
+    ("PreToolUse", {"tool_input": {"command": "cd /x && rtk run loop 2>&1 | tail -4"}}, LOOP),
+    ("PreToolUse", {"tool_input": {"command": "rtk run loops"}}, ""),
+    ("PreToolUse", {"tool_input": {"file_path": f"{PROJECT}/src/loop.py"}}, GENERATED),
+    ("PreToolUse", {"tool_input": {"file_path": f"{PROJECT}/src/other/loop.py"}}, ""),
+    ("PreToolUse", {"tool_input": {"pattern": "src/loop.py"}}, ""), ("PreToolUse", {"tool_input": None}, ""),
+    ("PreToolUse", {"tool_input": {"file_path": f"{PROJECT}/src/loop.py"}, "agent_id": "a1"}, ""),
+    ("PreToolUse", {"tool_input": {"command": "rtk run loop"}, "cwd": "/home/ada/elsewhere"}, ""),
+    ("PostToolUseFailure", {"tool_input": {"command": "run"}, "error": "code 1: ERR_LOOP_BUSY"}, BUSY),
+    ("PostToolUseFailure", {"tool_input": {"command": "run"}, "error": "code 1: ERR_LOOP"}, ""),
+    ("PostToolUseFailure", {"tool_input": {"command": "rtk run loop"}, "error": "exit 127"}, LOOP),
+]  # fmt: skip
+
+
+def test_before_a_tool_and_after_its_failure_the_agent_alone_says_what_names_exactly_that(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault.session(2, body=STATED)
+    vault.reindex()
+    monkeypatch.setattr(ask, "MOMENT", 20.0)
+    monkeypatch.setattr("signet_sync.pages.moments._LONGEST", 20.0)
+
+    def said(event: str, session: str, more: dict[str, Any]) -> str:
+        answer = vault.hook("claude-code", "--strict", given=payload(event, session, **more))
+        assert (answer.code, answer.err) == (0, "")
+        return str(json.loads(answer.out)["hookSpecificOutput"]["additionalContext"]) if answer.out else ""
+
+    assert not any(said(event, "alone", more) for event, more, _ in MOMENTS)
+    made = Answers(str(vault.root), state_dir.locate(str(vault.root)))
+    assert made.listen()
+    try:
+        for number, (event, more, words) in enumerate(MOMENTS):
+            text = said(event, f"s-{number}", more)
+            assert bool(text) is bool(words) and words in text and estimate_tokens(text) <= moments.BUDGET, more
+            assert not said(event, f"s-{number}", more), "once a session"
+        (vault / "signet-sync.toml").write_text("[context]\nmoments = false\n")
+        assert not any(said(event, "off", more) for event, more, _ in MOMENTS)
+    finally:
+        made.stop()
+    assert not spool.jobs(state_dir.locate(str(vault.root)).spool)
+
+
+def test_what_changed_since_it_was_said_stands_beside_it_where_git_says_so_in_time(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository, who = tmp_path / "lantern", ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    (repository / "src").mkdir(parents=True)
+    for name in ("loop.py", "other.py", "third.py"):
+        (repository / "src" / name).write_text("")
+    for command in (("init", "-q"), ("add", "src/loop.py", "src/third.py"), ("commit", "-qm", "changed since")):
+        subprocess.run(["git", "-C", repository, *who, *command], check=True)
+    text = "src/loop.py, src/third.py and src/other.py are generated."
+    view = StatementView("f-abcdef", "constraint", text, "", 1_000_000_000_000_000, "", "", "person", 1)
+    monkeypatch.setattr(moments, "_standing", lambda *_: [view])
+    folder = state_dir.locate(str(vault.root))
+
+    def said(patience: float) -> str:
+        monkeypatch.setattr(git, "_PATIENCE", patience)
+        session = HookSession("/w", folder, "", "default", "claude-code", "s-1", str(repository), False)
+        return moments.at_moment(session, Moment(str(repository / "src/loop.py"), "", "")).text
+
+    assert f"{text} (2 of its 3 files changed since) ^f-abcdef" in said(20.0)
+    assert f"{text} ^f-abcdef" in said(0.0)
+    (repository / ".git/HEAD").write_text("broken")
+    assert f"{text} ^f-abcdef" in said(20.0)
 
 
 def request(vault: Vault, mode: int, **more: Any) -> bytes:

@@ -72,16 +72,17 @@ class ServerList:
 class Harness:
     """Where one harness has what, and what we write there.
 
-    `events` have the fields of their handler beside the command, in the file `hooks`; a harness without such a file
-    runs `scripts`: their places below the folder, the main one first, and what is shipped for them beside its parser.
-    `by_hand` is what a person has to do after an installation, `left` after a removal, `asks` what the harness itself
-    will ask.
+    `events` have the fields of their handler beside the command, in the file `hooks`, and `matchers` tell of which
+    tools; a harness without such a file runs `scripts`: their places below the folder, the main one first, and what is
+    shipped for them beside its parser. `by_hand` is what a person has to do after an installation, `left` after a
+    removal, `asks` what the harness itself will ask.
     """
 
     name: str
     folder: Callable[[Environ], str]
     events: Mapping[str, Handler]
     hooks: str = ""
+    matchers: Mapping[str, str] = field(default_factory=dict)
     scripts: Mapping[str, str] = field(default_factory=dict)
     servers: ServerList | None = None
     by_hand: Callable[[Program, Flags], tuple[str, ...]] = lambda program, flags: ()
@@ -99,7 +100,7 @@ class Harness:
         """
         texts = self._opened(environ, server=flags is not None)
         if self.hooks:
-            merge(texts[self.path(environ)], self._handlers(program))
+            merge(texts[self.path(environ)], self._handlers(program), self.matchers)
         if self.servers and (settings := texts.get(self.servers.path(environ))):
             self.servers.merge(settings, program, flags, environ)
         shipped = self._shipped(program, environ)
@@ -251,7 +252,7 @@ def places(data: Mapping[str, Any], command: re.Pattern[str] = OURS) -> list[Pla
     return there
 
 
-def merge(settings: SettingsText, wanted: Mapping[str, Handler]) -> None:
+def merge(settings: SettingsText, wanted: Mapping[str, Handler], matchers: Mapping[str, str] = {}) -> None:
     """Puts one handler of ours at each event, in place of the first; takes the others out. Raises `ConfigError`."""
     first: dict[str, Way] = {}
     for place in places(settings.data):
@@ -261,7 +262,8 @@ def merge(settings: SettingsText, wanted: Mapping[str, Handler]) -> None:
         if event in first:
             settings.put(first[event], handler)
         else:
-            settings.append(("hooks", event), {"hooks": [handler]})
+            matcher = {"matcher": matchers[event]} if event in matchers else {}
+            settings.append(("hooks", event), {**matcher, "hooks": [handler]})
     _remove(settings, surplus)
 
 

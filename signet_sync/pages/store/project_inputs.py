@@ -31,6 +31,7 @@ USED = 200
 EARLIER = 12
 
 OF_PROJECT = ("decision", "constraint", "blocker", "next", "question", "note")
+AT_MOMENTS = ("tried", "constraint", "decision", "blocker", "note")
 OF_PERSON = ("preference", "person")
 
 THREAD = (
@@ -126,6 +127,16 @@ def project_inputs(
         tuple(_earlier(database, agent_id, own, now_us)),
         tuple(ended(database, agent_id, [one.id for one in own])),
     )
+
+
+def standing(
+    database: Database, agent_id: str, now_us: int, belongs: Callable[[str | None], bool]
+) -> list[StatementView]:
+    """Returns what holds in the project at hand and may name a file, a command or an error; dead ends first."""
+    threads = [ThreadView(*row) for row in database.execute(NEWEST_THREADS, (agent_id, now_us, THREADS))]
+    own = json.dumps([one.id for one in threads if belongs(one.project)])
+    found = _statements(database, _OF_THREADS, agent_id, json.dumps(AT_MOMENTS), own)
+    return sorted(found.values(), key=lambda one: (AT_MOMENTS.index(one.kind), -one.latest_us, one.id))
 
 
 def _earlier(database: Database, agent_id: str, own: Iterable[ThreadView], now_us: int) -> Iterator[EarlierSession]:

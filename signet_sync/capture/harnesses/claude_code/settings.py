@@ -26,12 +26,15 @@ SETTINGS = Harness(
     {
         "SessionStart": {"timeout": 10},
         "UserPromptSubmit": {"timeout": 5},
+        "PreToolUse": {"timeout": 1},
+        "PostToolUseFailure": {"timeout": 1},
         "PreCompact": {"timeout": 5},
         "PostCompact": {"timeout": 10},
         "Stop": {"timeout": 10},  # not `async`: Claude Code would wait for it at its end, and be late
         "SessionEnd": {"timeout": 10},  # without a time of its own it would be killed after 1.5 seconds
     },
     hooks="settings.json",
+    matchers={"PreToolUse": "Edit|Write|Bash", "PostToolUseFailure": "Bash"},
     servers=ServerList(
         _servers, lambda data: ("mcpServers",), lambda words: {"type": "stdio", **program_and_arguments(words)}
     ),

@@ -1,0 +1,138 @@
+"""Tells a session before an edit or a command, and after a failure, what its project knows of exactly this.
+
+Silent unless a standing statement or a dead end names this file, this command or this error; each once a session.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+
+from signet_sync.capture import injections
+from signet_sync.capture.hook_session import HookSession, Injection, Moment
+from signet_sync.digest.tried import core_of
+from signet_sync.formats.handle import handle
+from signet_sync.formats.injected_block import neutral
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.timestamps import short_day
+from signet_sync.host.git import changed_since
+from signet_sync.memories.score import day_start
+from signet_sync.pages import context
+from signet_sync.pages.hook_context import own_project_of
+from signet_sync.pages.sections import StatementView, plain
+from signet_sync.pages.store import project_inputs
+from signet_sync.pages.store.readable_index import RemovalUnfinished, readable_index
+from signet_sync.text.token_estimate import estimate_tokens
+
+BUDGET = 120  # tokens, with the marks around it
+_LONGEST = 0.02  # seconds that the index may take
+_TEXT = 240  # characters of a statement
+
+_PATH = late(r"[\w@~.+-]*(?:/[\w@.+-]+)+|\b[\w-]{2,}(?:\.[\w-]+)*\.[A-Za-z]{1,5}\b")
+# A name that a file of many folders has says nothing without its folder.
+_DISTINCT = late(r"[\w]+[_-][\w.]+|[a-z]+[A-Z]\w+|\w{13,}")
+_QUOTED = late(r"\"([^\"]{4,200})\"")
+_PARTS = late(r"&&|\|\||;|\n|\|")
+_LOOKS = frozenset("ls cat cd echo grep rg find sed head tail pwd wc which git rm mv cp mkdir touch sleep true".split())
+# What names an error and nothing else: ERR_PNPM_UNEXPECTED_STORE, TS2352, E0308.
+_ERROR = late(r"\b[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+\b|\b(?:TS|SC|E|CS|C)\d{3,5}\b")
+_QUOTE = 14  # characters of a statement's quote that an error has
+
+
+def at_moment(session: HookSession, moment: Moment) -> Injection:
+    """Returns what is known of a file, command or error, between marks; "" for nothing."""
+    if not session.id or session.shared or not session.project:
+        return Injection("")
+    held = injections.read(session.folder, session.agent_id, session.id)
+    given = held.ids if held is not None else set()
+    now_us = time.time_ns() // 1000
+    view = next((one for one in _standing(session, now_us) if one.id not in given and names(one, moment)), None)
+    text = _told(view, session, now_us) if view is not None else ""
+    if view is None or not text:
+        return Injection("")
+
+    def record() -> str:
+        to = session.folder, session.agent_id, session.harness, session.id
+        with suppress(OSError), injections.updating(*to) as written:
+            written.at_prompts.append(view.id)
+            written.characters += len(text)
+        return text
+
+    return Injection(text, record)
+
+
+def _standing(session: HookSession, now_us: int) -> Sequence[StatementView]:
+    with suppress(RemovalUnfinished), readable_index(session.database, session.root) as database:
+        if database is not None:
+            until = time.monotonic() + _LONGEST
+            database.connection.set_progress_handler(lambda: time.monotonic() > until, 20_000)
+            name, belongs = own_project_of(session, database)
+            found = project_inputs.standing(database, session.agent_id, now_us, belongs) if name else []
+            itself = project_inputs.sessions_of(database, {one.path for one in found if one.path})
+            return [one for one in found if itself.get(one.path or "") != session.id]
+    return []
+
+
+def _told(view: StatementView, session: HookSession, now_us: int) -> str:
+    """Returns a statement's line between marks, with how many of its files changed since; "" if it is too long."""
+    who = "" if view.kind == "tried" else f" ({view.speaker})"
+    text = plain(view.text, _TEXT)
+    line = f"- {view.kind}{who}, {short_day(view.latest_us, day_start(now_us))}: {text}"
+    folder = str(session.project)
+    paths = [path for path in map(partial(_below, folder), _PATH.findall(view.text)) if path]
+    if count := changed_since(folder, view.latest_us, paths) if paths else 0:
+        line += f" ({'its file' if len(paths) == 1 else f'{count} of its {len(paths)} files'} changed since)"
+    said = context.wrapped(neutral(f"{line} {handle(view.id)}"), session.root)
+    return said if estimate_tokens(said) <= BUDGET else ""
+
+
+def _below(folder: str, name: str) -> str:
+    """Returns a file that a statement names, below the session's folder; "" if it is not there."""
+    path = os.path.normpath(os.path.join(folder, name.removeprefix("./")))
+    return path if path.startswith(f"{folder}/") and os.path.isfile(path) else ""
+
+
+def names(view: StatementView, moment: Moment) -> bool:
+    """Returns whether a statement names exactly the file, the command or the error of a moment."""
+    if moment.error:
+        return _names_error(view.text, moment) or (view.kind == "tried" and _names_command(view, moment.command))
+    if moment.command:
+        return _names_command(view, moment.command)
+    return bool(moment.path) and any(_is_file(one, moment.path) for one in _PATH.findall(view.text))
+
+
+def _is_file(name: str, path: str) -> bool:
+    name = name.rstrip(".").removeprefix("./")
+    if "/" in name.strip("/"):
+        return f"/{path}".endswith(f"/{name.lstrip('~/')}")
+    return _DISTINCT.match(name) is not None and os.path.basename(path) == name
+
+
+def _names_command(view: StatementView, command: str) -> bool:
+    """Returns whether a dead end is of a part of a command line; of any other statement whether it has its words."""
+    parts = {core_of(command), *(core_of(part) for part in _PARTS.split(command))} - {""}
+    if view.kind == "tried":
+        tried = _QUOTED.search(view.text)
+        return tried is not None and tried[1] in parts
+    return any(re.search(rf"(?<![\w./-]){re.escape(said)}(?![\w/-])", view.text) for said in _said(parts))
+
+
+def _said(parts: set[str]) -> Iterator[str]:
+    """Yields the words by which a statement names a command: all of them, or the first three."""
+    for part in parts:
+        words = part.split()
+        if len(words) > 1 and (words[0] not in _LOOKS or len(words) > 2):
+            yield part
+            if len(words) > 3:
+                yield " ".join(words[:3])
+
+
+def _names_error(text: str, moment: Moment) -> bool:
+    codes = set(_ERROR.findall(text))
+    if codes and codes & set(_ERROR.findall(moment.error)):
+        return True
+    return any(len(quote) >= _QUOTE and quote in moment.error for quote in _QUOTED.findall(text))
