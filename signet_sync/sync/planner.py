@@ -193,7 +193,7 @@ def plan(
             continue
         code = filename.ignored_code(name)
         token = filename.carried_token(name) if tokens else None
-        if token in tokens and code == "conflict-copy":
+        if token in tokens and code in ("conflict-copy", "temporary"):  # sync services leave whole files behind
             result.read.append(path)
         else:
             result.judged.append(Judgement(path, "ignored", code, _ignored_message(code), signature))
@@ -401,7 +401,7 @@ def sealed_judgement(seal: Seal, judging: JudgeContext) -> Judgement | None:
 
 
 def _judge_copy(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement:
-    """Judges a conflict copy named with a removed session's token: removed with it, unless it is of another session."""
+    """Judges a copy or temporary file with a removed session's token: removed with it, unless of another session."""
     signature = found.signature
     token = filename.carried_token(path)
     agent_id: str | None = None

@@ -519,7 +519,7 @@ def test_what_is_read_again(known, stones, reread, is_read):
     assert (plan.read, plan.unchanged) == (([PATH], 0) if is_read else ([], int(counted)))
 
 
-def test_a_conflict_copy_is_read_only_where_its_token_was_removed():
+def test_a_copy_or_temporary_file_is_read_only_where_its_token_was_removed():
     name = CONFLICT[0]
     assert planner.plan(snapshot(name), {}, Tombstones(WHOLE)).read == [f"memory/{name}"]
     assert planner.plan(snapshot(name), {}, Tombstones([stone(session_id="s-9")])).read == []
@@ -527,8 +527,9 @@ def test_a_conflict_copy_is_read_only_where_its_token_was_removed():
     assert planner.plan(snapshot(name), known, Tombstones(WHOLE)).read == [f"memory/{name}"]
     left_alone = planner.plan(snapshot(name), known, NOTHING)
     assert (left_alone.read, left_alone.judged, left_alone.unchanged) == ([], [], 0)
-    plain = copied(summary(), ".tmp")[0]
-    assert planner.plan(snapshot(plain), {}, Tombstones(WHOLE)).read == []
+    for passing in (copied(summary(), ".tmp")[0], f".syncthing.{name}.tmp"):
+        assert planner.plan(snapshot(passing), {}, Tombstones(WHOLE)).read == [f"memory/{passing}"]
+        assert planner.plan(snapshot(passing), {}, NOTHING).read == []
 
 
 def test_what_is_no_file():
