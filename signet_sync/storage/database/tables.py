@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
 
 from signet_sync.storage.database.derived import DERIVED
@@ -60,7 +61,8 @@ def of_ids() -> tuple[str, ...]:
 def identified() -> tuple[Table, ...]:
     """Lists the derived tables in which ids that a page may show are found at once."""
     found = (table for table in TABLES.values() if table.kind == "derived" and table.handle)
-    return tuple(table for table in found if any(f"(agent_id, {table.handle})" in one for one in table.ddl))
+    # An index by more than the id finds it, too.
+    return tuple(t for t in found if any(re.search(rf"\(agent_id, {t.handle}[,)]", one) for one in t.ddl))
 
 
 def distilled() -> tuple[Table, ...]:
