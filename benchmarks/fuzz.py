@@ -45,7 +45,6 @@ from signet_sync.entities.documents.lint import lint
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats import frontmatter, managed_block, turn
 from signet_sync.formats.artifact import MODELS, FieldProblem, validate_tombstone
-from signet_sync.formats.artifact_fastpath import manifest_fields
 from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
 from signet_sync.formats.entity_paths import shapes
 from signet_sync.formats.filename import artifact_file_name, artifact_name, ignored_code, tombstone_file_name
@@ -236,7 +235,7 @@ def _read_tombstone(raw: bytes) -> object:
 def _read_manifest(raw: bytes) -> object:
     document = frontmatter.parse(raw)
     frontmatter.unknown_entries(document.head, frozenset(MODELS["manifest"].FIELDS))
-    return manifest_fields(document.head)
+    return MODELS["manifest"].read(frontmatter.read(document.head)).fields()
 
 
 def _names() -> Sequence[bytes]:

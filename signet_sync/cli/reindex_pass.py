@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 from signet_sync.app import unchanged
 from signet_sync.app.unchanged import CurrentInputs
 from signet_sync.app.workspace import opened
-from signet_sync.capture import spool
 from signet_sync.cli.main import Context
 from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.integrity import report
@@ -58,7 +58,8 @@ def run(
 
 def _take_spool(context: Context, workspace: Workspace) -> bool:
     """Captures what hooks spooled, if no agent has done so; returns whether anything was written."""
-    if not spool.jobs(workspace.state.spool, now_us()):
+    folder = workspace.state.spool
+    if not os.path.isdir(folder) or not any(name.endswith(".json") for name in os.listdir(folder)):
         return False
     from signet_sync.capture.worker import due  # nearly always the agent has taken them
 

@@ -384,6 +384,18 @@ MODELS: dict[str, type[Content] | type[Manifest]] = {
 }
 
 
+MANIFEST_FIELDS = tuple(name for name in Manifest.FIELDS if name not in REPOSITORY_FIELDS)
+MANIFEST_KEYS = frozenset((*Manifest.FIELDS, "content_sha256", "hash_scope"))
+
+
+def record_of(kind: str, fields: Mapping[str, Any]) -> Record:
+    """Returns the record of a frontmatter's fields. Raises `FieldProblem`, `kind-mismatch` first."""
+    found = fields.get("kind")
+    if isinstance(found, str) and found.strip() and found.strip() != kind:
+        raise FieldProblem("kind-mismatch", "kind", f"the name says {kind}, the frontmatter says another kind")
+    return validate(kind, fields).record()
+
+
 def validate(kind: str, fields: Mapping[str, Any]) -> Content | Manifest:
     """Returns the typed artifact of a kind. Raises `FieldProblem` for the first wrong field, in model order."""
     return MODELS[kind].read(fields)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from signet_sync.errors import RevisionConflict, SignetSyncError, WorkspaceError, reason
 from signet_sync.formats import managed_block
-from signet_sync.formats.artifact_fastpath import MANIFEST_KEYS
+from signet_sync.formats.artifact import MANIFEST_KEYS
 from signet_sync.formats.entity_paths import original_of, parse_ledger_page
 from signet_sync.formats.filename import artifact_name, is_copy_mark
 from signet_sync.formats.frontmatter import unknown_entries

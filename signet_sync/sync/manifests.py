@@ -10,8 +10,16 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from signet_sync.errors import RevisionConflict, WorkspaceError, reason
-from signet_sync.formats.artifact import LEDGER_HEADING, REPOSITORY_FIELDS, FieldProblem, repository_fields
-from signet_sync.formats.artifact_fastpath import MANIFEST_FIELDS, MANIFEST_KEYS, manifest_fields
+from signet_sync.formats import frontmatter
+from signet_sync.formats.artifact import (
+    LEDGER_HEADING,
+    MANIFEST_FIELDS,
+    MANIFEST_KEYS,
+    REPOSITORY_FIELDS,
+    FieldProblem,
+    repository_fields,
+    validate,
+)
 from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
 from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.frontmatter import (
@@ -54,7 +62,7 @@ def read(root: str, path: str, limit: int) -> tuple[Found, Document, dict[str, A
         return None
     try:
         document = parse(found.raw)
-        return found, document, manifest_fields(document.head)
+        return found, document, validate("manifest", frontmatter.read(document.head)).fields()
     except (FrontmatterProblem, FieldProblem):
         return None
 

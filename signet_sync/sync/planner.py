@@ -13,11 +13,10 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from signet_sync.formats import filename, wikilinks
-from signet_sync.formats.artifact import FieldProblem, Record, Tombstone, validate_tombstone
-from signet_sync.formats.artifact_fastpath import read_record
+from signet_sync.formats.artifact import FieldProblem, Record, Tombstone, record_of, validate_tombstone
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.filename import IMMUTABLE_KINDS, ArtifactName, artifact_name
-from signet_sync.formats.frontmatter import FileParts, FrontmatterProblem, open_source, parse
+from signet_sync.formats.frontmatter import FileParts, FrontmatterProblem, open_source, parse, read
 from signet_sync.formats.ids import token_matches, token_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT_ID, MEMORY, TOMBSTONES
@@ -283,7 +282,7 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
         return _with_sealed_row(Judgement(path, "invalid", code, found.message, found.signature), seal, judging)
     try:
         source = open_source(found.raw)
-        record = read_record(name.kind, source.head)
+        record = record_of(name.kind, read(source.head))
     except FrontmatterProblem as problem:
         if judging.tombstones and judging.tombstones.cover(name.token, None, None):
             return _tombstoned(path, found.signature)

@@ -18,7 +18,7 @@ from transcript_builder import SECRET, SESSION, TranscriptBuilder, import_, stor
 from workbench import Vault
 
 from signet_sync.capture import spool
-from signet_sync.formats.artifact_fastpath import REPOSITORY_FIELDS
+from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.ids import agent_for
 from signet_sync.host import repository
 from signet_sync.host.repository import Repository, resolve

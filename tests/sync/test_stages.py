@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +83,8 @@ def vault(tmp_path: Path) -> Vault:
 
 def passed(vault: Vault, stages: Pipeline, request: Request) -> Any:
     with opened(str(vault.root), Settings()) as workspace:
-        return run_pass(replace(workspace, pipeline=stages), request)
+        workspace.pipeline = stages
+        return run_pass(workspace, request)
 
 
 def test_a_pass_recovers_marks_maintains_and_publishes_in_this_order(vault: Vault) -> None:
@@ -129,7 +129,8 @@ def test_a_removal_is_gathered_while_rows_stand_and_concluded_when_rows_have_fol
     assert vault.call("remove", numbered(2)["session_id"], "--reason", "asked", "--yes", "--now", NOW).code == 0
     with opened(str(vault.root), Settings()) as workspace:
         workspace.database.execute("update memory_artifact_tombstones set scrubbed = 0")
-        run_pass(replace(workspace, pipeline=stages), Request(NOW_US))
+        workspace.pipeline = stages
+        run_pass(workspace, Request(NOW_US))
     erasing = [line for line in diary.told if line.split()[0] in ("gather", "erase", "erased")]
     assert erasing == ["gather 3", "erase", "erased 1"]
 
@@ -137,7 +138,8 @@ def test_a_removal_is_gathered_while_rows_stand_and_concluded_when_rows_have_fol
 def test_a_copy_for_ci_is_neither_maintained_nor_published(vault: Vault, tmp_path: Path) -> None:
     diary, stages = with_diary()
     with opened(str(vault.root), Settings(), database=str(tmp_path / "ci.db"), touch_nothing=True) as workspace:
-        run_pass(replace(workspace, pipeline=stages), Request(NOW_US))
+        workspace.pipeline = stages
+        run_pass(workspace, Request(NOW_US))
     assert not [line for line in diary.told if line.startswith(("maintain", "publish"))]
 
 

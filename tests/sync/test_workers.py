@@ -233,7 +233,7 @@ def everything(vault: Vault) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def known(outcome: Outcome) -> dict[str, Any]:
-    told = {name: getattr(outcome, name) for name in outcome.__slots__}
+    told = dict(vars(outcome))
     for machine in ("elapsed_ms", "seen", "pages"):
         del told[machine]
     told["change"] = {name: getattr(outcome.change, name) for name in outcome.change.__slots__}
