@@ -19,17 +19,16 @@ from signet_sync.sync.read_only import IndexPlace, reading
 
 _MODEL, _TOKENS = "model.onnx", "tokenizer.json"
 _PATIENCE = 30.0  # seconds without a byte
-_CHUNK = 1 << 20
 _TRIED = ("What did we decide about retries, and why?", "The loop waits twice as long after each failure. " * 12)
 
 
 class File(NamedTuple):
-    """A file of a model: its name here, its address, its bytes and their SHA-256."""
+    """A file of a model: its name here, and as it is published its address, bytes and SHA-256."""
 
     name: str
-    address: str
-    size: int
-    sha256: str
+    address: str = ""
+    size: int = 0
+    sha256: str = ""
 
 
 class Published(NamedTuple):
@@ -40,26 +39,22 @@ class Published(NamedTuple):
     files: tuple[File, ...]
 
 
-def _published(
-    repository: str, revision: str, licence: str, model: tuple[int, str], tokens: tuple[int, str]
-) -> Published:
-    address = f"https://huggingface.co/{repository}/resolve/{revision}/"
-    found = File("model.onnx", f"{address}onnx/model_quantized.onnx", *model)
-    return Published(
-        f"huggingface.co/{repository}", licence, (found, File("tokenizer.json", f"{address}tokenizer.json", *tokens))
-    )
+def _published(where: str, revision: str, licence: str, model: tuple[int, str], tokens: tuple[int, str]) -> Published:
+    at = f"https://{where}/resolve/{revision}/"
+    files = File(_MODEL, f"{at}onnx/model_quantized.onnx", *model), File(_TOKENS, f"{at}tokenizer.json", *tokens)
+    return Published(where, licence, files)
 
 
 PUBLISHED = {
-    "all-MiniLM-L6-v2": _published(
-        "Xenova/all-MiniLM-L6-v2",
+    "local": _published(
+        "huggingface.co/Xenova/all-MiniLM-L6-v2",
         "751bff37182d3f1213fa05d7196b954e230abad9",
         "Apache-2.0",
         (22_972_370, "afdb6f1a0e45b715d0bb9b11772f032c399babd23bfc31fed1c170afc848bdb1"),
         (711_661, "da0e79933b9ed51798a3ae27893d3c5fa4a201126cef75586296df9b4d2c62a0"),
     ),
-    "multilingual-e5-small": _published(
-        "Xenova/multilingual-e5-small",
+    "multilingual": _published(
+        "huggingface.co/Xenova/multilingual-e5-small",
         "761b726dd34fb83930e26aab4e9ac3899aa1fa78",
         "MIT",
         (118_308_185, "f80102d3f2a1229f387d3c81909990d8945513e347b0eab049f7de3c6f98c193"),
@@ -80,27 +75,18 @@ def folder_of(chosen: str) -> str:
     return os.path.join(base(), "models", LOCAL[chosen]) if chosen in LOCAL else chosen
 
 
-def missing(chosen: str) -> list[File]:
-    """Returns the published files that are not there, or damaged; [] for a folder of the person's own."""
-    published = PUBLISHED.get(LOCAL.get(chosen, ""))
-    return [one for one in published.files if not _is_whole(one, folder_of(chosen))] if published else []
+def lost(chosen: str) -> list[File]:
+    """Returns the files that are missing, or not what was published."""
+    wanted = PUBLISHED[chosen].files if chosen in PUBLISHED else (File(_MODEL), File(_TOKENS))
+    return [one for one in wanted if not _is_whole(one, folder_of(chosen))]
 
 
 def _is_whole(file: File, folder: str) -> bool:
     try:
         with open(os.path.join(folder, file.name), "rb") as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest() == file.sha256
+            return not file.sha256 or hashlib.file_digest(opened, "sha256").hexdigest() == file.sha256
     except OSError:
         return False
-
-
-def lost(chosen: str) -> str:
-    """Returns the name of a file that is missing or damaged; "" without one."""
-    names = [one.name for one in missing(chosen)]
-    names += [
-        name for name in ("model.onnx", "tokenizer.json") if not os.path.isfile(os.path.join(folder_of(chosen), name))
-    ]
-    return next(iter(names), "")
 
 
 def fetch(chosen: str, wanted: list[File]) -> Iterator[File]:
@@ -108,24 +94,17 @@ def fetch(chosen: str, wanted: list[File]) -> Iterator[File]:
     from urllib.request import urlopen  # slow import, needed once on a machine
 
     folder = folder_of(chosen)
-    other = (
-        f"signet-sync settings recall.meaning FOLDER   # with {' and '.join(one.name for one in wanted)} from elsewhere"
-    )
+    hint = "signet-sync settings recall.meaning FOLDER   # with model.onnx and tokenizer.json from elsewhere"
     for file in wanted:
-        data = bytearray()
         try:
             with urlopen(file.address, timeout=_PATIENCE) as answer:  # noqa: S310 - an address of the table above
-                while len(data) <= file.size and (part := answer.read(_CHUNK)):
-                    data += part
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"{file.name} cannot be fetched: {error}", path=file.address, hint=other) from None
-        if hashlib.sha256(data).hexdigest() != file.sha256:
-            raise ConfigError(f"{file.name} is not what was published", path=file.address, hint=other)
-        try:
+                data = answer.read(file.size + 1)
+            if hashlib.sha256(data).hexdigest() != file.sha256:
+                raise ConfigError(f"{file.name} is not what was published", path=file.address, hint=hint)
             durable.private_folder(folder)
-            os.close(durable.publish(os.path.join(folder, file.name), bytes(data)))
-        except OSError as error:
-            raise ConfigError(f"{file.name} cannot be written: {error.strerror}", path=folder, hint=other) from None
+            os.close(durable.publish(os.path.join(folder, file.name), data))
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{file.name} cannot be fetched: {error}", path=file.address, hint=hint) from None
         yield file
 
 

@@ -111,8 +111,8 @@ def _prepare_meaning(context: Context, chosen: str, *, yes: bool) -> None:
     if chosen not in LOCAL and not os.path.isabs(chosen):
         return
     meaning_setup.require_extra()
-    if wanted := meaning_setup.missing(chosen):
-        published = meaning_setup.PUBLISHED[LOCAL[chosen]]
+    if chosen in LOCAL and (wanted := meaning_setup.lost(chosen)):
+        published = meaning_setup.PUBLISHED[chosen]
         size = sum(one.size for one in wanted) / 1_000_000
         question = f"fetch {size:.0f} MB from {published.where} (licence {published.licence})?"
         confirm(context, question, yes=yes)

@@ -39,6 +39,8 @@ _PREFIXES = (
 class Model:
     """Makes vectors of length 1 in so many dimensions. Those of another `key` cannot be compared with these."""
 
+    here = False  # whether it is in this process
+
     def __init__(self, choice: MeaningChoice, name: str, made_by: str) -> None:
         """Tries the model, which is called `name` and known by its digest, or where it is asked."""
         usual = next(((q, p) for part, q, p in _PREFIXES if part in name.lower()), ("", ""))
@@ -66,6 +68,8 @@ def load(choice: MeaningChoice, environ: Mapping[str, str] = os.environ) -> Mode
 
 class _Files(Model):
     """A model of this machine, in one thread: it works beside everything else that runs here."""
+
+    here = True
 
     def __init__(self, choice: MeaningChoice) -> None:
         try:

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from signet_sync.embeddings.vectors import Nearness
     from signet_sync.storage.database.connection import Database
 
-Tell = Callable[["Database", Sequence[tuple[int, int]], str], "Nearness | None"]
+Tell = Callable[["Database", Sequence[tuple[int, int]], str, bool], "Nearness | None"]
 _tell: Tell | None = None
 
 
@@ -17,6 +17,11 @@ def told_by(tell: Tell | None) -> None:
     _tell = tell
 
 
-def near(database: "Database", ranges: Sequence[tuple[int, int]], question: str) -> "Nearness | None":
-    """Returns how near the texts of some ranges are to a question; None where no agent's model tells it in time."""
-    return None if _tell is None else _tell(database, ranges, question)
+def near(
+    database: "Database", ranges: Sequence[tuple[int, int]], question: str, *, at_once: bool = False
+) -> "Nearness | None":
+    """Returns how near the texts of some ranges are to a question; None where no agent's model tells it in time.
+
+    With `at_once` no server is asked.
+    """
+    return None if _tell is None else _tell(database, ranges, question, at_once)

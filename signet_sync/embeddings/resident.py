@@ -131,7 +131,9 @@ class Resident(threading.Thread):
                         found[row] = model.embed([text], _SECONDS)[0]
         return packed(list(found), np.array(list(found.values()))) if found else b""
 
-    def near(self, database: Database, ranges: Sequence[tuple[int, int]], question: str) -> Nearness | None:
+    def near(
+        self, database: Database, ranges: Sequence[tuple[int, int]], question: str, at_once: bool
+    ) -> Nearness | None:
         """Returns how near texts are to a question; None if no model answers. Raises nothing of a model."""
         from signet_sync.text.sanitizer import sanitize_beginning
 
@@ -139,7 +141,7 @@ class Resident(threading.Thread):
         text = sanitize_beginning(question, 4 * _LONGEST_QUESTION)[:_LONGEST_QUESTION].strip()
         if held is None or held.model.key != store.used_model(database) or not text:
             return None
-        if time.monotonic() < self._rests_until:
+        if time.monotonic() < self._rests_until or (at_once and not held.model.here):
             return None
         try:
             found = held.model.embed([text], _PATIENCE, question=True)[0]

@@ -34,7 +34,8 @@ def progress(database: Database) -> str:
     made = dict(database.execute("select model, count(*) from vectors group by model"))
     used, texts = used_model(database), database.value("select count(*) from texts") if made else 0
     told = [f"{made.pop(used):,} of {texts:,} texts have vectors"] if used in made else []
-    return ", ".join(told + [f"{count:,} of {texts:,} are made by the new model" for count in made.values()])
+    by = "made by the new model" if told else "made; recall goes by words until all are"
+    return ", ".join(told + [f"{count:,} of {texts:,} are {by}" for count in made.values()])
 
 
 def passages(database: Database) -> int:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 Vectors = NDArray[np.float32]
 _TOGETHER = 400  # rows; so many vectors stay in a processor's cache
 _MOST_DIMENSIONS = 8192
-_CLEAR = 0.35  # of the way from what an average text has to the same text
 
 
 class Nearness:
@@ -34,9 +33,9 @@ class Nearness:
         self.mean, self.most = float(cosines.mean()), float(cosines.max())
 
     @property
-    def is_clear(self) -> bool:
-        """Returns whether the nearest text is far from the average one: unrelated ones seldom are."""
-        return self.most - self.mean >= _CLEAR * (1 - self.mean)
+    def clearness(self) -> float:
+        """Returns how far the nearest text is from the average one, on the way to the same text."""
+        return (self.most - self.mean) / max(1 - self.mean, 1e-6)
 
     def of(self, text: int) -> tuple[float, int | None]:
         """Returns how near a text is, from 0 for the average one to 1 for the nearest, and its nearest passage."""
@@ -122,19 +121,16 @@ def _form(dimensions: int) -> np.dtype[np.void]:
 def unit_vectors(values: object, count: int, dimensions: int = 0) -> Vectors:
     """Returns what a model made of `count` texts as vectors of length 1; one of length 0 stays.
 
-    Raises `ProviderError` if these are not `count` vectors of finite numbers and of `dimensions`, or of any one length.
+    Raises `ProviderError` if these are not `count` vectors of numbers, each of `dimensions`, or of any one number.
     """
     try:
-        with np.errstate(over="ignore"):  # becomes infinite, which is refused below
-            found = np.asarray(values, dtype=np.float32)
+        found = np.asarray(values, np.float64)
+        with np.errstate(over="ignore"):  # what becomes infinite does not fit
+            lengths = np.linalg.norm(found, axis=1, keepdims=True)
+        fits = found.shape == (count, dimensions or found.shape[1]) and np.isfinite(lengths).all()
     except (ValueError, TypeError, OverflowError):
-        raise ProviderError("the model's answer contains no vectors of one length") from None
-    if found.ndim != 2 or len(found) != count or not 0 < found.shape[1] <= _MOST_DIMENSIONS:
-        raise ProviderError("the model's answer does not contain a vector for each text")
-    if found.shape[1] != (dimensions or found.shape[1]):
-        raise ProviderError(f"the model's vectors have {found.shape[1]} numbers, not {dimensions} as before")
-    if not np.isfinite(found).all():
-        raise ProviderError("the model's vectors contain values that are no numbers")
-    # Scaled first, so that no square overflows.
-    found = found / np.maximum(np.abs(found).max(axis=1, keepdims=True), np.finfo(np.float32).tiny)
-    return np.asarray(found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12), dtype=np.float32)
+        fits = False
+    if not fits or not 0 < found.shape[1] <= _MOST_DIMENSIONS:
+        of = f"{dimensions:,}" if dimensions else "equally many"
+        raise ProviderError(f"the model's answer is not a vector of {of} numbers for each text")
+    return np.asarray(found / np.maximum(lengths, 1e-12), np.float32)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 FLOOR = 0.02  # of the question's weight; what covers less answers nothing
 _MEANT = 0.5  # of what the nearest text has over others; without a word of the question, what means less is no answer
+_CLEAR = 0.35  # `Nearness.clearness` that unrelated questions seldom have
 _KEPT = 0.05  # of the best hit's score
 _LEADING, _LEAD, _LEADING_WORDS = 0.5, 0.2, 3  # what a hit covers that alone has so much: see `_leads`
 _NEAREST = 10  # hits that are shown where none is surely an answer
@@ -58,7 +59,7 @@ def recall(
         return []
     meaning = near(database, search.ranges(database, within), text)
     weighed, matches = search.search(database, question, within, min(2 * limit, search.MOST_FOUND), meaning)
-    matches = _enough(matches, clear=meaning is not None and meaning.is_clear)
+    matches = _enough(matches, clear=meaning is not None and meaning.clearness >= _CLEAR)
     found = list(ranked_hits(database, within.agent_id, question, weighed, matches))
     found += _running(database, question, weighed, within)
     files = sorted(_of_files(question, weighed, within, beside), key=lambda hit: -hit.score)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from signet_sync.embeddings.near import near
 from signet_sync.recall import search
 from signet_sync.recall.operations import without_repeats
 from signet_sync.recall.query import read
@@ -20,6 +21,9 @@ ASKED_FLOOR, OWN_FLOOR = 0.34, 0.1
 _RARE = 1.6
 _KEPT = 0.6  # of the best hit's score
 _MOST = 12
+# Of what is near in meaning only the nearest counts, and only if it is as clear as it was for none of 100 unrelated
+# prompts in 18 projects. More characters of a prompt would take longer than it may wait.
+_CLEAR, _ASKED = 0.5, 300
 
 
 def worth_injecting(
@@ -27,7 +31,8 @@ def worth_injecting(
 ) -> list[RankedHit]:
     """Returns hits, the best first, each of another session; `own` names the project at hand.
 
-    Hits of that project count even with few words of a prompt that asks about earlier work.
+    Hits of that project count even with few words of a prompt that asks about earlier work; in the agent, what clearly
+    means it counts without any.
     """
     question = read(prompt)
     if not question.terms or question.common:
@@ -43,6 +48,13 @@ def worth_injecting(
     if best >= FLOOR:  # few words are enough for a hit, but not beside one that has most of them
         good = [one for one in good if one.covered >= _KEPT * best]
     good.sort(key=_worth)
+    meaning = near(database, search.ranges(database, within), prompt[:_ASKED], at_once=True)
+    if meaning is not None and meaning.clearness >= _CLEAR:
+        _, meant = search.search(database, question, within, near=meaning)
+        good = [
+            *good[: _MOST - 1],
+            *(one for one in meant if one.meant == 1 and one.text not in {g.text for g in good}),
+        ]
     hits = without_repeats(list(ranked_hits(database, within.agent_id, question, weighed, good[:_MOST])))
     return without_restated(hits)
 

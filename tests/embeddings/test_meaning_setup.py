@@ -14,6 +14,8 @@ from workbench import Vault
 
 from signet_sync.admin import meaning_setup
 from signet_sync.admin.meaning_setup import File, Published
+from signet_sync.embeddings.near import told_by
+from signet_sync.pages.prompt_context import worth_injecting
 from signet_sync.settings.model import user_file
 
 pytest.importorskip("onnxruntime")
@@ -28,7 +30,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     of = [(path, path.read_bytes()) for path in (folder / "model.onnx", folder / "tokenizer.json")]
     pinned = [File(path.name, path.as_uri(), len(data), hashlib.sha256(data).hexdigest()) for path, data in of]
     published = Published("models.example/tiny", "MIT", tuple(pinned))
-    monkeypatch.setitem(meaning_setup.PUBLISHED, "all-MiniLM-L6-v2", published)
+    monkeypatch.setitem(meaning_setup.PUBLISHED, "local", published)
     return folder
 
 
@@ -60,6 +62,22 @@ def test_a_folder_with_the_files_is_enough(vault: Vault, files: Path) -> None:
     assert answer.code == 0, answer
     work(vault)
     assert hits(vault, "automobile wheels petrol")[0]["text"].startswith("The car needs")
+
+
+def test_a_prompt_is_given_what_clearly_means_it_by_the_agent_alone(vault: Vault, files: Path) -> None:
+    def given(words: str) -> list[str]:
+        with vault.database() as database:
+            return [hit.text for hit in worth_injecting(database, "default", words, None, session_id="now")]
+
+    for words in ("which words", "a loop retries", "soup with salt"):
+        remember(vault, words)
+    vault.call("settings", "recall.meaning", str(files))
+    assert given("automobile wheels petrol") == []
+    work(vault)
+    assert given("automobile wheels petrol") == ["The car needs fuel and tyres."]
+    assert given("please paint a lamp") == []
+    told_by(None)
+    assert given("automobile wheels petrol") == []
 
 
 def test_nothing_is_fetched_unasked_or_kept_unless_it_is_what_was_published(vault: Vault, files: Path) -> None:

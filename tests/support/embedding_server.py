@@ -152,7 +152,7 @@ def not_numbers(handler: Handler, texts: list[str]) -> None:
 
 
 def infinite(handler: Handler, texts: list[str]) -> None:
-    handler.say(document([[1e39] * DIMENSIONS for _ in texts]))
+    handler.say(document([[1e300] * DIMENSIONS for _ in texts]))
 
 
 def too_few(handler: Handler, texts: list[str]) -> None:

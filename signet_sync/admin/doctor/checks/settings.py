@@ -54,7 +54,7 @@ def meaning(target: Installation) -> list[Finding]:
         return [warning("meaning", f"recall finds by words alone: {error.message}", error.hint)]
     if choice.folder and (lost := meaning_setup.lost(chosen)):
         remedy = target.command(f"settings recall.meaning {chosen}")
-        return [warning("meaning", f"recall finds by words alone: {lost} is missing or damaged", remedy)]
+        return [warning("meaning", f"recall finds by words alone: {lost[0].name} is missing or damaged", remedy)]
     where = f"{choice.server.provider} {choice.server.model}: texts and queries, without secrets, are sent to "
     where = f"the model in {choice.folder}" if choice.folder else where + urlsplit(choice.server.endpoint).netloc
     return [fine("meaning", f"{where}; {target.query(store.progress) or 'no vectors'}")]
