@@ -94,11 +94,13 @@ _Found = tuple[Turn, Literal["person", "agent"], int, str]
 
 
 def _messages(record: Record, most: int) -> Iterator[_Found]:
-    for turn in reversed(record.turns):
-        said = " ".join(record.own.get(turn.number, ()))
-        if most and turn.words is not None and len(said) >= _LEAST:
+    for turn in reversed(record.turns) if most else ():
+        said = record.own.get(turn.number, ())
+        if turn.words is not None and len(" ".join(said)) >= _LEAST:
             most -= 1
-            yield turn, "person", turn.words.line, cut(record.own[turn.number], WORDS)
+            yield turn, "person", turn.words.line, cut(said, WORDS)
+            if not most:
+                return
 
 
 def _reports(record: Record, most: int) -> Iterator[_Found]:

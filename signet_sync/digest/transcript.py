@@ -271,8 +271,8 @@ def turn_of(line: str, *, ours: bool) -> tuple[Speaker, str] | None:
     if ours:
         head = OUR_HEAD.match(line)
         return (_OUR_ROLES.get(head["role"], "harness"), "") if head and head["role"] else None
-    heading = _HEADING.fullmatch(line)
+    heading = _HEADING.fullmatch(line) if line.startswith(("#", "**")) else None
     if heading:
         return _ROLES[heading[1].lower()], ""
-    label = _LABEL.match(line)
+    label = _LABEL.match(line) if ":" in line or "：" in line else None
     return (_ROLES[label[1].lower()], label[2]) if label else None

@@ -436,7 +436,7 @@ def _write(
         flow = sessions_flow.flow_of(_begin(workspace, one, part, rows, at, offered if last else None))
         flow.wording = offered.sentence if last and offered is not None else None
         answer = _finish(workspace, flow, now_us)
-        rows = _segments(workspace, request)
+        rows = [] if last else _segments(workspace, request)
     return answer
 
 
