@@ -26,9 +26,6 @@ _NAMES = late(
     2,
 )
 _MARKS = late(rf"(?<!\w){_MARK}", 2)
-# "1) B 2) A": questions by number, each with its option.
-_PAIRS = late(r"\W*(?:[1-9]\s*[).:=-]*\s*[a-h](?!\w)[^\w?？]*)+", 2)
-_PAIR = late(r"([1-9])\s*[).:=-]*\s*([a-h])(?!\w)", 2)
 _OPTION = late(
     rf"[ \t]*(?:[-*•][ \t]+|#+[ \t]+|\|[ \t]*)?\**(?:{_NOUN})?[\[(]?(?P<mark>[A-Ha-h]|[1-9])"
     r"(?:[\])]?\**[ \t]?[.):：|]|[ \t][—–](?=[ \t])|[\])])[\s*]*(?P<text>\S.*)",
@@ -50,11 +47,7 @@ def answered(message: str, report: str) -> list[tuple[str, str]] | None:
     An empty list is an answer whose proposals do not stand there.
     """
     said = message.strip()
-    if len(said) > _ANSWER:
-        return None
-    if _PAIRS.fullmatch(said):
-        return _by_question(dict(_PAIR.findall(said.upper())), _lists_of(report)[0])
-    if not _NAMES.fullmatch(said):
+    if len(said) > _ANSWER or not _NAMES.fullmatch(said):
         return None
     marks = list(dict.fromkeys(one.upper() for one in _MARKS.findall(said)))
     lists, lines = _lists_of(report)
@@ -64,19 +57,6 @@ def answered(message: str, report: str) -> list[tuple[str, str]] | None:
         return []
     asked = _asked(lines, found)
     return [(asked, found.options[mark]) for mark in marks] if asked is not None else []
-
-
-def _by_question(picked: dict[str, str], lists: list[_List]) -> list[tuple[str, str]]:
-    """Returns numbered questions with the lettered option below each; nothing if one has none."""
-    asked = next((one for one in reversed(lists) if picked.keys() <= one.options.keys()), None)
-    lettered = [one for one in lists if "A" in one.options and asked is not None and one.first > asked.first]
-    if asked is None or not len(lettered) == len(picked) == len(asked.options):
-        return []
-    found = [
-        (asked.options[number], one.options.get(picked[number], ""))
-        for number, one in zip("123456789", lettered, strict=False)
-    ]
-    return found if all(option for _, option in found) else []
 
 
 def _lists_of(report: str) -> tuple[list[_List], list[str]]:

@@ -154,7 +154,6 @@ READ = call("Read", "file_path: oil.md", "Take whale oil for every lamp that sta
     # Letters without a question answer what the person asked for.
     (LETTERS, "b", ["Please repair the lamp on the north pier. — Whale oil"]),
     (LETTERS, "let's go with option B", ["Please repair the lamp on the north pier. — Whale oil"]),
-    (BY_QUESTION, "1) B 2) A", ["Oil — whale", "Wick — flat"]),
     (ASKED.replace("Which oil?", "```\n1. x\n```") + "\n\nWhich one?", "2", ["Which one? — Whale oil"]),
     # What orders the next step, asks, counts, or answers nothing that stands there.
     (ASKED, "3", []),
@@ -167,8 +166,7 @@ READ = call("Read", "file_path: oil.md", "Take whale oil for every lamp that sta
     (ASKED.replace("Which oil?", "What would you like to do with it?"), "1", []),
     (LETTERS, "c", []),
     (LETTERS.replace("| B |", "| P |"), "P", []),
-    (BY_QUESTION, "1) B", []),
-    (BY_QUESTION, "1) B 2) C", []),
+    (BY_QUESTION, "1) B 2) A", []),
 ])  # fmt: skip
 def test_a_letter_or_a_number_says_the_words_of_the_proposal(report: str, message: str, expected: list[str]) -> None:
     assert [text for *_, text in stated(TASK + assistant(report) + user(message) + assistant(EDIT + DONE))] == expected
