@@ -76,44 +76,6 @@ def open_problems(database: Database) -> dict[str, str]:
     return {one.path: f"{one.verdict}, {one.code}" for one in wanted}
 
 
-class ProblemGroup(NamedTuple):
-    """Files with one problem: how many, the first path, and the message if all share it, else empty.
-
-    The code of changed files in whose place is no regular file is `replaced`.
-    """
-
-    verdict: str
-    code: str
-    files: int
-    path: str
-    message: str
-
-
-_CODE = "iif(f.code = 'mutated' and f.found_sha256 = '', 'replaced', f.code)"
-_OF_AGENT = """from files f left join seals s on s.path = f.path
-    where f.verdict not in ('indexed', 'tombstone')
-    and coalesce(f.agent_id, s.agent_id, :agent) = :agent"""
-_NOT_SEALED = " and not exists(select 1 from violations v where v.path = f.path)"
-
-
-def problem_groups(database: Database, agent_id: str, *, violations: bool = True) -> list[ProblemGroup]:
-    """Counts an agent's problems by verdict and code, and those of no known agent; `violations`: with open ones."""
-    sql = f"""select f.verdict, {_CODE} as code, count(*), min(f.path),
-        iif(min(f.message) = max(f.message), min(f.message), '') {_OF_AGENT}{"" if violations else _NOT_SEALED}
-        group by f.verdict, 2 order by f.verdict, 2"""
-    return [ProblemGroup(*row) for row in database.execute(sql, {"agent": agent_id})]
-
-
-def problems_of(
-    database: Database, agent_id: str, verdict: str, code: str, first: int, limit: int
-) -> list[tuple[str, str]]:
-    """Returns path and message of some files of a group without open violations, by path, from number `first`."""
-    sql = f"""select f.path, f.message {_OF_AGENT}{_NOT_SEALED} and f.verdict = :verdict and {_CODE} = :code
-        order by f.path limit :limit offset :first"""
-    bound = {"agent": agent_id, "verdict": verdict, "code": code, "limit": limit, "first": first}
-    return list(database.execute(sql, bound))
-
-
 def suspected(database: Database) -> list[str]:
     """Returns the files in which the sanitizer found something when they were last judged, by path."""
     sql = """select path from files where notes like '%"secret-suspected"%' order by path"""

@@ -105,7 +105,7 @@ def _held(database: Database, request: ViewRequest) -> IndexSummary:
     sessions, artifacts = counts.counts_of(database, request.agent)
     newest = session_list.page(database, request.agent, session_list.SessionFilter(), limit=LATEST).entries
     by_day = groupby(newest, key=lambda entry: local_day(entry.membership_us))
-    wrong = (one.files for one in counts.problem_groups(database, request.agent) if one.verdict in PROBLEMS)
+    mine = [one for one in counts.problems(database) if one.agent_id in (None, request.agent)]
     logged, today = sum(pages.days(database, request.agent).values()), local_day(request.now_us)
     return IndexSummary(
         sessions,
@@ -113,7 +113,7 @@ def _held(database: Database, request: ViewRequest) -> IndexSummary:
         artifacts,
         [("Today" if day == today else day_name(day), list(entries)) for day, entries in by_day],
         every(database, request.agent)[:LATEST],
-        sum(wrong),
+        sum(one.verdict in PROBLEMS for one in mine),
     )
 
 

@@ -12,7 +12,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import counts, sessions, violations
 from signet_sync.web.markdown import LinkTarget
-from signet_sync.web.request import Portion, View, ViewRequest, WebPage, portion
+from signet_sync.web.request import View, ViewRequest, WebPage, portion
 
 SEALED = 60  # sealed files on a page
 SHOWN = 8  # files of one code, unless that code is requested
@@ -21,7 +21,6 @@ OF_CODE = 200
 # Problems that a person has to solve come first.
 _TONES = {"invalid": "bad", "violation": "bad", "tombstoned": "warn", "ignored": "warn"}
 _ORDER = [*_TONES]
-_COPY = ("ignored", "conflict-copy")
 # Not a problem.
 _LEFT_ALONE = ("foreign-name", "temporary")
 
@@ -30,11 +29,11 @@ def problems(request: ViewRequest) -> WebPage:
     """Shows all problems; with `code` every file of one code."""
     code = request.query.get("code")
     with reading(request.site.place) as database:
-        batches = [] if code else violations.batches(database, request.agent)[::-1]
-        groups = [_group(database, request, one, code) for one in _groups(database, request) if code in (None, one[1])]
+        batches = violations.batches(database, request.agent)[::-1]
+        groups = _groups(request, database, {one.path for batch in batches for one in batch.files}, code)
         drifted = len(entities_store.drift(database, request.agent))
         led = _led(database, request, [path for group in groups for path, _ in group["files"].rows])
-    found = [{"found_at": batch.found_at, **one._asdict()} for batch in batches for one in batch.files]
+    found = [{"found_at": batch.found_at, **one._asdict()} for batch in batches for one in batch.files if not code]
     data = {
         "sealed": portion(found, request.query.get("page"), SEALED),
         "groups": groups,
@@ -58,46 +57,35 @@ def _led(database: Database, request: ViewRequest, paths: list[str]) -> dict[str
     return found
 
 
-def _groups(database: Database, request: ViewRequest) -> list[tuple[str, str, int, str, list[tuple[str, str]]]]:
-    """Returns verdict, code, number, common message and files without a row of what is not indexed, by urgency.
-
-    They are files of the agent, and those whose agent is unknown.
-    """
-    copies = [
-        (one.path, f"a copy of {one.original}, with text that is not in it")
-        for one in conflict_copies.find(request.site.place.root)
-        if one.agent_id == request.agent
-    ]
-    known = {
-        (one.verdict, one.code): (one.files, one.message)
-        for one in counts.problem_groups(database, request.agent, violations=False)
-    }
-    if copies:
-        known[_COPY] = known.get(_COPY, (0, ""))[0], ""
-    found = [(*key, *value, copies if key == _COPY else []) for key, value in known.items()]
-    return sorted(found, key=lambda one: (one[1] in _LEFT_ALONE, _ORDER.index(one[0]), one[1]))
-
-
-def _group(
-    database: Database,
-    request: ViewRequest,
-    found: tuple[str, str, int, str, list[tuple[str, str]]],
-    wanted: str | None,
-) -> dict[str, Any]:
-    verdict, code, files, message, more = found
-    page, size = (request.query.get("page"), OF_CODE) if wanted else (None, SHOWN)
-    chosen = portion(range(files + len(more)), page, size)
-    rows = counts.problems_of(database, request.agent, verdict, code, chosen.first, size)
-    rows += more[max(chosen.first - files, 0) :]
-    alone = code in _LEFT_ALONE
-    return {
-        "verdict": verdict,
-        "code": code,
-        "tone": "quiet" if alone else _TONES[verdict],
-        "message": message,
-        "hint": "" if alone else hint_for(code, "PATH"),
-        "files": Portion(rows[:size], chosen.number, chosen.first, chosen.total),
-    }
+def _groups(request: ViewRequest, database: Database, sealed: set[str], wanted: str | None) -> list[dict[str, Any]]:
+    """Returns what is not indexed by its code, by urgency: files of the agent, and those whose agent is unknown."""
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for one in counts.problems(database):
+        if one.agent_id in (None, request.agent) and one.path not in sealed:
+            found.setdefault((one.verdict, one.code), []).append((one.path, one.message))
+    # Copies of pages, which no row has.
+    for copy in conflict_copies.find(request.site.place.root):
+        if copy.agent_id == request.agent:
+            said = f"a copy of {copy.original}, with text that is not in it"
+            found.setdefault(("ignored", "conflict-copy"), []).append((copy.path, said))
+    groups = []
+    for (verdict, code), rows in found.items():
+        if wanted not in (None, code):
+            continue
+        alone = code in _LEFT_ALONE
+        messages = {message for _, message in rows}
+        shown = portion(rows, request.query.get("page") if wanted else None, OF_CODE if wanted else SHOWN)
+        groups.append(
+            {
+                "verdict": verdict,
+                "code": code,
+                "tone": "quiet" if alone else _TONES[verdict],
+                "message": messages.pop() if len(messages) == 1 else "",
+                "hint": "" if alone else hint_for(code, "PATH"),
+                "files": shown,
+            }
+        )
+    return sorted(groups, key=lambda one: (one["code"] in _LEFT_ALONE, _ORDER.index(one["verdict"]), one["code"]))
 
 
 VIEWS: list[tuple[str, str, View]] = [("/violations", "violations", problems)]
