@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from signet_sync.formats.timestamps import local_day, parse_moment
 from signet_sync.recall.store import session_list
-from signet_sync.recall.store.session_list import Cursor, SessionEntry, SessionFilter, SessionList
+from signet_sync.recall.store.session_list import Cursor, SessionEntry, SessionFilter
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.text.sentences import basename
@@ -31,23 +31,6 @@ class FilterForm(NamedTuple):
         return self.wanted != SessionFilter()
 
 
-class SessionDay(NamedTuple):
-    """A day of the list: date, name, total of sessions (None: the list is filtered)."""
-
-    day: str
-    name: str
-    sessions: int | None
-    entries: list[SessionEntry]
-
-
-class Option(NamedTuple):
-    """An entry of a menu: its value, its label, whether it is selected."""
-
-    value: str
-    label: str
-    chosen: bool
-
-
 def sessions(request: ViewRequest) -> WebPage:
     """Shows the list; with a cursor (`after`) what follows that position."""
     asked = _asked(request)
@@ -56,15 +39,16 @@ def sessions(request: ViewRequest) -> WebPage:
         shown = session_list.page(database, request.agent, asked.wanted, after, _PAGE)
         pieces = session_list.snippets(database, request.agent, asked.wanted.query, shown.entries)
         running = every(database, request.agent)
+        harnesses = session_list.harnesses(database, request.agent)
         data: dict[str, Any] = {
             "asked": asked,
-            "days": _days(database, request.agent, asked, shown),
+            "days": _days(database, request.agent, asked.wanted, shown.entries),
             "shown": shown,
             "said": {cursor: marked(piece, asked.wanted.query) for cursor, piece in pieces.items()},
             "older": _written(shown.entries[-1].cursor) if shown.more else None,
             "is_first": after is None,
-            "projects": _project_options(database, request.agent, asked.wanted.project),
-            "harnesses": _harness_options(database, request.agent, asked.wanted.harness),
+            "projects": _options(_projects(database, request.agent), asked.wanted.project),
+            "harnesses": _options([(one, one) for one in harnesses], asked.wanted.harness),
             "running": [] if asked.is_filter or after else running,
             "invalid": session_list.with_invalid_files(database, request.agent),
             "live": {one.session_id for one in running},
@@ -116,37 +100,32 @@ def _written(cursor: Cursor) -> str:
 # ── display ──
 
 
-def _days(database: Database, agent_id: str, asked: FilterForm, shown: SessionList) -> list[SessionDay]:
-    by_day = groupby(shown.entries, key=lambda entry: local_day(entry.membership_us))
-    found = [(day, list(entries)) for day, entries in by_day]
-    whole = asked.wanted._replace(since_us=None, until_us=None) == SessionFilter()
+def _days(
+    database: Database, agent_id: str, wanted: SessionFilter, entries: list[SessionEntry]
+) -> list[tuple[str, str, int | None, list[SessionEntry]]]:
+    """Returns date, name, total of sessions (None: the list is filtered) and sessions of each day."""
+    found = [(day, list(some)) for day, some in groupby(entries, key=lambda entry: local_day(entry.membership_us))]
+    whole = wanted._replace(since_us=None, until_us=None) == SessionFilter()
     counts = session_list.on_days(database, agent_id, [day for day, _ in found]) if whole else {}
-    return [SessionDay(day, day_name(day), counts.get(day), entries) for day, entries in found]
+    return [(day, day_name(day), counts.get(day), some) for day, some in found]
 
 
-def _project_options(database: Database, agent_id: str, chosen: str | None) -> list[Option]:
+def _projects(database: Database, agent_id: str) -> list[tuple[str, str]]:
+    """Returns value and label of each project; two of one name are distinguished by their paths."""
     counted = session_list.projects(database, agent_id)
     names = [basename(project) for project, _ in counted if project]
-    options = []
+    found = []
     for project, count in counted:
-        # Two projects of one name are distinguished by their paths.
         name = "no project" if project is None else basename(project)
         label = project if project and names.count(name) > 1 else name
-        value = session_list.NONE if project is None else project
-        options.append(Option(value, f"{label} ({count:,})", value == chosen))
-    return _with_chosen(options, chosen)
+        found.append((session_list.NONE if project is None else project, f"{label} ({count:,})"))
+    return found
 
 
-def _harness_options(database: Database, agent_id: str, chosen: str | None) -> list[Option]:
-    options = [Option(name, name, name == chosen) for name in session_list.harnesses(database, agent_id)]
-    return _with_chosen(options, chosen)
-
-
-def _with_chosen(options: list[Option], chosen: str | None) -> list[Option]:
-    """Adds the requested value to the options, even if no session has it."""
-    if chosen is None or any(option.chosen for option in options):
-        return options
-    return [*options, Option(chosen, chosen, chosen=True)]
+def _options(known: list[tuple[str, str]], chosen: str | None) -> list[tuple[str, str, bool]]:
+    """Returns value, label and whether it is selected; the requested value even if no session has it."""
+    more = [(chosen, chosen)] if chosen is not None and chosen not in dict(known) else []
+    return [(value, label, value == chosen) for value, label in [*known, *more]]
 
 
 VIEWS: list[tuple[str, str, View]] = [("/sessions", "sessions", sessions)]
