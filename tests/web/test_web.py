@@ -347,14 +347,14 @@ def test_the_overview_says_what_is_wrong_and_what_to_do(vault: Vault) -> None:
     (vault / path).write_text((vault / path).read_text().replace("number1x", "another"))
     vault.reindex()
     data = overview.show(asked(vault.root)).data
-    assert data["held"].problems == 1
+    assert data["held"]["problems"] == 1
     assert [(one.message, command) for one, command in data["advice"]] == [
         ("no agent is running, so changes in the vault are not indexed", "signet-sync run")
     ]
     other = overview.show(asked(vault.root, "other")).data["held"]
     counts = vault.call("status", "--json").json["counts"]
-    assert data["held"].sessions + other.sessions == counts["sessions"] and not other.problems
-    assert data["held"].problems == counts["violations"] + counts["invalid"] + counts["tombstoned"]
+    assert data["held"]["sessions"] + other["sessions"] == counts["sessions"] and not other["problems"]
+    assert data["held"]["problems"] == counts["violations"] + counts["invalid"] + counts["tombstoned"]
 
 
 def test_links_of_memory_md_lead_to_our_pages_and_never_to_another_agents(vault: Vault) -> None:

@@ -159,7 +159,7 @@ def test_days_are_the_persons_days(vault: Vault) -> None:
     assert [(day, number) for day, _, number, _ in page.data["days"]][:2] == [("2026-03-29", 1), ("2026-03-28", 1)]
     assert listed(vault, day="2026-03-29") == [RESUMED]
     assert listed(vault, day="2026-03-28") == [numbered(1)["session_id"]]
-    days = [(day, len(entries)) for day, entries in overview.show(ask(vault)).data["held"].days]
+    days = [(day, len(entries)) for day, entries in overview.show(ask(vault)).data["held"]["days"]]
     assert days[:2] == [("Sunday, 29 March 2026", 1), ("Saturday, 28 March 2026", 1)]
     listed_there = vault.call("open").out
     assert "  2026-03-29  " in listed_there.splitlines()[0] and "### 2026-03-28" in vault.page()
@@ -348,13 +348,13 @@ def test_a_running_session_is_shown_with_what_was_said_so_far(vault: Vault, brow
     with vault.database(readonly=False) as database, database.transaction():
         live.buffer(database, "default", "a:key", [said])
     running = sessions.sessions(ask(vault)).data["running"]
-    assert [(one.key, one.turns) for one in running] == [("a:key", 1)]
+    assert [(one["key"], one["turns"]) for one in running] == [("a:key", 1)]
     links = Links({name: path for path, name, _ in collected()}, "default", "default")
-    answer = browser.get(links("session", token=running[0].token, session=running[0].session_id))
+    answer = browser.get(links("session", token=running[0]["token"], session=running[0]["session_id"]))
     assert answer.status_code == 200
     assert harmless(answer.text)
     assert "Hello <script>" in Seen(answer.text).text
-    assert json.loads(vault.call("open", "a:key", "--json").out)["session_token"] == running[0].token
+    assert json.loads(vault.call("open", "a:key", "--json").out)["session_token"] == running[0]["token"]
 
 
 def test_looking_writes_nothing(vault: Vault, browser: TestClient) -> None:

@@ -2,7 +2,7 @@
 
 import os
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from signet_sync.admin.status import Advice, advice, status_document
 from signet_sync.errors import SignetSyncError
@@ -20,8 +20,8 @@ from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.web.formatting import day_name
 from signet_sync.web.layout import tone_of
 from signet_sync.web.link_targets import PageSection, sections, targets
-from signet_sync.web.live_sessions import Running, every
 from signet_sync.web.request import View, ViewRequest, WebPage
+from signet_sync.web.views.sessions import every
 
 LATEST = 12  # sessions
 _TOP = 2  # level of the headings that need no other to be understood
@@ -32,17 +32,6 @@ _FIRST_STEPS = {
     "reindex": "run the command to create it",
 }
 _LEDGER = "Session Ledger"  # the beginning of the heading after which MEMORY.md lists what the overview shows elsewhere
-
-
-class IndexSummary(NamedTuple):
-    """What the index contains of the agent; `unlisted` of its sessions are tests and the like, `problems` are files."""
-
-    sessions: int
-    unlisted: int
-    artifacts: int
-    days: list[tuple[str, list[session_list.SessionEntry]]]
-    running: list[Running]
-    problems: int
 
 
 def show(request: ViewRequest) -> WebPage:
@@ -101,20 +90,21 @@ def _first_step(request: ViewRequest, status: dict[str, Any]) -> str:
     return "" if os.path.exists(status["database"]) else "reindex"
 
 
-def _held(database: Database, request: ViewRequest) -> IndexSummary:
+def _held(database: Database, request: ViewRequest) -> dict[str, Any]:
+    """Returns what the index contains of the agent; `unlisted` of its sessions are tests and the like."""
     sessions, artifacts = counts.counts_of(database, request.agent)
     newest = session_list.page(database, request.agent, session_list.SessionFilter(), limit=LATEST).entries
     by_day = groupby(newest, key=lambda entry: local_day(entry.membership_us))
     mine = [one for one in counts.problems(database) if one.agent_id in (None, request.agent)]
     logged, today = sum(pages.days(database, request.agent).values()), local_day(request.now_us)
-    return IndexSummary(
-        sessions,
-        max(sessions - logged, 0),
-        artifacts,
-        [("Today" if day == today else day_name(day), list(entries)) for day, entries in by_day],
-        every(database, request.agent)[:LATEST],
-        sum(one.verdict in PROBLEMS for one in mine),
-    )
+    return {
+        "sessions": sessions,
+        "unlisted": max(sessions - logged, 0),
+        "artifacts": artifacts,
+        "days": [("Today" if day == today else day_name(day), list(entries)) for day, entries in by_day],
+        "running": every(database, request.agent)[:LATEST],
+        "problems": sum(one.verdict in PROBLEMS for one in mine),
+    }
 
 
 def read_page(request: ViewRequest) -> list[PageSection]:

@@ -4,10 +4,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from signet_sync.formats.filename import artifact_name
+from signet_sync.formats.ids import derive_token
 from signet_sync.graph.store import nodes
 from signet_sync.memories.store import memories
 from signet_sync.recall import open_session
 from signet_sync.recall.store import references
+from signet_sync.sessions.store import live as live_store
 from signet_sync.sessions.store import results
 from signet_sync.sessions.store.live import LiveSession
 from signet_sync.storage.database.connection import Database
@@ -15,11 +17,13 @@ from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import sessions
 from signet_sync.sync.store.sessions import SessionFile, SessionRef
 from signet_sync.text.sentences import basename
+from signet_sync.text.turn_heads import label_of, speaker_of
 from signet_sync.web.artifact_page import ArtifactView, opened
 from signet_sync.web.link_targets import of_prose
-from signet_sync.web.live_sessions import buffers, turns_of
+from signet_sync.web.markdown import Prose
 from signet_sync.web.request import View, ViewRequest, WebPage
 
+_CHARACTERS = 64_000  # of the turns of a running session
 _TROUBLE = ("violation", "invalid")
 # For a session without files.
 _NOTHING: dict[str, Any] = {
@@ -50,14 +54,14 @@ def session(request: ViewRequest) -> WebPage:
     token, session_id = request.path["token"], request.path["session"]
     with reading(request.site.place) as database:
         ref = results.find(database, request.agent, token, session_id)
-        live = buffers(database, request.agent, token, session_id, ref)
+        live = _buffers(database, request.agent, token, session_id, ref)
         if ref is not None:
             return _session_page(request, database, ref, live)
         if live:
             return _only_running(request, database, token, live)
         # An address cut after the token: the session, if only one has it, else the token is what is not found.
         if not session_id and len(found := sessions.find(database, request.agent, token)) == 1:
-            return _session_page(request, database, found[0], buffers(database, *found[0][:3], found[0]))
+            return _session_page(request, database, found[0], _buffers(database, *found[0][:3], found[0]))
         return _missing(request, results.removed_at(database, request.agent, token, session_id))
 
 
@@ -92,7 +96,7 @@ def _session_page(request: ViewRequest, database: Database, ref: SessionRef, liv
         if manifest
         else None,
         "running": bool(live),
-        "live": turns_of(database, request.agent, live),
+        "live": _live_turns(database, request.agent, live),
         "lineage": {"node": node, "thread": thread, "before": before, "after": after},
         "memories": results.memories(database, ref),
         "statements": results.statements(database, ref),
@@ -179,14 +183,44 @@ def _only_running(request: ViewRequest, database: Database, token: str, live: Se
     newest = live[0]
     ref = SessionRef(request.agent, token, newest.session_id or newest.session_key, newest.session_key)
     data = _NOTHING | _head(ref, None, newest.session_key)
-    data |= {"running": True, "live": turns_of(database, request.agent, live)}
+    data |= {"running": True, "live": _live_turns(database, request.agent, live)}
     return _page(request, database, newest.session_key, data)
 
 
 def _page(request: ViewRequest, database: Database, title: str, data: dict[str, Any]) -> WebPage:
     read = [artifact for artifact in (*data["shown"], data["manifest"]) if artifact is not None]
-    texts = [turn.prose for turn in (*(turn for artifact in read for turn in artifact.turns), *data["live"])]
+    texts = [turn.prose for artifact in read for turn in artifact.turns] + [turn["prose"] for turn in data["live"]]
     return WebPage("session", title, data | {"links": of_prose(database, request.agent, texts)})
+
+
+# ── running sessions ──
+
+
+def _buffers(
+    database: Database, agent_id: str, token: str, session_id: str, ref: SessionRef | None
+) -> list[LiveSession]:
+    """Returns the live turns of a session; one without files is identified by what its token is derived from."""
+    key = ref.session_key if ref else None
+    return [
+        one
+        for one in live_store.sessions(database, agent_id)
+        if (session_id in (one.session_id, one.session_key) or (key and not one.session_id and one.session_key == key))
+        and (ref is not None or derive_token(agent_id, one.session_key, one.session_id) == token)
+    ]
+
+
+def _live_turns(database: Database, agent_id: str, of: Sequence[LiveSession]) -> list[dict[str, Any]]:
+    """Returns the newest turns, as many as a page shows."""
+    said = [turn for one in of for turn in live_store.transcript(database, agent_id, one.session_key, one.session_id)]
+    room, found = _CHARACTERS, list[dict[str, Any]]()
+    for turn in sorted(said, key=lambda turn: (turn.at, turn.turn), reverse=True):
+        if room <= 0:
+            break
+        words = turn.content[:room]
+        about = {"speaker": speaker_of(turn.role), "label": label_of(turn.role), "at": turn.at, "prose": Prose(words)}
+        found.append({**about, "shortened": len(words) < len(turn.content)})
+        room -= max(len(words), 1)
+    return found[::-1]
 
 
 # ── missing sessions ──

@@ -4,14 +4,15 @@ import re
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from signet_sync.formats.ids import derive_token
 from signet_sync.formats.timestamps import local_day, parse_moment
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import Cursor, SessionEntry, SessionFilter
+from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.text.sentences import basename
 from signet_sync.web.formatting import day_name, marked
-from signet_sync.web.live_sessions import every
 from signet_sync.web.request import View, ViewRequest, WebPage
 
 _PAGE = 100
@@ -29,6 +30,20 @@ class FilterForm(NamedTuple):
     def is_filter(self) -> bool:
         """Returns whether any filter is set."""
         return self.wanted != SessionFilter()
+
+
+def every(database: Database, agent_id: str) -> list[dict[str, Any]]:
+    """Returns the running sessions of an agent: the parameters of a page and its progress, the most active first."""
+    return [
+        {
+            "token": derive_token(agent_id, one.session_key, one.session_id),
+            "session_id": one.session_id or one.session_key,
+            "key": one.session_key,
+            "turns": one.turns,
+            "last_at": one.last_at,
+        }
+        for one in live.sessions(database, agent_id)
+    ]
 
 
 def sessions(request: ViewRequest) -> WebPage:
@@ -51,7 +66,7 @@ def sessions(request: ViewRequest) -> WebPage:
             "harnesses": _options([(one, one) for one in harnesses], asked.wanted.harness),
             "running": [] if asked.is_filter or after else running,
             "invalid": session_list.with_invalid_files(database, request.agent),
-            "live": {one.session_id for one in running},
+            "live": {one["session_id"] for one in running},
             "import_command": request.site.place.command_line("import claude-code"),
         }
     return WebPage("sessions", "Sessions", data)
