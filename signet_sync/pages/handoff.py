@@ -54,7 +54,8 @@ def handoff(
         document = describe_one(database, ref)
     head = [neutral(line) for line in _deeds(document, at)]
     left = LIMIT - sum(estimate_tokens(line) + 1 for line in (wrapped("-", place.root), *head))
-    rest = project_text(seen, seen.threads[0].project or "" if seen.threads else "", now_us, left, estimate_tokens).text
+    name, itself = seen.threads[0].project or "" if seen.threads else "", at.node_id if at is not None else "-"
+    rest = project_text(seen, name, now_us, left, estimate_tokens, skip=lambda line: line.session == itself).text
     text = wrapped("\n".join(filter(None, [*head, rest])), place.root)
     known = {name: document[name] for name in ("agent_id", "session_id", "session_token", "project", "harness")}
     return {**known, "tokens": estimate_tokens(text), "text": text}
