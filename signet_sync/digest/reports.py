@@ -35,6 +35,10 @@ _DID = late(
 )
 
 
+_FILE = late(r"\w\.\w{1,5}\W*$|/")
+_MADE = late(r"\b(?:creat|writ|wrote)", re.I)
+
+
 def headline(report: str, asked: str = "", fetched: Printed | None = None) -> str:
     """Returns the sentence of a report that best says what came out; empty if none says anything."""
     wanted = stems(asked[:2_000])
@@ -82,9 +86,10 @@ def _listed(found: Sequence[Passage], best: int) -> str:
     lead = found[first - 1].text if first and found[first - 1].text.endswith((":", "：")) else found[first].label
     lead = _OPENS.sub("", lead).rstrip(" :：")
     heads = [passage.head for passage in found[first:last] if passage.head]
-    if len(heads) > 1 and _DID.search(lead):
+    files = all(_FILE.search(head) for head in heads)
+    if len(heads) > 1 and (_MADE.search(lead) if files else _DID.search(lead)):
         return f"{lead}: {', '.join(heads)}"
-    if len(heads) > 2 or sum(_DID.search(head) is not None for head in heads) > 1:
+    if not files and (len(heads) > 2 or sum(_DID.search(head) is not None for head in heads) > 1):
         return ", ".join(heads)
     return f"{lead}: {'; '.join(passage.text for passage in found[first:last])}" if leads else ""
 
