@@ -8,6 +8,7 @@ busy machine; ratios within a round hardly do, so a goal is held against the med
 from __future__ import annotations
 
 import argparse
+import collections
 import contextlib
 import json
 import os
@@ -41,6 +42,7 @@ class Measure(NamedTuple):
 MEASURES = {
     "cold small": Measure("cold, all derived", "×", 1.5),
     "cold large": Measure("cold, all derived", "×", 1.25),
+    "cost": Measure("· of a processor a file, without workers: reading, rows, each deriver, pages", "ms"),
     "cold page": Measure("cold, until `recall --words` answers and MEMORY.md stands", "×", 0.75),
     "cold memory": Measure("· peak memory of all processes", "MB"),
     "cold database": Measure("· database", "×", 1.2),
@@ -173,6 +175,12 @@ class Bench:
             ours, theirs = self._cold(sessions, self.rounds)
             yield self._ratio(name, sessions, ours, theirs)
             yield from self._sizes("cold", sessions, ours, theirs)
+        self.ground.fresh_state()
+        where = self.ground.workspace(self.sizes.small)
+        steps = self.ground.run(*python("benchmarks.bench", "--steps-of", where, self.ground.path("ours.db"))).json()
+        each = {step: seconds * 1000 / (3 * self.sizes.small) for step, seconds in steps.items()}
+        shown = ", ".join(f"{step} {value:.2f}" for step, value in each.items())
+        yield Row("cost", _count(self.sizes.small), shown, "", sum(each.values()))
         yield self._page(self.sizes.large)
 
     def _cold(self, sessions: int, rounds: int) -> tuple[list[Ran], list[Ran]]:
@@ -518,6 +526,38 @@ class Bench:
         return Row("huge killed", _count(sessions), shown, f"{whole:.1f} s", (killed.seconds + ran.seconds) / whole)
 
 
+def time_steps(where: str, database: str) -> dict[str, float]:
+    """Makes a first pass in this process; returns what its steps took of a processor, by name."""
+    from signet_sync.app.workspace import opened
+    from signet_sync.settings.model import Settings
+    from signet_sync.storage.clock import now_us
+    from signet_sync.sync import engine, reading
+    from signet_sync.sync.request import Request
+
+    spent: dict[str, float] = collections.defaultdict(float)
+
+    def time_in(owner: Any, name: str, step: str) -> None:
+        function = getattr(owner, name)
+
+        def timed(*given: Any) -> Any:
+            spent[step] -= time.process_time()
+            found = function(*given)
+            spent[step] += time.process_time()
+            return found
+
+        setattr(owner, name, timed)
+
+    time_in(reading, "judge_and_pack", "reading")
+    time_in(reading.VerdictWriter, "write", "rows and full text")
+    with opened(where, Settings(), database=database) as workspace:
+        for deriver in workspace.pipeline.derivers:
+            time_in(deriver, "prepare", deriver.name)
+            time_in(deriver, "update", deriver.name)
+        time_in(engine, "_show", "pages")
+        engine.run_pass(workspace, Request(now_us=now_us()))
+    return spent
+
+
 COUNTING = """
 import atexit, runpy, sys, types
 
@@ -692,8 +732,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--huge", action="store_true", help="a vault of 150,000 files as well: half an hour, 5 GB")
     parser.add_argument("--quick", action="store_true", help="tiny vaults, one round: does it run at all?")
     parser.add_argument("--keep", metavar="DIR", help="work in DIR/signet-bench and keep it")
+    parser.add_argument("--steps-of", nargs=2, metavar=("WORKSPACE", "DB"), help=argparse.SUPPRESS)
     parser.add_argument("--write", action="store_true", help="write the table into benchmarks/README.md")
     chosen = parser.parse_args(argv)
+    if chosen.steps_of:
+        print(json.dumps(time_steps(*chosen.steps_of)))
+        return 0
     sizes = Sizes()
     if chosen.quick:
         sizes = Sizes(20, 60, 100, 200)

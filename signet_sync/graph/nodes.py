@@ -10,7 +10,6 @@ from signet_sync.formats.temporary_sessions import KINDS, weight
 from signet_sync.graph.projects import Project
 from signet_sync.text import chunking
 from signet_sync.text.sentences import flatten
-from signet_sync.text.token_estimate import rough_tokens
 
 SourceType = Literal["summary", "chunk", "compaction", "condensation"]
 NodeKind = Literal["session", "arc", "epoch"]
@@ -65,7 +64,6 @@ class GraphNode(NamedTuple):
     session_id: str | None
     earliest_us: int
     latest_us: int
-    token_count: int
     start: int
     end: int
     label: str
@@ -151,7 +149,6 @@ def _node(source: ArtifactText, thread_id: str | None, place: int) -> GraphNode:
         source.session_token,
         source.session_id,
         *span_of(source),
-        rough_tokens(source.content),
         0,
         len(source.content),
         said or NO_WORDS,
@@ -174,7 +171,6 @@ def chunks_of(whole: GraphNode, text: str) -> list[GraphNode]:
             id=node_id,
             earliest_us=first,
             latest_us=last,
-            token_count=piece.tokens,
             start=start,
             end=piece.end,
             label=label,

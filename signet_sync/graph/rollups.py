@@ -123,7 +123,6 @@ def _node(thread: Thread, node_id: str, kind: NodeKind, span: tuple[int, int], l
         None,
         None,
         *span,
-        rough_tokens(content),
         0,
         len(content),
         shortened(label, _LABEL_LENGTH),

@@ -299,7 +299,7 @@ class VerdictWriter:
             self._touch(before[path])
         # After old rows are deleted: their texts may come from the old seals.
         artifacts.store_seals(database, [j.seal for j in judgements if j.seal is not None])
-        self._next_id = artifacts.insert_rows(database, changed, self._next_id, iso(self._request.now_us))
+        self._next_id = artifacts.insert_rows(database, changed, self._next_id)
         changed_paths = {j.path for j in changed}
         # The caller's strings: those in a worker's answer are copies.
         self._change.paths.update(path for path in by_path if path in changed_paths)

@@ -72,13 +72,14 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
     """Replaces every secret in a text, as `engine.redact` does; what came from here is not searched again."""
     if len(text) < MEMO_CHARACTERS:
         return engine.redact(text)
-    if _digest(text) in _clean:
+    digest = _digest(text)
+    if digest in _clean:
         return text, {}
-    text, counts = engine.redact(text)
+    clean, counts = engine.redact(text)
     if len(_clean) >= _MEMO_TEXTS:
         _clean.clear()
-    _clean.add(_digest(text))
-    return text, counts
+    _clean.add(digest if clean is text else _digest(clean))
+    return clean, counts
 
 
 def _digest(text: str) -> bytes:

@@ -187,7 +187,7 @@ def test_a_secret_that_the_index_still_had_is_redacted_on_the_way_in(vault: Vaul
     secret = "ghp_" + some(Random(11), 36)
     with indexed(Place(str(vault.root)), NOW_US) as database:
         database.execute(
-            "update memory_artifacts set ledger_sentence = ?, project = ?", (f"Used {secret}.", f"/{secret}")
+            "update memory_artifacts set built_sentence = ?, project = ?", (f"Used {secret}.", f"/{secret}")
         )
         database.execute("update ledger_rows set sentence = ?", (f"Used {secret}.",))
         database.execute("update statements set text = ?", (f"token={secret}",))

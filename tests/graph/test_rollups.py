@@ -154,7 +154,7 @@ def test_a_full_quarter_fits():
     sentence = "Measured the queue " + "with ten thousand jobs and one writer " * 9 + "and wrote it down."
     node = epoch(LANTERN, "2026-Q1", arcs(13, "Drain five", sentence=sentence))
     assert sum(line.endswith(")") for line in node.content.split("\n")) == 13
-    assert node.content.endswith("Decisions:\n- Drain five") and node.token_count <= BUDGET_TOKENS
+    assert node.content.endswith("Decisions:\n- Drain five") and rough_tokens(node.content) <= BUDGET_TOKENS
 
 
 # --- bounds ---
@@ -179,12 +179,12 @@ def test_any_order_gives_the_same_within_the_budget(sessions, stated, data):
     thread = LANTERN._replace(label=data.draw(st.sampled_from(["lantern (codex)", "灯" * 150, "a-b_" * 40])))
     node = arc(thread, "2026-W13", sessions, stated)
     assert arc(thread, "2026-W13", data.draw(st.permutations(sessions)), stated) == node
-    assert node.token_count == rough_tokens(node.content) <= BUDGET_TOKENS
+    assert rough_tokens(node.content) <= BUDGET_TOKENS
     assert len(node.label) <= 160 and "\n" not in node.label
     other = arc(thread, "2026-W12", sessions, stated)
     above = epoch(thread, "2026-Q1", [node, other])
     assert epoch(thread, "2026-Q1", [other, node]) == above
-    assert above.token_count == rough_tokens(above.content) <= BUDGET_TOKENS
+    assert rough_tokens(above.content) <= BUDGET_TOKENS
     assert len(above.label) <= 160
 
 

@@ -27,7 +27,7 @@ from session_inputs import (
 )
 from test_capture import Desk
 from transcript_builder import TranscriptBuilder
-from workbench import NOW, Vault, contents
+from workbench import Vault, contents
 
 from signet_sync.app.workspace import opened
 from signet_sync.formats.body import body_sha256, normalize
@@ -76,7 +76,7 @@ def age(vault: Vault) -> None:
         first = artifacts.next_row_id(database)
         artifacts.delete_rows(database, list(rows))
         judged = [Judgement(path, "indexed", row=row._replace(content=known[path])) for path, row in rows.items()]
-        artifacts.insert_rows(database, judged, first, NOW)
+        artifacts.insert_rows(database, judged, first)
         artifacts.set_sanitizer_of_rows(database, "sanitize_transcript_v0 0123456789abcdef")
         database.execute("delete from flow_results")
 

@@ -102,9 +102,9 @@ def test_deleting_tells_whose_pages_follow(database):
     assert sorted(touched) == sorted(
         (j.row.agent_id, j.row.session_token, j.row.session_id) for j in (*made[:2], made[3])
     )
-    assert {row[0] for row in database.execute("select source_path from links")} == {
-        j.path for j in made if j not in (made[0], made[1], made[3])
-    }
+    assert {
+        row[0] for row in database.execute("select source_path from links join memory_artifacts on id = source")
+    } == {j.path for j in made if j not in (made[0], made[1], made[3])}
     artifacts.forget_files(database, [made[0].path])
     assert made[0].path not in artifacts.known_files(database)
 

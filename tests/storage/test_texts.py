@@ -85,7 +85,7 @@ def test_a_row_gives_the_text_that_its_file_gave_whether_it_stands_there_or_in_t
     sealed, plain = Database(":memory:"), Database(":memory:")
     made.fill(sealed, judged)
     with plain.transaction():
-        artifacts.insert_rows(plain, judged, 1, NOW)
+        artifacts.insert_rows(plain, judged, 1)
     if bytes_go:
         integrity_store.drop_bytes(sealed, [one.path for one in judged])
         assert not list(sealed.execute(LEFT_TO_SEALS))

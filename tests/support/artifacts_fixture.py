@@ -202,14 +202,14 @@ def judged(files: Mapping[str, bytes], *, now_iso: str = "2026-03-30T00:00:00.00
     ]
 
 
-def fill(database: Database, judgements: Sequence[Judgement], *, now_iso: str = "2026-03-30T00:00:00.000Z") -> None:
+def fill(database: Database, judgements: Sequence[Judgement]) -> None:
     """Writes judgements as a pass does: rows, full text, verdicts, seals with their bytes, ledger rows."""
     with database.transaction():
         artifacts.delete_rows(database, [judgement.path for judgement in judgements])
         first = artifacts.next_row_id(database)
         seals = [j.seal._replace(packed=pack(j.raw)) for j in judgements if j.seal is not None and j.raw]
         artifacts.store_seals(database, seals)
-        artifacts.insert_rows(database, judgements, first, now_iso)
+        artifacts.insert_rows(database, judgements, first)
         artifacts.store_files(database, judgements, 0)
         sessions = {(j.row.agent_id, j.row.session_token, j.row.session_id) for j in judgements if j.row is not None}
         parts = artifacts.session_parts(database, sorted(sessions))

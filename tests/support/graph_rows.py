@@ -167,7 +167,7 @@ def node(
     insert(
         database, "session_summaries", agent_id=agent_id, id=node_id, kind=kind, source_type=source_type,
         depth=("session", "arc", "epoch").index(kind), thread_id=thread_id, earliest_us=us(since or day),
-        latest_us=us(day), token_count=9, end=start + 100, label=label,
+        latest_us=us(day), end=start + 100, label=label,
         **(of_session if kind == "session" else {"content": "its text"}),
     )  # fmt: skip
     for child in children:

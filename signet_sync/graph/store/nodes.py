@@ -38,10 +38,9 @@ _OF_SESSION = "agent_id = ? and session_token = ? and session_id = ?"
 
 
 _STORED = (
-    "agent_id, id, kind, source_type, depth, artifact, thread_id, session, earliest_us, latest_us, token_count,"
-    " end, label, content"
+    "agent_id, id, kind, source_type, depth, artifact, thread_id, session, earliest_us, latest_us, end, label, content"
 )
-_INSERT_NODE = f"insert or replace into session_summaries({_STORED}) values({placeholders(14)})"
+_INSERT_NODE = f"insert or replace into session_summaries({_STORED}) values({placeholders(13)})"
 _INSERT_EDGE = "insert or ignore into session_summary_children(agent_id, parent_id, child_id) values(?, ?, ?)"
 _DELETE_EDGE = "delete from session_summary_children where agent_id = ? and parent_id = ? and child_id = ?"
 _DELETE_SESSION = f"delete from thread_sessions where {_OF_SESSION}"
@@ -54,7 +53,7 @@ def _stored(node: GraphNode, artifacts: Mapping[str, int], numbers: Mapping[Sess
     session = None
     if node.session_token is not None and node.session_id is not None:
         session = numbers[node.agent_id, node.session_token, node.session_id]
-    return (*node[:5], artifact, node.thread_id, session, *node[9:12], *node[13:])
+    return (*node[:5], artifact, node.thread_id, session, *node[9:11], *node[12:])
 
 
 def source_of(row: Sequence[Any]) -> ArtifactText:

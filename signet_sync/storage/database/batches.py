@@ -89,7 +89,10 @@ def merge_step(database: Database, pages: int = STEP) -> bool:
     database.connection.set_busy_timeout(0)
     try:
         with database.transaction():
-            return any(_merge(database, table, pages) for table in full_text())
+            merged = any(_merge(database, table, pages) for table in full_text())
+            if not merged:  # what was merged has left as many free pages
+                list(database.execute("pragma incremental_vacuum"))
+            return merged
     except DatabaseError as error:
         if isinstance(error.__cause__, (apsw.BusyError, apsw.FullError)):
             return False

@@ -195,6 +195,8 @@ class Database:
             return
         connection = self.connection
         if not memory:
+            if not self.value("pragma page_count"):  # before the first write: `batches.merge_step`
+                connection.execute("pragma auto_vacuum = incremental")
             connection.set_commit_hook(self._drop_snapshot)
             self._keep_a_log(wait_ms)
         for pragma in (

@@ -34,17 +34,18 @@ def path_of(artifact: str) -> str:
 
 DERIVED: tuple[Table, ...] = (
     derived(
-        "one row for each artifact. `content` is its sanitized text, null where the bytes of its seal give it",
+        "one row for each artifact. `content` is its sanitized text, null where the bytes of its seal give it; "
+        "`built_sentence` is what pages show in place of a sentence that says too little",
         """create table memory_artifacts(
         id integer primary key,
         agent_id text not null, source_path text not null unique, source_sha256 text not null,
         source_kind text not null, session_id text not null, session_key text, session_token text not null,
         project text, harness text,
         captured_at text not null, started_at text, ended_at text, manifest_path text, source_node_id text,
-        memory_sentence text, memory_sentence_quality text, ledger_sentence text, content text,
+        memory_sentence text, memory_sentence_quality text, built_sentence text,
+        ledger_sentence text generated always as (coalesce(built_sentence, memory_sentence)) virtual, content text,
         captured_us integer not null, membership_us integer not null, noise integer not null,
-        refs text, revision integer, repository_root text, repository_origin text, repository_path text,
-        updated_at text not null, source_mtime_ms real)""",
+        refs text, revision integer, repository_root text, repository_origin text, repository_path text)""",
         "create index memory_artifacts_session on memory_artifacts(agent_id, session_token, session_id)",
         "create index memory_artifacts_id on memory_artifacts(agent_id, session_id)",
         "create index memory_artifacts_time on memory_artifacts(agent_id, membership_us)",
@@ -55,7 +56,7 @@ DERIVED: tuple[Table, ...] = (
         "create index memory_artifacts_refs on memory_artifacts(agent_id) where refs is not null and refs <> ''",
         session=SESSION,
         key=("source_path",),
-        local=("id", "updated_at", "source_mtime_ms"),
+        local=("id",),
     ),
     derived(
         "whose the numbers of `texts` are, and how many of them there are",
@@ -106,10 +107,13 @@ DERIVED: tuple[Table, ...] = (
     derived(
         "link fields of manifests, and which of them lead nowhere",
         """create table links(
-        source_path text not null, field text not null, target_path text not null, broken integer not null default 0,
-        primary key(source_path, field)) without rowid""",
+        source integer not null references memory_artifacts(id) on delete cascade, field text not null,
+        target_path text not null, broken integer not null default 0, primary key(source, field)) without rowid""",
         "create index links_target on links(target_path)",
         "create index links_broken on links(broken) where broken = 1",
+        joined=JoinedRows(
+            "a.source_path, l.field, l.target_path, l.broken", "links l join memory_artifacts a on a.id = l.source"
+        ),
         key=("source_path", "field"),
     ),
     derived(
@@ -143,7 +147,7 @@ DERIVED: tuple[Table, ...] = (
         """create table session_summaries(
         agent_id text not null, id text not null, kind text not null, source_type text not null, depth integer not null,
         artifact integer, thread_id text, session integer, earliest_us integer not null,
-        latest_us integer not null, token_count integer not null, end integer not null,
+        latest_us integer not null, end integer not null,
         label text not null, content text,
         unique(agent_id, id))""",
         "create index session_summaries_session on session_summaries(session) where session is not null",
@@ -154,7 +158,7 @@ DERIVED: tuple[Table, ...] = (
         session=NUMBER,
         joined=JoinedRows(
             "n.agent_id, n.id, n.kind, n.source_type, n.depth, a.source_path as source_ref, n.thread_id,"
-            " s.session_token, s.session_id, n.earliest_us, n.latest_us, n.token_count, 0 as start, n.end, n.label,"
+            " s.session_token, s.session_id, n.earliest_us, n.latest_us, 0 as start, n.end, n.label,"
             " n.content",
             "session_summaries n left join memory_artifacts a on a.id = n.artifact"
             " left join sessions s on s.session = n.session",

@@ -21,12 +21,8 @@ from signet_sync.sync.store.bodies import keep, left_to_seals, text_of
 if TYPE_CHECKING:
     from signet_sync.sync.planner import Judgement
 
-_COLUMNS = ", ".join(Row._fields)
-_ROW_SQL = (
-    f"insert into memory_artifacts(id, {_COLUMNS}, updated_at, source_mtime_ms)"
-    f" values({placeholders(len(Row._fields) + 3)})"
-)
-_CONTENT = Row._fields.index("content")
+_COLUMNS = ", ".join(Row._fields).replace("ledger_sentence", "built_sentence")
+_ROW_SQL = f"insert into memory_artifacts(id, {_COLUMNS}) values({placeholders(len(Row._fields) + 1)})"
 # The columns of a `Row`, as selected from the database.
 _ROW = ", ".join(text_of() if name == "content" else name for name in Row._fields)
 _PART_COLUMNS = (
@@ -99,7 +95,6 @@ def delete_rows(database: Database, paths: Sequence[str]) -> list[tuple[str, str
         ids = [row[0] for row in rows]
         texts.drop_artifacts(database, ids)
         database.execute(f"delete from memory_artifacts where id {LISTED}", (listed(ids),))
-    database.execute(f"delete from links where source_path {LISTED}", (listed(paths),))
     return [(agent, token, session) for _, agent, token, session in rows]
 
 
@@ -107,27 +102,27 @@ def insert_rows(
     database: Database,
     judgements: Sequence[Judgement],
     first_id: int,
-    now_iso: str,
 ) -> int:
     """Writes rows, full text and links of judgements (old rows deleted, seals written before); returns the next id."""
     left = left_to_seals(database, [judgement.row for judgement in judgements if judgement.row is not None])
     rows: list[tuple[Any, ...]] = []
     said: list[tuple[int, Row]] = []
-    links: list[tuple[str, str, str]] = []
+    links: list[tuple[int, str, str]] = []
     row_id = first_id
     for judgement in judgements:
         row = judgement.row
         if row is None:
             continue
-        mtime = judgement.signature.mtime_ns / 1e6 if judgement.signature else None
         said.append((row_id, row))
-        content = row.content if row.source_path not in left else None
-        rows.append((row_id, *row[:_CONTENT], content, *row[_CONTENT + 1 :], now_iso, mtime))
+        stored = row._replace(content=None) if row.source_path in left else row  # type: ignore[arg-type]
+        if row.ledger_sentence == row.memory_sentence:
+            stored = stored._replace(ledger_sentence=None)
+        rows.append((row_id, *stored))
+        links.extend((row_id, field, target) for field, target in judgement.links)
         row_id += 1
-        links.extend((row.source_path, field, target) for field, target in judgement.links)
     database.executemany(_ROW_SQL, rows)
     texts.add_artifacts(database, said)
-    database.executemany("insert into links(source_path, field, target_path) values(?, ?, ?)", links)
+    database.executemany("insert into links(source, field, target_path) values(?, ?, ?)", links)
     return row_id
 
 
@@ -255,7 +250,8 @@ def unresolved_targets(database: Database, targets: Iterable[str] | None = None)
 
 def targets_of(database: Database, sources: Sequence[str]) -> set[str]:
     """Returns the link targets of some files."""
-    return {row[0] for row in of_values(database, "target_path", "links", "source_path", sources)}
+    sql = "select target_path from memory_artifacts cross join links on source = id where source_path"
+    return {target for (target,) in database.execute(f"{sql} {LISTED}", (listed(sources),))}
 
 
 def mark_broken(database: Database, broken: Iterable[str], checked: Iterable[str] | None) -> None:

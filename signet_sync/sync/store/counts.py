@@ -88,8 +88,8 @@ def notes(database: Database, now_us: int) -> list[StoredNote]:
     for path, stored, agent_id in database.execute("select path, notes, agent_id from files where notes is not null"):
         found.extend(StoredNote(path, code, message, agent_id) for code, message in json.loads(stored))
     for path, field, target, agent_id in database.execute(
-        "select l.source_path, l.field, l.target_path, a.agent_id from links l"
-        " left join memory_artifacts a on a.source_path = l.source_path where l.broken = 1"
+        "select a.source_path, l.field, l.target_path, a.agent_id from links l"
+        " join memory_artifacts a on a.id = l.source where l.broken = 1"
     ):
         found.append(StoredNote(path, "link-broken", f"`{field}` leads to {target}, which is not there", agent_id))
     for agent_id in agents(database):

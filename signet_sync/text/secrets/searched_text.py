@@ -22,9 +22,9 @@ _ENDS: dict[bytes, None] = {}
 _MOST = 30_000  # words: some megabytes
 
 
-def words_of(low: str) -> frozenset[bytes]:
-    """Returns the words of a text in lower case."""
-    return frozenset(low.encode("latin-1", "replace").translate(_LETTERS).split())
+def words_of(low: str) -> list[bytes]:
+    """Returns the words of a text in lower case, each as often as it is there."""
+    return low.encode("latin-1", "replace").translate(_LETTERS).split()
 
 
 def signs_in(low: bytes) -> bytes:
@@ -76,7 +76,7 @@ def count_of_ends() -> int:
     return len(_ENDS)
 
 
-def later_ends(words: frozenset[bytes], known: int) -> set[bytes]:
+def later_ends(words: Iterable[bytes], known: int) -> set[bytes]:
     """Returns which ends of literals are in some words, of those that were asked for after the first `known`."""
     listing = b"\n".join((b"", *words, b""))
     return {end for end in islice(_ENDS, known, None) if end in listing}
@@ -104,9 +104,10 @@ class Vocabulary:
             _current = cls()
         return _current
 
-    def ends_in(self, words: frozenset[bytes]) -> frozenset[bytes]:
+    def ends_in(self, words: Iterable[bytes]) -> frozenset[bytes]:
         """Returns the ends of literals in some words."""
-        rest = words - self._plain
+        plain = self._plain
+        rest = {word for word in words if word not in plain}  # few: a set of all words would take twice as long
         if new := {word for word in rest if word not in self._having}:
             listing = b"\n".join((b"", *new, b""))
             ends = {word: {self._wholes[word]} for word in self._wholes.keys() & new}
@@ -199,7 +200,7 @@ class SearchedText:
         self.is_long = len(text) >= _LONG
         self.words: Any = None
         self._ends: frozenset[bytes] = frozenset()
-        self._words: frozenset[bytes] = frozenset()
+        self._words: list[bytes] = []
         self._known = -1
         self._left: dict[str, tuple[float, int]] = {}
         self.crowd_list: list[tuple[int, int]] = []
