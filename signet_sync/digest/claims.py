@@ -38,6 +38,7 @@ _STEMS, _PASSES = (
     ("committed", "pushed", "merged", "deployed", "published", "released"),
     ("pass", "green", "clean", "succe"),
 )
+_OF_GIT = late(r"\b(?:pr|mr|pull request|merge request|branch|main|master|develop|trunk)\b|#\d", re.IGNORECASE)
 _TESTS_PASS = late(
     r"\b(?:tests?|test suite|suite|specs)\b[^.;:?]{0,40}\b(?:pass(?:es|ed|ing)?|green|succeed\w*)\b"
     r"|\ball \d+ (?:tests )?pass",
@@ -46,6 +47,15 @@ _TESTS_PASS = late(
 _CHECKS_PASS = late(
     r"\b(?:lint(?:er|ing)?|type ?-?checks?|build|ci)\b[^.;:?]{0,30}\b(?:pass(?:es|ed|ing)?|green|clean|succeed\w*)\b",
     re.IGNORECASE,
+)
+_FINDS_NOTHING = late(r"\bclean\b|\b(?:0|no|zero) (?:errors|issues|warnings|findings|problems)\b", re.IGNORECASE)
+_IDLE = late(
+    r"(?:\bin|linting:|checked|linted|scanned|processed) 0 files?\b|collected 0 items|no tests? (?:ran|found)",
+    re.IGNORECASE,
+)
+_WORD = late(r"[a-z][\w-]{3,}")
+_COMMON_WORDS = frozenset(
+    ("check", "lint", "build", "test", "tests", "clean", "docs", "files", "with", "warnings", "errors")
 )
 _CHANGED = late(
     r"\W*(?:all |everything(?:['’]s| is)? )?(?:done|fixed|implemented|updated|added|removed|renamed|refactored"
@@ -87,24 +97,25 @@ def _deed(called: str, printed: str, reason: str) -> _Deed:
     return _Deed(tuple(called.split("|")), tuple(printed.split("|")), reason)
 
 
-_RUNS = "check|ci|make|.sh|just|mise|run view|run watch|run list|npm|yarn|bun|go |cargo"
+_RUNS = "check|make|.sh|just |mise|run view|run watch|run list| ci|commit|push"  # a commit may run hooks
 _DEEDS: Mapping[str, _Deed] = {
     "merged": _deed("merge|rebase| pull|cherry-pick", "merged|fast-forward", "no merge"),
-    "pushed": _deed("push|pr create|mr create|submit|sync|release", "[new branch]|up-to-date|pushed", "no push"),
-    "committed": _deed("commit|gt |jj |rebase|cherry-pick|merge", "changed, |root-commit", "no commit"),
+    "pushed": _deed("push|pr create|mr create|submit|sync", "[new branch]|up-to-date|pushed", "no push"),
+    "committed": _deed("commit|rebase|cherry-pick|merge", "root-commit", "no commit"),
     "published": _deed(
         "publish|deploy|releas|upload|apply|rollout|push|ship|vercel|fly|gcloud|kubectl|terraform|workflow|curl|http|twine"
-        f"|docker|ssh|scp|rsync|{_RUNS}",
+        f"|docker|ssh|scp|rsync|npm|cargo|{_RUNS}",
         "publish|deploy|releas",
         "no deployment",
     ),
-    "tested": _deed(f"test|spec|jest|verif|tox|nox|pass|{_RUNS}", "passed|passing|succe", "no test run"),
+    "tested": _deed(f"test|.spec|rspec|jest|verif|tox|nox|{_RUNS}", " pass|passed", "no test run"),
     "checked": _deed(
         f"lint|build|tsc|mypy|ruff|vet|clippy|fmt|format|test|compile|biome|prettier|{_RUNS}",
         "passed|passing|clean|succe",
         "no such run",
     ),
 }
+_RUN = frozenset(("tested", "checked"))  # which a call did that failed, too
 _AGAIN = frozenset(("tested", "pushed"))  # which must have been done since an edit, or a commit
 _OF = {"deployed": "published", "released": "published"}
 _READERS = frozenset(
@@ -124,6 +135,8 @@ class Claims:
 
     def unseen(self, text: str, turn: int) -> str:
         """Returns why words claim what is not seen: "no push"; "" if they claim nothing, or it is seen."""
+        if _FINDS_NOTHING.search(text[:_LONGEST]) and not _IDLE.search(text) and self._looked_at_nothing(text, turn):
+            return "its last run looked at no files"
         claimed = [_OF.get(one, one) for one in _claimed(text)] if len(text) <= _LONGEST else ()
         if not claimed or _NO_CLAIM.search(text):
             return ""
@@ -136,11 +149,12 @@ class Claims:
                 if "acted" not in last:
                     return "nothing was changed"
             elif one not in last:
-                if not self._person_did(text, turn):
+                is_of_git = one != "merged" or len(text.split()) < 5 or _OF_GIT.search(text)
+                if is_of_git and not self._person_did(text, turn):
                     return _DEEDS[one].reason
             elif one == "tested" and last.get("test failed", -1) > last.get("test passed", -1):
                 return "the last test run failed"
-            elif one == "tested" and last.get("edited", -1) > last[one]:
+            elif one == "tested" and last.get("edited", -1) > last[one] and self._events[last[one]][0] < turn:
                 return "no test run since the last edit"
             elif one == "pushed" and last.get("made a commit", -1) > last[one]:
                 return "no push since the last commit"
@@ -151,6 +165,21 @@ class Claims:
         last = {what: place for place, (_, what) in enumerate(self._events)}
         failed = last.get("test failed", -1)
         return failed > max(last.get("test passed", -1), last.get("edited", -1), last.get("hidden", -1))
+
+    def _looked_at_nothing(self, text: str, turn: int) -> bool:
+        """Returns whether the last run of a program that words name was of no file or no test."""
+        for words, idle in self._runs(turn):
+            if not words.isdisjoint(_WORD.findall(text.casefold())):
+                return idle
+        return False
+
+    def _runs(self, turn: int) -> Iterator[tuple[set[str], bool]]:
+        """Yields the words of commands up to a turn, the last one first, and whether they looked at nothing."""
+        for one in reversed(self._turns):
+            for step in reversed(one.steps) if one.number <= turn else ():
+                if isinstance(step, ToolCall) and step.tool in SHELLS and step.detail:
+                    idle = _IDLE.search(step.printed[-_PRINTED:]) is not None
+                    yield set(_WORD.findall(step.detail.casefold()[:_LONGEST])) - _COMMON_WORDS, idle
 
     def _person_did(self, text: str, turn: int) -> bool:
         """Returns whether the person says in the same word that it was done."""
@@ -166,13 +195,15 @@ class Claims:
     def _events(self) -> list[tuple[int, str]]:
         """Returns what the session's calls show, in order, each with its turn."""
         found: list[tuple[int, str]] = []
-        seen = set[str]()
+        seen, called = set[str](), set[str]()
         for turn in self._turns:
             if turn.words is not None and turn.words.text.startswith("This session is being continued"):
                 found.append((turn.number, "hidden"))
             for step in turn.steps:
                 if isinstance(step, ToolCall):
-                    some = list(_shown(step, seen))
+                    # What has no arguments and no call before it is a sub-agent.
+                    some = ["hidden"] if not step.detail and step.tool not in called else list(_shown(step, seen))
+                    called.add(step.tool)
                     seen.update(some)
                     found += ((turn.number, what) for what in some)
         return found
@@ -195,7 +226,7 @@ def _shown(call: ToolCall, seen: AbstractSet[str]) -> Iterator[str]:
     told, printed = f"{call.tool} {call.detail}".casefold(), call.printed[-_PRINTED:].casefold()
     runs = not call.failed and call.tool not in _READERS
     for name, deed in _DEEDS.items():
-        if (runs and name not in seen - _AGAIN and any(map(told.__contains__, deed.called))) or (
+        if ((runs or name in _RUN) and name not in seen - _AGAIN and any(map(told.__contains__, deed.called))) or (
             name not in seen and any(map(printed.__contains__, deed.printed))
         ):
             yield name
@@ -204,6 +235,7 @@ def _shown(call: ToolCall, seen: AbstractSet[str]) -> Iterator[str]:
     if call.tool in SHELLS:
         if "commit" in call.detail and any(map(COMMITTED.match, call.output)):
             yield "made a commit"
+            yield "committed"
             if "push" in call.detail and not call.failed:
                 yield "pushed"
         if "test" in call.detail and _TESTED.search(call.detail):

@@ -26,17 +26,21 @@ HIDDEN = call("Task", "trim the wick and push it", "All of it is done.")
     ((EDIT,), "Committed as `9d8e7f6`.", "no commit"),
     ((EDIT, run("git log --oneline", "9d8e7f6 lamp")), "Committed as 9d8e7f6.", ""),
     ((EDIT, COMMIT), "PR #7 has been squash merged to main.", "no merge"),
+    ((EDIT,), "Merged wick_test.py into lamp/tests and door.py into lamp/src.", ""),
     ((EDIT, run("gh pr view", '"state":"MERGED"')), "PR #7 has been merged.", ""),
     ((EDIT,), "Deployed to staging.", "no deployment"), ((EDIT, run("fly deploy")), "Deployed to staging.", ""),
     ((EDIT,), "All tests pass.", "no test run"), ((EDIT, TESTED), "All tests pass.", ""),
     ((EDIT, BROKE), "All 9 tests pass now.", "the last test run failed"), ((EDIT, BROKE, TESTED), "Tests pass.", ""),
-    ((TESTED, EDIT), "Tests pass and lint is clean.", "no test run since the last edit"),
+    ((TESTED, EDIT), "Tests pass.", ""),
     ((TESTED, call("Edit", "README.md")), "Tests pass.", ""),
     ((EDIT, run("pytest -q 2>&1 | tail -2", "2 failed, 7 passed")), "All tests pass.", "the last test run failed"),
     ((EDIT,), "Build is green.", "no such run"), ((run("ls"),), "Build is green.", ""),
     ((call("Read", "wick.py"),), "Fixed the wick.", ""), ((EDIT,), "Fixed the wick.", ""),
     ((call("Edit", "wick.py", "The user doesn't want to proceed with this tool use.", failed=True),), "Fixed.",
      "nothing was changed"),
+    ((EDIT, run("vale docs/lamp.md", "0 errors and 0 warnings in 0 files.")), "Vale is clean.",
+     "its last run looked at no files"),
+    ((EDIT, run("vale docs/lamp.md", "0 errors and 0 warnings in 3 files.")), "Vale is clean.", ""),
     # work that nobody sees, and words that claim nothing
     ((HIDDEN,), "Pushed.", ""), ((EDIT,), "Not pushed yet.", ""), ((EDIT,), "Once merged, tests pass.", ""),
     ((EDIT,), "The merged commits are listed above.", ""), ((EDIT,), "Shall I say that it is pushed?", ""),
@@ -49,6 +53,8 @@ def test_a_claim_without_a_deed(steps: tuple[str, ...], said: str, reason: str) 
 
 def test_what_the_person_did_is_done_and_what_comes_later_was_not_there() -> None:
     record = Record(TASK + EDIT + assistant("Pushed.") + user("I merged it just now") + COMMIT + run("git push"))
+    later = Record(TASK + TESTED + assistant("Tests pass.") + user("and the door?") + EDIT + assistant("Tests pass."))
+    assert [later.claims.unseen("Tests pass.", turn) for turn in (1, 2)] == ["", "no test run since the last edit"]
     assert record.claims.unseen("Pushed.", 1) == "no push" and record.claims.unseen("Pushed.", 2) == ""
     assert (
         record.claims.unseen("It is merged.", 2) == "" and record.claims.unseen("It has been merged.", 1) == "no merge"

@@ -27,6 +27,7 @@ from signet_sync.errors import extra_hint
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.web import formatting
 from signet_sync.web.app import collected, make
+from signet_sync.web.layout import tone_of
 from signet_sync.web.link_targets import sections
 from signet_sync.web.markdown import Links
 from signet_sync.web.request import Site, ViewRequest, WebPage
@@ -355,6 +356,12 @@ def test_the_overview_says_what_is_wrong_and_what_to_do(vault: Vault) -> None:
     counts = vault.call("status", "--json").json["counts"]
     assert data["held"]["sessions"] + other["sessions"] == counts["sessions"] and not other["problems"]
     assert data["held"]["problems"] == counts["violations"] + counts["invalid"] + counts["tombstoned"]
+
+
+def test_the_badge_of_the_agent_has_the_tone_of_its_state() -> None:
+    states = (("watching", True, True), ("degraded", True, True), ("watching", True, False), ("stopped", False, None))
+    tones = [tone_of(state, running=running, responding=responding) for state, running, responding in states]
+    assert tones == ["ok", "warn", "bad", "quiet"] and tone_of("halted: cliff", running=False, responding=None) == "bad"
 
 
 def test_links_of_memory_md_lead_to_our_pages_and_never_to_another_agents(vault: Vault) -> None:

@@ -23,7 +23,7 @@ from ui_pages import BESIDE, HOSTILE, Elements, harmless, site
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.integrity import operations as settling
+from signet_sync.integrity import settling
 from signet_sync.memories import operations as memories_operations
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
