@@ -140,7 +140,7 @@ def test_a_changed_file_is_restored_as_the_confirmation_shows(vault: Vault) -> N
     path = known(vault)["paths"][0]["summary"]
     form = Form(visitor(vault), "restore", path=path)
     assert "breaks its word" in form.page.text and "keeps its word" in form.page.text
-    assert "is replaced, and not kept" in form.page.text
+    assert "1 file is written again as sealed" in form.page.text and "is replaced, and not kept" in form.page.text
     done = form.send()
     assert done.status_code == 200 and "Restored 1 file" in done.text and "/done/" in str(done.url)
     assert "keeps its word" in (vault / path).read_text("utf-8") and path not in opened_violations(vault)
