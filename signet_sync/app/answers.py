@@ -23,7 +23,6 @@ from signet_sync.errors import SignetSyncError
 from signet_sync.log import logger
 from signet_sync.storage.locations import StateFolder
 
-_CONFIG = "SIGNET_CONFIG"
 _BEAT = 0.5  # seconds between two looks whether to stop
 _LINE = 1 << 20  # bytes of a request's first line
 _AT_ONCE = 4  # operations; hooks have a thread of their own

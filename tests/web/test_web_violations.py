@@ -75,7 +75,9 @@ def test_each_sealed_file_has_what_heals_it_for_its_agent_alone(vault: Vault, mo
     assert not shown(vault)["sealed"].rows[0]["restorable"]
     assert "Its sealed bytes no longer exist" in visitor(vault.root).get("/violations").text
     monkeypatch.setattr(violations, "SEALED", 2)
-    assert len(shown(vault, page="2")["sealed"].rows) == 1
+    first, second = (shown(vault, page=page)["sealed"] for page in ("1", "2"))
+    assert (first.before, first.after, first.label) == (None, 2, "1–2 of 3")
+    assert (len(second.rows), second.before, second.after) == (1, 1, None)
 
 
 def test_other_files_are_told_by_code_with_what_to_do_and_the_rest_page_by_page(vault: Vault) -> None:

@@ -160,21 +160,6 @@ def texts_of(database: Database, passages: Sequence[int]) -> Iterator[tuple[Foun
         yield FoundText(*text), place, length or 0
 
 
-def texts_by(database: Database, column: str, number: int) -> list[FoundText]:
-    """Returns the text with a number in a column: `first` or `artifact`."""
-    sql = f"select {_TEXT} from texts t {_NAMED} where t.{column} = ?"
-    return [FoundText(*row) for row in database.execute(sql, (number,))]
-
-
-def passage_at(database: Database, text: FoundText, place: int) -> tuple[int, ...]:
-    """Returns the row of full text of an artifact that has a place of its body; () without one."""
-    found = (
-        "select id from passages where id between ? and ? and size > 0 and start <= ? and voice <> 'tool'"
-        " order by id desc limit 1"
-    )
-    return tuple(number for (number,) in database.execute(found, (text.first, text.last, place)))
-
-
 def spelled_like(database: Database, word: str) -> tuple[str, ...]:
     """Returns the words of the full text, of all agents, that differ from a word by the fewest letters, one or two.
 
