@@ -150,6 +150,20 @@ def test_before_a_tool_and_after_its_failure_the_agent_alone_says_what_names_exa
     assert not spool.jobs(state_dir.locate(str(vault.root)).spool)
 
 
+def test_a_tool_waits_for_no_agent_that_is_gone_or_hangs(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("signet_sync.capture.hook.main", lambda *_: pytest.fail("it does the work itself"))
+    monkeypatch.setattr(ask, "MOMENT", 0.01)
+    event = payload("PreToolUse", tool_input={"command": "rtk run loop"})
+    silent = vault.hook("claude-code", "--strict", given=event)
+    assert (silent.code, silent.out, silent.err) == (0, "", "")
+    place = ask.socket_of(state_dir.locate(str(vault.root)))
+    with socket.socket(socket.AF_UNIX) as hung, ask.address(place) as at:
+        hung.bind(at)
+        hung.listen()
+        assert vault.hook("claude-code", "--strict", given=event) == silent
+    assert not ask.is_moment(payload("UserPromptSubmit", prompt='{"hook_event_name": "PreToolUse"}'))
+
+
 def test_what_changed_since_it_was_said_stands_beside_it_where_git_says_so_in_time(
     vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
