@@ -13,7 +13,7 @@ import shutil
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
+from copy import copy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -803,7 +803,8 @@ class Machine(RuleBasedStateMachine):
 
     def indexed_anew(self, database: Database, *, rebuild: bool) -> list[tuple[Any, ...]]:
         """The dump of a database that has just seen the vault for the first time, or as if."""
-        workspace = replace(self.work, database=database, touch_nothing=True, own_place=False)
+        workspace = copy(self.work)
+        workspace.database, workspace.touch_nothing, workspace.own_place = database, True, False
         engine.run_locked(workspace, Request(self.now, rebuild=rebuild, project=False))
         return canonical_dump(database)
 
