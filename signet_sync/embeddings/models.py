@@ -81,7 +81,6 @@ class _Files(Model):
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.enable_mem_pattern = False  # it plans for the longest text so far: 40 MB more
         options.log_severity_level = 4
-        self._run.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
         try:
             with open(os.path.join(choice.folder, "model.onnx"), "rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()

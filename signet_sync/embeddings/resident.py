@@ -82,7 +82,7 @@ class Resident(threading.Thread):
         choice = resolve_meaning(self._settings())
         if choice is None:
             self._choice, self._making, self._answering = None, None, None
-            if self._settings().recall_meaning == "off" and store.is_any(database):
+            if self._settings().recall_meaning == "off" and (store.used_model(database) or store.state(database)[0]):
                 store.use_model(database, "")
             return self._look
         from signet_sync.embeddings import models, vectors  # only where a model is named
@@ -102,6 +102,7 @@ class Resident(threading.Thread):
             store.put(database, number, model.key, said, self._rows(model, said))
             spent = time.thread_time() - began
             self._ends.wait(spent * (1.0 if _has_room() else _SLOWER))
+        _give_back()
         if store.texts_left(database, model.key, 1):
             return 0.0
         if self._answering is None or self._answering.model is not model:
@@ -109,7 +110,6 @@ class Resident(threading.Thread):
             self._answering = vectors.Held(model)
             logger.info("recall by meaning answers")
         self._answering.read(database)
-        _give_back()
         return self._look
 
     def _rows(self, model: Model, said: Sequence[tuple[int, str]]) -> bytes:

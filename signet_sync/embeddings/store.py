@@ -96,8 +96,3 @@ def rows(database: Database, key: str) -> Iterable[tuple[int, bytes]]:
 def state(database: Database) -> tuple[int, int]:
     """Returns what is another one as soon as there are other vectors."""
     return next(database.execute("select (select count(*) from vectors), (select max(made) from vectors)"))
-
-
-def is_any(database: Database) -> bool:
-    """Returns whether there is a vector, or a record of a model."""
-    return bool(used_model(database) or database.value("select exists(select 1 from vectors)"))

@@ -61,14 +61,10 @@ class Held:
         self._form = _form(model.dimensions)
         self._state: object = None
         self._lock = Lock()
-        self._rows = np.zeros(0, self._form)
-        self._texts = self._sizes = np.zeros(0, np.int64)
 
     def near(self, database: Database, ranges: Sequence[tuple[int, int]], question: Vectors) -> Nearness | None:
         """Returns how near the texts of some ranges are to a question; None if none has vectors."""
-        with self._lock:
-            self._read(database)
-            rows, texts, sizes = self._rows, self._texts, self._sizes
+        texts, sizes, rows = self.read(database)
         wanted = np.zeros(len(texts), bool)
         for first, last in ranges:
             wanted |= (texts >= first) & (texts <= last)
@@ -87,22 +83,18 @@ class Held:
         at_best = at_best[np.searchsorted(at_best, begins)]  # of equal ones the first
         return Nearness(texts[wanted], best[wanted], (texts + rows["row"][at_best])[wanted])
 
-    def read(self, database: Database) -> None:
-        """Reads what the table has, if it has changed: what is gone there is gone here."""
+    def read(self, database: Database) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.void]]:
+        """Returns the texts, how many vectors each has, and these: what is gone from the table is gone here."""
         with self._lock:
-            self._read(database)
-
-    def _read(self, database: Database) -> None:
-        state = store.state(database)
-        if state == self._state:
-            return
-        texts, sizes, raw = list[int](), list[int](), bytearray()
-        for text, rows in store.rows(database, self.model.key):
-            texts.append(text)
-            sizes.append(len(rows) // self._form.itemsize)
-            raw += rows
-        self._texts, self._sizes = np.array(texts, np.int64), np.array(sizes, np.int64)
-        self._rows, self._state = np.frombuffer(raw, self._form), state
+            if (state := store.state(database)) != self._state:
+                texts, sizes, raw = list[int](), list[int](), bytearray()
+                for text, rows in store.rows(database, self.model.key):
+                    texts.append(text)
+                    sizes.append(len(rows) // self._form.itemsize)
+                    raw += rows
+                self._all = np.array(texts, np.int64), np.array(sizes, np.int64), np.frombuffer(raw, self._form)
+                self._state = state
+            return self._all
 
 
 def packed(rows: Sequence[int], vectors: Vectors) -> bytes:
