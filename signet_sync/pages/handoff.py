@@ -68,7 +68,8 @@ def _deeds(document: dict[str, Any], at: ThreadSession | None) -> Iterator[str]:
     yield f"=== Handed over: session {document['session_token']}{day}, {document['status'] or 'open'} ==="
     yield f"{plain(document['sentence'], _OUTCOME)}{cited}"
     for one in document["commits"][-_COMMITS:]:
-        yield f"- commit {one['commit']}: {plain(one['subject'], _LINE)}"
+        name = f"commit {one['commit']}".rstrip()  # git may have printed no name
+        yield f"- {name}: {plain(one['subject'], _LINE)}"
     for one in document["pull_requests"][-_REQUESTS:]:
         yield f"- pull request #{one['number']}: {plain(one['title'], _LINE)}{' (merged)' if one['merged'] else ''}"
     files = sorted(document["files"], key=lambda one: -one["edits"])

@@ -21,6 +21,7 @@ TURNS = [
     Turn("user", "Why does the retry loop give up? We use five tries everywhere."),
     Turn("call", "Edit", {"file_path": f"{PROJECT}/src/queue.py"}, "done"),
     Turn("call", "bash", {"command": "git commit -m 'Five tries'"}, "[main 1f2e3d4] Five tries\n 1 file changed"),
+    Turn("call", "bash", {"command": "git commit -qm 'Say so'"}, "done"),
     Turn("call", "bash", {"command": "gh pr create --title 'Give up'"}, "https://example.org/ada/lantern/pull/12"),
     Turn("assistant", f"{LOOP}\n\nOutcome: the loop ends\nNext: measure the queue at night\nTried: backoff by hand"),
 ]
@@ -37,7 +38,8 @@ def test_it_says_how_a_session_stands(vault: Vault, tmp_path: Path, monkeypatch:
 
     first = vault.call("handoff", f"{SESSION[:-1]}0", "--json").json
     for told in (
-        "commit 1f2e3d4: Five tries", "pull request #12: Give up", "changed: src/queue.py", "^s-", "^f-",
+        "commit 1f2e3d4: Five tries", "- commit: Say so", "pull request #12: Give up",
+        "changed: src/queue.py", "^s-", "^f-",
         "measure the queue at night", "backoff by hand", LOOP,
     ):  # fmt: skip
         assert told in first["text"], first["text"]
