@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from signet_sync.digest.outcome import outcome
 from signet_sync.formats.handle import id_of
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.statement import Item
@@ -19,14 +18,12 @@ from signet_sync.graph.threads_stage import VERSION, Statements, settled
 from signet_sync.sessions.live_turns import SpokenTurn, render
 from signet_sync.sessions.store import live
 from signet_sync.sessions.store.live import RUNNING, RunningSession
-from signet_sync.statements.outcomes import stated
 from signet_sync.statements.store import rows
 from signet_sync.statements.store.rows import StatedItems
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source
 from signet_sync.sync.store import artifacts
-from signet_sync.text.sanitizer import sanitize_counted
 
 
 def stated_by(said: Sequence[SpokenTurn]) -> list[tuple[int, Item]]:
@@ -35,6 +32,11 @@ def stated_by(said: Sequence[SpokenTurn]) -> list[tuple[int, Item]]:
     By the rules that write a summary. What the agent states waits for the transcript: only that has the results of
     tools, which tell whether it repeats a page.
     """
+    # Not for a pass without live turns.
+    from signet_sync.digest.outcome import outcome
+    from signet_sync.statements.outcomes import stated
+    from signet_sync.text.sanitizer import sanitize_counted
+
     texts = [render([turn]) for turn in said]
     found = outcome("\n\n".join(texts))
     found = found._replace(items=tuple(item for item in found.items if item.who == "person"))

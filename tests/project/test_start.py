@@ -20,6 +20,7 @@ LIMITS = {
     "open ID": 85,
     "expand ID": 97,
     "context": 106,
+    "reindex": 189,
     "reindex --full": 206,
     "hook claude-code SessionStart": 99,
     "hook claude-code UserPromptSubmit": 134,
@@ -44,6 +45,8 @@ def vault(tmp_path: Path) -> Vault:
 
 @pytest.mark.parametrize("line", LIMITS)
 def test_a_command_loads_no_more_than_its_budget(vault: Vault, line: str) -> None:
+    if line == "reindex":
+        vault.session(2)  # a full pass derives anew what a pass over one change need not load
     command, _, event = line.partition(" claude-code ")
     words = [*command.split(), *(["claude-code"] if event else [])]
     words = [numbered(1)["session_id"] if word == "ID" else word for word in words]
