@@ -54,6 +54,9 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
         # No full pass has ended since the database was created or an upgrade emptied its tables: pages made from a few
         # paths would hide everything else.
         run.request = request._replace(paths=None)
+    if workspace.unshown is not None and request.project and not passes.is_due(database, "pages_due"):
+        with database.transaction():  # before the rows that the pages will wait for
+            passes.expect(database, "pages_due")
     with _few_collections(), ExitStack() as recovered:
         for recovery in pipeline.recoveries:
             recovered.enter_context(recovery.recover(run))
@@ -79,16 +82,21 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
 
 @contextmanager
 def pages_at_end(workspace: Workspace, now_us: Callable[[], int]) -> Iterator[None]:
-    """Publishes pages once for many passes over some paths, not after each; after a kill, a full pass does."""
+    """Publishes pages once for many passes over some paths, not after each; for one that was killed, by a full pass."""
+    killed = passes.is_due(workspace.database, "pages_due")
     workspace.unshown = Change()
     try:
         yield
     finally:
         change, workspace.unshown = workspace.unshown, None
-        if change.agents or change.days:
+        if killed:
+            run_pass(workspace, Request(now_us()))
+        elif change.agents or change.days:
             with state_dir.workspace_lock(workspace.state, Request(0).patience):
                 request = Request(now_us(), frozenset())
                 _show(Pass(workspace, request, Outcome(change=change)), workspace.pipeline.publishers)
+                with workspace.database.transaction():
+                    passes.done(workspace.database, "pages_due")
 
 
 def index_paths(workspace: Workspace, request: Request) -> Outcome:
@@ -172,12 +180,15 @@ def _record(run: Pass) -> None:
 def _remember(run: Pass) -> None:
     """Records that everything was looked at, and when."""
     workspace = run.workspace
-    found = not (workspace.touch_nothing or run.outcome.deferred) and passes.is_due(run.database, "manifests_due")
+    due: list[passes.Due] = ["manifests_due", "pages_due"] if run.request.project else ["manifests_due"]
+    if workspace.touch_nothing or run.outcome.deferred:
+        due = []
+    found = [what for what in due if passes.is_due(run.database, what)]
     if found or passes.is_halted(run.database):
         with run.database.transaction():
             passes.end_halt(run.database)
-            if found:
-                passes.done(run.database, "manifests_due")
+            for what in found:
+                passes.done(run.database, what)
     if workspace.touch_nothing and not workspace.own_place:
         return  # a copy for CI must not change the state of the workspace's own index
     os.makedirs(workspace.state.path, mode=0o700, exist_ok=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from crash_runner import KILLED, forked
 from workbench import NOW, Vault, numbered
 
 from signet_sync.app import pipeline
@@ -16,9 +18,10 @@ from signet_sync.errors import SignetSyncError
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.engine import index_paths, run_pass
+from signet_sync.sync.engine import index_paths, pages_at_end, run_pass
 from signet_sync.sync.request import Pass, Request
 from signet_sync.sync.stages import Change, Eraser, InFull, Maintenance, Pipeline, Publisher, Recovery
+from signet_sync.sync.store import passes
 from signet_sync.sync.workspace import Workspace
 
 NOW_US = parse_instant(NOW) or 0
@@ -222,3 +225,25 @@ def test_pages_after_passes_over_some_paths_are_those_of_a_rebuild(vault: Vault,
     assert len(followed) > 2 and b"number 5" in followed[vault / "MEMORY.md"]
     run_pass(workspace, Request(NOW_US, rebuild=True))
     assert {path: path.read_bytes() for path in followed} == followed
+
+
+@pytest.mark.parametrize("after", ["the next that come together", "reindex"])
+def test_pages_that_waited_when_it_was_killed_are_published_by_whoever_comes_next(vault: Vault, after: str) -> None:
+    vault.reindex()
+
+    def killed() -> int:
+        with opened(str(vault.root), Settings()) as workspace, pages_at_end(workspace, lambda: NOW_US):
+            paths = frozenset(vault.session(7).values())
+            run_pass(workspace, Request(NOW_US, paths))
+            os._exit(KILLED)
+
+    assert forked(killed) == KILLED
+    assert "number 7" not in vault.page()
+    if after == "reindex":
+        vault.reindex()
+    else:
+        with opened(str(vault.root), Settings()) as workspace, pages_at_end(workspace, lambda: NOW_US):
+            pass
+    assert "number 7" in vault.page()
+    with vault.database() as database:
+        assert not passes.any_due(database)

@@ -47,8 +47,8 @@ def leave_unread(database: Database, count: int) -> None:
 
 
 # What is due: a look for sessions without a manifest, by the next full pass that may write; wiping free space that may
-# hold expired rows; rebuilding full text without the words of deleted recall lines.
-Due = Literal["manifests_due", "wipe_due", "scour_due"]
+# hold expired rows; rebuilding full text without the words of deleted recall lines; pages that wait for many passes.
+Due = Literal["manifests_due", "wipe_due", "scour_due", "pages_due"]
 
 
 def expect(database: Database, what: Due) -> None:
@@ -88,7 +88,7 @@ def summarized_days(database: Database, day: str) -> None:
 
 def any_due(database: Database) -> bool:
     """Returns whether something is due for the next full pass."""
-    return is_halted(database) or is_due(database, "manifests_due") or is_due(database, "wipe_due")
+    return is_halted(database) or any(is_due(database, what) for what in ("manifests_due", "wipe_due", "pages_due"))
 
 
 def version_of(database: Database, name: str) -> str | None:
