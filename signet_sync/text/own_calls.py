@@ -26,7 +26,7 @@ TOOLS = tuple(
 QUIET = frozenset(
     """
     init demo run reindex check status checkpoint hook mcp ui backup hooks service eject
-    logs doctor migrate setup settings obsidian
+    logs doctor migrate setup settings
     """.split()
 )
 

@@ -86,7 +86,7 @@ def test_an_arc():
     )
     assert node._replace(content=None) == (
         "default", arc_id(LANTERN, "2026-W13"), "arc", "condensation", 1, None, LANTERN.id, None, None,
-        sessions[0].earliest_us, sessions[2].latest_us, rough_tokens(node.content), 0, len(node.content),
+        sessions[0].earliest_us, sessions[2].latest_us, 0, len(node.content),
         "3 sessions of 2026-W13: Measured the queue with 10,000 jobs, see src/drain.py.", None,
     )  # fmt: skip
     assert node.id.startswith("a-")
@@ -144,7 +144,7 @@ def test_an_epoch():
     )
     assert node._replace(content=None) == (
         "default", epoch_id(LANTERN, "2026-Q1"), "epoch", "condensation", 2, None, LANTERN.id, None, None,
-        older.earliest_us, newer.latest_us, rough_tokens(node.content), 0, len(node.content),
+        older.earliest_us, newer.latest_us, 0, len(node.content),
         "2 weeks of 2026-Q1: Lit the lantern on day 0.", None,
     )  # fmt: skip
     assert node.id.startswith("e-")

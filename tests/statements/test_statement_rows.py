@@ -86,7 +86,7 @@ def _index(database: Database, one: StatedItems) -> None:
     """The row of an artifact, as far as statements need it."""
     if database.value("select exists(select 1 from memory_artifacts where source_path = ?)", (one.source_path,)):
         return
-    row = dict.fromkeys("source_sha256 source_kind captured_at content updated_at".split(), "")
+    row = dict.fromkeys("source_sha256 source_kind captured_at content".split(), "")
     row |= dict.fromkeys(("captured_us", "membership_us", "noise"), 0)
     row |= dict(zip((*SESSION, "source_path"), (*one.session, one.source_path), strict=True))
     graph_rows.insert(database, "memory_artifacts", **row)

@@ -38,7 +38,7 @@ def numbered(database: Database, agent_id: str, token: str, session_id: str, pat
     """The numbers of a session and of an artifact of it."""
     batches.number(database, [(agent_id, token, session_id)])
     if not batches.artifacts(database, [path]):
-        row = dict.fromkeys("source_sha256 source_kind captured_at content updated_at".split(), "")
+        row = dict.fromkeys("source_sha256 source_kind captured_at content".split(), "")
         instants = dict.fromkeys(("captured_us", "membership_us", "noise"), at_us)
         names = {"agent_id": agent_id, "session_token": token, "session_id": session_id}
         insert(database, "memory_artifacts", source_path=path, **names, **row, **instants)
