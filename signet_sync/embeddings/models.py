@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -36,7 +37,7 @@ _PREFIXES = (
 )
 
 
-class Model:
+class Model(ABC):
     """Makes vectors of length 1 in so many dimensions. Those of another `key` cannot be compared with these."""
 
     here = False  # whether it is in this process
@@ -54,9 +55,11 @@ class Model:
         made = self._made([self._prefixes[not question] + text for text in texts], seconds)
         return unit_vectors(made, len(texts), self.dimensions)
 
+    @abstractmethod
     def _made(self, texts: Sequence[str], seconds: float) -> object:
-        raise NotImplementedError
+        """Returns what the model gave for texts that have their prefix."""
 
+    @abstractmethod
     def stop(self) -> None:
         """Ends what is being made, which then fails, so that the process can end."""
 
@@ -108,7 +111,10 @@ class _Files(Model):
 
 
 class _Server(Model):
-    """A server with OpenAI's `/embeddings`."""
+    """A server with OpenAI's `/embeddings`; nobody waits for its answer when the process ends."""
+
+    def stop(self) -> None:
+        """Leaves a request to its own deadline."""
 
     def __init__(self, choice: MeaningChoice, environ: Mapping[str, str]) -> None:
         server = choice.server
