@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from signet_sync.capture.notes import REQUEST
-from signet_sync.cli.handoff import REQUEST as GO_ON
+from signet_sync.cli.context import REQUEST as GO_ON
 
 Words = list[str]
 OWN, OTHER = "The retry loop gives up after five tries.", "Plumage photographs go into the bucket named aerie."

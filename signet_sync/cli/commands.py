@@ -25,7 +25,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "hooks": ("hooks", "Connect coding agents, so that their sessions are captured."),
         "status": ("status", "Show the agent's state, what is indexed and what is wrong."),
         "recall": ("recall", "Answer a question from sessions, statements, memories, entities."),
-        "open": ("open", "Show a session, or list the newest ones."),
+        "open": ("recall", "Show a session, or list the newest ones."),
         "digest": ("digest", "Show what happened today or this week, by project."),
         "remember": ("memory", "Remember a text: MEMORY.md shows it, recall finds it."),
         "forget": ("memory", "Forget a memory, to the last byte."),
@@ -33,8 +33,8 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "memory": {
         "context": ("context", "Print the context that a session gets at its start."),
-        "handoff": ("handoff", "Print what another agent needs to go on, or start it with that."),
-        "expand": ("expand", "Follow a handle of MEMORY.md down to the transcript."),
+        "handoff": ("context", "Print what another agent needs to go on, or start it with that."),
+        "expand": ("recall", "Follow a handle of MEMORY.md down to the transcript."),
         "pin": ("memory", "Pin a memory, statement or session to the top of MEMORY.md."),
         "dream": ("dream", "Promote memories that are recalled often into MEMORY.md."),
     },
@@ -46,7 +46,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "check": ("check", "Validate the files without writing anything."),
         "violations": ("violations", "List, restore or accept sealed files that changed."),
         "import": ("import_", "Import past sessions of a harness into the vault."),
-        "restore": ("restore", "Give a session back to its harness, which resumes it."),
+        "restore": ("import_", "Give a session back to its harness, which resumes it."),
         "remove": ("remove", "Remove a session for good, to the last byte."),
         "redact": ("redact", "Remove secrets from sealed files, to the last byte."),
         "history": ("history", "List and compare commits of the workspace, or delete them."),
@@ -77,7 +77,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "hook": ("hook", "Handle an event of a harness's hook (called by harnesses)."),
         "note": ("note", "Hand work over to the next session (called by agents)."),
         "session": ("session", "Write a session's end or compaction into the vault."),
-        "transcript": ("transcript", "Record the turns of a running session."),
+        "transcript": ("session", "Record the turns of a running session."),
     },
 }
 COMMANDS: dict[str, Listed] = {

@@ -13,8 +13,8 @@ import click
 from signet_sync.admin import hooks_install
 from signet_sync.admin.hooks_install import HookOutcome
 from signet_sync.capture.harnesses import registry
+from signet_sync.cli.init import show_models
 from signet_sync.cli.main import Context, described, json_option, one_line, pass_context, show_by_hand
-from signet_sync.cli.model_hint import show_models
 from signet_sync.cli.parsing import Group, SharedOption
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import require_agent

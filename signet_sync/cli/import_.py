@@ -1,4 +1,4 @@
-"""`import`: adds past sessions from a harness's own folder to the vault.
+"""`import` and `restore`: add past sessions of a harness to the vault, and give one back to it.
 
 The parsers are loaded in the function: completion does without.
 """
@@ -6,6 +6,7 @@ The parsers are loaded in the function: completion does without.
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from itertools import groupby
 from operator import itemgetter
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli.main import Context, json_option, pass_context, show_redactions
-from signet_sync.cli.parsing import Command, SharedOption
+from signet_sync.cli.main import Context, agent_option, json_option, pass_context, show_redactions
+from signet_sync.cli.parsing import Command, OfWorkspace, SharedOption
 from signet_sync.cli.reindex import progress_bar
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import agent_for
@@ -193,3 +194,40 @@ def _show(context: Context, document: dict[str, Any], path: str | None) -> None:
     show_redactions(document["redactions"])
     if (document["segments"] or document["compactions"]) and not run_lock_holder(context.state()):
         click.echo(f"to index them: {context.command_line('reindex')}, or {context.command_line('run')} from now on")
+
+
+@click.command(cls=Command)
+@click.argument("session", type=OfWorkspace())
+@click.option(
+    "--to-harness",
+    "harness",
+    metavar="HARNESS",
+    is_flag=False,
+    flag_value="",
+    default="",
+    help="Which one (default: that of the session): claude-code or codex.",
+)
+@agent_option
+@json_option
+@pass_context
+def restore(context: Context, session: str, harness: str) -> int:
+    """Write a session in its harness's own format, so that the harness resumes it, though it deleted its file.
+
+    It has the words of both, calls and what these gave back as the vault keeps them. Thinking and images are not in it,
+    nor what was redacted or left out.
+    """
+    from signet_sync.capture.restore import restore as write
+    from signet_sync.sync.read_only import reading
+
+    with reading(context.place()) as database:
+        done = write(database, context.agent, session, harness, os.getcwd())
+
+    def show() -> None:
+        lost = [("redaction", done["redacted"]), ("image", done["images"]), ("cut result", done["cut"])]
+        missing = ", ".join(["thinking", *(counted(number, name) for name, number in lost if number)])
+        click.echo(f"restored {counted(done['turns'], 'turn')} to {done['path']}")
+        click.echo(f"not in it: {missing}")
+        click.echo(f"go on with: cd {shlex.quote(done['folder'])} && {done['command']}")
+
+    context.answer(done, show)
+    return 0

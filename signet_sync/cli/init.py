@@ -9,11 +9,12 @@ import click
 
 from signet_sync.cli import main
 from signet_sync.cli.main import Context, json_option, pass_context
-from signet_sync.cli.model_hint import show_models
 from signet_sync.cli.parsing import Command
 from signet_sync.errors import WorkspaceError, reason
 from signet_sync.formats.filename import artifact_name
-from signet_sync.formats.paths import MEMORY, SETTINGS
+from signet_sync.formats.paths import MEMORY, SETTINGS, display
+from signet_sync.llm import installed
+from signet_sync.settings import model
 from signet_sync.settings.model import ALL_SETTINGS
 from signet_sync.storage import files
 from signet_sync.storage.locations import locate, read_id
@@ -126,3 +127,16 @@ def _toml(value: object) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(f'"{item}"' for item in value) + "]"
     return f'"{value}"' if isinstance(value, str) else f"{value}"
+
+
+def show_models(root: str) -> None:
+    """Prints the programs that PATH names with their settings; nothing if a person has decided, or without any."""
+    found = installed.installed_models(os.environ)
+    if not found or not installed.is_undecided(model.load(root, anyway=True)[0]):
+        return
+    told = "rules make the summaries; a language model, which is sent texts of your sessions, is used if you add to"
+    click.echo(display(f"{told} {model.user_file()} one of:"))
+    for one in found:
+        click.echo(f"  # {one.name}")
+        for line in one.lines:
+            click.echo(f"  {line}")

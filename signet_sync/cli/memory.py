@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli.input import stdin_text
 from signet_sync.cli.main import (
     Context,
     agent_option,
@@ -19,7 +18,7 @@ from signet_sync.cli.main import (
     show_redactions,
     working_directory,
 )
-from signet_sync.cli.parsing import Command, OfWorkspace
+from signet_sync.cli.parsing import Command, OfWorkspace, stdin_text
 from signet_sync.formats.paths import display, dream_page, head_page
 from signet_sync.formats.timestamps import local_day
 from signet_sync.host.repository import project_at

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from signet_sync.cli.input import stdin_text
 from signet_sync.cli.main import Context, json_option, pass_context
-from signet_sync.cli.parsing import Command
+from signet_sync.cli.parsing import Command, stdin_text
 from signet_sync.digest.notes import hand_over
 from signet_sync.formats.paths import display
 

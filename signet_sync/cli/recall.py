@@ -1,20 +1,25 @@
-"""`recall`: finds what answers a question, or with `--words` the files that contain every word."""
+"""`recall`, `expand`, `open`: finds what answers a question, follows a handle of it, shows a session."""
 
 from __future__ import annotations
 
+import shlex
+from functools import partial
 from typing import Any
 
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command, Moment
+from signet_sync.cli.parsing import Command, Moment, OfWorkspace
 from signet_sync.errors import UsageError
+from signet_sync.formats.handle import HANDLE, LETTERS, in_words
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.paths import display
 from signet_sync.formats.snapshot import LARGEST
 from signet_sync.formats.timestamps import local_day
-from signet_sync.recall.as_text import handle_of
+from signet_sync.recall.as_text import expanded_lines, handle_of, newest_paths, session_lines
 
 _COMMIT = late(r"[0-9a-fA-F]{7,64}")
+_LISTED = 30  # sessions
 
 
 @click.command(cls=Command)
@@ -91,4 +96,96 @@ def _files(context: Context, given: dict[str, Any]) -> int:
             click.echo(f"  {file['snippet']}")
 
     context.answer({"query": given["query"], "files": found["files"]}, show)
+    return 0
+
+
+@click.command(cls=Command)
+@click.argument("handle", type=OfWorkspace())
+@click.option(
+    "--budget",
+    type=click.IntRange(1, 1_000_000),
+    default=2_000,
+    show_default=True,
+    metavar="TOKENS",
+    help="Most text shown.",
+)
+@agent_option
+@json_option
+@pass_context
+def expand(context: Context, handle: str, budget: int) -> int:
+    """Follow a handle of MEMORY.md down to the transcript.
+
+    HANDLE is an id or ^handle as on a page, its beginning (six characters or more: t-7c2q), a wikilink or path, or a
+    session.
+    """
+    document = context.ask("expand", handle=handle, budget=budget)
+    bold, cyan = partial(click.style, bold=True), partial(click.style, fg="cyan")
+
+    def show() -> None:
+        for line in expanded_lines(document, bold=bold, cyan=cyan, quote=shlex.quote, rest=": --json lists them"):
+            click.echo(line)
+
+    context.answer(document, show)
+    return 0
+
+
+@click.command("open", cls=Command)
+@click.argument("session", type=OfWorkspace(), required=False)
+@click.option(
+    "--path",
+    "wanted",
+    type=click.Choice(["summary", "transcript", "manifest", "compaction"]),
+    help="Print only the newest path of this kind.",
+)
+@agent_option
+@json_option
+@pass_context
+def open_(context: Context, session: str | None, wanted: str | None) -> int:
+    """Show a session and how it ended (its status), by its name, key, id or the beginning of one; else list sessions.
+
+    For ev:… show this event and the line that is its evidence.
+    """
+    if session is None:
+        return _list(context)
+    if session.startswith("ev:"):
+        from signet_sync.cli.entity.read import show_source  # loads the rules for entities
+
+        show_source(context, session, wanted)
+        return 0
+    try:
+        document = context.ask("open_session", session=session)
+    except UsageError as error:
+        if error.code == "unknown-session" and HANDLE.fullmatch(session):
+            kind = in_words(LETTERS[session.removeprefix("^")[0]])
+            error.hint = f"it is a handle ({kind}), which expand follows: {context.command_line(f'expand {session}')}"
+        raise
+    if wanted is not None:
+        paths = newest_paths(document)
+        if wanted not in paths:
+            has = f"it has: {', '.join(paths)}" if paths else "its files are written when it ends"
+            raise UsageError(f"the session has no {wanted}", hint=has, code="no-such-file")
+        click.echo(paths[wanted])
+    else:
+        bold, red = partial(click.style, bold=True), partial(click.style, fg="red")
+        context.answer(document, lambda: click.echo("\n".join(session_lines(document, bold=bold, red=red))))
+    return 0
+
+
+def _list(context: Context) -> int:
+    document = context.ask("list_sessions", limit=_LISTED)
+    sessions, left_out = document["sessions"], document["left_out"]
+    ended = [one.pop("membership_us") for one in sessions]
+
+    def show() -> None:
+        for one, at_us in zip(sessions, ended, strict=True):
+            about = f"  {local_day(at_us)}  {display(one['sentence'])}"
+            click.echo(click.style(one["session_token"], fg="yellow") + about)
+        if not (sessions or left_out):
+            context.say("no sessions yet")
+        if document["more"]:
+            context.say("older ones: signet-sync recall finds sessions by their words")
+        if left_out:
+            context.say(f"{left_out:,} more left out: only a greeting, a test, or a temporary folder")
+
+    context.answer(document, show)
     return 0

@@ -19,8 +19,8 @@ from signet_sync.capture.stores import transcripts
 from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.cli import import_, init, main, reindex
 from signet_sync.cli import service as service_command
+from signet_sync.cli.init import show_models
 from signet_sync.cli.main import Context, described, json_option, one_line, pass_context, show_by_hand
-from signet_sync.cli.model_hint import show_models
 from signet_sync.cli.parsing import Command
 from signet_sync.errors import ConfigError, SignetSyncError
 from signet_sync.formats.lazy_pattern import late

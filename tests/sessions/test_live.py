@@ -28,7 +28,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.capture import capture, intake, live_transcript, spool
 from signet_sync.capture.harnesses.records import Conversation
 from signet_sync.capture.stores import transcripts
-from signet_sync.cli import transcript
+from signet_sync.cli import session
 from signet_sync.digest.outcome import ModelDigest
 from signet_sync.formats.timestamps import SECOND, iso
 from signet_sync.formats.turn import turn_of
@@ -167,8 +167,8 @@ def test_errors_name_the_line(vault: Vault, raw: Any, told: str) -> None:
 
 
 def test_a_line_and_all_of_them_are_bounded(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transcript, "LINE_LIMIT", 1 << 20)
-    monkeypatch.setattr(transcript, "TOTAL_LIMIT", 2 << 20)
+    monkeypatch.setattr(session, "LINE_LIMIT", 1 << 20)
+    monkeypatch.setattr(session, "TOTAL_LIMIT", 2 << 20)
     long = "x" * (1 << 20)
     assert "line 2 is longer than 1 MiB" in refused(vault, [line(0, "x"), line(1, long)], "input-invalid")["message"]
     lines = [line(number, long[: 1 << 19]) for number in range(5)]
@@ -226,16 +226,16 @@ def test_what_is_said_while_an_ending_is_written_stays(vault: Vault) -> None:
 def test_what_was_streamed_and_no_transcript_holds_becomes_part_of_the_artifact(vault: Vault) -> None:
     fed(vault, [line(0, "Where is the heron?"), line(1, "At the pond.", 1, "assistant")], KEY, "--session-id", ONE)
     fed(vault, [line(2, "And the otter?", 90), line(3, "src/otter.py", 91, "tool")], KEY, "--session-id", ONE)
-    transcript = f"## User · {at(60)}\n\nWhy?\n\n## Assistant · {at(100)}\n\nBecause.\n"
-    answer = end(vault, session_id=ONE, session_key=KEY, transcript=transcript, transcript_is="tail")
+    session = f"## User · {at(60)}\n\nWhy?\n\n## Assistant · {at(100)}\n\nBecause.\n"
+    answer = end(vault, session_id=ONE, session_key=KEY, transcript=session, transcript_is="tail")
     text = body(vault, answer["transcript"])
     words = ["heron?", "pond.", "Why?", "otter?", "src/otter.py", "Because."]
     assert [text.count(word) for word in words] == [1] * 6 and sorted(words, key=text.find) == words
     assert text.count(" · live") == 4 and f"## User · {at(90)} · live\n\nAnd the otter?" in text
     assert turns(vault) == [] and live_files(vault) == [] and vault.hits("otter")
     # Whoever tells the whole again, with the streamed turns in it or without, brings nothing twice.
-    held = f"## User · {at(0)}\n\nWhere is the heron?\n\n{transcript}"
-    for whole in (transcript, held, held.replace("Why?", f"Why?\n\n## User · {at(89)}\n\nAnd the otter?")):
+    held = f"## User · {at(0)}\n\nWhere is the heron?\n\n{session}"
+    for whole in (session, held, held.replace("Why?", f"Why?\n\n## User · {at(89)}\n\nAnd the otter?")):
         assert end(vault, session_id=ONE, session_key=KEY, transcript=whole)["idempotent_replay"]
     more = end(vault, session_id=ONE, session_key=KEY, transcript=f"{held}\n## User · {at(300)}\n\nAnything else?\n")
     assert body(vault, more["transcript"]) == f"## User · {at(300)}\n\nAnything else?"

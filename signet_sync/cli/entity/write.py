@@ -11,8 +11,7 @@ from typing import Any, Literal
 import click
 
 from signet_sync.cli.entity.run import KIND, EntityCall, writing
-from signet_sync.cli.input import stdin_text
-from signet_sync.cli.parsing import Command, OfWorkspace
+from signet_sync.cli.parsing import Command, OfWorkspace, stdin_text
 from signet_sync.formats.entity_paths import Kind
 
 _ENOUGH = 1 << 20  # bytes: more than any section may have, in any encoding
