@@ -5,12 +5,9 @@ import json
 import pkgutil
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotYet
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 from importlib import import_module
 from threading import Lock
 from typing import NamedTuple
@@ -20,14 +17,12 @@ from signet_sync.formats.body import utf8
 from signet_sync.log import logger
 from signet_sync.privacy.remove import refresh
 from signet_sync.storage import state_dir
-from signet_sync.sync.workspace import Workspace
 from signet_sync.web import actions
-from signet_sync.web.action import Action, ActionCall, ActionResult, ChangedMeanwhile, planned
+from signet_sync.web.action import Action, ActionCall, ChangedMeanwhile, planned
 from signet_sync.web.request import ViewRequest, WebPage
 
 LIFE = 1800  # seconds in which a form can be sent
 PATIENCE = 5.0  # seconds to wait for another process that holds the workspace
-WAIT = 8.0  # seconds until a page says that the action still runs
 _BUSY = "Another process is working on this workspace, such as the agent or a command. Nothing was done; try again."
 _CHANGED = "This has changed since you looked, so nothing was done. It is shown as it is now."
 _OLD = "This confirmation was more than half an hour old, so nothing was done. It is shown as it is now."
@@ -80,88 +75,91 @@ class FormTokens:
         return hmac.digest(self._key, text.encode(), "sha256").hex()
 
 
-class _Busy(Exception):
-    """Another process holds the workspace; the action has not begun."""
-
-
-@dataclass(slots=True)
-class _Started:
-    """An action that was confirmed: what becomes of it, and until when its form is remembered."""
-
-    future: Future[ActionResult]
-    kept_until: float
-
-
-@dataclass(frozen=True, slots=True)
-class Redirect:
-    """The answer to a form: the page of the result."""
-
-    once: str
-
-
 @dataclass
 class Acting:
-    """The actions of one server; they run one after the other."""
+    """The actions of one server; they run one after the other, and each form does its action once."""
 
     tokens: FormTokens
     should_stop: Callable[[], bool]
     known: dict[str, Action] = field(default_factory=collected)
-    _started: dict[str, _Started] = field(default_factory=dict)
+    _done: dict[str, tuple[FormToken, WebPage]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
-    _runner: ThreadPoolExecutor = field(default_factory=partial(ThreadPoolExecutor, 1, "action"))
 
     def confirm(self, request: ViewRequest) -> WebPage:
         """Shows what an action would do, with a form to confirm it. Raises `UsageError`."""
-        request = _utf8(request)
-        return self._confirmation(self._action(request), request)
+        request, action, target = self._asked(request)
+        return self._confirmation(action, request, target)
 
-    def perform(self, request: ViewRequest, given: Mapping[str, str]) -> WebPage | Redirect:
-        """Does a confirmed action once, or says why nothing was done. Raises `UsageError`."""
-        request = _utf8(request)
-        action = self._action(request)
-        token = self.tokens.read(self._target(action, request), given)
+    def perform(self, request: ViewRequest, given: Mapping[str, str]) -> WebPage:
+        """Does a confirmed action, or says why nothing was done; sent again, a form shows what it did.
+
+        Raises `UsageError`.
+        """
+        request, action, target = self._asked(request)
+        token = self.tokens.read(target, given)
         if token is None:
             # Nothing of such a form is shown again.
             return _nothing_done(_FORGED, "open the confirmation again and use its button", "", 403)
         words = {name: text for name, text in given.items() if name not in token._fields}
-        if self.tokens.is_old(token):
-            return self._confirmation(action, request, words, _OLD, 403)
         with self._lock:
-            started = self._started.get(token.once)
-            if started is None:
-                started = self._start(token, partial(self._run, action, request, words, token.state))
-        return self._answer(action, request, words, token.once, started)
+            if token.once in self._done:
+                return self._done[token.once][1]
+            if self.tokens.is_old(token):
+                return self._confirmation(action, request, target, words, _OLD, 403)
+            page = self._attempt(action, request, target, words, token.state)
+            if page.template == "result":
+                # A form that has expired does nothing when it is sent again, so its number need not be remembered.
+                self._done = {once: one for once, one in self._done.items() if not self.tokens.is_old(one[0])}
+                self._done[token.once] = token, page
+            return page
 
-    def result(self, request: ViewRequest) -> WebPage:
-        """Shows what became of a confirmed action. Raises `UsageError` if it is not known (any more)."""
-        with self._lock:
-            started = self._started.get(request.path["once"])
-        if started is None:
-            raise UsageError(
-                "the result of this action is not known any more",
-                hint=f"see the log: {request.site.place.command_line('logs ui')}",
-                code="unknown-result",
-            )
-        if not started.future.done():
-            return WebPage("result", "Still working", {"result": None})
-        result = started.future.result()
+    def _attempt(
+        self, action: Action, request: ViewRequest, target: Mapping[str, str], words: Mapping[str, str], state: str
+    ) -> WebPage:
+        told = " ".join([action.name, *action.target(request).values(), "of", request.agent])
+        with request.site.place.opened() as workspace, ExitStack() as stack:
+            try:
+                stack.enter_context(state_dir.workspace_held(workspace.state, PATIENCE))
+            except WorkspaceError as error:
+                if error.code != "busy":
+                    raise
+                logger.info("{}: not done, busy", told)
+                return self._confirmation(action, request, target, words, _BUSY, 503)
+            try:
+                if action.refresh:
+                    refresh(workspace, request.now_us, "done")
+                plan = planned(action.plan, request, state)
+                for one in plan.fields:
+                    one.check(words.get(one.name, ""))
+                result = action.do(ActionCall(workspace, request, plan, words, self.should_stop))
+            except ChangedMeanwhile:
+                logger.info("{}: not done, changed meanwhile", told)
+                return self._confirmation(action, request, target, words, _CHANGED, 409)
+            except SignetSyncError as error:
+                logger.info("{}: not done, {}", told, error.code)
+                if not isinstance(error, UsageError):
+                    raise
+                said = f"Nothing was done: {error.message}" + (f" ({error.hint})" if error.hint else "") + "."
+                return self._confirmation(action, request, target, words, said, 400)
+            except OSError as error:
+                logger.warning("{}: {}", told, reason(error))
+                raise
+        logger.info("{}: {}", told, "done" if result.well else "done in part")
         return WebPage("result", result.title, {"result": result})
 
-    # ── showing ──
-
-    def _action(self, request: ViewRequest) -> Action:
+    def _asked(self, request: ViewRequest) -> tuple[ViewRequest, Action, dict[str, str]]:
+        """Returns the request without bytes that are not UTF-8 (the index has no such names), its action, to what."""
+        request = replace(request, query={name: utf8(text).decode() for name, text in request.query.items()})
         action = self.known.get(request.path["action"])
         if action is None:
             raise UsageError("there is no such action", hint="use the buttons of the views", code="unknown-action")
-        return action
-
-    def _target(self, action: Action, request: ViewRequest) -> dict[str, str]:
-        return {**action.target(request), " agent": request.agent, " action": action.name}
+        return request, action, {**action.target(request), " agent": request.agent, " action": action.name}
 
     def _confirmation(
         self,
         action: Action,
         request: ViewRequest,
+        target: Mapping[str, str],
         words: Mapping[str, str] | None = None,
         trouble: str = "",
         status: int = 200,
@@ -177,81 +175,12 @@ class Acting:
             "plan": plan,
             "action": action.name,
             "target": action.target(request),
-            "token": self.tokens.issue(self._target(action, request), plan.fingerprint())._asdict(),
+            "token": self.tokens.issue(target, plan.fingerprint())._asdict(),
             "words": words or {},
             "trouble": trouble,
         }
         return WebPage("confirm", plan.title, data, status)
 
-    # ── doing ──
-
-    def _start(self, token: FormToken, run: Callable[[], ActionResult]) -> _Started:
-        now = time.monotonic()
-        # A form that has expired cannot be sent again, so its number need not be remembered.
-        self._started = {once: one for once, one in self._started.items() if one.kept_until > now}
-        self._started[token.once] = started = _Started(self._runner.submit(run), now + 2 * LIFE)
-        return started
-
-    def _answer(
-        self, action: Action, request: ViewRequest, words: Mapping[str, str], once: str, started: _Started
-    ) -> WebPage | Redirect:
-        try:
-            started.future.result(WAIT)
-        except NotYet:
-            pass
-        except (_Busy, ChangedMeanwhile) as error:
-            with self._lock:
-                self._started.pop(once, None)
-            busy = isinstance(error, _Busy)
-            return self._confirmation(action, request, words, _BUSY if busy else _CHANGED, 503 if busy else 409)
-        except UsageError as error:
-            told = f"Nothing was done: {error.message}" + (f" ({error.hint})" if error.hint else "") + "."
-            return self._confirmation(action, request, words, told, 400)
-        return Redirect(once)
-
-    def _run(self, action: Action, request: ViewRequest, words: Mapping[str, str], state: str) -> ActionResult:
-        told = " ".join([action.name, *action.target(request).values(), "of", request.agent])
-        try:
-            result = self._do(action, request, words, state)
-        except (_Busy, ChangedMeanwhile) as error:
-            logger.info("{}: not done, {}", told, "busy" if isinstance(error, _Busy) else "changed meanwhile")
-            raise
-        except SignetSyncError as error:
-            logger.info("{}: not done, {}", told, error.code)
-            raise
-        except OSError as error:
-            logger.warning("{}: {}", told, reason(error))
-            raise
-        logger.info("{}: {}", told, "done" if result.well else "done in part")
-        return result
-
-    def _do(self, action: Action, request: ViewRequest, words: Mapping[str, str], state: str) -> ActionResult:
-        with _held(request) as workspace:
-            if action.refresh:
-                refresh(workspace, request.now_us, "done")
-            plan = planned(action.plan, request, state)
-            for one in plan.fields:
-                one.check(words.get(one.name, ""))
-            return action.do(ActionCall(workspace, request, plan, words, self.should_stop))
-
-
-def _utf8(request: ViewRequest) -> ViewRequest:
-    """Returns the request without bytes that are not UTF-8: the index has no such names."""
-    return replace(request, query={name: utf8(text).decode() for name, text in request.query.items()})
-
 
 def _nothing_done(message: str, hint: str, path: str, status: int) -> WebPage:
     return WebPage("error", "Nothing was done", {"message": message, "hint": hint, "path": path}, status)
-
-
-@contextmanager
-def _held(request: ViewRequest) -> Iterator[Workspace]:
-    """Opens the workspace and locks it for the whole action. Raises `_Busy`."""
-    with request.site.place.opened() as workspace, ExitStack() as stack:
-        try:
-            stack.enter_context(state_dir.workspace_held(workspace.state, PATIENCE))
-        except WorkspaceError as error:
-            if error.code == "busy":
-                raise _Busy from error
-            raise
-        yield workspace

@@ -17,7 +17,7 @@ from anyio import CapacityLimiter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -25,7 +25,7 @@ from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.log import logger
 from signet_sync.storage.clock import now_us
 from signet_sync.web import formatting, views
-from signet_sync.web.acting import Acting, FormTokens, Redirect
+from signet_sync.web.acting import Acting, FormTokens
 from signet_sync.web.layout import Frame
 from signet_sync.web.markdown import Links
 from signet_sync.web.request import Site, View, ViewRequest, WebPage
@@ -83,7 +83,7 @@ class _Pages:
         self._waiting = CapacityLimiter(_AT_ONCE)  # forms wait for their action, and must not keep views waiting
         self._paths = {"static": "/static/{path}"}
         if acting is not None:
-            listed = [*listed, (f"{FORMS}{{action}}", "do", acting.confirm), ("/done/{once}", "done", acting.result)]
+            listed = [*listed, (f"{FORMS}{{action}}", "do", acting.confirm)]
         self._paths |= {name: path for path, name, _ in listed}
         routes: list[BaseRoute] = [Route(path, self._endpoint(view), name=name) for path, name, view in listed]
         if acting is not None:
@@ -108,7 +108,7 @@ class _Pages:
 
         return answer
 
-    def _answer(self, view: Callable[[ViewRequest], WebPage | Redirect], request: Request) -> Response:
+    def _answer(self, view: View, request: Request) -> Response:
         frame = self._frame(request)
         try:
             shown = self._view_request(request, frame)
@@ -123,8 +123,6 @@ class _Pages:
             page = _message_page(
                 503, message, "check permissions and free space, then try again", str(error.filename or "")
             )
-        if isinstance(page, Redirect):
-            return RedirectResponse(self._links(shown)("done", once=page.once), 303)
         if "json" in request.query_params and page.template in _TABLES:
             # No markup, whoever reads it.
             text = json.dumps(formatting.plain(page.data), indent=1).replace("<", "\\u003c")

@@ -142,7 +142,7 @@ def test_a_changed_file_is_restored_as_the_confirmation_shows(vault: Vault) -> N
     assert "breaks its word" in form.page.text and "keeps its word" in form.page.text
     assert "1 file is written again as sealed" in form.page.text and "is replaced, and not kept" in form.page.text
     done = form.send()
-    assert done.status_code == 200 and "Restored 1 file" in done.text and "/done/" in str(done.url)
+    assert done.status_code == 200 and "Restored 1 file" in done.text
     assert "keeps its word" in (vault / path).read_text("utf-8") and path not in opened_violations(vault)
 
 
@@ -523,7 +523,6 @@ def test_nothing_of_another_agent_can_be_acted_on(vault: Vault) -> None:
         assert someone.get(f"/do/{action}", params=target | {"agent": "scout"}).status_code == 404, action
     assert someone.get("/do/restore", params={"agent": "nobody"}).status_code == 404
     assert someone.get("/do/explode").status_code == 404
-    assert someone.get("/done/nothing").status_code == 404
 
 
 def test_a_page_of_an_agent_leads_back_to_the_same_agent(vault: Vault) -> None:
@@ -554,20 +553,6 @@ def test_while_another_process_works_the_page_says_so_and_the_same_form_works_la
         assert busy.status_code == 503 and "Another process is working on this workspace" in busy.text
         assert "Said &lt;later&gt;" in busy.text
     assert "Remembered" in form.send(text="Said later", type="note").text
-
-
-def test_an_action_that_takes_long_shows_that_it_runs_and_then_its_result(
-    vault: Vault, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(acting, "WAIT", 0.05)
-    form = Form(visitor(vault), "remember")
-    with held(vault):
-        running = form.send(text="Said slowly", type="note")
-        assert "Still working" in running.text and 'http-equiv="refresh"' in running.text
-        assert form.send(text="Said slowly", type="note").url == running.url
-    monkeypatch.setattr(acting, "WAIT", 30)
-    done = form.send(text="Said slowly", type="note")
-    assert done.url == running.url and "Remembered" in done.text and "refresh" not in done.text
 
 
 def test_the_log_holds_what_was_done_to_what_and_no_text(vault: Vault) -> None:
