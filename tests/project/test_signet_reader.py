@@ -1,24 +1,31 @@
-"""Real Signet reads every field of every file that we write: its line reader, written once more from its description.
-
-Nothing of signet_sync takes part in the reading. The reader is strict where Signet is silent: a line that it would
-misread or drop fails here.
-"""
+"""Real Signet reads every field of every file that we write, and takes each: whatever wrote it, under any setting."""
 
 from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
+import shutil
+import subprocess
+from collections import Counter
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import harness_samples
 import pytest
+from harness_samples import SESSION, Turn
 from hypothesis import given
 from hypothesis import strategies as st
+from invented_secrets import some
 from session_inputs import FIRST, SECOND, SUMMARY, body, end, moment, written
-from workbench import Vault, sampled
+from signet_database import Database, at, transcript
+from signet_rules import refusal, refused, signet_reads
+from workbench import NOW, Vault, sampled
 
 from signet_sync.app.workspace import opened
+from signet_sync.capture.harnesses import registry
 from signet_sync.formats.body import js_trim
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.sessions import operations as sessions_operations
@@ -27,44 +34,6 @@ from signet_sync.settings.model import Settings
 from signet_sync.text.sanitizer import redact, sanitize_line
 from signet_sync.text.sentences import passes_signet
 from signet_sync.text.stored_names import session_value
-
-# ── the reader ──
-
-DECIMAL = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
-KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-
-
-def scalar(text: str) -> Any:
-    if text.startswith('"'):
-        return json.loads(text)
-    if text in ("null", "true", "false"):
-        return json.loads(text)
-    assert DECIMAL.fullmatch(text), f"Signet would take this as it stands: {text!r}"
-    return json.loads(text)
-
-
-def signet_reads(raw: bytes) -> tuple[dict[str, Any], str]:
-    """Fields and body. The head ends at the first `\\n---\\n`; a line is `key: scalar`, `key:` or `  - scalar`."""
-    text = raw.decode("utf-8")
-    assert text.startswith("---\n") and "\r" not in text
-    closing = text.index("\n---\n", 4)
-    found: dict[str, Any] = {}
-    items: list[Any] | None = None
-    for line in text[4:closing].split("\n"):
-        if line.startswith("  - "):
-            assert items is not None, f"an item of no list: {line!r}"
-            items.append(scalar(line[4:]))
-            continue
-        key, colon, value = line.partition(":")
-        assert colon and KEY.fullmatch(key) and key not in found, f"no key: {line[:80]!r}"
-        if value == "":
-            items = found[key] = []
-            continue
-        assert value.startswith(" ") and value[1:2] not in ("", " "), f"no value: {line[:80]!r}"
-        items = None
-        found[key] = scalar(value[1:])
-    return found, text[closing + 5 :]
-
 
 CONTENT = [
     "kind", "agent_id", "session_id", "session_key", "project", "harness", "captured_at", "started_at", "ended_at",
@@ -104,6 +73,15 @@ KEYS = st.sampled_from(HOSTILE) | st.text(
 TEXTS = st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=("Cs",)), max_size=200)
 SAID = "Bounded the retry loop of src/queue.py in lantern at five attempts, {}, so that the queue drains in the end."
 NUMBERS = itertools.count(1)
+SECRET = "ghp_" + some(Random(5), 36)
+# The settings on which the bytes of an artifact depend.
+CHANGING = (
+    "reconcile.max_file_bytes = 2048",
+    'llm.provider = "command"; command = ["echo", "{}"]',
+    "projection.window_days = 1",
+    'noise.projects = ["/home"]',
+    "projection.takeover = true",
+)
 NOW_US = parse_instant("2026-03-29T12:00:00.000Z") or 0
 
 
@@ -191,28 +169,101 @@ def test_signet_keeps_the_sentence_that_we_made(tmp_path, project, transcript):
         assert passes_signet(found["memory_sentence"], body(vault, answer[kind]), project)
 
 
-def test_every_file_of_a_long_life_is_read_back(tmp_path):
+def live(vault: Vault, home: Path) -> set[str]:
+    """Every flow that writes an artifact, one after the other; gives the artifacts that others wrote."""
+    key = {"session_key": "agent:main:main"}
+    end(vault, "compact", captured_at=moment(0), **key)
+    first = end(vault, captured_at=moment(1), ended_at=moment(1), **key)
+    later = end(vault, captured_at=moment(2), **key, transcript=FIRST + SECOND)
+    long = "".join(f"## User\n\nWhat of lamp {number}?\n\n## Assistant\n\nLit.\n\n" for number in range(40))
+    end(vault, session_id="long", captured_at=moment(3), transcript=long, summary=None)
+    assert vault.call("session", "take-spool").code == 0
+    for number, harness in enumerate(registry.names()):
+        sample = harness_samples.write(
+            harness, home, [Turn("user", SAID.format(harness))], session=f"{SESSION}{number}"
+        )
+        assert vault.call("import", harness, str(sample), "--json").code == 0, harness
+    database = Database(vault.memory / "memories.db")
+    database.put("session_transcripts", session_key="of-signet", content=transcript(1), created_at=at(1))
+    database.put("memory_artifacts", agent_id="default", session_key="of-signet", session_id="of-signet")
+    database.close()
+    assert vault.call("migrate", "signet", "--yes", "--json").code == 0
+    theirs = set(vault.session(1, body=f"# Keys\n\nThe lantern opens with {SECRET}.\n").values())
+    (vault / first["manifest"]).write_bytes((vault / first["manifest"]).read_bytes() + b"\nA note of mine.  \n")
+    for number, act in enumerate(("restore", "accept", "redact")):
+        assert vault.call("reindex", "--now", NOW).code in (0, 1)
+        if act == "redact":
+            assert vault.call("redact", "--all", "--reason", "x", "--yes", "--json").code == 0
+            continue
+        damaged = vault / (first, later)[number]["summary"]
+        damaged.write_bytes(damaged.read_bytes() + b"More.\n")
+        assert vault.call("reindex", "--now", NOW).code in (0, 1)
+        assert vault.call("violations", act, f"memory/{damaged.name}", *["--reason", "x"][: 2 * number]).code == 0
+    (vault / later["manifest"]).rename(vault / "lost.md")
+    assert vault.call("reindex", "--now", "2026-04-01T12:00:00.000Z").code == 0
+    return theirs
+
+
+@pytest.mark.parametrize("setting", ["", *CHANGING], ids=lambda line: line or "as they are")
+def test_signet_takes_every_file_of_every_flow(tmp_path, monkeypatch, setting):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SIGNET_CONFIG", str(tmp_path / "mine.toml"))
+    section, _, rest = setting.partition(".")
+    (tmp_path / "mine.toml").write_text(f"[{section}]\n" + rest.replace("; ", "\n") if setting else "")
     vault = Vault(tmp_path / "vault")
-    compaction = end(vault, "compact", captured_at=moment(0), session_key="agent:main:main")
-    first = end(vault, captured_at=moment(1), ended_at=moment(1), session_key="agent:main:main")
-    later = end(vault, captured_at=moment(2), session_key="agent:main:main", transcript=FIRST + SECOND)
-    assert vault.call("reindex").code == 0
-    files = {path: signet_reads((vault / path).read_bytes()) for path in written(vault)}
-    assert len(files) == 6
-    for path, (found, _) in files.items():
-        held_to_its_order(path, found)
-        assert found["session_key"] == "agent:main:main" and found["agent_id"] == "default"
-    manifest, links = files[first["manifest"]]
-    assert manifest["memory_md_refs"] in ([], ["Session Ledger (Last 30 Days)"])
-    assert [manifest[f"{kind}_path"] for kind in ("compaction", "summary", "transcript")] == [
-        compaction["compaction"],
-        later["summary"],
-        later["transcript"],
-    ]
-    assert links.count("[[") == 5
-    assert files[compaction["compaction"]][1] == SUMMARY
-    assert files[first["transcript"]][1] == FIRST
-    assert files[later["transcript"]][1] == SECOND.lstrip("\n")
+    theirs = live(vault, tmp_path / "home")
+    assert refused(vault.root) == {}
+    kinds = Counter(path.rpartition("--")[2] for path in written(vault))
+    assert all(kinds[f"{kind}.md"] for kind in ("summary", "transcript", "compaction", "manifest")) and len(theirs) == 3
+    for path in written(vault):
+        held_to_its_order(path, signet_reads((vault / path).read_bytes())[0])
+    _agree(vault)
+
+
+def _agree(vault: Vault) -> None:
+    """Signet's own function, of a checkout that the environment names, decides as our rules do."""
+    checkout, bun = os.environ.get("SIGNET_CHECKOUT"), shutil.which("bun")
+    if not (checkout and bun):
+        return
+    (source,) = Path(checkout).glob("*/daemon/src/memory-lineage.ts")
+    text = source.read_text()
+    names = ("readString", "normalizeLf", "normalizeMarkdownBody", "hashNormalizedBody", "parseScalar")
+    names += ("parseFrontmatterDocument", "relativePath", "isValidArtifact")
+    parts = [re.search(rf"^(?:export )?function {name}\(.*?^}}", text, re.M | re.S)[0] for name in names]
+    parts += re.findall(r"^const (?:HASH_SCOPE|SANITIZER_VERSION) = .*", text, re.M)
+    program = """import { createHash } from "node:crypto"; import { readFileSync, readdirSync } from "node:fs";
+    const getAgentsDir = () => process.argv[2]; const found = {};
+    for (const name of readdirSync(`${process.argv[2]}/memory`).filter((one) => /--.*--.*\\.md$/.test(one))) {
+      const path = `${process.argv[2]}/memory/${name}`, read = parseFrontmatterDocument(readFileSync(path, "utf8"));
+      found[`memory/${name}`] = isValidArtifact(path, read.frontmatter, normalizeMarkdownBody(read.body)); }
+    console.log(JSON.stringify(found));\n"""
+    script = vault.root.parent / "asked.ts"
+    script.write_text("\n".join([program, *parts]))
+    for number, path in enumerate(written(vault)[:12]):  # and of some broken ones, each in another way
+        raw = (vault / path).read_bytes()
+        new = (
+            raw.replace(b"_v1", b"_v2"),
+            raw + b"x",
+            raw.replace(b'"memory/', b'"'),
+            raw.replace(b"session_id", b"x"),
+        )
+        (vault.memory / f"2026-01-{number + 1:02}T{Path(path).name[11:]}").write_bytes(new[number % 4])
+    answer = subprocess.run([bun, script, str(vault.root)], capture_output=True, text=True, check=True)
+    decided = json.loads(answer.stdout)
+    assert {path for path, taken in decided.items() if not taken} == refused(vault.root).keys() != set()
+    assert len(decided) == len(written(vault))
+
+
+def test_the_rules_are_those_by_which_signet_decided(shared):
+    same = 0
+    for place in (shared / "vaults").glob("*/expected/files.json"):
+        for told in json.loads(place.read_text()):
+            raw = (place.parents[1] / told["path"]).read_bytes()
+            why = refusal(told["path"], raw)
+            if not why.startswith("cannot be read"):
+                assert (why == "") == told["isValidArtifact"], (told["path"], why)
+                same += 1
+    assert same > 200
 
 
 def test_an_empty_body_ends_as_signet_expects(tmp_path):

@@ -1,9 +1,10 @@
 """The eight invariants that hold after every fault, whatever it was: `torn` before anybody recovers, `broken` after.
 
-I1 no artifact that was whole on disk is lost or altered by us. I2 no reader sees a torn page, manifest or artifact of
-ours. I3 the database passes its own checks, its text index is in step. I4 the derived rows are what a rebuild from the
-files alone gives. I5 no byte of what was removed is anywhere, nor in what is answered. I6 nothing beside the workspace
-and its state is written. I7 a second pass writes nothing. I8 what was left out is reported, with its reason.
+I1 no artifact that was whole on disk is lost or altered by us. I2 no reader, ours or Signet's, sees a torn page,
+manifest or artifact of ours. I3 the database passes its own checks, its text index is in step. I4 the derived rows are
+what a rebuild from the files alone gives. I5 no byte of what was removed is anywhere, nor in what is answered. I6
+nothing beside the workspace and its state is written. I7 a second pass writes nothing. I8 what was left out is
+reported, with its reason.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
+from signet_rules import refused
 from workbench import NOW, Vault, tree
 
 from signet_sync.formats import managed_block
@@ -68,6 +70,7 @@ def beside(vault: Vault) -> dict[str, tuple[object, ...]]:
 def standing(vault: Vault, *, removed: Iterable[bytes] = ()) -> Standing:
     """What a vault holds now, as it must be found after a fault."""
     invalid = {problem["path"] for problem in vault.call("check", "--json").json["problems"]}
+    invalid |= refused(vault.root).keys()
     found = {str(page.relative_to(vault.root)): digest(page) for page in pages(vault.root)}
     return Standing(artifacts(vault.root), tuple(removed), frozenset(invalid), beside(vault), found)
 
@@ -92,6 +95,9 @@ def torn(vault: Vault, before: Standing) -> list[str]:
         ours = data.count(managed_block.BEGIN) and digest(page) != before.pages.get(name)
         if ours and managed_block.generated(data) is None:
             wrong.append(f"I2 torn {name}")
+    wrong += [
+        f"I2 {path}: Signet asks for {why}" for path, why in refused(vault.root).items() if path not in before.invalid
+    ]
     problems = vault.call("check", "--json").json["problems"]
     wrong += [
         f"I2 {entry['path']}: {entry['code']}"
