@@ -52,7 +52,7 @@ def queue(database: Database, pipeline: Pipeline, moved: Collection[Source]) -> 
     # A session that moved is processed together with its manifest.
     moved = set(moved)
     of_sessions = [one.session for one in moved if one.kind == SESSION]
-    moved.update(Source(SESSION, *other) for other in sessions.under_other_tokens(database, of_sessions))
+    moved.update(Source(SESSION, *other) for other in sessions.under_other_names(database, of_sessions))
     left = {one for one in moved if one.kind != MANIFEST or one._replace(kind=SESSION) not in moved}
     for deriver in pipeline.derivers:
         mine = sorted(source for source in left if source.kind in deriver.kinds)

@@ -1,4 +1,4 @@
-"""A session that two programs capture under two tokens, one of its key and one of its id, is shown once."""
+"""A session that two programs capture, under two tokens or under two ids, is shown once."""
 
 from __future__ import annotations
 
@@ -94,3 +94,69 @@ def test_a_removal_by_its_id_takes_both(tmp_path: Path) -> None:
     assert vault.call("remove", ID, "--reason", "asked for", "--yes", "--json").code == 0
     assert not [path for path in vault.memory.glob("*.md") if any(token in path.name for token in TOKENS.values())]
     assert "the program" not in vault.page()
+
+
+# ── Signet of June 2026: an id of its own for each ending, and the harness's id as its key ──
+
+PLACE = "/home/ada/.claude/projects/lantern"
+
+
+def ended(
+    vault: Vault, number: int, file: str | None, key: str, minute: int = 2, digest: str = "0a1b2c3d4e5f6071"
+) -> str:
+    """What Signet writes of an ending; gives the word that its sentence has."""
+    name = f"path:{PLACE}/{file}" if file else key
+    word = f"ended{number:02d}x{minute}"
+    sentence = f"In lantern the other program {word} bounded the retry loop of src/queue.py so that it always ends."
+    given = {"session_id": f"session-end:{name}:{digest}" if digest else f"session-end:{name}"}
+    given |= {
+        "captured_at": f"2026-03-28T11:{minute:02d}:00.000Z",
+        "memory_sentence": sentence,
+        "manifest_path": "memory/x",
+    }
+    files = [made.summary(**numbered(number) | given), made.transcript(**numbered(number) | given)]
+    # Its token is that of the id, whatever the key is.
+    vault.put({name: raw.replace(b"session_key: null", f'session_key: "{key}"'.encode()) for name, raw in files})
+    return word
+
+
+@pytest.mark.parametrize("digest", ["0a1b2c3d4e5f6071", "3f0c2b1e-0000-4000-8000-00000000000a", ""])
+@pytest.mark.parametrize("order", ["ours first", "signet first"])
+def test_an_ending_under_another_id_is_shown_once(tmp_path: Path, order: str, digest: str) -> None:
+    vault = Vault(tmp_path / "vault")
+    write(vault, "ours", session_key=ID) if order == "ours first" else ended(vault, 1, f"{ID}.jsonl", ID, digest=digest)
+    vault.reindex()
+    write(vault, "ours", session_key=ID) if order != "ours first" else ended(vault, 1, f"{ID}.jsonl", ID, digest=digest)
+    vault.reindex()
+    assert shown(vault) == ["ours"] and "other program" not in vault.page()
+    assert vault.dump() == vault.dump_from_scratch()
+    hits = vault.call("recall", "--json", "bounded the retry loop").json["hits"]
+    assert len([hit for hit in hits if hit["tier"] == "session"]) == 1
+    assert vault.call("open", "--json", ID).json["session_id"] == ID
+    for path in vault.memory.glob(f"*{made.token_for(session_id=ID)}*"):
+        path.unlink()
+    vault.reindex("--accept-removals")
+    assert "other program ended" in vault.page()
+    assert vault.call("remove", ID, "--reason", "asked for", "--yes").code == 0
+    assert not list(vault.memory.glob("*--*.md"))
+
+
+def test_both_capture_22_sessions_and_each_has_one_row(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    for number in range(1, 23):
+        ident = numbered(number)["session_id"]
+        vault.session(number, session_key=ident)
+        for minute in (1, 2) if number % 3 else (1,):  # resumed: ended twice
+            ended(vault, number, f"{ident}.jsonl" if number % 2 else None, ident, minute, f"{number:016x}")
+    vault.reindex()
+    assert vault.rows("select count(*) from ledger_rows") == [(22,)] and "other program" not in vault.page()
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_sessions_of_a_key_that_never_changes_are_not_one(tmp_path: Path, compacted: bool) -> None:
+    vault = Vault(tmp_path / "vault")
+    words = [ended(vault, number, f"{number}.jsonl", "agent:main:main", number) for number in (1, 2, 3)]
+    if compacted:  # which Signet names by the key
+        vault.put(made.compaction(session_id="agent:main:main", session_key="agent:main:main"))
+    vault.reindex()
+    assert all(word in vault.page() for word in words)

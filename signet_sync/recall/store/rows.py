@@ -8,6 +8,7 @@ import apsw
 
 from signet_sync.recall.query import Term
 from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store.sessions import WHOLE
 from signet_sync.sync.store.texts import WITHIN, range_of
 from signet_sync.text.index_words import project_word
 
@@ -17,8 +18,9 @@ _TOKENS = ("unicode61", ["remove_diacritics", "2"])
 _STEMS = ("porter", ["unicode61", "remove_diacritics", "2"])
 _TEXT = (
     "t.first, t.last, t.tier, coalesce(t.name, a.source_path),"
-    # A session that was written under two tokens is one.
-    " coalesce(t.name, a.session_id || ' ' || coalesce(a.harness, '')), t.artifact, t.at_us, t.private, t.text"
+    # A session that was written under two tokens, or two ids, is one.
+    f" coalesce(t.name, coalesce({WHOLE}, a.session_id) || ' ' || coalesce(a.harness, '')), t.artifact, t.at_us,"
+    " t.private, t.text"
 )
 _NAMED = "left join memory_artifacts a on a.id = t.artifact"
 

@@ -48,6 +48,8 @@ DERIVED: tuple[Table, ...] = (
         refs text, revision integer, repository_root text, repository_origin text, repository_path text)""",
         "create index memory_artifacts_session on memory_artifacts(agent_id, session_token, session_id)",
         "create index memory_artifacts_id on memory_artifacts(agent_id, session_id)",
+        "create index memory_artifacts_ended on memory_artifacts(agent_id, session_key)"
+        " where session_id glob 'session-end:*'",
         "create index memory_artifacts_time on memory_artifacts(agent_id, membership_us)",
         "create index memory_artifacts_compactions on memory_artifacts(agent_id, membership_us)"
         " where source_kind = 'compaction' and noise = 0",

@@ -138,13 +138,24 @@ _CAPTURED = """
     where source_kind <> 'manifest' group by 1, 2, 3"""
 
 
+# Signet ends each session under an id of its own; only its key is the harness's id, which is ours. What has that id and
+# a transcript is the whole session: its id, for an artifact `a`; null for all others.
+WHOLE = """(select o.session_id from memory_artifacts o where a.session_id glob 'session-end:*'
+    and o.agent_id = a.agent_id and o.session_id = a.session_key and o.harness = a.harness
+    and o.source_kind = 'transcript' limit 1)"""
+_ENDED = f"""
+    select distinct a.agent_id, a.session_token, a.session_id from json_each(?) cross join memory_artifacts a
+    on a.agent_id = value->>0 and a.session_token = value->>1 and a.session_id = value->>2 where {WHOLE} is not null"""
+
+
 def doubled(database: Database, sessions: Iterable[tuple[str, str, str]]) -> set[tuple[str, str, str]]:
-    """Returns those sessions that are shown under another token: one of the same harness and id."""
+    """Returns those sessions that are shown under another token or id, as one of the same harness."""
     wanted = list(sessions)
     captured: dict[tuple[str, str], dict[str, tuple[str | None, int, int]]] = {}
     for agent_id, session_id, token, *rest in database.execute(_CAPTURED, (json.dumps(wanted),)):
         captured.setdefault((agent_id, session_id), {})[token] = tuple(rest)
-    found = set()
+    endings = [session for session in wanted if session[2].startswith("session-end:")]
+    found = {(*row,) for row in database.execute(_ENDED, (json.dumps(endings),))} if endings else set()
     for agent_id, token, session_id in wanted:
         tokens = captured.get((agent_id, session_id), {})
         if len(tokens) < 2 or token not in tokens:
@@ -156,17 +167,19 @@ def doubled(database: Database, sessions: Iterable[tuple[str, str, str]]) -> set
     return found
 
 
-def under_other_tokens(database: Database, sessions: Iterable[tuple[str, str, str]]) -> set[tuple[str, str, str]]:
-    """Returns the sessions with the ids of some, which are shown or not depending on these."""
-    return {
-        (agent_id, other, session_id)
-        for agent_id, token, session_id in sessions
-        for (other,) in database.execute(
-            "select distinct session_token from memory_artifacts where agent_id = ? and session_id = ?",
-            (agent_id, session_id),
-        )
-        if other != token
-    }
+def under_other_names(database: Database, sessions: Iterable[tuple[str, str, str]]) -> set[tuple[str, str, str]]:
+    """Returns the others that are shown or not depending on some: of the same id, and endings with it as key."""
+    wanted = {*sessions}
+    found = database.execute(
+        """with named(agent_id, name) as materialized (select distinct value->>0, value->>2 from json_each(?))
+        select m.agent_id, session_token, session_id from named n cross join memory_artifacts m
+            indexed by memory_artifacts_id on m.agent_id = n.agent_id and session_id = name
+        union select m.agent_id, session_token, session_id from named n cross join memory_artifacts m
+            indexed by memory_artifacts_ended
+            on m.agent_id = n.agent_id and session_key = name and session_id glob 'session-end:*'""",
+        (json.dumps([*wanted]),),
+    )
+    return {(*row,) for row in found} - wanted
 
 
 def files(database: Database, ref: SessionRef) -> list[SessionFile]:
