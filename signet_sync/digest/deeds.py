@@ -70,11 +70,12 @@ _APPROVED = ("User has approved your plan", "Plan approved", "approved")
 
 
 class Commit(NamedTuple):
-    """A commit: its subject, the number of its turn, and its name as git printed it (may be empty)."""
+    """A commit: its subject, the number of its turn, and its name and branch as git printed them (may be empty)."""
 
     subject: str
     turn: int
     name: str = ""
+    branch: str = ""
 
 
 class PullRequest(NamedTuple):
@@ -177,7 +178,7 @@ class Deeds:
         if len(self.commands) > _FILES:
             del self.commands[next(iter(self.commands))]
         printed = call.output if "commit" in command and "] " in call.printed else ()
-        made = [(found[3], found[2]) for line in printed if (found := COMMITTED.match(line))]
+        made = [(found[3], found[2], found[1]) for line in printed if (found := COMMITTED.match(line))]
         if patched := _PATCHED.findall(command) if "*** " in command else []:
             if not call.failed:
                 self._edit(patched, turn)
@@ -213,12 +214,12 @@ class Deeds:
         elif not tests and writes(bare):
             self.acts[turn] += 1
 
-    def _commit(self, call: ToolCall, made: Sequence[tuple[str, str]], turn: int) -> None:
-        for subject, name in made or [(subject, "") for subject in _given(call.detail[:_COMMAND])]:
+    def _commit(self, call: ToolCall, made: Sequence[tuple[str, str, str]], turn: int) -> None:
+        for subject, name, branch in made or [(subject, "", "") for subject in _given(call.detail[:_COMMAND])]:
             if "--amend" in call.detail and self.commits:
-                self.commits[-1] = Commit(subject, turn, name)
+                self.commits[-1] = Commit(subject, turn, name, branch)
             elif all(one.subject != subject for one in self.commits):
-                self.commits.append(Commit(subject, turn, name))
+                self.commits.append(Commit(subject, turn, name, branch))
 
 
 def deeds_of(turns: Sequence[Turn]) -> Deeds:

@@ -1,7 +1,8 @@
 """Quotes a session: its last reports and what its person said, each with speaker, turn and time.
 
 A quote claims nothing: it is what was said, cut at sentences. Left out are code, tables and whatever a tool printed.
-Beside them stand its deeds, by whose words a step of an earlier session is known to be done.
+Beside them stand its deeds, by whose words a step of an earlier session is known to be done, and the commands that
+worked, which are no dead ends any more.
 """
 
 import re
@@ -13,7 +14,8 @@ from signet_sync.digest.blocks import passages
 from signet_sync.digest.notes import note_lines, turn_notes, without_note
 from signet_sync.digest.record import END, Record, record_of
 from signet_sync.digest.sentences import split
-from signet_sync.digest.transcript import is_ours
+from signet_sync.digest.transcript import ToolCall, is_ours
+from signet_sync.digest.tried import list_worked
 from signet_sync.digest.turns import Turn, is_report
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import parse_instant
@@ -22,7 +24,7 @@ from signet_sync.text.turn_heads import OUR_HEAD
 
 REPORTS, REPORT, WORDS = 3, 1_200, 600  # reports of a session; characters of one, and of one message of the person
 MESSAGES = 32  # of the person, the newest
-DEEDS = 60
+DEEDS, WORKED = 60, 200
 _LEAST = 12  # characters: "yes" and "go on" say nothing without what they answer
 _USER = "\n## User · "
 _PLAN = late(
@@ -32,23 +34,25 @@ _STOPS = (".", "!", "?", ":", ";", ",", "…", "。", "！", "？", "：")
 
 
 class SessionWords(NamedTuple):
-    """The quotes of a session in the order of what was said; whether it changed anything, its notes and its deeds.
+    """The quotes of a session in the order of what was said; whether it changed anything; notes, deeds and commands.
 
-    A note are the lines with which the agent handed its work over in one turn. A deed is a line: the title of a commit
-    that was made or that a log lists, of a pull request, or of the plan that was carried out.
+    A note are the lines with which the agent handed its work over in one turn. A deed is a line: the title of a commit,
+    behind branch and name where git printed them, of one that a log lists, of a pull request, or of the plan that was
+    carried out.
     """
 
     quotes: tuple[Quote, ...]
     worked: bool
     notes: int
     deeds: tuple[str, ...] = ()
+    worked_commands: tuple[str, ...] = ()
 
 
 def words_of(transcripts: Sequence[str | Record], *, quoted: bool = True) -> SessionWords:
     """Returns what a session said, from its (sanitized) transcripts, oldest first; without quotes in half the time."""
     found: list[Quote] = []
     worked, notes = False, 0
-    deeds: dict[str, None] = {}
+    deeds, commands = dict[str, None](), dict[str, None]()
     for transcript in reversed(transcripts):
         said = sum(one.speaker == "person" for one in found)
         record, before = _end_of(transcript)
@@ -59,12 +63,13 @@ def words_of(transcripts: Sequence[str | Record], *, quoted: bool = True) -> Ses
         worked = worked or record.deeds.changed
         notes += sum(bool(turn_notes(turn)) for turn in record.turns)
         deeds |= dict.fromkeys(_deeds(record))
-    return SessionWords(tuple(found), worked, notes, tuple(deeds)[:DEEDS])
+        commands |= list_worked(step for turn in record.turns for step in turn.steps if isinstance(step, ToolCall))
+    return SessionWords(tuple(found), worked, notes, tuple(deeds)[:DEEDS], tuple(commands)[-WORKED:])
 
 
 def _deeds(record: Record) -> Iterator[str]:
     deeds = record.deeds
-    yield from (one.subject for one in deeds.commits)
+    yield from (f"[{one.branch} {one.name}] {one.subject}" if one.name else one.subject for one in deeds.commits)
     for one in deeds.requests.values():
         yield f"{one.title} {f'({one.shown})' if one.merged else ''}".strip()
     if deeds.changed:

@@ -1,11 +1,12 @@
 """Finds dead ends: what could not work as it was tried, or was refused or taken back, and what was done in its place.
 
 From calls and what they gave back. That a test or a build fails is work, no dead end, and so is what worked later as
-it stands. No words of a tool are told: how it failed is one of a few phrases of ours.
+it stands, in its session or another (`statements.validity`). No words of a tool are told: how it failed is one of a few
+phrases of ours.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from signet_sync.digest.deeds import EDITORS, SHELLS, refused
@@ -54,10 +55,22 @@ def core_of(command: str) -> str:
     return " ".join(_BEHIND.sub("", _BEFORE.sub("", command.strip())).split())
 
 
+def list_worked(calls: Iterable[ToolCall]) -> dict[str, None]:
+    """Returns what command lines ran that worked, each command of a chain; in their order.
+
+    Where a pipe may hide how a command ended, what it printed must not tell of a failure.
+    """
+    found = dict[str, None]()
+    for call in calls:
+        if call.tool in SHELLS and not call.failed and not ("|" in call.detail and _how_failed(call)):
+            found |= dict.fromkeys(filter(_is_plain, map(core_of, core_of(call.detail).split("&&"))))
+    return found
+
+
 def tried(turns: Sequence[Turn], own: Mapping[int, Sequence[str]]) -> list[Tried]:
     """Returns the dead ends of a session in their order, each once."""
     calls = [(turn.number, step) for turn in turns for step in turn.steps if isinstance(step, ToolCall) and step.detail]
-    worked: set[str] | None = None
+    worked: Mapping[str, None] | None = None
     edited: set[str] = set()
     found: dict[str, int] = {}
     for place, (turn, call) in enumerate(calls):
@@ -66,7 +79,7 @@ def tried(turns: Sequence[Turn], own: Mapping[int, Sequence[str]]) -> list[Tried
             edited.add(call.detail)
         elif call.tool in SHELLS and call.failed:
             if worked is None:
-                worked = {core_of(one.detail) for _, one in calls if one.tool in SHELLS and not one.failed}
+                worked = list_worked(one for _, one in calls)
             text = _failure(call, own.get(turn + 1, ()), calls[place + 1 : place + 1 + _NEAR], worked)
         elif call.tool in SHELLS and "git " in call.detail and (back := _TAKES_BACK.search(core_of(call.detail))):
             text = _taken_back(back[1].split(), edited, own.get(turn, ()))
@@ -75,7 +88,9 @@ def tried(turns: Sequence[Turn], own: Mapping[int, Sequence[str]]) -> list[Tried
     return [Tried(text, turn) for text, turn in found.items()][:MOST]
 
 
-def _failure(call: ToolCall, next_words: Sequence[str], after: Sequence[tuple[int, ToolCall]], worked: set[str]) -> str:
+def _failure(
+    call: ToolCall, next_words: Sequence[str], after: Sequence[tuple[int, ToolCall]], worked: Mapping[str, None]
+) -> str:
     """Returns what is told of a command that failed: that the person refused it, or how it failed and what worked."""
     core = core_of(call.detail)
     if not _is_plain(core) or core in worked:
@@ -83,12 +98,16 @@ def _failure(call: ToolCall, next_words: Sequence[str], after: Sequence[tuple[in
     if refused(call):
         said = _said(next_words)  # the reason that the person gives is its next message
         return f'The person refused "{core}": “{said}”' if said else ""
-    printed = "\n".join(call.output)
-    how = next((phrase for phrase, pattern in _PATTERNS.items() if pattern.search(printed)), "")
+    how = _how_failed(call)
     instead = _instead(core, after)
     if not how and (not instead or _WORK.search(core)):
         return ""
     return f'"{core}" {how or "failed"}' + (f'; "{instead}" worked' if instead else "")
+
+
+def _how_failed(call: ToolCall) -> str:
+    printed = "\n".join(call.output)
+    return next((phrase for phrase, pattern in _PATTERNS.items() if pattern.search(printed)), "")
 
 
 def _taken_back(paths: Sequence[str], edited: set[str], words: Sequence[str]) -> str:

@@ -52,8 +52,12 @@ class Quotes(Deriver):
         return _Asked(sessions, earlier.get(Graph.name, {}), threads)
 
     def update(self, database: Database, prepared: _Asked, alive: Alive) -> Change:
-        """Keeps what sessions said that moved or are among the newest now, and no longer that of others."""
+        """Keeps what sessions said that moved or are among the newest now, and no longer that of others.
+
+        Returns the threads whose deeds may end other statements now.
+        """
         sessions, derived, threads = prepared
+        change = Change()
         places = nodes.threads(database, sessions)
         older = set(batches.numbers(database, sessions).values())
         for agent_id, thread_id in sorted(threads.union((session[0], one) for session, one in places.items())):
@@ -73,9 +77,10 @@ class Quotes(Deriver):
             for session, transcripts in nodes_stage.with_progress(texts, alive):
                 said = (derived[session].records if session in derived else ()) or transcripts[-SEGMENTS:]
                 words = words_of(said, quoted=asked[session]) if said else None
-                quotes.store(database, newest[session], agent_id, thread_id, words, quoted=asked[session])
+                if quotes.store(database, newest[session], agent_id, thread_id, words, quoted=asked[session]):
+                    change.sources.add(Source(OUTCOME, agent_id, thread_id))
         quotes.drop(database, older)
-        return Change()
+        return change
 
 
 # The kind of source by which later derivers process statements.

@@ -34,6 +34,8 @@ _LEFT = late(r"[;.,]\s*(?:blocked|open|next):\s.*?(?=\(asked:|$)")
 _ASKED = late(r"\(asked:.*")
 _CLAIMED = late(rf"{re.escape(UNSEEN)}[^;]*")
 _NUMBERED = late(r"(?:\s*\(#\d+\))+$")  # of a commit that a pull request brought
+_NAMED = late(r"^\[\S+ [0-9a-f]{7,40}\] ")  # its branch and name
+_TRIED = late(r"\"([^\"]+)\" ")  # the command of a dead end; what a person refused or took back begins otherwise
 # A pull request that a step is about; what follows its merge is another step.
 _PULL = late(
     r"(?<!after merging )(?<!after )(?<!once )(?<!when )\b(?:PR|MR|pull request|merge request) #?(\d+)\b", re.IGNORECASE
@@ -67,13 +69,14 @@ class Known(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came out of a session, and what it did."""
+    """What came out of a session, what it did, and the commands that worked."""
 
     session: int
     at_us: int
     sentence: str
     status: str | None
     deeds: str = ""  # a line each
+    worked: str = ""
 
 
 class Mark(NamedTuple):
@@ -110,6 +113,7 @@ def settled(
         *_restated(still),
         *_taken_back(still),
         *_carried_out(still, outcomes),
+        *_works_now(still, outcomes),
     )
     for number, status, by in (*ends, *_reverted(still, outcomes), *_marked((*known, *earlier), marks, own)):
         found[number] = status, by
@@ -257,12 +261,22 @@ def _deeds(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, frozenset[str
     told: set[str] = set()
     for one in sorted(outcomes, key=lambda one: (one.at_us, one.session)):
         for line in one.deeds.split("\n"):
+            line = _NAMED.sub("", line)
             if line and (title := _NUMBERED.sub("", line)) not in told:
                 told.add(title)
                 yield one, stems(line), _DID
         if one.status in ("done", "open", None):
             sentence = _CLAIMED.sub(" ", _LEFT.sub(" ", one.sentence))
             yield one, stems(sentence if one.status == "done" else _ASKED.sub("", sentence)), _DONE
+
+
+def _works_now(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
+    """Yields the dead ends whose command worked later, or anywhere in their session."""
+    tried = [(one, said[1]) for one in known if one.kind == "tried" and (said := _TRIED.match(one.text))]
+    worked = [(one, frozenset(one.worked.split("\n"))) for one in outcomes if tried]
+    for one, command in tried:
+        if any(command in some and (by.at_us > one.at_us or by.session == one.session) for by, some in worked):
+            yield one.number, "done", None
 
 
 def _reverted(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:

@@ -30,8 +30,11 @@ UNKNOWN = ran("cd lamp && oil run wick 2>&1 | tail -3", "error: unrecognized sub
      ['The person refused "git push --force origin pier": “never push by force here”']),
     ((call("Edit", "/lamp/src/wick.py"), user("not in this file"), ran("git checkout -- src/wick.py")),
      ["Edits of /lamp/src/wick.py were taken back: “not in this file”"]),
+    ((UNKNOWN, ran("oil run wick | tail -3", "error: unrecognized subcommand 'wick'")),
+     ['"oil run wick" is not a command here']),
     # it worked later, it is work that failed, it was looked for, or two commands are one line
     ((UNKNOWN, ran("oil run wick")), []),
+    ((UNKNOWN, ran("cd /lamp && trim it && oil run wick | tail -3", "burns")), []),
     ((ran("pytest -q tests/wick", "1 failed", failed=True), ran("pytest -q tests/wick -k trim")), []),
     ((ran("grep -n oil src/wick.py", failed=True), ran("grep -n wick src/wick.py")), []),
     ((ran("make lamp && oil it", "oil: command not found", failed=True),), []),

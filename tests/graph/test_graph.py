@@ -53,8 +53,10 @@ def talk(random: Random) -> str:
         + " ".join(random.choices(WORDS, k=random.choice([5, 40, 900])))
         for number in range(random.randint(1, 5))
     ]
-    # One that changed something is counted as working.
-    turns[1:1] = [f"- `Edit` · 2026-03-01T10:00:30.000Z · `src/{random.choice(WORDS)}.py`"]
+    # One that changed something is counted as working. What is a dead end in one session works in another.
+    ran = "- `Bash` · 2026-03-01T10:00:40.000Z · `oil run wick`"
+    how = " · failed\n  ```\n  oil: command not found\n  ```" if len(turns) % 2 else ""
+    turns[1:1] = [f"- `Edit` · 2026-03-01T10:00:30.000Z · `src/{random.choice(WORDS)}.py`", ran + how]
     return "\n\n".join(turns) + "\n"
 
 

@@ -34,9 +34,10 @@ def held(text: str, kind: Kind = "decision", *, speaker: Speaker = "agent", arti
 
 
 def came(
-    sentence: str = "", day: int = 2, status: str | None = "done", *, session: int | None = None, deeds: str = ""
-) -> Outcome:
-    return Outcome(session if session is not None else day, day, sentence, status, deeds)
+    sentence: str = "", day: int = 2, status: str | None = "done", *, session: int | None = None, deeds: str = "",
+    worked: str = "",
+) -> Outcome:  # fmt: skip
+    return Outcome(session if session is not None else day, day, sentence, status, deeds, worked)
 
 
 def marked(one: Known, status: str, day: int, *, text: str = "", by: str = "f-of-an-older-wording") -> Mark:
@@ -63,6 +64,8 @@ INSTEAD = "Postgres is used instead of SQLite for the ledger"
 LONG = held("Add a layer of checks between making and sending an order (caps, rates, the keeper confirms)", "next")
 MADE = "feat: add checks of an order: caps and rates"
 PULL = held("PR #174 (lanterns) is open, to be merged", "next")
+DEAD = held('"oil run wick" is not a command here; "run wick" worked', "tried")
+REFUSED = held('The person refused "oil run wick": “never by force”', "tried")
 LIVE = held("Trim the wick of the lamp", "next", artifact=-1)
 
 # What ends a statement: the rule, the statement, what comes besides, and what becomes of it.
@@ -93,6 +96,9 @@ ENDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...], str]] = {
     ),
     "a commit with some of its rare words": (LONG, (came(deeds=f"ci: faster\n{MADE}"),), "done"),
     "a commit of a session that is blocked": (LONG, (came(status="blocked", deeds=MADE),), "done"),
+    "a commit with its branch and name": (LONG, (came(deeds=f"[pier 1a2b3c4] {MADE}"),), "done"),
+    "a dead end that worked later": (DEAD, (came(worked="run wick\noil run wick"),), "done"),
+    "a dead end that worked in its session": (DEAD, (came(day=0, session=1, worked="oil run wick"),), "done"),
     "a merged pull request": (PULL, (came(deeds="Light the lanterns (#174)"),), "done"),
     "a revert": (
         STORE,
@@ -112,6 +118,9 @@ ENDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...], str]] = {
 # What must not end a statement.
 HOLDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...]]] = {
     "nothing else": (STEP, ()),
+    "what worked before": (DEAD, (came(day=0, worked="oil run wick"),)),
+    "another command": (DEAD, (came(worked="run wick\noil run wick --all"),)),
+    "what a person refused": (REFUSED, (came(worked="oil run wick"),)),
     "another session's list": (STEP, (said("Ship the release", 2, "next"),)),
     "another list of the same instant": (STEP, (said("Ship the release", 1, "next", session=1),)),
     "a list of another kind": (STEP, (said("No broker answers", 2, "blocker", session=1),)),

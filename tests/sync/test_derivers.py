@@ -177,6 +177,7 @@ def test_an_update_is_as_a_rebuild(database: Database) -> None:
     assert not [table for table, found in before.items() if not found], "the fixtures give these tables no rows"
     statuses = {status for (status,) in database.execute("select distinct status from statements where newest = 1")}
     assert statuses == {"open", "done", "replaced"}
+    assert database.value("select count(*) from statements where kind = 'tried' and status = 'done'")
     assert rebuilt(database, stages) == before
     database.execute("insert into said(said) values('integrity-check')")
     assert not outbox.any_waits(database) and not deriving.is_stale(database, stages)

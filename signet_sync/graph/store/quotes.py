@@ -41,18 +41,20 @@ def known(database: Database, agent_id: str, thread_id: str) -> dict[int, bool]:
 
 def store(
     database: Database, number: int, agent_id: str, thread_id: str, said: SessionWords | None, *, quoted: bool
-) -> None:
-    """Makes the quotes and deeds of a session those given. In the caller's transaction."""
+) -> bool:
+    """Makes the quotes and deeds of a session those given; returns whether they were others. In a transaction."""
     notes = said.notes if said and (said.worked or said.notes) else None
-    head = number, agent_id, thread_id, int(quoted), notes, "\n".join(said.deeds) if said else ""
+    lines = ("\n".join(said.deeds), "\n".join(said.worked_commands)) if said else ("", "")
+    head = number, agent_id, thread_id, int(quoted), notes, *lines
     rows = [(number, place, *quote) for place, quote in enumerate(said.quotes if said else ())]
     if before := list(database.execute("select * from session_notes where session = ?", (number,))):
         held = database.execute("select * from session_quotes where session = ? order by place", (number,))
         if before == [head] and list(held) == rows:
-            return
+            return False
         drop(database, [number])
     database.executemany("insert into session_quotes values(?, ?, ?, ?, ?, ?)", rows)
-    database.execute("insert into session_notes values(?, ?, ?, ?, ?, ?)", head)
+    database.execute("insert into session_notes values(?, ?, ?, ?, ?, ?, ?)", head)
+    return True
 
 
 def unquote(database: Database, number: int) -> None:

@@ -154,9 +154,10 @@ _KNOWN = f"select {_SETTLED} where agent_id = ? and thread_id = ? and kind = ? a
 _ENDED = f"""
     select {_SETTLED} where agent_id = ? and thread_id = ? and newest = 1 and status <> iif(done, 'done', 'open')"""
 _OUTCOMES = f"""
-    select n.session, t.latest_us, t.sentence, t.status, coalesce(d.deeds, '') from thread_sessions t
+    select n.session, t.latest_us, t.sentence, t.status, coalesce(d.deeds, ''), iif(?3, coalesce(d.worked, ''), '')
+    from thread_sessions t
     join sessions n using (agent_id, session_token, session_id) left join session_notes d on d.session = n.session
-    where t.agent_id = ? and t.thread_id = ? order by t.latest_us desc, t.session_token, t.session_id
+    where t.agent_id = ?1 and t.thread_id = ?2 order by t.latest_us desc, t.session_token, t.session_id
     limit {OUTCOMES}"""
 # When a person stated last what a thread has the newest words of.
 _OWN = """
@@ -209,7 +210,8 @@ def _settle_thread(database: Database, agent_id: str, thread_id: str) -> set[Key
     known = [one for kind in get_args(Kind) for one in some(f"{_KNOWN} limit {COMPARED}", kind)]
     # Of the others only a mark ends one; what was ended among the newest is open again.
     earlier = [one for kind in sorted({mark.kind for mark in marked}) for one in some(_KNOWN, kind)] + some(_ENDED)
-    outcomes = [Outcome(*row) for row in database.execute(_OUTCOMES, (agent_id, thread_id))] if held else []
+    of_thread = agent_id, thread_id, any(one.kind == "tried" for one in known)
+    outcomes = [Outcome(*row) for row in database.execute(_OUTCOMES, of_thread)] if held else []
     own = dict(database.execute(_OWN, (agent_id, thread_id))) if marked else {}
     fresh = settled(known, outcomes, marked, earlier, own)
     moved = {number for number in held if fresh[number] != held[number]}

@@ -205,14 +205,16 @@ DERIVED: tuple[Table, ...] = (
     ),
     derived(
         "the newest sessions of each thread: whether it is quoted, in how many turns the agent of one that changed "
-        "anything handed its work over (`digest.notes`), and what the session did, a line each (`digest.quotes`)",
+        "anything handed its work over (`digest.notes`), what the session did and which commands worked, a line each "
+        "(`digest.quotes`)",
         """create table session_notes(
         session integer primary key, agent_id text not null, thread_id text not null, quoted integer not null,
-        notes integer, deeds text not null)""",
+        notes integer, deeds text not null, worked text not null)""",
         "create index session_notes_thread on session_notes(agent_id, thread_id)",
         session=NUMBER,
         joined=JoinedRows(
-            f"n.agent_id, {_OF}, q.thread_id, q.quoted, q.notes, q.deeds", f"session_notes q {_JOINED.format('q')}"
+            f"n.agent_id, {_OF}, q.thread_id, q.quoted, q.notes, q.deeds, q.worked",
+            f"session_notes q {_JOINED.format('q')}",
         ),
         key=SESSION,
     ),
