@@ -105,6 +105,10 @@ def test_the_first_versions_wrote_bare_items():
     ({"content": "no", "success": False}, "no", True),
     (json.dumps({"output": "boom\n", "metadata": {"exit_code": 2}}), "boom", True),
     ("Exit code: 1\nWall time: 0.1 seconds\nOutput:\nboom", "boom", True),
+    ('Script completed\nWall time 0.1 seconds\nOutput:\n{"wall_time_seconds":0.1,"exit_code":2,"output":"boom"}',
+     '{"wall_time_seconds":0.1,"exit_code":2,"output":"boom"}', True),
+    ("Script failed\nWall time 0.1 seconds\nOutput:\nboom", "boom", True),
+    ('"exit_code":2', '"exit_code":2', False),
     ("Exit code of the lantern\nOutput:\nstays", "Exit code of the lantern\nOutput:\nstays", False),
     (None, "", False),
 ])  # fmt: skip
@@ -128,6 +132,21 @@ def test_calls_of_all_kinds():
         ("tool", "apply_patch", "a.py, b.py"), ("tool", "local_shell", "git status"),
         ("tool", "web_search", "lanterns"), ("tool", "shell", "{not json"), ("subagent", "explorer", "look"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "name", "text"), [
+    (r'const r = await tools.exec_command({cmd:"sed -n \"1p\" a.py","workdir":"/x"}); text(r.output);',
+     "exec_command", 'sed -n "1p" a.py'),
+    ('await Promise.all([tools.exec_command({ "cmd": "ls" }), tools.exec_command({cmd: `make ${x}`})])',
+     "exec_command", "ls; make ${x}"),
+    (r'const patch = "*** Begin Patch\n*** Update File: a.py\n@@\n"; text(await tools.apply_patch(patch));',
+     "apply_patch", "a.py"),
+    ("text(await tools.write_stdin({session_id:7}))", "write_stdin", "text(await tools.write_stdin({session_id:7}))"),
+    ("text(ALL_TOOLS)", "exec", "text(ALL_TOOLS)"),
+])  # fmt: skip
+def test_tools_that_a_program_calls(code, name, text):
+    (tool,) = conversation(item("custom_tool_call", name="exec", input=code, call_id="1")).entries
+    assert (tool.name, tool.text) == (name, text)
 
 
 def test_the_answer_to_a_request_for_a_summary_is_no_word_to_the_user():

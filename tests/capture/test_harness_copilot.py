@@ -47,15 +47,18 @@ def test_the_rest_of_a_session() -> None:
         event("tool.execution_start", toolCallId="2", toolName="bash", arguments={"command": "make"}),
         event("tool.execution_complete", toolCallId="2", success=True, shellExecution={"exitCode": 2},
               result={"content": "no rule"}),
+        event("tool.execution_start", toolCallId="3", toolName="bash", arguments={"command": "make"}),
+        event("tool.execution_complete", toolCallId="3", success=True,
+              result={"content": "no rule\n<shellId: 3 completed with exit code 1>"}),
         event("session.compaction_complete", success=True, summaryContent="The lamp is lit."),
         event("session.compaction_complete", success=False),
         event("session.error", message="out of oil"),
         event("abort", reason="user_initiated"),
         event("hologram.shown"),
     )  # fmt: skip
-    assert kinds(found) == ["subagent", "result", "tool", "result", "compaction", "event", "event"]
+    assert kinds(found) == ["subagent", "result", *["tool", "result"] * 2, "compaction", "event", "event"]
     assert (found.session_id, found.project, found.title) == ("s", "/code/lantern", "The lamp")
     assert (found.entries[0].name, found.entries[0].text) == ("explore", "Look for the lamp")
-    assert [one.failed for one in found.entries if one.kind == "result"] == [False, True]
+    assert [one.failed for one in found.entries if one.kind == "result"] == [False, True, True]
     assert words(found, "compaction") == ["The lamp is lit."]
     assert found.unknown == {"hologram.shown": 1}

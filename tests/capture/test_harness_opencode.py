@@ -78,11 +78,14 @@ def test_failed_running_and_titled_tools():
         message("assistant", 1, tool("error", input={"filePath": "/x/a.py"}, error="no such file", tool="read")),
         message("assistant", 2, tool("running", input={"command": "sleep 9"})),
         message("assistant", 3, tool("completed", input={}, title="todo list", output="")),
+        message("assistant", 4, tool(input={"command": "vp"}, output="not found", metadata={"exit": 127})),
+        message("assistant", 5, tool(tool="apply_patch", input={"patchText": "*** Add File: /x/b.py\n+1"})),
     )
     assert told(conversation) == [
         ("tool", "/x/a.py"), ("result", "no such file"), ("tool", "sleep 9"), ("tool", "todo list"), ("result", ""),
+        ("tool", "vp"), ("result", "not found"), ("tool", "/x/b.py"), ("result", ""),
     ]  # fmt: skip
-    assert [entry.failed for entry in conversation.entries] == [True, True, False, False, False]
+    assert [one.failed for one in conversation.entries] == [True, True, *[False] * 3, True, True, False, False]
 
 
 def test_sub_agents_are_linked():

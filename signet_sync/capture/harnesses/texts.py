@@ -178,6 +178,8 @@ def call_line(arguments: object) -> str:
         patched = _PATCHED.findall(arguments[:100_000])
         return one_line(", ".join(patched) if patched else arguments)
     given = mapping_of(arguments)
+    if isinstance(patch := given.get("patchText"), str):
+        return call_line(patch)
     if steps := _steps(given):
         return steps
     if isinstance(note := given.get("note"), str):  # an agent's hand-over (`digest.notes`) is kept whole

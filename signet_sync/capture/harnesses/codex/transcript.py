@@ -65,8 +65,16 @@ _IDE_CONTEXT, _IDE_REQUEST = ("# Context from my IDE setup", late(r"^## My reque
 _TAGS = Tags("user_shell_command", "subagent_notification", "image", "environment_context")
 _SHELL = Tags("command", "result")
 # The header that the harness puts above a command's output for the model.
-_OUTPUT_HEAD = late(r"(?=Chunk ID: |Exit code: |Wall time: |Process )(?:[A-Z][^\n]{2,200}\n){1,6}?Output:\n")
+_OUTPUT_HEAD = late(
+    r"(?=Chunk ID: |Exit code: |Wall time: |Process |Script )(?:[A-Z][^\n]{2,200}\n){1,6}?Output:\n"
+)
 _EXIT = late(r"(?:Process exited with code|Exit code:) (-?\d{1,10})")
+# The program in which the newest versions call their tools: the calls, a command, and how one ended that it prints.
+_CALLED = late(r"\btools\.(\w{1,80})\(")
+_RUN = late(
+    r"\btools\.exec_command\(\s*\{\s*\"?cmd\"?\s*:\s*(\"(?:[^\"\\]|\\.)*\"|`(?:[^`\\]|\\.)*`)", re.DOTALL
+)
+_ENDED_BADLY = late(r"\AScript failed\n|\"wall_time_seconds\":[\d.e-]{1,30},\"exit_code\":-?[1-9]")
 # What the first versions say of their folder, in the user's name.
 _FOLDER = late(r"\A\s*<environment_context>\s*(?:<cwd>|Current working directory: )([^<\n]+)")
 _ROLLOUT = late(r"rollout-[0-9T-]{19}-(.+)", re.DOTALL)
@@ -176,6 +184,8 @@ class _CodexReader:
         # MCP tools are identified by name and namespace (`mcp__<server>`), in older versions by one name.
         space = text_of(item.get("namespace")) or text_of(item.get("server_label"))
         self.ours.called(call, name, given, f"{space}_{name}")
+        if isinstance(given, str) and name == "exec":
+            name, given = _in_program(given)
         if name == _SUBAGENT_TOOL:
             asked = mapping_of(given)
             name = one_line(text_of(asked.get("agent_type")) or "agent", 80)
@@ -326,11 +336,20 @@ def _outcome(output: object) -> tuple[str, bool]:
         failed = failed or mapping_of(whole.get("metadata")).get("exit_code") not in (0, None)
         output = whole.get("output", output)
     text = "\n".join(_texts(output))
+    failed = failed or _ENDED_BADLY.search(text) is not None
     head = _OUTPUT_HEAD.match(text)
     if head:
         code = _EXIT.search(head.group())
         return text[head.end() :], failed or (code is not None and int(code[1]) != 0)
     return text, failed
+
+
+def _in_program(code: str) -> tuple[str, object]:
+    """Returns the tool that a program calls, with its commands or its patch; of several others, the program itself."""
+    if commands := [str(_json(found)).strip("`") for found in _RUN.findall(code)]:
+        return "exec_command", {"cmd": "; ".join(commands)}
+    called = set(_CALLED.findall(code))
+    return called.pop() if len(called) == 1 else "exec", code.replace("\\n", "\n")
 
 
 def _json(text: str) -> object:

@@ -16,6 +16,7 @@ from signet_sync.capture.harnesses.texts import (
     text_of,
     without_injected,
 )
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.own_calls import OwnCalls
 
 NAME = "copilot"
@@ -28,6 +29,7 @@ _LEFT_OUT = frozenset(
         *("session_limits_exhausted", "skill", "subagent", "system", "tool", "tool_search", "ui", "user_input"),
     )
 )
+_ENDED_BADLY = late(r"<shellId: \S{1,40} completed with exit code -?[1-9]\d*>\s*\Z")
 _TOOLS = {"create": "create_file"}  # the name by which it is known that a file was written
 
 
@@ -115,8 +117,8 @@ class _CopilotReader:
         call = text_of(data.get("toolCallId"))
         name = self.tools.get(call, "")
         code = mapping_of(data.get("shellExecution")).get("exitCode")
-        failed = data.get("success") is False or code not in (None, 0)
         said = text_of(mapping_of(data.get("result")).get("content"))
+        failed = data.get("success") is False or code not in (None, 0) or _ENDED_BADLY.search(said) is not None
         said = said or text_of(mapping_of(data.get("error")).get("message"))
         kept, omitted = shortened(self.ours.kept(call, name, without_injected(said)).strip("\r\n"))
         return TranscriptEntry("result", at, kept, name, call, failed, omitted)

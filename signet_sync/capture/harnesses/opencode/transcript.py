@@ -141,7 +141,7 @@ def _tool(part: Mapping[str, object], at: int, ours: OwnCalls) -> Iterator[Trans
     name, call = text_of(part.get("tool")), text_of(part.get("callID"))
     ours.called(call, name, given)
     status = state.get("status")
-    failed = status == "error"
+    failed = status == "error" or mapping_of(state.get("metadata")).get("exit") not in (0, None)
     began = _time(state.get("time"), "start", at)
     if name == "task":
         about = text_of(given.get("description")) or text_of(given.get("prompt"))
@@ -151,7 +151,7 @@ def _tool(part: Mapping[str, object], at: int, ours: OwnCalls) -> Iterator[Trans
         line = call_line(given) or one_line(text_of(state.get("title")))
         yield TranscriptEntry("tool", began, line, name=name, call=call, failed=failed)
     if status in ("completed", "error"):
-        said = text_of(state.get("error")) if failed else text_of(state.get("output"))
+        said = text_of(state.get("error") if status == "error" else state.get("output"))
         kept, omitted = shortened(ours.kept(call, name, without_injected(said)))
         ended = _time(state.get("time"), "end", began)
         yield TranscriptEntry("result", ended, kept, name=name, call=call, failed=failed, omitted=omitted)
