@@ -23,9 +23,11 @@ _JOINED = late(r"&&|;|\||\n|\\n|<<")
 _TOKEN = late(r"[\w@./:~-]{3,}")
 # What fails because of what it finds.
 _WORK = late(
-    r"\b(?:tests?|check|lint|build|fmt|tsc|grep|rg|find|ls|cat|head|tail|sed|awk|diff|wc|which|stat|run (?:view|watch)"
-    r"|git (?:log|show|diff|status|commit|merge|rebase|apply|cherry-pick)|pr checks|curl|pre-commit|compile|vet)\b"
+    r"\b(?:tests?|(?:type-?)?check|lint|build|fmt|tsc|grep|rg|find|ls|cat|head|tail|sed|awk|diff|wc|which|stat"
+    r"|run (?:view|watch)|git (?:log|show|diff|status|commit|merge|rebase|apply|cherry-pick)|pr checks|curl|pre-commit"
+    r"|compile|vet)\b"
 )
+_CANCELLED = "Cancelled: parallel tool call"  # for another one failed
 _TAKES_BACK = late(r"\bgit (?:checkout (?:\S+ )?-- |restore (?!--staged))([^;&|]+)")
 _HOW = {
     "is not a command here": r"command not found|not recognized as an? |unrecognized (?:sub)?command"
@@ -77,7 +79,7 @@ def tried(turns: Sequence[Turn], own: Mapping[int, Sequence[str]]) -> list[Tried
         text = ""
         if call.tool in EDITORS and not call.failed:
             edited.add(call.detail)
-        elif call.tool in SHELLS and call.failed:
+        elif call.tool in SHELLS and call.failed and _CANCELLED not in call.printed:
             if worked is None:
                 worked = list_worked(one for _, one in calls)
             text = _failure(call, own.get(turn + 1, ()), calls[place + 1 : place + 1 + _NEAR], worked)
@@ -100,7 +102,9 @@ def _failure(
         return f'The person refused "{core}": “{said}”' if said else ""
     how = _how_failed(call)
     instead = _instead(core, after)
-    if not how and (not instead or _WORK.search(core)):
+    if how in ("", "is not permitted") and _WORK.search(core):
+        return ""
+    if not how and (not instead or not _ends_alike(core, instead)):
         return ""
     return f'"{core}" {how or "failed"}' + (f'; "{instead}" worked' if instead else "")
 
@@ -117,6 +121,12 @@ def _taken_back(paths: Sequence[str], edited: set[str], words: Sequence[str]) ->
         (one for one in sorted(edited) if any(f"/{one}".endswith(f"/{each.lstrip('./')}") for each in paths)), ""
     )
     return f"Edits of {path} were taken back: “{said}”" if path and said else ""
+
+
+def _ends_alike(core: str, other: str) -> bool:
+    """Returns whether two commands are about the same: the last word of one begins with that of the other."""
+    last, of_other = (one.split()[-1].rpartition("/")[2] for one in (core, other))
+    return last.startswith(of_other) or of_other.startswith(last)
 
 
 def _is_plain(core: str) -> bool:

@@ -37,6 +37,10 @@ UNKNOWN = ran("cd lamp && oil run wick 2>&1 | tail -3", "error: unrecognized sub
     ((UNKNOWN, ran("cd /lamp && trim it && oil run wick | tail -3", "burns")), []),
     ((ran("pytest -q tests/wick", "1 failed", failed=True), ran("pytest -q tests/wick -k trim")), []),
     ((ran("grep -n oil src/wick.py", failed=True), ran("grep -n wick src/wick.py")), []),
+    ((ran("npm run typecheck", "error TS1: a wick", failed=True), ran("npm run trim")), []),
+    ((ran("ssh pier oil ping door", "no reply", failed=True), ran("ssh pier oil look")), []),
+    ((ran("oil run wick", "Cancelled: parallel tool call Bash(x) errored", failed=True), ran("oil run -f wick")), []),
+    ((ran("find /pier -name wick", "find: Operation not permitted", failed=True),), []),
     ((ran("make lamp && oil it", "oil: command not found", failed=True),), []),
     ((ran("git push --force origin pier", REFUSED, failed=True),), []),
 ])  # fmt: skip

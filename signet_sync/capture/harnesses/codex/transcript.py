@@ -65,15 +65,11 @@ _IDE_CONTEXT, _IDE_REQUEST = ("# Context from my IDE setup", late(r"^## My reque
 _TAGS = Tags("user_shell_command", "subagent_notification", "image", "environment_context")
 _SHELL = Tags("command", "result")
 # The header that the harness puts above a command's output for the model.
-_OUTPUT_HEAD = late(
-    r"(?=Chunk ID: |Exit code: |Wall time: |Process |Script )(?:[A-Z][^\n]{2,200}\n){1,6}?Output:\n"
-)
+_OUTPUT_HEAD = late(r"(?=Chunk ID: |Exit code: |Wall time: |Process |Script )(?:[A-Z][^\n]{2,200}\n){1,6}?Output:\n")
 _EXIT = late(r"(?:Process exited with code|Exit code:) (-?\d{1,10})")
 # The program in which the newest versions call their tools: the calls, a command, and how one ended that it prints.
 _CALLED = late(r"\btools\.(\w{1,80})\(")
-_RUN = late(
-    r"\btools\.exec_command\(\s*\{\s*\"?cmd\"?\s*:\s*(\"(?:[^\"\\]|\\.)*\"|`(?:[^`\\]|\\.)*`)", re.DOTALL
-)
+_RUN = late(r"\btools\.exec_command\(\s*\{\s*\"?cmd\"?\s*:\s*(\"(?:[^\"\\]|\\.)*\"|`(?:[^`\\]|\\.)*`)", re.DOTALL)
 _ENDED_BADLY = late(r"\AScript failed\n|\"wall_time_seconds\":[\d.e-]{1,30},\"exit_code\":-?[1-9]")
 # What the first versions say of their folder, in the user's name.
 _FOLDER = late(r"\A\s*<environment_context>\s*(?:<cwd>|Current working directory: )([^<\n]+)")
