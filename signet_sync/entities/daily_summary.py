@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 
 from signet_sync.entities import observe, scan, sections, write
 from signet_sync.entities import store as entities_store
@@ -11,7 +12,6 @@ from signet_sync.entities.documents import edits
 from signet_sync.entities.documents.escaping import fit_item
 from signet_sync.entities.events import Event
 from signet_sync.entities.repository import EntityRepository
-from signet_sync.entities.write import EditPlan
 from signet_sync.errors import UsageError
 from signet_sync.formats.timestamps import day_of
 from signet_sync.sync.workspace import Workspace
@@ -54,11 +54,20 @@ def _summarize_day(repo: EntityRepository, day: str, events: Sequence[Event]) ->
         if event.entity_id is not None and event.fact("rollup") is None:
             by_entity.setdefault(event.entity_id, []).append(event)
     told = {event.entity_id for event in repo.log.events(f'"rollup":"{day}"')}
-    return [
-        path
-        for entity_id, of_day in sorted(by_entity.items())
-        if entity_id not in told and (path := _append_entry(repo, entity_id, day, entry_text(of_day)))
-    ]
+    written = []
+    for entity_id, of_day in sorted(by_entity.items()):
+        entity = write.load_quietly(repo, entity_id) if entity_id not in told else None
+        if entity is None:
+            continue
+        with suppress(UsageError):  # a person has locked or pinned it, or changed its form
+            where = sections.open_target(repo, entity, LOG, "observer")
+            item = fit_item(f"{day} — {entry_text(of_day)}")
+            after = sections.finished(repo, edits.append_item(where.document, LOG, item), "profile", [])
+            facts = {"rollup": day}
+            event = write.event_of(repo, entity, "append_item", "observer", "profile", after, section=LOG, facts=facts)
+            write.write(repo, entity, (event, after))
+            written.append(entity.place.path)
+    return written
 
 
 def entry_text(events: Sequence[Event]) -> str:
@@ -72,18 +81,3 @@ def entry_text(events: Sequence[Event]) -> str:
     what = ", ".join(f"{count} {word}" for word, count in sorted(ops.items(), key=lambda one: (-one[1], one[0])))
     who = ", ".join(f"{actor} {count}" for actor, count in sorted(actors.items()))
     return f"{counted(len(counting), 'event')}: {what}; by {who}"
-
-
-def _append_entry(repo: EntityRepository, entity_id: str, day: str, text: str) -> str | None:
-    entity = observe.writable(repo, entity_id)
-    if entity is None:
-        return None
-    try:
-        where = sections.open_target(repo, entity, LOG, "observer")
-        item = fit_item(f"{day} — {text}")
-        after = sections.finished(repo, edits.append_item(where.document, LOG, item), "profile", [])
-    except UsageError:
-        return None  # a person has locked or pinned it, or changed its form
-    plan = EditPlan(op="append_item", file="profile", section=LOG, after=after, facts={"rollup": day})
-    done = write.write_own("observer", repo, entity, plan)
-    return None if done is None else entity.place.path

@@ -1,12 +1,12 @@
 """Applies a removal to entities: deletes its words and evidence from files and event log; the chain stays valid."""
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from dataclasses import replace
 from typing import NamedTuple, Self
 
-from signet_sync.entities import observe, sections
+from signet_sync.entities import observe, sections, write
 from signet_sync.entities import replay as replaying
-from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
 from signet_sync.entities.documents.document import (
     DocumentProblem,
@@ -38,14 +38,6 @@ class TakenLine(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Erasure:
-    """What a removal changes: lines of files, and events that lose their texts."""
-
-    lines: tuple[TakenLine, ...]
-    events: tuple[str, ...]
-
-
 class _RemovedText:
     """Recognises removed text."""
 
@@ -66,18 +58,17 @@ class _RemovedText:
         return event.text is not None and self.holds(canonical(event.text))
 
 
-def preview(workspace: Workspace, agent_id: str, *, paths: Iterable[str], needles: Iterable[bytes]) -> Erasure:
+def preview(workspace: Workspace, agent_id: str, *, paths: Iterable[str], needles: Iterable[bytes]) -> list[TakenLine]:
     """Returns what `erase` would take, and changes nothing."""
     repo = EntityRepository(workspace, agent_id, 0)
-    removed, gone = _wanted(repo, paths, needles)
-    lines = [line for _, seen in _files(repo) for line in _taken(seen, removed)]
-    return Erasure(tuple(lines), tuple(sorted(event.id for event in gone)))
+    removed, _ = _wanted(repo, paths, needles)
+    return [line for seen in _files(repo) for line in _taken(seen, removed)]
 
 
 def erase(
     workspace: Workspace, agent_id: str, *, paths: Iterable[str], needles: Iterable[bytes], tombstone: str, now_us: int
-) -> Erasure:
-    """Removes what refers to these artifacts (paths), or contains one of the needles, from an agent's entities.
+) -> list[TakenLine]:
+    """Removes what refers to these artifacts (paths), or contains one of the needles; returns the lines of files.
 
     `tombstone` is the path of the removal's tombstone; the workspace's lock is held. First each file is written without
     the words, and stated whole in an event; then the events lose their texts. A second call changes nothing, and
@@ -88,7 +79,7 @@ def erase(
     removed, gone = _wanted(repo, paths, needles)
     lines: list[TakenLine] = []
     touched = {(event.entity_id, event.file) for event in gone}
-    for place, _ in _files(repo):
+    for place in [seen.place for seen in _files(repo)]:
         renamed = (place.id, None) in touched and place.file == "profile"
         lines += _clean_file(repo, place, removed, again=(place.id, place.file) in touched or renamed)
     for places in repo.places().values():
@@ -105,7 +96,7 @@ def erase(
             repo.remember_log_end()
         # A file that waits for a maintainer may have lost its events; this look reports it.
         observe.examine(repo, {event.entity_id for event in gone if event.entity_id}, doubtful=None)
-    return Erasure(tuple(lines), tuple(sorted(ids)))
+    return lines
 
 
 def _wanted(repo: EntityRepository, paths: Iterable[str], needles: Iterable[bytes]) -> tuple[_RemovedText, list[Event]]:
@@ -116,18 +107,19 @@ def _wanted(repo: EntityRepository, paths: Iterable[str], needles: Iterable[byte
     return removed, [event for event in repo.log.events() if removed.holds_event(event)]
 
 
-def _files(repo: EntityRepository) -> list[tuple[EntityPlace, FileContent]]:
+def _files(repo: EntityRepository) -> list[FileContent]:
     found = [place._replace(file=file) for places in repo.places().values() for place in places for file in FILES]
-    return [(place, repo.read(place)) for place in found]
+    return [repo.read(place) for place in found]
 
 
 def _taken(seen: FileContent, removed: _RemovedText) -> list[TakenLine]:
     """Returns the lines of a file with removed text; no line may be shown whose words run into the next."""
-    document = document_of(seen.text)
+    document = seen.document
     if document is None:
-        lines = (seen.raw or b"").decode("utf-8", "replace").split("\n")
-        return [TakenLine(seen.path, "", line) for line in lines if removed.holds(line)]
-    parts = [("", document.head + document.lead), *((one.heading, one.opening + one.body) for one in document.sections)]
+        parts = [("", (seen.raw or b"").decode("utf-8", "replace"))]
+    else:
+        parts = [("", document.head + document.lead)]
+        parts += [(one.heading, one.opening + one.body) for one in document.sections]
     return [
         TakenLine(seen.path, heading, line)
         for heading, text in parts
@@ -140,58 +132,36 @@ def _clean_file(repo: EntityRepository, place: EntityPlace, removed: _RemovedTex
     """Rewrites a file without removed text; states it in an event if it changes, or (`again`) its events lose texts."""
     for _ in range(_TRIES):
         seen = repo.read(place)
-        document, taken = document_of(seen.text), _taken(seen, removed)
+        document, taken = seen.document, _taken(seen, removed)
         # A copied folder waits as a whole.
-        waiting = {one.path for one in repo.drift()} | {
-            one.path.rpartition("/")[0] for one in repo.drift() if one.code == "id-twice"
-        }
-        waits = bool({place.path, place.folder} & waiting)
+        waits = any(
+            one.path == place.path or (one.code == "id-twice" and one.path.rpartition("/")[0] == place.folder)
+            for one in repo.drift()
+        )
         after = None if document is None or waits else _without(document, place, removed, taken)
         if after is None:
             # It is no entity file, or must not be recorded as what its events describe.
-            kept = [line for line in (seen.raw or b"").split(b"\n") if not removed.holds(_decoded(line))]
-            if seen.raw is None or b"\n".join(kept) == seen.raw:
+            lines = (seen.raw or b"").split(b"\n")
+            kept = b"\n".join(line for line in lines if not removed.holds(line.decode("utf-8", "surrogateescape")))
+            if seen.raw is None or kept == seen.raw:
                 return []
-            if files.replace(repo.workspace.root, seen.path, b"\n".join(kept), seen.raw).displaced is None:
+            if files.replace(repo.workspace.root, seen.path, kept, seen.raw).displaced is None:
                 return taken
             continue
         if after == document and not again:
             return []
-        slug = place.kind if removed.holds(place.slug) else place.slug
         if after != document:
-            after = _logged(repo, after, place, taken)
-        text = render(after)
-        repo.append(
-            repo.event(
-                "restate", "observer", entity_id=place.id, file=place.file, found=seen.known_as, left=text_sha256(text),
-                text={replaying.WHOLE: text, "slug": slug},
-            )
-        )  # fmt: skip
-        try:
-            written = observe.put(repo, seen, text) if text != seen.text else seen
-        except observe.FileChanged:
-            continue
-        with repo.workspace.database.transaction(durable=True):
-            entities_store.put_files(repo.workspace.database, [repo.row(written, after)])
-            repo.remember_log_end()
-        return taken
+            names = " and ".join(dict.fromkeys(line.section for line in taken if line.section))
+            line = f"Removed with a session: {counted(len(taken), 'line')}" + (f" of {names}" if names else "")
+            with suppress(UsageError):  # unless a person has changed the change log's form
+                after = sections.finished(repo, after, place.file, [line])
+        slug, text = place.kind if removed.holds(place.slug) else place.slug, render(after)
+        said = {replaying.WHOLE: text, "slug": slug}
+        of = {"entity_id": place.id, "file": place.file, "found": seen.known_as, "left": text_sha256(text)}
+        with suppress(observe.FileChanged):
+            write.record(repo, [(repo.event("restate", "observer", text=said, **of), seen, after)])
+            return taken
     raise WorkspaceError("it is being saved again and again", path=place.folder, hint="it is tried again by itself")
-
-
-def _logged(
-    repo: EntityRepository, after: EntityDocument, place: EntityPlace, taken: list[TakenLine]
-) -> EntityDocument:
-    """Adds to a profile's change log how many lines of which sections a removal took."""
-    names = " and ".join(dict.fromkeys(line.section for line in taken if line.section))
-    line = f"Removed with a session: {counted(len(taken), 'line')}" + (f" of {names}" if names else "")
-    try:
-        return sections.finished(repo, after, place.file, [line])
-    except UsageError:
-        return after  # a person has changed the change log's form
-
-
-def _decoded(line: bytes) -> str:
-    return line.decode("utf-8", "surrogateescape")
 
 
 def _clean_name(repo: EntityRepository, place: EntityPlace, removed: _RemovedText) -> None:
@@ -246,11 +216,8 @@ def _section(section: DocumentSection, removed: _RemovedText) -> DocumentSection
         name = (section.anchor or "removed").replace("-", " ").capitalize()
         anchor = f"<!-- section {section.anchor} -->\n" if section.anchor else ""
         section = replace(section, heading=name, opening=f"## {name}\n{anchor}")
-    return replace(section, body=_body(section.body, removed.holds)) if removed.holds(section.body) else section
-
-
-def _body(body: str, holds: Callable[[str], bool]) -> str:
-    """Returns a section's body without items and lines that contain removed text."""
-    kept = "\n".join(line for line in body.split("\n") if not holds(line))
+    if not removed.holds(section.body):
+        return section
+    kept = "\n".join(line for line in section.body.split("\n") if not removed.holds(line))
     # If a phrase remains that runs over several lines, the whole body is deleted.
-    return "\n" if holds(kept) else kept
+    return replace(section, body="\n" if removed.holds(kept) else kept)

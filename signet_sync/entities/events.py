@@ -13,8 +13,9 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from ulid import ULID
 
+from signet_sync.entities.finding import Finding
 from signet_sync.formats.body import text_sha256
-from signet_sync.formats.entity_paths import File
+from signet_sync.formats.entity_paths import File, ledger_page
 from signet_sync.formats.timestamps import iso, parse_instant
 
 Actor = Literal["agent", "person", "maintainer", "observer"]
@@ -81,13 +82,6 @@ class Event:
         return (self.facts or {}).get(name)
 
 
-class LineProblem(NamedTuple):
-    """An unreadable or changed line; `code` is stable, the message is for a person."""
-
-    code: str
-    message: str
-
-
 class LogLine(NamedTuple):
     """A line of a page: the page's month (`YYYY-MM`), its number from 1, its text, and whether a newline ends it."""
 
@@ -95,22 +89,6 @@ class LogLine(NamedTuple):
     number: int
     text: str
     whole: bool
-
-
-class LogDefect(NamedTuple):
-    """A defect of an event log. `id` is the event's, empty if it has none; `month` and `number` locate it."""
-
-    id: str
-    code: str
-    message: str
-    hint: str
-    month: str
-    number: int
-
-    @property
-    def said(self) -> str:
-        """Returns the message with the number of the line."""
-        return f"line {self.number}: {self.message}" if self.number else self.message
 
 
 # ── names ──
@@ -140,22 +118,23 @@ def tokens_in(text: str) -> tuple[str, ...]:
 
 # ── lines ──
 
-_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_HINTS = {
+    "torn": "nothing to do: the next write drops it; it was never acknowledged",
+    "version-unknown": "use the version that wrote it",
+    "agent-mismatch": "move the page to the event log of its agent",
+}
+TRUNCATED = "the end of the event log is missing: the index recorded a later line"
+_BACKUP = "compare the page with a backup or with the workspace's history"
+_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=True)
 _OUTSIDE = ("prev", "hash", "erased", "text")
 
 
 def canonical(value: Any) -> str:
     """Returns a value as JSON on one line, keys sorted, characters escaped that end a line for some readers."""
-    text = _encoder.encode(_sorted(value))
+    text = _encoder.encode(value)
     for unsafe in set(_UNSAFE.findall(text)):
         text = text.replace(unsafe, f"\\u{ord(unsafe):04x}")
     return text
-
-
-def _sorted(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def encode(event: Event) -> str:
@@ -179,28 +158,32 @@ def _chain_hash(event: Event) -> str:
     return text_sha256(f"{event.prev}\n{canonical({k: v for k, v in core.items() if v is not None})}")
 
 
-def decode(line: str) -> Event | LineProblem:
+def decode(line: str) -> Event | Finding:
     """Decodes a line, with or without its newline. `damage` checks the event's own hashes, `verify` the chain."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
-        return LineProblem("not-json", "the line is not JSON")
+        record = None
     if not isinstance(record, dict):
-        return LineProblem("not-json", "the line is not JSON")
+        return _problem("not-json", "the line is not JSON")
     if record.pop("v", None) != VERSION:
-        return LineProblem("version-unknown", "the line was written by another version")
+        return _problem("version-unknown", "the line was written by another version")
     if not record.keys() >= _NEEDED or not all(name in _CHECKS and _CHECKS[name](v) for name, v in record.items()):
-        return LineProblem("field-invalid", "the line lacks a field or has an invalid one")
+        return _problem("field-invalid", "the line lacks a field or has an invalid one")
     return Event(**record)
 
 
-def damage(event: Event) -> LineProblem | None:
+def _problem(code: str, message: str) -> Finding:
+    return Finding(code, message, _HINTS.get(code, _BACKUP))
+
+
+def damage(event: Event) -> Finding | None:
     """Checks an event against its own hashes; returns None if it is intact, erased or not."""
     if _chain_hash(event) != event.hash:
-        return LineProblem("hash-mismatch", "the line was changed")
+        return _problem("hash-mismatch", "the line was changed")
     held = None if event.text is None else text_sha256(canonical(event.text))
     if held != event.content and not (event.erased is not None and event.text is None):
-        return LineProblem("text-changed", "the text of the event was changed")
+        return _problem("text-changed", "the text of the event was changed")
     return None
 
 
@@ -255,7 +238,7 @@ def news_of(known: Iterable[str], other: Iterable[LogLine]) -> list[Event] | Non
     seen, news = set(known), list[Event]()
     for line in other:
         event = decode(line.text)
-        if isinstance(event, LineProblem) or damage(event) is not None:
+        if isinstance(event, Finding) or damage(event) is not None:
             return None
         if event.id not in seen:
             seen.add(event.id)
@@ -263,21 +246,13 @@ def news_of(known: Iterable[str], other: Iterable[LogLine]) -> list[Event] | Non
     return news
 
 
-_HINTS = {
-    "torn": "nothing to do: the next write drops it; it was never acknowledged",
-    "version-unknown": "use the version that wrote it",
-    "agent-mismatch": "move the page to the event log of its agent",
-}
-_BACKUP = "compare the page with a backup or with the workspace's history"
-
-
-def verify(lines: Sequence[LogLine], *, known_last: str | None, agent_id: str) -> list[LogDefect]:
+def verify(lines: Sequence[LogLine], *, known_last: str | None, agent_id: str) -> list[Finding]:
     """Lists the defects of an event log in the order of its lines; empty if every line is as it was written.
 
     `lines` are those of all pages in the order of their months. `known_last` is the id of the last event in the index:
     without it a lost end cannot be detected.
     """
-    found: list[LogDefect] = []
+    found: list[Finding] = []
     events = [decode(line.text) for line in lines]
     removals = {e.fact("tombstone") for e in events if isinstance(e, Event) and e.op == "erase"}
     hashes = {GENESIS, *(event.hash for event in events if isinstance(event, Event))}
@@ -285,13 +260,15 @@ def verify(lines: Sequence[LogLine], *, known_last: str | None, agent_id: str) -
     ids = set[str]()
 
     def say(code: str, message: str, line: LogLine, event_id: str = "") -> None:
-        found.append(LogDefect(event_id, code, message, _HINTS.get(code, _BACKUP), line.month, line.number))
+        message = f"line {line.number}: {message}" if line.number else message
+        path = ledger_page(agent_id, line.month) if line.month else ""
+        found.append(_problem(code, message)._replace(path=path, id=event_id, line=line.number))
 
     for line, event in zip(lines, events, strict=True):
         if not line.whole and line is lines[-1]:
             say("torn", "the last line was cut off while it was written", line)
             continue
-        if isinstance(event, LineProblem):
+        if isinstance(event, Finding):
             say(event.code, event.message, line)
             last = None
             continue
@@ -313,6 +290,5 @@ def verify(lines: Sequence[LogLine], *, known_last: str | None, agent_id: str) -
         last = None if wrong is not None and wrong.code == "hash-mismatch" else event.hash
         ids.add(event.id)
     if known_last is not None and known_last not in ids:
-        end = lines[-1] if lines else LogLine("", 0, "", True)
-        say("truncated", "the end of the event log is missing: the index recorded a later line", end)
+        say("truncated", TRUNCATED, lines[-1] if lines else LogLine("", 0, "", True))
     return found

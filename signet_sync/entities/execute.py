@@ -1,18 +1,18 @@
 """Executes requests on entities: once for a key, under the workspace's lock; then MEMORY.md follows."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Required, Self, TypedDict
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Required, TypedDict
 
-from signet_sync.entities import observe, patterns, write
+from signet_sync.entities import observe, patterns
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.events import Actor, Event, canonical
 from signet_sync.entities.log import key_digest
 from signet_sync.entities.repository import Entity, EntityRepository
-from signet_sync.entities.write import EditPlan, Stamp
+from signet_sync.entities.write import Planned, Sign, load, write
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import text_sha256
-from signet_sync.formats.entity_paths import File
+from signet_sync.formats.entity_paths import File, kind_of
 from signet_sync.formats.paths import head_page
 from signet_sync.storage import state_dir
 from signet_sync.sync import deriving, engine
@@ -26,6 +26,21 @@ class Caller(TypedDict, total=False):
     actor: Actor
     now_us: Required[int]
     key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EntityRequest:
+    """A request: who asks, and in `fields` everything that makes two requests equal."""
+
+    actor: Actor
+    now_us: int
+    key: str | None
+    fields: Mapping[str, Any]
+    redactions: Mapping[str, int] = field(default_factory=dict)
+
+    def digest(self) -> str:
+        """Returns the digest of the request."""
+        return text_sha256(canonical({"actor": self.actor, **self.fields}))
 
 
 class EntityResult(NamedTuple):
@@ -54,63 +69,42 @@ class EntityResult(NamedTuple):
         return {name: value for name, value in self._asdict().items() if name not in ("waiting", "effect")}
 
 
-@dataclass(frozen=True, slots=True)
-class EntityRequest:
-    """A request: operation, who asks, and in `fields` everything that makes two requests equal."""
-
-    op: str
-    actor: Actor
-    now_us: int
-    key: str | None
-    fields: Mapping[str, Any]
-    redactions: Mapping[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, op: str, caller: Caller, fields: Mapping[str, Any], redactions: Mapping[str, int] | None = None,
-           *, actor: Actor = "agent") -> Self:  # fmt: skip
-        """Makes the request of a call; `actor` is the one that most often makes such a request."""
-        return cls(op, caller.get("actor", actor), caller["now_us"], caller.get("key"), fields, redactions or {})
-
-    def require_person(self) -> Self:
-        """Returns the request. Raises `UsageError` (`actor-refused`) unless a person makes it."""
-        if self.actor not in ("person", "maintainer"):
-            raise UsageError(f"only a person can {self.op}", hint="--actor person", code="actor-refused")
-        return self
-
-    def require_maintainer(self) -> Self:
-        """Returns the request. Raises `UsageError` (`actor-refused`) unless a maintainer makes it."""
-        if self.actor != "maintainer":
-            raise UsageError(f"only a maintainer can {self.op}", hint="--actor maintainer", code="actor-refused")
-        return self
-
-    def digest(self) -> str:
-        """Returns the digest of the request."""
-        return text_sha256(canonical({"op": self.op, "actor": self.actor, **self.fields}))
-
-    def stamp(self, agent_id: str) -> Stamp:
-        """Returns what the request's event says of it."""
-        if self.key is None:
-            return Stamp(self.actor)
-        return Stamp(self.actor, key_digest(agent_id, self.key), self.digest())
+# ── a request ──
 
 
-Planner = Callable[[EntityRepository, Entity], EditPlan]
+def require(actor: Actor, who: str, what: str) -> None:
+    """Raises `UsageError` (`actor-refused`) unless a maintainer, or at least a person, asks for it."""
+    if actor not in (("maintainer",) if who == "maintainer" else ("person", "maintainer")):
+        raise UsageError(f"only a {who} can {what}", hint=f"--actor {who}", code="actor-refused")
 
 
-def edit_entity(workspace: Workspace, agent_id: str, ref: str, request: EntityRequest, plan: Planner) -> EntityResult:
+def edit_entity(
+    workspace: Workspace,
+    agent_id: str,
+    ref: str,
+    request: EntityRequest,
+    plan: Callable[[EntityRepository, Entity], Planned],
+) -> EntityResult:
     """Carries out an operation on the entity that `ref` names."""
 
-    def act(repo: EntityRepository) -> tuple[Event, Entity]:
-        entity = write.load(repo, ref)
-        return write.write(repo, entity, plan(repo, entity), request.stamp(agent_id)), entity
+    def act(repo: EntityRepository, sign: Sign) -> Event:
+        entity = load(repo, ref)
+        return write(repo, entity, plan(repo, entity), sign)
 
     return run(workspace, agent_id, request, act)
 
 
 def run(
-    workspace: Workspace, agent_id: str, request: EntityRequest, act: Callable[[EntityRepository], tuple[Event, Entity]]
+    workspace: Workspace,
+    agent_id: str,
+    request: EntityRequest,
+    act: Callable[[EntityRepository, Sign], Event],
 ) -> EntityResult:
-    """Runs `act` under the workspace's lock, once for an idempotency key; then updates patterns and MEMORY.md."""
+    """Runs `act` under the workspace's lock, once for an idempotency key; then updates patterns and MEMORY.md.
+
+    `act` returns the event that it recorded; its second argument signs it with the key.
+    """
+    digest = None if request.key is None else key_digest(agent_id, request.key)
     with state_dir.workspace_lock(workspace.state):
         before = entities_store.page_inputs(workspace.database, agent_id)
         if deriving.is_stale(workspace.database, workspace.pipeline):
@@ -118,29 +112,18 @@ def run(
             engine.run_locked(workspace, Request(now_us=request.now_us))
         repo = EntityRepository(workspace, agent_id, request.now_us)
         observe.catch_up(repo)
-        known = _earlier(repo, request)
-        if known is not None:
-            return result_of(repo, known)._replace(replayed=True)
-        event, entity = act(repo)
-        if entity.place.kind != "part" or event.op in ("deprecate", "status", "undo"):
+        known = repo.log.events(f'"key":"{digest}"') if digest is not None else []
+        for event in (one for one in known if one.key == digest):
+            if event.request != request.digest():
+                message, hint = "this idempotency key was used for another request", "use a different key for each"
+                raise UsageError(message, hint=f"{hint} request", code="idempotency-conflict")
+            return result_of(repo, event)._replace(replayed=True)
+        signed = None if digest is None else request.digest()
+        event = act(repo, lambda one: replace(one, key=digest, request=signed))
+        if kind_of(event.entity_id or "") != "part" or event.op in ("deprecate", "status", "undo"):
             patterns.update(repo)
         done = result_of(repo, event)
         return done._replace(redactions=dict(request.redactions), waiting=update_page(repo, before))
-
-
-def _earlier(repo: EntityRepository, request: EntityRequest) -> Event | None:
-    """Returns the event of an earlier request under this key. Raises `UsageError` (`idempotency-conflict`)."""
-    if request.key is None:
-        return None
-    digest = key_digest(repo.agent_id, request.key)
-    found = next((event for event in repo.log.events(f'"key":"{digest}"') if event.key == digest), None)
-    if found is not None and found.request != request.digest():
-        raise UsageError(
-            "this idempotency key was used for another request",
-            hint="use a different key for each request",
-            code="idempotency-conflict",
-        )
-    return found
 
 
 def update_page(repo: EntityRepository, before: frozenset[tuple[object, ...]]) -> str:
@@ -168,4 +151,5 @@ def result_of(repo: EntityRepository, event: Event) -> EntityResult:
         tuple(event.said("warnings") or ()),
         next((row.path for row in rows if row.file == file), ""),
         event.token,
+        effect=event.said("effect") or "",
     )

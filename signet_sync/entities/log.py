@@ -10,7 +10,6 @@ from signet_sync.entities.events import (
     ENTROPY,
     GENESIS,
     Event,
-    LineProblem,
     LogLine,
     decode,
     encode,
@@ -19,6 +18,7 @@ from signet_sync.entities.events import (
     seal,
     ulid_at,
 )
+from signet_sync.entities.finding import Finding
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.body import text_sha256
 from signet_sync.formats.entity_paths import ledger_page, original_of, parse_ledger_page
@@ -41,7 +41,7 @@ class EventLog:
         self._folder, _ = split_path(ledger_page(agent_id, "2000-01"))
         self._raw: dict[str, bytes] = {}
         self._lines: list[LogLine] | None = None
-        self._decoded: dict[str, Event | LineProblem] = {}
+        self._decoded: dict[str, Event | Finding] = {}
         self._pages = self._listed()
 
     # ── reading ──
@@ -93,7 +93,7 @@ class EventLog:
         self.mend()
         lines = self.lines()
         end = self._event(lines[-1].text) if lines else None
-        if isinstance(end, LineProblem) and end.code == "version-unknown":
+        if isinstance(end, Finding) and end.code == "version-unknown":
             raise WorkspaceError(
                 "the event log of entities was written by another version",
                 hint="use that version, or a later one",
@@ -202,7 +202,7 @@ class EventLog:
             code=found.code,
         )
 
-    def _event(self, text: str) -> Event | LineProblem:
+    def _event(self, text: str) -> Event | Finding:
         if text not in self._decoded:
             self._decoded[text] = decode(text)
         return self._decoded[text]

@@ -3,8 +3,8 @@
 import difflib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 from signet_sync.entities import execute, observe, sections, write
 from signet_sync.entities import replay as replaying
@@ -22,13 +22,12 @@ from signet_sync.entities.documents.document import (
 )
 from signet_sync.entities.documents.escaping import SafeText, blocks
 from signet_sync.entities.events import Actor
-from signet_sync.entities.execute import EntityRequest, EntityResult
+from signet_sync.entities.execute import EntityResult
+from signet_sync.entities.finding import Finding
 from signet_sync.entities.observe import LEDGER
-from signet_sync.entities.repository import Entity, EntityRepository, FileContent, version_of
-from signet_sync.entities.store import DriftedFile
-from signet_sync.entities.write import EditPlan
+from signet_sync.entities.repository import EntityRepository, FileContent, version_of
 from signet_sync.errors import UsageError
-from signet_sync.formats.body import text_sha256, utf8
+from signet_sync.formats.body import text_sha256
 from signet_sync.formats.entity_paths import (
     COMMON,
     KINDS,
@@ -59,7 +58,7 @@ _FENCE = re.compile(r"\ufeff?---[ \t]*\r?\n.*?\n---[ \t]*(?:\r?\n|\Z)", re.DOTAL
 class Resolution(NamedTuple):
     """What settling one drifted file would do: `before` is on disk (None: nothing), `after` will be."""
 
-    drift: DriftedFile
+    drift: Finding
     before: str | None
     after: str | None
 
@@ -73,9 +72,7 @@ class Resolution(NamedTuple):
 def preview(workspace: Workspace, agent_id: str, ref: str, keep: Keep, now_us: int) -> list[Resolution]:
     """Returns what `resolve` would do with each drifted file of an entity. Raises as `resolve`."""
     with state_dir.workspace_lock(workspace.state):
-        repo = EntityRepository(workspace, agent_id, now_us)
-        observe.look(repo, None)
-        return [_resolution(repo, drift, keep) for drift in _queued(repo, ref)]
+        return _resolutions(EntityRepository(workspace, agent_id, now_us), ref, keep)
 
 
 def resolve(
@@ -86,47 +83,42 @@ def resolve(
     The text that goes stays in the event log. Raises `UsageError`: `actor-refused` for any actor but a maintainer,
     `not-drifted`, `file-unreadable`, `events-incomplete` (what is to be kept does not exist).
     """
-    EntityRequest("resolve drift", actor, now_us, None, {}).require_maintainer()
+    execute.require(actor, "maintainer", "resolve drift")
     with state_dir.workspace_lock(workspace.state):
         before = entities_store.page_inputs(workspace.database, agent_id)
         repo = EntityRepository(workspace, agent_id, now_us)
-        observe.look(repo, None)
-        wanted = [_resolution(repo, drift, keep) for drift in _queued(repo, ref)]
-        done = [_settled(repo, one) for one in wanted]
-        observe.examine(repo, {one.drift.entity_id for one in wanted} - {LEDGER}, doubtful=None)
+        wanted = _resolutions(repo, ref, keep)
+        done = [_settle(repo, one) for one in wanted]
+        observe.examine(repo, {one.drift.id for one in wanted} - {LEDGER}, doubtful=None)
         waiting = execute.update_page(repo, before)
         return [one._replace(waiting=waiting) for one in done]
 
 
-def _queued(repo: EntityRepository, ref: str) -> list[DriftedFile]:
+def _resolutions(repo: EntityRepository, ref: str, keep: Keep) -> list[Resolution]:
+    observe.look(repo, None)
     name = ref.strip()
     # A missing entity needs its full id.
-    wanted = name if kind_of(name) is not None or name == LOG else write.locate(repo, name).id
-    wanted = LEDGER if name == LOG else wanted
-    found = [one for one in repo.drift() if one.entity_id == wanted]
+    wanted = LEDGER if name == LOG else name if kind_of(name) is not None else write.locate(repo, name).id
+    found = []
+    for drift in (one for one in repo.drift() if one.id == wanted):
+        place = parse_path(drift.path)
+        if place is None or drift.code == "id-twice":
+            found.append(Resolution(drift, None, None))
+            continue
+        seen, state = repo.read(place), repo.state(place.id).files.get(place.file)
+        want = state.text if state is not None else None
+        text = None if seen.raw is None else redact(seen.raw.decode("utf-8", "replace"))[0]
+        if keep == "events" and want is None:
+            message, hint = "its events do not contain the file", "keep the file, or restore the event log from a copy"
+            raise UsageError(message, path=drift.path, hint=hint, code="events-incomplete")
+        kept = want if keep == "events" else _repaired(text, place, want) if text is not None else None
+        if kept is None:
+            hint = "keep the events, or correct it first"
+            raise UsageError("there is no file to keep", path=drift.path, hint=hint, code="file-unreadable")
+        found.append(Resolution(drift, text, kept))
     if not found:
         raise UsageError("nothing of it has drifted", hint="signet-sync entity check", code="not-drifted")
     return found
-
-
-def _resolution(repo: EntityRepository, drift: DriftedFile, keep: Keep) -> Resolution:
-    place = parse_path(drift.path)
-    if place is None or drift.code == "id-twice":
-        return Resolution(drift, None, None)
-    seen, state = repo.read(place), repo.state(place.id).files.get(place.file)
-    want = state.text if state is not None else None
-    found = seen.raw.decode("utf-8", "replace") if seen.raw is not None else None
-    text = None if found is None else redact(found)[0]
-    if keep == "events":
-        if want is None:
-            hint = "keep the file, or restore the event log from a copy"
-            raise UsageError("its events do not contain the file", path=drift.path, hint=hint, code="events-incomplete")
-        return Resolution(drift, text, want)
-    kept = None if text is None else _repaired(text, place, want)
-    if kept is None:
-        hint = "keep the events, or correct it first"
-        raise UsageError("there is no file to keep", path=drift.path, hint=hint, code="file-unreadable")
-    return Resolution(drift, text, kept)
 
 
 def _repaired(text: str, place: EntityPlace, want: str | None) -> str | None:
@@ -159,50 +151,46 @@ def _repaired(text: str, place: EntityPlace, want: str | None) -> str | None:
     return None
 
 
-def _settled(repo: EntityRepository, one: Resolution) -> EntityResult:
+def _settle(repo: EntityRepository, one: Resolution) -> EntityResult:
     """Records a decision, then carries it out."""
     drift, place = one.drift, parse_path(one.drift.path)
-    database = repo.workspace.database
-    if place is None or one.after is None:
-        facts = {"accepted": drift.found_sha256} if drift.entity_id == LEDGER else None
-        of = drift.entity_id or None
-        (event,) = repo.append(repo.event("resolve", "maintainer", entity_id=of, facts=facts, text={"was": drift.code}))
+    root, document = repo.workspace.root, document_of(one.after)
+    if place is None or one.after is None or document is None:
+        facts = {"accepted": drift.sha256} if drift.id == LEDGER else None
+        event = repo.event("resolve", "maintainer", entity_id=drift.id or None, facts=facts, text={"was": drift.code})
+        repo.append(event)
         if place is not None:  # a second folder of the entity: its files stay, under a name that no entity has
             name = f"{place.slug} (copy)"
-            while not rename.move_away(repo.workspace.root, place.folder, name):
+            while not rename.move_away(root, place.folder, name):
                 name += "+"
-        with database.transaction(durable=True):
-            entities_store.clear_drift(database, [drift.path])
+        with repo.workspace.database.transaction(durable=True):
+            entities_store.clear_drift(repo.workspace.database, [drift.path])
             repo.remember_log_end()
         return execute.result_of(repo, event)
     seen = repo.read(place)
-    displaced = one.before if one.before != one.after else None
-    (event,) = repo.append(
-        repo.event(
-            "resolve", "maintainer", entity_id=place.id, file=place.file, found=text_sha256(one.before or ""),
-            left=text_sha256(one.after), text={replaying.WHOLE: one.after, "displaced": displaced, "slug": place.slug},
-        )
-    )  # fmt: skip
-    if seen.raw is None and seen.code != "gone":  # a link, a folder, a pipe is in its place
-        while not rename.move_away(repo.workspace.root, place.path, f"{place.file}.displaced-{event.id}"):
+    said = {replaying.WHOLE: one.after, "displaced": one.before if one.before != one.after else None}
+    of = {
+        "entity_id": place.id,
+        "file": place.file,
+        "found": text_sha256(one.before or ""),
+        "left": text_sha256(one.after),
+    }
+    event = repo.event("resolve", "maintainer", text={**said, "slug": place.slug}, **of)
+    if seen.raw is None and not seen.is_gone:  # a link, a folder, a pipe is in its place
+        while not rename.move_away(root, place.path, f"{place.file}.displaced-{event.id}"):
             pass
         seen = FileContent(place)
-    if utf8(one.after) != seen.raw:
-        try:
-            observe.put(repo, seen, one.after)
-        except observe.FileChanged:
-            raise observe.busy(place.path) from None
-    with database.transaction(durable=True):
-        entities_store.clear_drift(database, [drift.path])
-        repo.remember_log_end()
+    try:
+        write.record(repo, [(event, seen, document)])
+    except observe.FileChanged:
+        raise write.busy(place.path) from None
     return execute.result_of(repo, event)
 
 
 # ── schema ──
 
 
-@dataclass(frozen=True, slots=True)
-class PromotedField:
+class PromotedField(NamedTuple):
     """A field that became a section of a kind, the schema version of that change, and the migrated files."""
 
     event_id: str
@@ -221,26 +209,26 @@ def promote(
     Raises `UsageError`: `actor-refused` for any actor but a maintainer, `unknown-field`, `ambiguous-field`,
     `field-exists`, `field-invalid`.
     """
-    EntityRequest("change the schema", actor, now_us, None, {}).require_maintainer()
-    wanted = " ".join(sections.clean_line(field).text.lstrip("#").split())
+    execute.require(actor, "maintainer", "change the schema")
+    wanted = " ".join(sections.clean(field, lines=False)[0].lstrip("#").split())
     with state_dir.workspace_lock(workspace.state):
         repo = EntityRepository(workspace, agent_id, now_us)
         observe.look(repo, None)
-        drifted = {one.entity_id for one in repo.drift()}
-        rows = entities_store.entities(workspace.database, agent_id)
-        entities = [write.load(repo, row.id) for row in rows if row.id not in drifted]
-        kind, heading = _find_field(entities, wanted, kind)
-        event_id = _rule_event(repo, kind, heading)
-        is_new = event_id is None
-        event_id = event_id or _record_rule(repo, kind, heading)
-        version, shape = next(
-            (version, shape) for version, shape in repo.rules(kind) if shape.anchor == anchor_of(heading)
-        )
-        migrated = [entity.place.path for entity in entities if _migrate(repo, entity, kind, version, shape)]
-        if not is_new and not migrated:
-            raise UsageError(
-                f"{heading} is already a section of every {kind}", hint="set it like any other", code="field-exists"
-            )
+        ids = [row.id for row in entities_store.entities(workspace.database, agent_id)]
+        profiles = [entity.profile for one in ids if (entity := write.load_quietly(repo, one)) is not None]
+        kind, heading = _find_field(profiles, wanted, kind)
+        anchor = anchor_of(heading)
+        known = [
+            event.id
+            for event in repo.log.events('"op":"schema"')
+            if event.entity_id is None and (event.said("kind"), event.said("anchor")) == (kind, anchor)
+        ]
+        event_id = known[0] if known else _record_rule(repo, kind, heading)
+        version, shape = next((version, shape) for version, shape in repo.rules(kind) if shape.anchor == anchor)
+        migrated = [path for one in ids if (path := _migrate(repo, one, kind, version, shape))]
+        if known and not migrated:
+            message = f"{heading} is already a section of every {kind}"
+            raise UsageError(message, hint="set it like any other", code="field-exists")
         return PromotedField(event_id, kind, shape.anchor, heading, version, tuple(migrated))
 
 
@@ -260,29 +248,22 @@ def fields_of(document: EntityDocument) -> Iterator[tuple[str, int, int]]:
         yield heading, start, end
 
 
-def _find_field(entities: Sequence[Entity], wanted: str, kind: Kind | None) -> tuple[Kind, str]:
+def _find_field(profiles: Sequence[EntityDocument], wanted: str, kind: Kind | None) -> tuple[Kind, str]:
     """Returns the kind and the heading of a field. Raises `UsageError` (`unknown-field`, `ambiguous-field`)."""
-    found = {
-        (entity.place.kind, heading)
-        for entity in entities
-        for heading in (*(one for one, *_ in fields_of(entity.profile)), *(s.heading for s in entity.profile.sections))
-        if heading.casefold() == wanted.casefold() and kind in (None, entity.place.kind)
-    }
+    found: set[tuple[Kind, str]] = set()
+    for profile in profiles:
+        of = kind_of(str(profile.fields.get("id")))
+        headings = [*(heading for heading, *_ in fields_of(profile)), *(one.heading for one in profile.sections)]
+        if of is not None and kind in (None, of):
+            found |= {(of, heading) for heading in headings if heading.casefold() == wanted.casefold()}
     kinds = {one for one, _ in found}
-    if len(kinds) == 1:
-        return min(found)
     if not kinds:
         hint = "it has to be a ### heading under Extensions"
         raise UsageError(f"no entity has the field {wanted[:60]!r}", hint=hint, code="unknown-field")
-    named = " and ".join(one for one in KINDS if one in kinds)
-    raise UsageError(f"entities of several kinds have the field: {named}", hint="give --kind", code="ambiguous-field")
-
-
-def _rule_event(repo: EntityRepository, kind: Kind, heading: str) -> str | None:
-    for event in repo.log.events('"op":"schema"'):
-        if event.entity_id is None and (event.said("kind"), event.said("anchor")) == (kind, anchor_of(heading)):
-            return event.id
-    return None
+    if len(kinds) > 1:
+        message = f"entities of several kinds have the field: {' and '.join(one for one in KINDS if one in kinds)}"
+        raise UsageError(message, hint="give --kind", code="ambiguous-field")
+    return min(found)
 
 
 def _record_rule(repo: EntityRepository, kind: Kind, heading: str) -> str:
@@ -290,11 +271,8 @@ def _record_rule(repo: EntityRepository, kind: Kind, heading: str) -> str:
     if any(shape.anchor == anchor for shape in shapes(kind)):
         raise UsageError(f"{heading} is already a section of every {kind}", hint="set it", code="field-exists")
     if flatten(heading, 60) != heading or anchor.strip("-") != anchor or not _ANCHOR.fullmatch(anchor):
-        raise UsageError(
-            f"{heading[:60]!r} cannot be the heading of a section",
-            hint="name the field in letters, digits and blanks first",
-            code="field-invalid",
-        )
+        hint = "name the field in letters, digits and blanks first"
+        raise UsageError(f"{heading[:60]!r} cannot be the heading of a section", hint=hint, code="field-invalid")
     rule = {"kind": kind, "anchor": anchor, "heading": heading, "version": repo.version(kind) + 1}
     (event,) = repo.append(repo.event("schema", "maintainer", text=rule))
     with repo.workspace.database.transaction(durable=True):
@@ -302,16 +280,20 @@ def _record_rule(repo: EntityRepository, kind: Kind, heading: str) -> str:
     return event.id
 
 
-def _migrate(repo: EntityRepository, entity: Entity, kind: Kind, version: int, shape: Shape) -> bool:
-    """Gives a file the section, with the field's text from Extensions, in an ordinary event."""
-    if entity.place.kind != kind or version_of(entity.profile) >= version:
-        return False
+def _migrate(repo: EntityRepository, entity_id: str, kind: Kind, version: int, shape: Shape) -> str:
+    """Gives a file the section, with the field's text from Extensions; returns its path, empty if it needs nothing.
+
+    Running the command again continues with a file that waits.
+    """
+    entity = write.load_quietly(repo, entity_id) if kind_of(entity_id) == kind else None
+    if entity is None or version_of(entity.profile) >= version:
+        return ""
     after = edits.with_fields(_with_field_moved(entity.profile, shape), {"schema_version": version})
-    lines = [f"Schema {version}: {shape.heading} became a section"]
-    after = sections.finished(repo, after, "profile", lines)
-    plan = EditPlan(op="schema", file="profile", section=shape.anchor, after=after, facts={"version": version})
-    # Running the command again continues with a file that was being edited.
-    return write.write_own("maintainer", repo, entity, plan) is not None
+    after = sections.finished(repo, after, "profile", [f"Schema {version}: {shape.heading} became a section"])
+    named: dict[str, Any] = {"section": shape.anchor, "facts": {"version": version}}
+    event = write.event_of(repo, entity, "schema", "maintainer", "profile", after, **named)
+    write.write(repo, entity, (event, after))
+    return entity.place.path
 
 
 def _with_field_moved(document: EntityDocument, shape: Shape) -> EntityDocument:

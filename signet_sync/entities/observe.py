@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from signet_sync.entities import replay
 from signet_sync.entities import store as entities_store
@@ -14,14 +15,14 @@ from signet_sync.entities.documents.document import (
     body_sha,
     document_of,
     find,
-    parse,
     render,
 )
-from signet_sync.entities.events import Actor, Operation
+from signet_sync.entities.events import TRUNCATED, Operation
+from signet_sync.entities.finding import Finding
 from signet_sync.entities.replay import FileState
-from signet_sync.entities.repository import Entity, EntityRepository, FileContent, foreign_field
-from signet_sync.entities.store import DriftedFile, EntityFile
-from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.entities.repository import EntityRepository, FileContent, foreign_field
+from signet_sync.entities.store import EntityFile
+from signet_sync.errors import UsageError
 from signet_sync.formats.body import text_sha256, utf8
 from signet_sync.formats.entity_paths import FILES, EntityPlace, kind_of, ledger_page, parse_path
 from signet_sync.formats.snapshot import Signature
@@ -30,7 +31,6 @@ from signet_sync.storage import files
 
 # The entity id under which the queue lists problems of the event log itself.
 LEDGER = ""
-_KEEP = "a maintainer decides which counts: the file or its events"
 
 
 class FileChanged(Exception):
@@ -55,35 +55,31 @@ def look(repo: EntityRepository, ids: Collection[str] | None) -> Observations:
     return found
 
 
-def catch_up(repo: EntityRepository, found: Observations | None = None) -> Observations:
+def catch_up(repo: EntityRepository) -> Observations:
     """Brings entities up to date if their event log changed; every command on entities starts with it."""
-    found, database = found or Observations(), repo.workspace.database
+    found, database = Observations(), repo.workspace.database
     repo.log.mend()
     if repo.log.merge_copies():
         repo.forget_states()
-    known = entities_store.log_end(database, repo.agent_id)
     if repo.is_log_end_known():
         return found
-    events = repo.log.events()
-    ids = [event.id for event in events]
-    since = ids.index(known.last_id) + 1 if known is not None and known.last_id in ids else 0
-    examine(repo, None, found, doubtful={event.entity_id for event in events[since:]} if since else None)
+    ids = [event.id for event in repo.log.events()]
+    _, last_id, _ = entities_store.log_end(database, repo.agent_id) or ("", "", 0)
+    since = ids.index(last_id) + 1 if last_id in ids else 0
+    doubtful = {event.entity_id for event in repo.log.events()[since:]} if since else None
+    examine(repo, None, found, doubtful=doubtful)
     # A slow sync may deliver the missing end later.
-    back = [one.path for one in repo.drift() if one.entity_id == LEDGER and one.found_sha256 in ids]
+    back = [one.path for one in repo.drift() if one.id == LEDGER and one.sha256 in ids]
     with database.transaction(durable=True):
         entities_store.clear_drift(database, back)
-        if known is not None and known.last_id not in ids:
+        if last_id and last_id not in ids:
             # Now: the next write overwrites the known end, the only record of it.
-            entities_store.put_drift(database, _truncated(repo, known.last_id))
+            at, hint = iso(repo.now_us), "compare the pages with a backup or with the workspace's history"
+            page = ledger_page(repo.agent_id, at[:7])
+            lost = Finding("truncated", TRUNCATED, hint, page, agent_id=repo.agent_id, found_at=at, sha256=last_id)
+            entities_store.put_drift(database, lost)
         repo.remember_log_end()
     return found
-
-
-def _truncated(repo: EntityRepository, last_id: str) -> DriftedFile:
-    at, page = iso(repo.now_us), ledger_page(repo.agent_id, iso(repo.now_us)[:7])
-    message = "the end of the event log is missing: the index recorded a later line"
-    hint = "compare the pages with a backup or with the workspace's history"
-    return DriftedFile(page, repo.agent_id, LEDGER, "profile", "truncated", message, hint, at, last_id)
 
 
 def examine(
@@ -94,9 +90,12 @@ def examine(
     doubtful: Collection[str | None] | None = frozenset(),
 ) -> Observations:
     """Examines some entities (None: all); files with known signatures only if their events are `doubtful`."""
-    found = found or Observations()
-    rows = _rows(repo)
-    queued = {drift.entity_id for drift in repo.drift()} - {LEDGER}
+    found, rows = found or Observations(), dict[str, dict[str, Signature | None]]()
+    for path, signature in entities_store.signatures(repo.workspace.database, repo.agent_id).items():
+        place = parse_path(path)
+        if place is not None:
+            rows.setdefault(place.id, {})[path] = signature
+    queued = {drift.id for drift in repo.drift()} - {LEDGER}
     places = repo.places(ids)
     if ids is None:
         created = {event.entity_id for event in repo.log.events('"op":"create"')} if doubtful != frozenset() else set()
@@ -114,16 +113,6 @@ def examine(
     return found
 
 
-def _rows(repo: EntityRepository) -> dict[str, dict[str, Signature | None]]:
-    """Returns path and signature of the known files, by entity."""
-    found: dict[str, dict[str, Signature | None]] = {}
-    for path, signature in entities_store.signatures(repo.workspace.database, repo.agent_id).items():
-        place = parse_path(path)
-        if place is not None:
-            found.setdefault(place.id, {})[path] = signature
-    return found
-
-
 class _Look:
     """One look at one entity; `rows` are its files in the index."""
 
@@ -132,77 +121,76 @@ class _Look:
     ) -> None:
         self.repo, self.id, self.rows, self.found = repo, entity_id, rows, found
         self.put: list[EntityFile] = []
-        self.queue: dict[str, DriftedFile] = {}
+        self.queue: dict[str, Finding] = {}
         self.shown: set[str] = set()
 
     def run(self, folders: list[EntityPlace]) -> None:
         """Looks at the files of the entity in its folders, and writes the rows that follow."""
-        state = self.repo.state(self.id)
-        if not folders and state.files:
-            folders = [self._expected(state.slug)]
+        state, kind = self.repo.state(self.id), kind_of(self.id)
+        if not folders and state.files and kind is not None:
+            # Where it should be: as the index knows it, else as its events name it.
+            known = next((place for path in self.rows if (place := parse_path(path)) is not None), None)
+            made = EntityPlace(self.repo.agent_id, kind, state.slug or kind, self.id)
+            folders = [known._replace(file="profile") if known is not None else made]
         place = next((one for one in folders if one.slug == state.slug), folders[0]) if folders else None
         for file in FILES if place is not None else ():
             assert place is not None
             seen = self.repo.read(place._replace(file=file))
-            if seen.code != "gone":
+            if not seen.is_gone:
                 self.shown.add(seen.path)
-            self._file(seen, state.files.get(file))
+            try:
+                self._file(seen, state.files.get(file))
+            except DocumentProblem as problem:
+                self._drifted(seen, problem)
         for twin in (one for one in folders if one != place):
             message = f"the entity also exists in {place.folder if place else ''}"
-            self._drifted(FileContent(twin), "id-twice", message, "a copy needs an id of its own")
+            self._drifted(FileContent(twin), DocumentProblem("id-twice", message, "a copy needs an id of its own"))
         if place is not None and len(folders) == 1 and self.shown and place.slug != state.slug and state.files:
             self.repo.append(self.repo.event("human_edit", "person", entity_id=self.id, text={"slug": place.slug}))
         self._record()
 
-    def _expected(self, slug: str | None) -> EntityPlace:
-        """Returns where an entity without a folder should be."""
-        known = next((place for path in self.rows if (place := parse_path(path)) is not None), None)
-        kind = kind_of(self.id)
-        assert kind is not None
-        return known._replace(file="profile") if known else EntityPlace(self.repo.agent_id, kind, slug or kind, self.id)
-
     def _file(self, seen: FileContent, state: FileState | None) -> None:
-        """Compares a file with its events."""
-        if state is None:
-            if seen.code != "gone":
-                self._adopt(seen)
-            return
-        want = document_of(state.text)
-        if state.text is None or want is None:
-            # A removal took the text of an event that came later from another machine: the file says what is left.
-            disk = document_of(seen.text)
-            if disk is None or foreign_field(seen.place, disk) is not None:
-                self._drifted(seen, "events-incomplete", "its events do not contain the whole file", _KEEP)
-            else:
-                self._state(seen, disk, "restate", "observer")
+        """Compares a file with its events. Raises `DocumentProblem` for drift."""
+        repo, want = self.repo, document_of(state.text) if state is not None else None
+        if state is None or state.text is None or want is None:
+            # No event tells of it: a person's, or from a backup. Or a removal took the text of an event that came later
+            # from another machine: the file says what is left.
+            if state is None and seen.is_gone:
+                return
+            name = foreign_field(seen.place, seen.document) if seen.document is not None else None
+            if state is not None and (seen.document is None or name is not None):
+                hint = "a maintainer decides which counts: the file or its events"
+                raise DocumentProblem("events-incomplete", "its events do not contain the whole file", hint)
+            if seen.problem is not None:
+                raise seen.problem
+            if name is not None:
+                raise DocumentProblem("identity-changed", f"`{name}` is not that of its folder", "correct the field")
+            self._tell(seen, {replay.WHOLE: seen.text, "slug": seen.place.slug}, seen.known_as, edited=state is None)
+            self._take(seen)
         elif seen.text == state.text:
             self._take(seen)
-        elif (seen.code == "gone" and self._is_unmade(seen, state)) or seen.known_as in state.known:
+        elif seen.known_as in state.known or (seen.is_gone and self._is_unmade(seen, state)):
             # A write that was interrupted, or a version of ours that another machine or an old editor had.
-            self._rewrite(seen, state.text)
-        elif seen.text is None and seen.code != "gone":
-            self._drifted(seen, seen.code, seen.message, "make it a readable file again")
+            self._rewrite(seen, want)
+        elif seen.text is None and not seen.is_gone:
+            assert seen.problem is not None
+            raise seen.problem
         else:
-            shapes = self.repo.shapes(seen.place.kind, seen.place.file, want)
-            verdict = replay.judge(seen.text, want, shapes, self.repo.log.of(self.id))
-            if verdict.after is None:
-                self._drifted(seen, verdict.code, verdict.message, verdict.hint)
-                return
-            after = render(verdict.after)
-            if after != state.text:
-                changed = replay.change(want, verdict.after)
+            shapes = repo.shapes(seen.place.kind, seen.place.file, want)
+            after, facts = replay.judge(seen.text, want, shapes, repo.log.of(self.id))
+            changed = replay.change(want, after)
+            if changed != {replay.PARTS: {}}:
                 named = [name for name in changed.get(replay.PARTS, ()) if name not in (replay.HEAD, replay.LEAD)]
-                section = named[0] if len(named) == 1 else None
-                facts = {"kept": list(verdict.kept), "over": list(verdict.over), "reanchored": verdict.healed}
-                event = self.repo.event(
-                    "human_edit", "person", entity_id=self.id, file=seen.place.file, section=section, text=changed,
-                    before=section_sha(state.text, section), after=section_sha(after, section),
-                    found=seen.known_as, left=text_sha256(after), facts={k: v for k, v in facts.items() if v} or None,
-                )  # fmt: skip
-                self.repo.append(event)
-                self.found.edited.append(seen.path)
-            self._tell(seen, verdict)
-            if after == seen.text:
+                section, left = named[0] if len(named) == 1 else None, text_sha256(render(after))
+                was, now = section_sha(want, section), section_sha(after, section)
+                self._tell(seen, changed, left, section=section, facts=facts or None, before=was, after=now)
+            for name, words in (
+                ("kept", "a save of an older version would have dropped {}; it was kept"),
+                ("over", f"a save replaced newer text of {{}}; signet-sync entity log {self.id} has it"),
+            ):
+                if name in facts:
+                    self.found.notices.append(f"{seen.path}: {words.format(' and '.join(facts[name]))}")
+            if render(after) == seen.text:
                 self._take(seen)
             else:
                 self._rewrite(seen, after)
@@ -212,61 +200,40 @@ class _Look:
         missed = any(one.path == seen.path for one in self.repo.drift())
         return state.is_new and seen.path not in self.rows and not missed
 
-    def _tell(self, seen: FileContent, verdict: replay.FileVerdict) -> None:
-        """Says what became of sections that were written while an older version was being edited."""
-        if verdict.kept:
-            kept = " and ".join(verdict.kept)
-            self.found.notices.append(f"{seen.path}: a save of an older version would have dropped {kept}; it was kept")
-        if verdict.over:
-            over = " and ".join(verdict.over)
-            text = f"{seen.path}: a save replaced newer text of {over}; signet-sync entity log {self.id} has it"
-            self.found.notices.append(text)
-
-    def _adopt(self, seen: FileContent) -> None:
-        """Takes over a file without events, a person's or one from a backup, if its frontmatter fits its folder."""
-        try:
-            document = parse(seen.text or "") if seen.text is not None else None
-        except DocumentProblem as problem:
-            self._drifted(seen, problem.code, problem.message, problem.hint)
-            return
-        if document is None:
-            self._drifted(seen, seen.code, seen.message, "make it a readable file again")
-        elif (name := foreign_field(seen.place, document)) is not None:
-            self._drifted(seen, "identity-changed", f"`{name}` is not that of its folder", "correct the field")
-        else:
-            self._state(seen, document, "human_edit", "person")
+    def _tell(
+        self, seen: FileContent, text: Mapping[str, Any], left: str | None, *, edited: bool = True, **more: Any
+    ) -> None:
+        """Records what a person made of a file, or (not `edited`) the file as it is."""
+        op: Operation = "human_edit" if edited else "restate"
+        of = {"entity_id": self.id, "file": seen.place.file, "found": seen.known_as, "left": left}
+        self.repo.append(self.repo.event(op, "person" if edited else "observer", text=text, **of, **more))
+        if edited:
             self.found.edited.append(seen.path)
 
-    def _state(self, seen: FileContent, document: EntityDocument, op: Operation, actor: Actor) -> None:
-        """Records the whole file as it is."""
-        text = {**replay.change(None, document), "slug": seen.place.slug}
-        sha, file = seen.known_as, seen.place.file
-        self.repo.append(self.repo.event(op, actor, entity_id=self.id, file=file, found=sha, left=sha, text=text))
-        self._take(seen)
-
-    def _rewrite(self, seen: FileContent, text: str) -> None:
+    def _rewrite(self, seen: FileContent, document: EntityDocument) -> None:
         with suppress(FileChanged):  # the save that was faster triggers another look
-            self._take(put(self.repo, seen, text))
+            self._take(put(self.repo, seen, document))
 
     def _take(self, seen: FileContent) -> None:
-        document = document_of(seen.text)
-        if document is not None:
+        if seen.document is not None:
             self.shown.add(seen.path)
-            self.put.append(self.repo.row(seen, document))
+            self.put.append(self.repo.row(seen))
 
-    def _drifted(self, seen: FileContent, code: str, message: str, hint: str) -> None:
-        path, at = seen.path, iso(self.repo.now_us)
-        found = DriftedFile(path, self.repo.agent_id, self.id, seen.place.file, code, message, hint, at, seen.sha256)
-        self.queue[path] = found
+    def _drifted(self, seen: FileContent, problem: DocumentProblem) -> None:
+        self.queue[seen.path] = Finding(
+            problem.code, problem.message, problem.hint, seen.path, self.id,
+            agent_id=self.repo.agent_id, found_at=iso(self.repo.now_us), sha256=seen.sha256,
+        )  # fmt: skip
 
     def _record(self) -> None:
         """Writes the rows; removes files from the queue that are no drift any more, and rows of files that are gone."""
         repo, database = self.repo, self.repo.workspace.database
-        queued = {one.path: one for one in repo.drift() if one.entity_id == self.id}
+        queued = {one.path: one for one in repo.drift() if one.id == self.id}
         gone = [path for path in self.rows if path not in self.shown]
         over = [path for path in queued if path not in self.queue]
         fresh = [row for row in self.put if entities_store.file(database, row.path) != row]
-        new = [one for path, one in self.queue.items() if path not in queued or one.is_news(queued[path])]
+        told = {(one.path, one.code, one.sha256) for one in queued.values()}
+        new = [one for one in self.queue.values() if (one.path, one.code, one.sha256) not in told]
         if not (gone or over or fresh or new) and repo.is_log_end_known():
             return
         self.found.changed = True
@@ -280,12 +247,15 @@ class _Look:
             repo.remember_log_end()
 
 
-def put(repo: EntityRepository, seen: FileContent, text: str) -> FileContent:
+def put(repo: EntityRepository, seen: FileContent, document: EntityDocument) -> FileContent:
     """Replaces the file that was read, or creates it; returns it. Raises `FileChanged` if it has changed since."""
-    root, data = repo.workspace.root, utf8(text)
+    root, text = repo.workspace.root, render(document)
+    if text == seen.text:
+        return seen
+    data = utf8(text)
     if seen.raw is None:
         try:
-            signature = files.create_once(root, seen.path, data)
+            signature: Signature | None = files.create_once(root, seen.path, data)
         except FileExistsError:
             raise FileChanged from None
     else:
@@ -293,50 +263,14 @@ def put(repo: EntityRepository, seen: FileContent, text: str) -> FileContent:
         if replaced.displaced is not None:
             raise FileChanged
         signature = replaced.signature
-    return FileContent(seen.place, data, text, text_sha256(text), signature)
+    return FileContent(seen.place, data, text, document, None, text_sha256(text), signature)
 
 
-def writable(repo: EntityRepository, entity_id: str) -> Entity | None:
-    """Returns an entity after a look at its files; None if it is missing, unreadable or waits for a maintainer."""
-    examine(repo, {entity_id})
-    row = repo.find(entity_id)
-    if row is None or any(one.entity_id == entity_id for one in repo.drift()):
-        return None
-    place = parse_path(row.path)
-    return None if place is None else load_at(repo, place)
-
-
-def load_at(repo: EntityRepository, place: EntityPlace) -> Entity | None:
-    """Reads the entity whose folder is there; None if its profile, or existing notes, cannot be read."""
-    seen = {file: repo.read(place._replace(file=file)) for file in FILES}
-    documents = {file: document_of(each.text) for file, each in seen.items() if each.code != "gone"}
-    known = {file: document for file, document in documents.items() if document is not None}
-    return Entity(place, seen, known) if "profile" in known and len(known) == len(documents) else None
-
-
-def section_sha(text: str | None, section: str | None) -> str | None:
+def section_sha(document: EntityDocument | None, section: str | None) -> str | None:
     """Returns the hash of a section in a file, None if there is no such section."""
-    document = document_of(text)
     if document is None or section is None:
         return None
     try:
         return body_sha(find(document, section))
     except UsageError:
         return None
-
-
-def refuse_drift(repo: EntityRepository, ids: Iterable[str]) -> None:
-    """Raises `UsageError` (`entity-drifted`) if a file of these entities waits for a maintainer."""
-    for drift in repo.drift():
-        if drift.entity_id in ids:
-            raise UsageError(
-                f"a maintainer has to resolve the drift of this entity first: {drift.message}",
-                path=drift.path,
-                hint=f"{drift.hint}; signet-sync entity check {drift.entity_id}",
-                code="entity-drifted",
-            )
-
-
-def busy(path: str) -> WorkspaceError:
-    """Returns the error for a file that is saved again and again."""
-    return WorkspaceError("the file kept changing while it was being written", path=path, hint="try again", code="busy")

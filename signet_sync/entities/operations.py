@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Literal, Required, Unpack
 
-from signet_sync.entities import queries, sections, write
+from signet_sync.entities import execute, queries, sections, write
 from signet_sync.entities import replay as replaying
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
 from signet_sync.entities.documents.document import EntityDocument, document_of, render, text_of
 from signet_sync.entities.documents.escaping import SafeText, fit_title
 from signet_sync.entities.events import Actor, Event, Operation, token_of, tokens_in
-from signet_sync.entities.execute import Caller, EntityRequest, EntityResult, edit_entity, run
-from signet_sync.entities.log import new_ulid
-from signet_sync.entities.queries import Proposal
+from signet_sync.entities.execute import Caller, EntityRequest, EntityResult, edit_entity
+from signet_sync.entities.observe import FileChanged
 from signet_sync.entities.repository import PATTERN, Entity, EntityRepository, FileContent, words
-from signet_sync.entities.sections import TargetSection
+from signet_sync.entities.sections import SectionText, TargetSection
 from signet_sync.entities.store import EntityFile
-from signet_sync.entities.write import EditPlan, Stamp
+from signet_sync.entities.write import Planned, Sign, event_of
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import FILES, EntityPlace, File, Kind, anchor_of, new_id, slug_of
 from signet_sync.formats.timestamps import iso
@@ -52,14 +52,11 @@ class _Required(Caller):
     reason: Required[str]
 
 
-@dataclass(frozen=True, slots=True)
-class SectionText:
-    """A text for a section, who writes it, and what it rests on."""
-
-    text: str
-    actor: Actor
-    rationale: str | None = None
-    evidence: str | None = None
+def _request(
+    caller: Caller, fields: Mapping[str, Any], redactions: Mapping[str, int] | None = None, *, actor: Actor = "agent"
+) -> EntityRequest:
+    """Makes the request of a call; `actor` is the one that most often makes such a request."""
+    return EntityRequest(caller.get("actor", actor), caller["now_us"], caller.get("key"), fields, redactions or {})
 
 
 # ── new entities ──
@@ -79,52 +76,49 @@ def create(
 
     Raises `UsageError`: `entity-exists`, `text-empty`, `relation-needed`, `unknown-entity`, `idempotency-conflict`.
     """
-    title = sections.clean_line(name)
-    type_of_edge = None if relation is None else flatten(sections.clean_line(relation).text, 60)
-    fields = {"kind": kind, "name": title.text, "relation": type_of_edge, "between": list(between)}
-    request = EntityRequest.of("create", caller, fields, title.redactions)
+    named, redactions = sections.clean(name, lines=False)
+    edge = None if relation is None else flatten(sections.clean(relation, lines=False)[0], 60)
+    fields = {"op": "create", "kind": kind, "name": named, "relation": edge, "between": list(between)}
+    request = _request(caller, fields, redactions)
 
-    def act(repo: EntityRepository) -> tuple[Event, Entity]:
-        return _created(repo, kind, fit_title(title.text), type_of_edge, between, request.stamp(agent_id))
+    def act(repo: EntityRepository, sign: Sign) -> Event:
+        title = fit_title(named)
+        members, slug = _members(repo, kind, edge, between), slug_of(title)
+        _refuse_second(repo, kind, title, slug, edge, members)
+        place = EntityPlace(agent_id, kind, slug, _unused_id(repo, kind, slug, edge, members))
+        of_edge: dict[str, Any] = {"relation": edge, "participants": [row.id for row in members]}
+        documents: dict[File, EntityDocument] = {
+            file: repo.blank(place._replace(file=file), repo.version(kind), title=title, **of_edge) for file in FILES
+        }
+        for row in members:
+            link = SafeText(wikilink(row.path, row.title))
+            documents["profile"] = edits.append_item(documents["profile"], "participants", link)
+        documents["profile"] = sections.finished(repo, documents["profile"], "profile", ["Created"])
+        entity = Entity(place, {file: FileContent(place._replace(file=file)) for file in FILES})
+        events = [
+            event_of(repo, entity, "create", request.actor, file, document, text={"slug": slug})
+            for file, document in documents.items()
+        ]
+        events[0] = sign(events[0])
+        writes = zip(events, entity.files.values(), documents.values(), strict=True)
+        with suppress(FileChanged):  # somebody made a file in its place: the next look says what it is
+            write.record(repo, list(writes))
+        return events[0]
 
-    return run(workspace, agent_id, request, act)
-
-
-def _created(
-    repo: EntityRepository, kind: Kind, title: str, relation: str | None, between: Sequence[str], stamp: Stamp
-) -> tuple[Event, Entity]:
-    members, slug = _members(repo, kind, relation, between), slug_of(title)
-    _refuse_second(repo, kind, title, slug, relation, members)
-    place = EntityPlace(repo.agent_id, kind, slug, _unused_id(repo, kind, slug, relation, members))
-    version = repo.version(kind)
-    of_edge: dict[str, Any] = {"relation": relation, "participants": [row.id for row in members]}
-    documents: dict[File, EntityDocument] = {
-        file: repo.blank(place._replace(file=file), version, title=title, **of_edge) for file in FILES
-    }
-    for row in members:
-        link = SafeText(wikilink(row.path, row.title))
-        documents["profile"] = edits.append_item(documents["profile"], "participants", link)
-    documents["profile"] = sections.finished(repo, documents["profile"], "profile", ["Created"])
-    seen = {file: FileContent(place._replace(file=file)) for file in FILES}
-    entity = Entity(place, seen, {})
-    return write.create(repo, entity, documents, stamp), entity
+    return execute.run(workspace, agent_id, request, act)
 
 
 def _members(repo: EntityRepository, kind: Kind, relation: str | None, between: Sequence[str]) -> list[EntityFile]:
     """Returns the participants of a relationship. Raises `UsageError` (`relation-needed`, `unknown-entity`)."""
     if kind != "relationship":
         if relation is not None or between:
-            raise UsageError(
-                f"a {kind} has no type and no participants", hint="omit type and between", code="relation-unfit"
-            )
+            message = f"a {kind} has no type and no participants"
+            raise UsageError(message, hint="omit type and between", code="relation-unfit")
         return []
     found = {row.id: row for row in (write.locate(repo, ref) for ref in between)}
     if len(found) < 2 or not relation or not any(map(str.isalnum, relation)):
-        raise UsageError(
-            "a relationship needs a type and two entities",
-            hint="--type protects --between ID ID",
-            code="relation-needed",
-        )
+        message, hint = "a relationship needs a type and two entities", "--type protects --between ID ID"
+        raise UsageError(message, hint=hint, code="relation-needed")
     if any(row.kind == "relationship" for row in found.values()):
         raise UsageError("a relationship is between users and parts", hint="name two", code="relation-needed")
     return list(found.values())
@@ -174,18 +168,16 @@ def set_section(
     `entity-drifted`, `idempotency-conflict`.
     """
     if writer.get("propose") and text.strip():
-        return _proposed(workspace, agent_id, ref, section, text, writer)
+        return _propose(workspace, agent_id, ref, section, text, writer, "set")
     request, said = _text_request("set", writer, ref, section, text)
-    why = None if said.text.strip() else sections.require_reason(writer.get("reason"))
+    empties = not said.text.strip()
+    why = sections.clean_reason(writer.get("reason"), required=empties)
 
-    def plan(repo: EntityRepository, entity: Entity) -> EditPlan:
+    def plan(repo: EntityRepository, entity: Entity) -> Planned:
         where = sections.open_target(repo, entity, section, request.actor, writer.get("expect"))
-        if why is None:
-            return _plan_set(repo, where, said)
-        _require_narrative(where)
-        after = edits.replace(where.document, where.name, SafeText(""))
-        line = f"{where.section.heading} emptied: {why}"
-        return sections.plan_edit(repo, where, after, op="clear", actor=said.actor, material=line, text={"reason": why})
+        if empties:
+            return sections.plan_empty(repo, entity, where, request.actor, why)
+        return sections.plan_text(repo, entity, where, said, request.actor)
 
     return edit_entity(workspace, agent_id, ref, request, plan)
 
@@ -198,12 +190,12 @@ def append(
     Raises as `set_section`, and `UsageError` `evidence-cap` for an eighth item of Evidence without a rationale.
     """
     if writer.get("propose"):
-        return _proposed(workspace, agent_id, ref, section, text, writer, appends=True)
+        return _propose(workspace, agent_id, ref, section, text, writer, "append")
     request, said = _text_request("append", writer, ref, section, text)
 
-    def plan(repo: EntityRepository, entity: Entity) -> EditPlan:
+    def plan(repo: EntityRepository, entity: Entity) -> Planned:
         where = sections.open_target(repo, entity, section, request.actor, writer.get("expect"))
-        return _plan_append(repo, where, said)
+        return sections.plan_text(repo, entity, where, said, request.actor)
 
     return edit_entity(workspace, agent_id, ref, request, plan)
 
@@ -215,71 +207,28 @@ def prune(
 
     A pattern in a user's Overview can be pruned, too; it does not come back.
     """
-    why = sections.require_reason(caller["reason"])
-    fields = {"ref": ref, "section": section, "item": item, "reason": why}
-    request = EntityRequest.of("prune", caller, fields)
+    why = sections.clean_reason(caller["reason"], required=True)
+    request = _request(caller, {"op": "prune", "ref": ref, "section": section, "item": item, "reason": why})
 
-    def plan(repo: EntityRepository, entity: Entity) -> EditPlan:
+    def plan(repo: EntityRepository, entity: Entity) -> Planned:
         where = sections.open_target(repo, entity, section, request.actor)
-        known = edits.items(where.section)
-        if where.form != "list" and not any(
-            one.text.startswith(PATTERN) for one in known if item in (one.key, str(one.number))
-        ):
-            raise UsageError(
-                f"{where.section.heading} is not a list",
-                hint="only list items can be pruned; replace a narrative with entity set",
-                code="section-form",
-            )
+        named = [one for one in edits.items(where.section) if item in (one.key, str(one.number))]
+        if where.form != "list" and not any(one.text.startswith(PATTERN) for one in named):
+            hint = "only list items can be pruned; replace a narrative with entity set"
+            raise UsageError(f"{where.section.heading} is not a list", hint=hint, code="section-form")
         after, gone = edits.prune_item(where.document, where.name, item)
-        return sections.plan_edit(
-            repo, where, after, op="prune_item", actor=request.actor, text={"reason": why, "gone": gone}
-        )
+        said = {"reason": why, "gone": gone}
+        return sections.plan_edit(repo, entity, where, after, op="prune_item", actor=request.actor, text=said)
 
     return edit_entity(workspace, agent_id, ref, request, plan)
 
 
 def _text_request(op: str, writer: Writer, ref: str, section: str, text: str) -> tuple[EntityRequest, SectionText]:
     """Makes the request to write a text into a section, and the text without secrets. Raises `UsageError`."""
-    said = sections.clean(text)
-    rationale, evidence = writer.get("rationale"), writer.get("evidence")
-    given = {"rationale": rationale, "evidence": evidence}
-    given |= {"expect": writer.get("expect"), "reason": writer.get("reason")}
-    request = EntityRequest.of(op, writer, {"ref": ref, "section": section, "text": said.text} | given, said.redactions)
-    return request, SectionText(said.text, request.actor, rationale, evidence)
-
-
-def _require_narrative(where: TargetSection) -> None:
-    if where.form != "narrative":
-        raise UsageError(
-            f"{where.section.heading} is a {where.form}", hint="append an item, or prune one", code="section-form"
-        )
-
-
-def _plan_set(repo: EntityRepository, where: TargetSection, said: SectionText, **more: Any) -> EditPlan:
-    """Plans a new text of a narrative section. Raises `UsageError`."""
-    _require_narrative(where)
-    draft = sections.narrative(repo, said.text, said.evidence)
-    after = edits.replace(where.document, where.name, draft.text)
-    # The first text of a section is no material change.
-    line = f"{where.section.heading} rewritten" if where.is_core and not sections.is_empty(where) else None
-    given: dict[str, Any] = {"op": "set", "actor": said.actor, **more}
-    return sections.plan_edit(repo, where, after, draft=draft, rationale=said.rationale, material=line, **given)
-
-
-def _plan_append(
-    repo: EntityRepository, where: TargetSection, said: SectionText, token: str | None = None, **more: Any
-) -> EditPlan:
-    """Plans another paragraph of a narrative, or another item of a list. Raises `UsageError`."""
-    ulid = new_ulid(repo.now_us)
-    if where.form == "narrative":
-        draft = sections.narrative(repo, said.text, said.evidence)
-        after = edits.append(where.document, where.name, draft.text)
-    else:
-        draft = sections.item(repo, where, said.text, said.evidence, token or token_of(ulid))
-        after = edits.append_item(where.document, where.name, draft.text)
-    op: Operation = "append" if where.form == "narrative" else "append_item"
-    given: dict[str, Any] = {"op": op, "actor": said.actor, "event_id": ulid, **more}
-    return sections.plan_edit(repo, where, after, draft=draft, rationale=said.rationale, **given)
+    said, redactions = sections.clean(text)
+    given = {name: writer.get(name) for name in ("rationale", "evidence", "expect", "reason")}
+    request = _request(writer, {"op": op, "ref": ref, "section": section, "text": said, **given}, redactions)
+    return request, SectionText(op.split()[-1], said, writer.get("rationale"), writer.get("evidence"))
 
 
 # ── the whole entity ──
@@ -289,14 +238,14 @@ def set_status(
     workspace: Workspace, agent_id: str, ref: str, status: str, *, reason: str | None = None, **caller: Unpack[Caller]
 ) -> EntityResult:
     """Sets an entity's status, a word or a few; `deprecated` needs a reason. Raises as `set_section`."""
-    wanted = flatten(sections.clean_line(status).text, _STATUS_LENGTH).casefold()
+    wanted = flatten(sections.clean(status, lines=False)[0], _STATUS_LENGTH).casefold()
     if not any(map(str.isalnum, wanted)):
         raise UsageError("the status is empty", hint="use a word: active, resting, …", code="text-empty")
     leaves = wanted == DEPRECATED
-    why = sections.require_reason(reason) if leaves else sections.clean_reason(reason)
-    request = EntityRequest.of("status", caller, {"ref": ref, "status": wanted, "reason": why})
+    why = sections.clean_reason(reason, required=leaves)
+    request = _request(caller, {"op": "status", "ref": ref, "status": wanted, "reason": why})
 
-    def plan(repo: EntityRepository, entity: Entity) -> EditPlan:
+    def plan(repo: EntityRepository, entity: Entity) -> Planned:
         sections.refuse_guarded(entity, None, request.actor)
         before = str(entity.profile.fields.get("status") or "active")
         gone = ("deprecated_at", "deprecated_reason")
@@ -305,7 +254,7 @@ def set_status(
         line = f"Deprecated: {why}" if leaves else f"Status: {before} → {wanted}" + (f" ({why})" if why else "")
         after = sections.finished(repo, after, "profile", [line] if before != wanted or leaves else [])
         op: Operation = "deprecate" if leaves else "status"
-        return EditPlan(op=op, file="profile", after=after, text={"reason": why})
+        return event_of(repo, entity, op, request.actor, "profile", after, text={"reason": why}), after
 
     return edit_entity(workspace, agent_id, ref, request, plan)
 
@@ -319,9 +268,10 @@ def guard(
     `set_section`.
     """
     field = "pins" if op.endswith("pin") else "locks"
-    request = EntityRequest.of(op, caller, {"ref": ref, "section": section}, actor="person").require_person()
+    request = _request(caller, {"op": op, "ref": ref, "section": section}, actor="person")
+    execute.require(request.actor, "person", op)
 
-    def plan(repo: EntityRepository, entity: Entity) -> EditPlan:
+    def plan(repo: EntityRepository, entity: Entity) -> Planned:
         everything = section is None or section.strip() == sections.WHOLE
         where = None if everything or section is None else sections.find_target(repo, entity, section)
         name = sections.guard_name(where)
@@ -329,7 +279,8 @@ def guard(
         after = edits.with_fields(entity.profile, {field: kept if op.startswith("un") else [*kept, name]})
         named = where.name if where is not None and where.file == "profile" else None
         after = sections.finished(repo, after, "profile", [])
-        return EditPlan(op=op, file="profile", section=named, after=after, text={"name": name})
+        event = event_of(repo, entity, op, request.actor, "profile", after, section=named, text={"name": name})
+        return event, after
 
     return edit_entity(workspace, agent_id, ref, request, plan)
 
@@ -337,33 +288,29 @@ def guard(
 # ── proposals ──
 
 
-def _proposed(
-    workspace: Workspace, agent_id: str, ref: str, section: str, text: str, writer: Writer, *, appends: bool = False
+def _propose(
+    workspace: Workspace, agent_id: str, ref: str, section: str, text: str, writer: Writer, op: str
 ) -> EntityResult:
     """Proposes a text to a person; `event_id` identifies the proposal.
 
     Approval does what `set_section` or `append` would have done; planning it now reports errors that it would meet.
     """
-    request, said = _text_request("propose append" if appends else "propose", writer, ref, section, text)
-    effect = ""
+    request, said = _text_request("propose append" if op == "append" else "propose", writer, ref, section, text)
 
-    def plan(repo: EntityRepository, entity: Entity) -> EditPlan:
-        nonlocal effect
+    def plan(repo: EntityRepository, entity: Entity) -> Planned:
         where = sections.find_target(repo, entity, section, writer.get("expect"))
-        planned = _plan_append(repo, where, said) if appends or where.form != "narrative" else _plan_set(
-            repo, where, said
-        )  # fmt: skip
+        wanted = replace(said, op=op if where.form == "narrative" else "append")
+        planned, _ = sections.plan_text(repo, entity, where, wanted, request.actor)
         lines = sum(bool(line.strip()) for line in text_of(where.section).splitlines())
         effect = {"append": "adds a paragraph", "append_item": "adds an item"}.get(
             planned.op, f"replaces {counted(lines, 'line')}" if lines else "writes the first text"
         )
-        proposed = {"op": planned.op, "proposed": said.text, "source": said.evidence}
-        kept = {"rationale": planned.text.get("rationale"), "evidence": planned.text.get("evidence")}
-        return EditPlan(
-            op="propose", file=where.file, section=where.name, text=proposed | kept, warnings=planned.warnings
-        )
+        kept = {name: planned.said(name) for name in ("rationale", "evidence", "warnings")}
+        proposed = {"op": planned.op, "proposed": said.text, "source": said.evidence, "effect": effect, **kept}
+        section_name, actor = where.name, request.actor
+        return event_of(repo, entity, "propose", actor, where.file, section=section_name, text=proposed), None
 
-    return edit_entity(workspace, agent_id, ref, request, plan)._replace(effect=effect)
+    return edit_entity(workspace, agent_id, ref, request, plan)
 
 
 def review(
@@ -381,35 +328,24 @@ def review(
     """
     op: Operation = "approve" if approve else "reject"
     why = sections.clean_reason(reason)
-    request = EntityRequest.of(op, caller, {"proposal": proposal, "reason": why}, actor="person").require_person()
+    request = _request(caller, {"op": op, "proposal": proposal, "reason": why}, actor="person")
+    execute.require(request.actor, "person", op)
 
-    def act(repo: EntityRepository) -> tuple[Event, Entity]:
+    def act(repo: EntityRepository, sign: Sign) -> Event:
         found = queries.find_proposal(repo, proposal)
         entity = write.load(repo, found.entity_id)
         where = sections.find_target(repo, entity, found.section)
-        facts = {"proposal": found.id}
-        plan = EditPlan(op="reject", file=where.file, section=where.name, facts=facts, text={"reason": why})
+        more: dict[str, Any] = {"facts": {"proposal": found.id}, "text": {"reason": why}}
         if approve:
-            plan = _approved(repo, where, found, request.actor, facts, why)
-        return write.write(repo, entity, plan, request.stamp(agent_id)), entity
+            said = SectionText("set" if found.op == "set" else "append", found.text, found.rationale, found.source)
+            # An item of Evidence names the proposal's event.
+            more |= {"token": token_of(found.id), "op": "approve"}
+            planned = sections.plan_text(repo, entity, where, said, request.actor, **more)
+        else:
+            planned = event_of(repo, entity, "reject", request.actor, where.file, section=where.name, **more), None
+        return write.write(repo, entity, planned, sign)
 
-    return run(workspace, agent_id, request, act)
-
-
-def _approved(
-    repo: EntityRepository,
-    where: TargetSection,
-    found: Proposal,
-    actor: Actor,
-    facts: Mapping[str, Any],
-    why: str | None,
-) -> EditPlan:
-    said = SectionText(found.text, actor, found.rationale, found.source)
-    more: dict[str, Any] = {"op": "approve", "facts": facts, "text": {"reason": why}}
-    if found.op == "set":
-        return _plan_set(repo, where, said, **more)
-    # An item of Evidence names the proposal's event.
-    return _plan_append(repo, where, said, token_of(found.id), **more)
+    return execute.run(workspace, agent_id, request, act)
 
 
 # ── taking back ──
@@ -422,56 +358,53 @@ def undo(workspace: Workspace, agent_id: str, event: str, **caller: Unpack[Calle
     removal took the text, or a later edit changed the same passage), and as `set_section`.
     """
     wanted = next(iter(tokens_in(event)), event.strip().upper())
-    request = EntityRequest.of("undo", caller, {"event": wanted})
+    request = _request(caller, {"op": "undo", "event": wanted})
 
-    def act(repo: EntityRepository) -> tuple[Event, Entity]:
+    def act(repo: EntityRepository, sign: Sign) -> Event:
         found = repo.log.event(wanted)
         if found is None or found.entity_id is None:
-            raise UsageError(
-                f"agent {agent_id} has no event {event.strip()[:60]}", hint="entity log", code="unknown-event"
-            )
+            message = f"agent {agent_id} has no event {event.strip()[:60]}"
+            raise UsageError(message, hint="entity log", code="unknown-event")
         entity = write.load(repo, found.entity_id)
-        return write.write(
-            repo, entity, _plan_undo(repo, entity, found, request.actor), request.stamp(agent_id)
-        ), entity
+        return write.write(repo, entity, _plan_undo(repo, entity, found, request.actor), sign)
 
-    return run(workspace, agent_id, request, act)
+    return execute.run(workspace, agent_id, request, act)
 
 
-def _plan_undo(repo: EntityRepository, entity: Entity, event: Event, actor: Actor) -> EditPlan:
-    parts, file = event.said(replaying.PARTS), event.file
-    if not isinstance(parts, Mapping) or file is None or file not in entity.documents:
-        raise UsageError("the event holds no edit that could be taken back", hint="entity log", code="undo-refused")
-    document = entity.documents[file]
-    names = replaying.names_of(document)
-    bodies = dict(zip(names, document.sections, strict=True))
-    after, named = document, [name for name in parts if name in bodies and name != "change-log"]
-    for name in named:
-        sections.refuse_guarded(entity, TargetSection(file, document, bodies[name], None), actor)
-        at, old, new = parts[name]
-        body = _taken_back(bodies[name].body, at, old, new)
+def _plan_undo(repo: EntityRepository, entity: Entity, event: Event, actor: Actor) -> Planned:
+    file: File = event.file or "profile"
+    after, parts = entity.files[file].document, replaying.parts_of(event)
+    nothing = UsageError("the event holds no edit that could be taken back", hint="entity log", code="undo-refused")
+    if after is None or not parts:
+        raise nothing
+    document, shapes = after, {shape.anchor: shape for shape in repo.shapes(entity.place.kind, file, after)}
+    bodies = dict(zip(replaying.names_of(document), document.sections, strict=True))
+    where = {
+        name: TargetSection(file, document, bodies[name], shapes.get(bodies[name].anchor or ""))
+        for name in parts
+        if name in bodies and name != "change-log"
+    }
+    for name, target in where.items():
+        sections.refuse_guarded(entity, target, actor)
+        body = _taken_back(target.section.body, *parts[name])
         if body is None:
-            raise UsageError(
-                f"{bodies[name].heading} was changed again since", hint=f"entity log {entity.id}", code="undo-refused"
-            )
-        after = replace(
-            after,
-            sections=tuple(replace(one, body=body) if each == name else one
-                           for each, one in zip(names, after.sections, strict=True)),
-        )  # fmt: skip
-    fields = _fields_before(document, event)
+            message = f"{target.section.heading} was changed again since"
+            raise UsageError(message, hint=f"entity log {entity.id}", code="undo-refused")
+        bodies[name] = replace(target.section, body=body)
+    after = replace(document, sections=tuple(bodies.values()))
+    fields = _fields_before(document, parts)
     if fields:
         sections.refuse_guarded(entity, None, actor)
         changed = {key: value for key, value in fields.items() if value is not _GONE}
         after = edits.with_fields(after, changed, gone=fields.keys() - changed.keys())
     if after == document:
-        raise UsageError("the event holds no edit that could be taken back", hint="entity log", code="undo-refused")
-    what = ", ".join(bodies[name].heading for name in named) or ", ".join(fields)
-    core = sections.find_target(repo, entity, named[0]).is_core if named and file == "profile" else bool(fields)
-    lines = [f"{what}: the edit of {event.at[:10]} was taken back"] if core else []
+        raise nothing
+    what = ", ".join(target.section.heading for target in where.values()) or ", ".join(fields)
+    is_core = next((target.is_core for target in where.values()), bool(fields))
+    lines = [f"{what}: the edit of {event.at[:10]} was taken back"] if is_core else []
     after = sections.finished(repo, after, file, lines)
-    section = named[0] if len(named) == 1 else None
-    return EditPlan(op="undo", file=file, section=section, after=after, facts={"of": event.id})
+    section = next(iter(where)) if len(where) == 1 else None
+    return event_of(repo, entity, "undo", actor, file, after, section=section, facts={"of": event.id}), after
 
 
 _GONE = object()
@@ -491,24 +424,20 @@ def _taken_back(body: str, at: int, old: str, new: str) -> str | None:
     return body[: found[0].start()] + (f"{former}\n" if former else "") + body[found[0].end() :]
 
 
-def _fields_before(document: EntityDocument, event: Event) -> dict[str, Any]:
-    """Returns the fields that an event changed, as they were, without the time of the last change."""
-    splice = (event.said(replaying.PARTS) or {}).get(replaying.HEAD)
-    if not splice:
+def _fields_before(document: EntityDocument, parts: Mapping[str, tuple[int, str, str]]) -> dict[str, Any]:
+    """Returns the fields that an event changed, as they were, without the time of the last change.
+
+    Nothing if their lines have changed since; lines about other fields may have.
+    """
+    _, *texts = parts.get(replaying.HEAD, (0, "", ""))
+    old, new = (
+        "".join(line for line in text.splitlines(keepends=True) if not line.startswith("updated_at:")) for text in texts
+    )
+    if not new or document.head.count(new) != 1:
         return {}
-    head = _taken_back_head(document.head, splice)
-    before = document_of(head + render(document)[len(document.head) :]) if head is not None else None
+    before = document_of(document.head.replace(new, old) + render(document)[len(document.head) :])
     if before is None:
         return {}
     keys = (document.fields.keys() | before.fields.keys()) - {"updated_at"}
     changed = {key for key in keys if document.fields.get(key) != before.fields.get(key)}
     return {key: before.fields.get(key, _GONE) for key in sorted(changed)}
-
-
-def _taken_back_head(head: str, splice: Sequence[Any]) -> str | None:
-    """Returns the frontmatter without a change, whose lines about other things may have changed since."""
-    _, old, new = splice
-    lines = [line for line in str(new).splitlines(keepends=True) if not line.startswith("updated_at:")]
-    earlier = [line for line in str(old).splitlines(keepends=True) if not line.startswith("updated_at:")]
-    text = "".join(lines)
-    return head.replace(text, "".join(earlier)) if text and head.count(text) == 1 else None

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import combinations
 
-from signet_sync.entities import observe, replay, sections, write
+from signet_sync.entities import replay, sections, write
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
 from signet_sync.entities.documents.escaping import SafeText, fit_item
 from signet_sync.entities.repository import PATTERN, Entity, EntityRepository
 from signet_sync.entities.store import EntityFile
-from signet_sync.entities.write import EditPlan
+from signet_sync.entities.write import Planned
 from signet_sync.errors import UsageError
 from signet_sync.formats.wikilinks import wikilink
 from signet_sync.text.sentences import flatten_cell
@@ -94,21 +94,20 @@ def update(repo: EntityRepository) -> bool:
     rows = entities_store.entities(repo.workspace.database, repo.agent_id)
     wanted = [fit_item(PATTERN + line) for line in patterns(rows)]
     # The first by title if there are several.
-    user = next((row for row in rows if row.kind == "user" and row.status != "deprecated"), None)
+    user = next((row.id for row in rows if row.kind == "user" and row.status != "deprecated"), None)
     wrote = False
     # Bounded: an item that is read differently because of a person's Markdown must not be added without end.
     for _ in range(_MOST if user is not None else 0):
-        assert user is not None
-        entity = observe.writable(repo, user.id)
-        plan = _next(repo, entity, wanted) if entity is not None else None
-        # If a person is editing the file, the next change of a relationship tries again.
-        if entity is None or plan is None or write.write_own("observer", repo, entity, plan) is None:
+        entity = write.load_quietly(repo, user or "")
+        planned = _next(repo, entity, wanted) if entity is not None else None
+        if entity is None or planned is None:
             break
+        write.write(repo, entity, planned)
         wrote = True
     return wrote
 
 
-def _next(repo: EntityRepository, entity: Entity, wanted: list[SafeText]) -> EditPlan | None:
+def _next(repo: EntityRepository, entity: Entity, wanted: list[SafeText]) -> Planned | None:
     """Plans one item to prune or to add; returns None if nothing is left to do."""
     try:
         where = sections.open_target(repo, entity, OVERVIEW, "observer")
@@ -120,7 +119,7 @@ def _next(repo: EntityRepository, entity: Entity, wanted: list[SafeText]) -> Edi
         if item.text not in wanted or texts.index(item.text) != known.index(item):
             after, gone = edits.prune_item(where.document, where.name, str(item.number))
             said = {"reason": "no relationships say so any more", "gone": gone}
-            return sections.plan_edit(repo, where, after, op="prune_item", actor="observer", text=said)
+            return sections.plan_edit(repo, entity, where, after, op="prune_item", actor="observer", text=said)
     missing = [text for text in wanted if text not in texts]
     pruned: set[str] = set()  # the patterns that somebody else than we took out last
     for event in repo.log.of(entity.id) if missing else ():
@@ -132,5 +131,5 @@ def _next(repo: EntityRepository, entity: Entity, wanted: list[SafeText]) -> Edi
     for text in missing:
         if text not in pruned:
             after = edits.append_item(where.document, where.name, text)
-            return sections.plan_edit(repo, where, after, op="append_item", actor="observer")
+            return sections.plan_edit(repo, entity, where, after, op="append_item", actor="observer")
     return None

@@ -5,7 +5,6 @@ the text before and after; or the whole file, where sections themselves came, we
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from dataclasses import replace as but
 from typing import Any, NamedTuple
 
@@ -96,45 +95,19 @@ def _spliced(body: str, at: int, old: str, new: str) -> str:
     return f"{lines}\n{new.strip(chr(10))}{body[len(lines) :] or chr(10)}" if new.strip() else body
 
 
-def section_texts(event: Event) -> dict[str, tuple[str, str]]:
-    """Returns what the sections that an event changed said before and after; the frontmatter is left out."""
-    parts = event.said(PARTS)
-    found = {}
+def parts_of(event: Event) -> dict[str, tuple[int, str, str]]:
+    """Returns the parts that an event changed, as `change` made them."""
+    parts, found = event.said(PARTS), {}
     for name, splice in (parts if isinstance(parts, Mapping) else {}).items():
         match splice:
-            case [int(), str(old), str(new)] if name != HEAD:
-                found[name] = (old.strip("\n"), new.strip("\n"))
+            case [int(at), str(old), str(new)]:
+                found[name] = (at, old, new)
     return found
 
 
-class _File:
-    """A file while it is made again: its openings and parts."""
-
-    def __init__(self, document: EntityDocument) -> None:
-        self.openings, self.parts = _openings(document), _parts(document)
-
-    def text(self) -> str:
-        head, lead, *bodies = self.parts.values()
-        return head + lead + "".join(map(str.__add__, self.openings, bodies))
-
-    def apply(self, parts: Mapping[str, Any]) -> None:
-        for name, splice in parts.items():
-            match splice:
-                case [int(at), str(old), str(new)] if name in self.parts:
-                    self.parts[name] = _spliced(self.parts[name], at, old, new)
-
-
-def apply(text: str | None, event: Event) -> str | None:
-    """Returns a file after an event; None if the event holds no text for it, or there is no file to change."""
-    whole, parts = event.said(WHOLE), event.said(PARTS)
-    if isinstance(whole, str):
-        return whole
-    document = document_of(text)
-    if document is None or not isinstance(parts, Mapping):
-        return None
-    made = _File(document)
-    made.apply(parts)
-    return made.text()
+def section_texts(event: Event) -> dict[str, tuple[str, str]]:
+    """Returns what the sections that an event changed said before and after; the frontmatter is left out."""
+    return {name: (old.strip("\n"), new.strip("\n")) for name, (_, old, new) in parts_of(event).items() if name != HEAD}
 
 
 # ── all events ──
@@ -151,8 +124,7 @@ class FileState(NamedTuple):
     is_new: bool
 
 
-@dataclass(frozen=True, slots=True)
-class EntityState:
+class EntityState(NamedTuple):
     """What the events of an entity add up to: its files, and the last name of its folder."""
 
     files: Mapping[File, FileState]
@@ -164,21 +136,24 @@ def states(events: Iterable[Event], file: File) -> Iterator[tuple[Event, str | N
 
     Machines that wrote at once have their events in the order in which their logs were joined: the later line counts.
     """
-    made: _File | None = None
+    openings, parts = list[str](), dict[str, str]()
     reached = set[str]()
     for event in events:
         if event.file != file or event.left is None:
             continue
-        whole, parts = event.said(WHOLE), event.said(PARTS)
+        whole = event.said(WHOLE)
         if event.op == "human_edit" and event.left in reached:
             pass  # another machine saw the same edit, and told of it later
         elif isinstance(whole, str):
             document = document_of(whole)
-            made = None if document is None else _File(document)
-        elif made is not None and isinstance(parts, Mapping):
-            made.apply(parts)
+            openings, parts = (_openings(document), _parts(document)) if document is not None else ([], {})
+        else:
+            for name, (at, old, new) in parts_of(event).items():
+                if name in parts:
+                    parts[name] = _spliced(parts[name], at, old, new)
         reached.add(event.left)
-        yield event, None if made is None else made.text()
+        head, lead, *bodies = parts.values() or ("", "")
+        yield event, head + lead + "".join(map(str.__add__, openings, bodies)) if parts else None
 
 
 def fold(events: Iterable[Event]) -> EntityState:
@@ -201,71 +176,50 @@ def fold(events: Iterable[Event]) -> EntityState:
 # ── a file on disk against its events ──
 
 
-@dataclass(frozen=True, slots=True)
-class FileVerdict:
-    """What a file that differs from its events is.
-
-    `edit`: a person's; `after` is what it becomes (with an anchor put back, and with what others wrote since the
-    version that was edited). `kept` are sections whose newer text a stale save had dropped, `over` those in which the
-    person's text replaced a newer one. `drift`: it must not be written before a maintainer has looked at it.
-    """
-
-    verdict: str
-    after: EntityDocument | None = None
-    kept: tuple[str, ...] = ()
-    over: tuple[str, ...] = ()
-    healed: bool = False
-    code: str = ""
-    message: str = ""
-    hint: str = ""
-
-
-def judge(text: str | None, want: EntityDocument, shapes: Iterable[Shape], events: Iterable[Event]) -> FileVerdict:
-    """Judges a file against what its events say.
+def judge(
+    seen: str | None, want: EntityDocument, shapes: Iterable[Shape], events: Iterable[Event]
+) -> tuple[EntityDocument, dict[str, Any]]:
+    """Returns what a file that differs from its events becomes, as a person's edit, and facts about that.
 
     A person may change anything as long as the file still belongs to this entity and has all sections of its schema;
-    one of these may have lost its anchor if it can be found nearby. Everything else is drift.
+    one of these may have lost its anchor if it can be found nearby (`reanchored`). What others wrote since the version
+    that was edited is joined: `kept` are sections whose newer text a stale save had dropped, `over` those in which the
+    person's text replaced a newer one. Everything else is drift, which a maintainer settles: raises `DocumentProblem`.
     """
-    if text is None:
-        return _drift("file-missing", "the file is gone", "put it back, or have it rewritten from its events")
-    try:
-        disk = parse(text)
-    except DocumentProblem as problem:
-        return _drift(problem.code, problem.message, problem.hint)
+    if seen is None:
+        raise DocumentProblem("file-missing", "the file is gone", "put it back, or have it rewritten from its events")
+    disk = parse(seen)
     taken = next((key for key in GUARDED if disk.fields.get(key) != want.fields.get(key)), None)
     if taken is not None:
-        return _drift("identity-changed", f"`{taken}` was changed", "restore its former value")
+        raise DocumentProblem("identity-changed", f"`{taken}` was changed", "restore its former value")
     there, known = names_of(disk), names_of(want)
     lost = [shape.anchor for shape in shapes if shape.anchor in known and shape.anchor not in there]
     healed = _healed(disk, want, lost[0]) if len(lost) == 1 else None
     if lost and healed is None:
         hint = "put its heading and its anchor line back, or close the code fence or comment above it"
-        return _drift("section-missing", f"the section `{lost[0]}` is gone", hint)
+        raise DocumentProblem("section-missing", f"the section `{lost[0]}` is gone", hint)
     merged, kept, over = _merged(healed or disk, want, events)
-    return FileVerdict("edit", merged, kept, over, healed is not None)
-
-
-def _drift(code: str, message: str, hint: str) -> FileVerdict:
-    return FileVerdict("drift", code=code, message=message, hint=hint)
+    facts = {"kept": kept, "over": over, "reanchored": healed is not None}
+    return merged, {name: value for name, value in facts.items() if value}
 
 
 def _merged(
     disk: EntityDocument, want: EntityDocument, events: Iterable[Event]
-) -> tuple[EntityDocument, tuple[str, ...], tuple[str, ...]]:
+) -> tuple[EntityDocument, list[str], list[str]]:
     """Joins a save from an older version with what was written since; returns it, and what was kept and overwritten.
 
     The file says by `updated_at` which version the person's editor had.
     """
     stamp = disk.fields.get("updated_at")
     if stamp == want.fields.get("updated_at"):
-        return disk, (), ()
+        return disk, [], []
     seen = [document_of(text) for _, text in states(events, "profile" if "pins" in want.fields else "notes")]
     base = next((one for one in reversed(seen) if one is not None and one.fields.get("updated_at") == stamp), None)
     if base is None:
-        return disk, (), ()
+        return disk, [], []
     ours, theirs, older = (dict(zip(names_of(one), one.sections, strict=True)) for one in (want, disk, base))
     bodies, kept, over = dict[str, str](), list[str](), list[str]()
-    for name in ours.keys() & theirs.keys() & older.keys():
+    for name in sorted(ours.keys() & theirs.keys() & older.keys()):
         mine, their, old = (text_of(sections[name]) for sections in (ours, theirs, older))
         if mine in (old, their):
             continue
@@ -273,10 +227,7 @@ def _merged(
             bodies[name] = ours[name].body
         if name != "change-log":
             (kept if their == old else over).append(name)
-    sections = tuple(
-        but(section, body=bodies.get(name, section.body))
-        for name, section in zip(names_of(disk), disk.sections, strict=True)
-    )
+    sections = tuple(but(one, body=bodies.get(name, one.body)) for name, one in theirs.items())
     fields = {
         key: want.fields.get(key)
         for key in want.fields
@@ -285,8 +236,7 @@ def _merged(
     merged = edits.with_fields(but(disk, sections=sections), fields)
     if merged.lead == base.lead:
         merged = but(merged, lead=want.lead, title=want.title)
-    found = document_of(render(merged))
-    return (found, tuple(sorted(kept)), tuple(sorted(over))) if found == merged else (disk, (), tuple(sorted(kept)))
+    return (merged, kept, over) if document_of(render(merged)) == merged else (disk, [], kept)
 
 
 def _healed(disk: EntityDocument, want: EntityDocument, name: str) -> EntityDocument | None:

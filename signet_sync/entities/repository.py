@@ -11,11 +11,19 @@ from typing import Any
 from signet_sync.entities import replay
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import SIZE_LIMIT, EntityDocument, blank, text_of
+from signet_sync.entities.documents.document import (
+    SIZE_LIMIT,
+    DocumentProblem,
+    EntityDocument,
+    blank,
+    parse,
+    text_of,
+)
 from signet_sync.entities.events import Actor, Event, Operation
+from signet_sync.entities.finding import Finding
 from signet_sync.entities.log import EventLog, new_ulid
 from signet_sync.entities.replay import EntityState
-from signet_sync.entities.store import DriftedFile, EntityFile, LogEnd
+from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import text_sha256
 from signet_sync.formats.entity_paths import (
@@ -50,18 +58,19 @@ _NARROW = 240  # characters of the one line that describes an entity
 
 @dataclass(frozen=True, slots=True)
 class FileContent:
-    """A file as read from disk; `text` is without secrets, and None where there is no readable file.
+    """A file as read from disk; `text` is without secrets.
 
-    `sha256` is the hash of the bytes; `code` and `message` say why it cannot be read (`gone`: it is missing).
+    `document` is None where it is no entity file, and `problem` says why (`gone`: it is missing). `sha256` is the hash
+    of the bytes, `known_as` that of the text, by which events know this content.
     """
 
     place: EntityPlace
     raw: bytes | None = None
     text: str | None = None
+    document: EntityDocument | None = None
+    problem: DocumentProblem | None = None
     sha256: str = ""
     signature: Signature | None = None
-    code: str = ""
-    message: str = ""
 
     @property
     def path(self) -> str:
@@ -73,14 +82,18 @@ class FileContent:
         """Returns the hash by which events know this content; None if there is none."""
         return None if self.text is None else text_sha256(self.text)
 
+    @property
+    def is_gone(self) -> bool:
+        """Checks whether there is no file."""
+        return self.problem is not None and self.problem.code == "gone"
+
 
 @dataclass(frozen=True, slots=True)
 class Entity:
     """An entity whose files agree with its events, so that it may be written."""
 
     place: EntityPlace
-    seen: Mapping[File, FileContent]
-    documents: Mapping[File, EntityDocument]
+    files: Mapping[File, FileContent]
 
     @property
     def id(self) -> str:
@@ -90,7 +103,9 @@ class Entity:
     @property
     def profile(self) -> EntityDocument:
         """Returns its profile."""
-        return self.documents["profile"]
+        document = self.files["profile"].document
+        assert document is not None
+        return document
 
 
 class EntityRepository:
@@ -127,16 +142,20 @@ class EntityRepository:
 
     def read(self, place: EntityPlace) -> FileContent:
         """Reads a file."""
-        read = files.read(self.workspace.vault, place.path, BYTES)
+        read, hint = files.read(self.workspace.vault, place.path, BYTES), "make it a readable file again"
         if not isinstance(read, Found):
-            return FileContent(place, code=read.code, message=read.message, signature=read.signature)
-        sha = sha256(read.raw).hexdigest()
+            return FileContent(place, problem=DocumentProblem(read.code, read.message, hint), signature=read.signature)
+        text: str | None = None
+        document: EntityDocument | None = None
+        problem: DocumentProblem | None = None
         try:
             text = redact(read.raw.decode("utf-8"))[0]
+            document = parse(text)
         except UnicodeDecodeError:
-            message = "the file is not UTF-8"
-            return FileContent(place, read.raw, None, sha, read.signature, code="not-utf8", message=message)
-        return FileContent(place, read.raw, text, sha, read.signature)
+            problem = DocumentProblem("not-utf8", "the file is not UTF-8", hint)
+        except DocumentProblem as error:
+            problem = error
+        return FileContent(place, read.raw, text, document, problem, sha256(read.raw).hexdigest(), read.signature)
 
     # ── events ──
 
@@ -199,7 +218,7 @@ class EntityRepository:
 
     # ── rows ──
 
-    def drift(self) -> list[DriftedFile]:
+    def drift(self) -> list[Finding]:
         """Returns the files that wait for a maintainer, oldest first."""
         return entities_store.drift(self.workspace.database, self.agent_id)
 
@@ -226,10 +245,16 @@ class EntityRepository:
             )
         return row
 
-    def row(self, seen: FileContent, document: EntityDocument) -> EntityFile:
+    def row(self, seen: FileContent) -> EntityFile:
         """Makes the row of a file; its texts are without secrets."""
-        fields, place = document.fields, seen.place
-        core = self._core(place, document) if place.file == "profile" else {}
+        document, place = seen.document, seen.place
+        assert document is not None
+        common, core = {shape.anchor for shape in COMMON}, dict[str, str]()
+        if place.file == "profile":
+            wanted = {shape.anchor for shape in self.shapes(place.kind, "profile", document)} - common
+            texts = {one.anchor or "": text_of(one) for one in document.sections if one.anchor in wanted}
+            core = {anchor: text for anchor, text in texts.items() if text}
+        status, of_edge, updated = (_text(document.fields.get(key)) for key in ("status", "type", "updated_at"))
         return EntityFile(
             path=seen.path,
             agent_id=self.agent_id,
@@ -238,33 +263,27 @@ class EntityRepository:
             slug=place.slug,
             file=place.file,
             title=flatten(document.title, 120) or place.id,
-            status=flatten(_text(fields.get("status")), 60) or "active",
-            type=flatten(_text(fields.get("type")), 120) or None,
+            status=flatten(status, 60) or "active",
+            type=flatten(of_edge, 120) or None,
             line=_line(text for anchor, text in core.items() if anchor != _MEMBERS),
-            participants=words(fields.get("participants")),
+            participants=words(document.fields.get("participants")),
             text="\n".join(core.values()),
             sha256=seen.sha256,
-            updated_us=parse_instant(_text(fields.get("updated_at"))) or self.now_us,
+            updated_us=parse_instant(updated) or self.now_us,
             signature=seen.signature,
         )
-
-    def _core(self, place: EntityPlace, document: EntityDocument) -> dict[str, str]:
-        common = {shape.anchor for shape in COMMON}
-        wanted = {shape.anchor for shape in self.shapes(place.kind, "profile", document)} - common
-        found = {section.anchor or "": text_of(section) for section in document.sections if section.anchor in wanted}
-        return {anchor: text for anchor, text in found.items() if text}
 
     def is_log_end_known(self) -> bool:
         """Checks whether the database has the current end of the event log."""
         known, last = entities_store.log_end(self.workspace.database, self.agent_id), self.log.last()
-        return (known.last_hash if known else None) == (last.hash if last else None)
+        return (known[0] if known else None) == (last.hash if last else None)
 
     def remember_log_end(self) -> None:
         """Records the current end of the event log in the database. In the caller's transaction."""
         last = self.log.last()
         if last is not None and not self.is_log_end_known():
-            end = LogEnd(last.hash, last.id, len(self.log.lines()))
-            entities_store.set_log_end(self.workspace.database, self.agent_id, end)
+            lines = len(self.log.lines())
+            entities_store.set_log_end(self.workspace.database, self.agent_id, last.hash, last.id, lines)
 
 
 def version_of(document: EntityDocument) -> int:

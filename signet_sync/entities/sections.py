@@ -9,7 +9,6 @@ from typing import Any
 from signet_sync.entities import evidence
 from signet_sync.entities.documents import edits
 from signet_sync.entities.documents.document import (
-    DocumentProblem,
     DocumentSection,
     EntityDocument,
     body_sha,
@@ -19,10 +18,11 @@ from signet_sync.entities.documents.document import (
 )
 from signet_sync.entities.documents.escaping import TEXT_LIMIT, SafeText, fit, fit_item, log_item
 from signet_sync.entities.documents.lint import size_of, too_long
-from signet_sync.entities.events import Actor, Operation
-from signet_sync.entities.evidence import Evidence, Rationale
+from signet_sync.entities.events import Actor, Operation, token_of
+from signet_sync.entities.evidence import Evidence
+from signet_sync.entities.log import new_ulid
 from signet_sync.entities.repository import Entity, EntityRepository, words
-from signet_sync.entities.write import EditPlan
+from signet_sync.entities.write import Planned, event_of
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import COMMON, File, Shape, anchor_of
 from signet_sync.formats.snapshot import Found
@@ -42,45 +42,30 @@ _COMMON = {shape.anchor for shape in COMMON}
 
 
 @dataclass(frozen=True, slots=True)
-class CleanText:
-    """A text without secrets, and the number of replacements by rule."""
+class SectionText:
+    """A text for a section without secrets, and what it rests on; `op` is `set` or `append`."""
 
+    op: str
     text: str
-    redactions: Mapping[str, int]
+    rationale: str | None = None
+    evidence: str | None = None
 
 
-def clean(text: str) -> CleanText:
-    """Sanitizes a text of several lines. Raises `UsageError` (`text-too-long`)."""
-    return CleanText(*sanitize_counted(_require_short(text)))
-
-
-def clean_line(text: str) -> CleanText:
-    """Sanitizes a text of one line. Raises `UsageError` (`text-too-long`)."""
-    return CleanText(*sanitize_line_counted(_require_short(text)))
-
-
-def clean_reason(text: str | None) -> str | None:
-    """Sanitizes a reason and puts it on one line; returns None for an empty one."""
-    return None if text is None else flatten(sanitize_line(_require_short(text))) or None
-
-
-def require_reason(reason: str | None) -> str:
-    """Does the same for a required reason. Raises `UsageError` (`reason-missing`)."""
-    kept = clean_reason(reason)
-    if kept is None or not any(map(str.isalnum, kept)):
-        raise UsageError("the reason is empty", hint="give the reason in a sentence", code="reason-missing")
-    return kept
-
-
-def _require_short(text: str) -> str:
+def clean(text: str, *, lines: bool = True) -> tuple[str, Mapping[str, int]]:
+    """Sanitizes a text of several lines, or of one; counts replacements. Raises `UsageError` (`text-too-long`)."""
     # Keeps the sanitizer from processing a large file passed by mistake.
     if len(text) > TEXT_LIMIT * 4:
-        raise UsageError(
-            f"the text has {len(text):,} characters, at most {TEXT_LIMIT:,}",
-            hint="keep what matters here and link the rest",
-            code="text-too-long",
-        )
-    return text
+        message = f"the text has {len(text):,} characters, at most {TEXT_LIMIT:,}"
+        raise UsageError(message, hint="keep what matters here and link the rest", code="text-too-long")
+    return sanitize_counted(text) if lines else sanitize_line_counted(text)
+
+
+def clean_reason(reason: str | None, *, required: bool = False) -> str | None:
+    """Sanitizes a reason and puts it on one line. Raises `UsageError` (`reason-missing`) if there must be one."""
+    kept = None if reason is None else flatten(clean(reason, lines=False)[0]) or None
+    if required and not any(map(str.isalnum, kept or "")):
+        raise UsageError("the reason is empty", hint="give the reason in a sentence", code="reason-missing")
+    return kept
 
 
 # ── the section ──
@@ -117,14 +102,13 @@ def find_target(repo: EntityRepository, entity: Entity, name: str, expect: str |
     Raises `UsageError`: `section-unknown`, and `section-changed` if its hash is not the one to `expect`.
     """
     file: File = "notes" if name.strip().casefold().startswith(_NOTES) else "profile"
-    document = entity.documents.get(file)
+    document = entity.files[file].document
     if document is None:
         raise UsageError("the entity has no notes", hint="entity create makes them", code="section-unknown")
     section = find(document, name.strip()[len(_NOTES) :] if file == "notes" else name)
     if expect is not None and body_sha(section) != expect:
-        raise UsageError(
-            f"{section.heading} has changed since it was read", hint="read it again", code="section-changed"
-        )
+        message = f"{section.heading} has changed since it was read"
+        raise UsageError(message, hint="read it again", code="section-changed")
     known = {shape.anchor: shape for shape in repo.shapes(entity.place.kind, file, document)}
     return TargetSection(file, document, section, known.get(section.anchor or ""))
 
@@ -135,9 +119,8 @@ def open_target(
     """Finds a section that the actor may write. Raises as `find_target`, `refuse_guarded`, and for the change log."""
     where = find_target(repo, entity, name, expect)
     if where.form == "log" and actor != "observer":
-        raise UsageError(
-            "the change log is written with each change, and by nobody", hint="entity log", code="section-form"
-        )
+        message = "the change log is written with each change, and by nobody"
+        raise UsageError(message, hint="entity log", code="section-form")
     refuse_guarded(entity, where, actor)
     return where
 
@@ -158,52 +141,72 @@ def refuse_guarded(entity: Entity, where: TargetSection | None, actor: Actor) ->
         kept = {anchor_of(" ".join(name.split())) for name in words(entity.profile.fields.get(field))}
         if WHOLE in kept or (where is not None and anchor_of(guard_name(where)) in kept):
             what = f"the section {where.section.heading}" if where is not None and WHOLE not in kept else "the entity"
-            raise UsageError(
-                f"{what} is {word} by a person", hint="propose the change (--propose)", code=f"section-{word}"
-            )
+            hint = "propose the change (--propose)"
+            raise UsageError(f"{what} is {word} by a person", hint=hint, code=f"section-{word}")
 
 
 # ── texts for it ──
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A text ready for a section: a narrative or an item, notes on changes made in it, and its sources."""
+def plan_text(
+    repo: EntityRepository,
+    entity: Entity,
+    where: TargetSection,
+    said: SectionText,
+    actor: Actor,
+    *,
+    token: str | None = None,
+    **more: Any,
+) -> Planned:
+    """Plans a new text of a narrative, another paragraph of it, or another item of a list; Evidence quotes a line.
 
-    text: SafeText
-    notes: tuple[str, ...] = ()
-    evidence: tuple[str, ...] = ()
-
-
-def narrative(repo: EntityRepository, text: str, source: str | None) -> Draft:
-    """Prepares a narrative, with the line of an artifact that supports it (`PATH#LINE`). Raises `UsageError`."""
-    fitted, notes = fit(text)
-    return Draft(fitted, notes, () if source is None else (quote_source(repo, source)[0],))
-
-
-def item(repo: EntityRepository, where: TargetSection, text: str, source: str | None, token: str) -> Draft:
-    """Prepares a list item; one of Evidence quotes a line of an artifact and has its event's token.
-
-    Raises `UsageError`: `evidence-missing` if an item of Evidence names no line, `evidence-unquoted` if its quote is
-    not in the line.
+    `more` are fields of the event. Raises `UsageError`: `section-form`, `evidence-missing` if an item of Evidence names
+    no line, `evidence-unquoted` if its quote is not in the line, and as `plan_edit`.
     """
-    place, quote = quote_source(repo, source) if source is not None else (None, None)
-    rests = () if place is None else (place,)
-    fitted = fit_item(text)
-    if where.shape is None or where.shape.anchor != "evidence":
-        return Draft(fitted, (), rests)
-    if place is None or quote is None:
-        raise UsageError(
-            "an item of Evidence must quote a line of an artifact", hint=_EVIDENCE_HINT, code="evidence-missing"
-        )
-    why, said = str(fitted), evidence.read_item(fitted)
-    if said is not None:
-        if not evidence.stands_in(said.quote, quote):
-            raise UsageError(
-                f"{place} does not contain {said.quote[:80]!r}", hint=_EVIDENCE_HINT, code="evidence-unquoted"
-            )
-        quote, why = said.quote, said.why
-    return Draft(evidence.item_text(Evidence(quote, why, place.rpartition("#")[0], token)), (), rests)
+    ulid, notes, material = new_ulid(repo.now_us), tuple[str, ...](), None
+    place, quote = quote_source(repo, said.evidence) if said.evidence is not None else (None, None)
+    op: Operation = "set" if said.op == "set" else "append" if where.form == "narrative" else "append_item"
+    if op == "set":
+        require_narrative(where)
+    if op != "append_item":
+        fitted, notes = fit(said.text)
+        after = (edits.replace if op == "set" else edits.append)(where.document, where.name, fitted)
+        # The first text of a section is no material change.
+        if op == "set" and where.is_core and text_of(where.section):
+            material = f"{where.section.heading} rewritten"
+    else:
+        fitted = fit_item(said.text)
+        if where.shape is not None and where.shape.anchor == "evidence":
+            if place is None or quote is None:
+                message = "an item of Evidence must quote a line of an artifact"
+                raise UsageError(message, hint=_EVIDENCE_HINT, code="evidence-missing")
+            own = evidence.read_item(fitted)
+            if own is not None and not evidence.stands_in(own.quote, quote):
+                message = f"{place} does not contain {own.quote[:80]!r}"
+                raise UsageError(message, hint=_EVIDENCE_HINT, code="evidence-unquoted")
+            quote, why = (own.quote, own.why) if own is not None else (quote, str(fitted))
+            item = Evidence(quote, why, place.rpartition("#")[0], token or token_of(ulid))
+            fitted = evidence.item_text(item)
+        after = edits.append_item(where.document, where.name, fitted)
+    text = {"evidence": [place] if place is not None else [], "warnings": list(notes), **more.pop("text", {})}
+    more = {"op": op, "id": ulid, **more}
+    return plan_edit(
+        repo, entity, where, after, actor=actor, rationale=said.rationale, material=material, text=text, **more
+    )
+
+
+def require_narrative(where: TargetSection) -> None:
+    """Raises `UsageError` (`section-form`) for a list or log."""
+    if where.form != "narrative":
+        hint = "append an item, or prune one"
+        raise UsageError(f"{where.section.heading} is a {where.form}", hint=hint, code="section-form")
+
+
+def plan_empty(repo: EntityRepository, entity: Entity, where: TargetSection, actor: Actor, why: str | None) -> Planned:
+    """Plans to empty a narrative section. Raises `UsageError` (`section-form`)."""
+    require_narrative(where)
+    after, line = edits.replace(where.document, where.name, SafeText("")), f"{where.section.heading} emptied: {why}"
+    return plan_edit(repo, entity, where, after, op="clear", actor=actor, material=line, text={"reason": why})
 
 
 def quote_source(repo: EntityRepository, source: str) -> tuple[str, str]:
@@ -214,17 +217,14 @@ def quote_source(repo: EntityRepository, source: str) -> tuple[str, str]:
     path, _, number = source.strip().rpartition("#")
     number = number.removeprefix("L")
     if not path or not (number.isascii() and number.isdigit() and 0 < len(number) < 9 and int(number)):
-        raise UsageError(
-            f"{source[:80]!r} does not name a line", hint="write memory/…--summary.md#12", code="evidence-invalid"
-        )
+        hint = "write memory/…--summary.md#12"
+        raise UsageError(f"{source[:80]!r} does not name a line", hint=hint, code="evidence-invalid")
     row = artifacts.rows_by_path(repo.workspace.database, [path]).get(path)
     found = files.read(repo.workspace.root, path, repo.workspace.settings.max_file_bytes)
     if row is None or row.agent_id != repo.agent_id or not isinstance(found, Found):
-        raise UsageError(
-            f"{path[:120]} is not an artifact of agent {repo.agent_id}",
-            hint="evidence must be a file of a session; signet-sync recall finds them",
-            code="evidence-unknown",
-        )
+        message = f"{path[:120]} is not an artifact of agent {repo.agent_id}"
+        hint = "evidence must be a file of a session; signet-sync recall finds them"
+        raise UsageError(message, hint=hint, code="evidence-unknown")
     text = found.raw.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
     lines = text.split("\n")
     line = lines[int(number) - 1] if int(number) <= len(lines) else ""
@@ -233,84 +233,50 @@ def quote_source(repo: EntityRepository, source: str) -> tuple[str, str]:
     hidden = bare.strip() == line.strip() and line not in redact(text)[0].split("\n")
     quote = "" if hidden else bare.lstrip("#>-*+ ")
     if not any(map(str.isalnum, quote)):
-        raise UsageError(
-            f"line {number} of {path} contains nothing to quote", hint="name another line", code="evidence-empty"
-        )
+        message = f"line {number} of {path} contains nothing to quote"
+        raise UsageError(message, hint="name another line", code="evidence-empty")
     return f"{path}#{int(number)}", quote
-
-
-# ── the plan ──
 
 
 def plan_edit(
     repo: EntityRepository,
+    entity: Entity,
     where: TargetSection,
     after: EntityDocument,
     *,
     op: Operation,
     actor: Actor,
-    draft: Draft | None = None,
     rationale: str | None = None,
     material: str | None = None,
     text: Mapping[str, Any] | None = None,
-    facts: Mapping[str, Any] | None = None,
-    event_id: str | None = None,
-) -> EditPlan:
-    """Plans a change of one section. `material` is its line in the change log. Raises `UsageError`."""
-    why = None if rationale is None else evidence.read_rationale(sanitize_line(_require_short(rationale)))
-    over = _over_cap(where, after, why, actor)
-    override = f"{where.section.heading} is above its soft cap. {_capital(why.text())}" if over and why else None
-    return EditPlan(
-        op=op,
-        file=where.file,
-        section=where.name,
-        after=finished(repo, after, where.file, [line for line in (material, override) if line]),
-        text={
-            **(text or {}),
-            "rationale": None if why is None else why.text(),
-            "evidence": list(draft.evidence) if draft else [],
-        },
-        facts=facts,
-        id=event_id,
-        warnings=(*(draft.notes if draft else ()), *over),
-    )
+    **fields: Any,
+) -> Planned:
+    """Plans a change of one section. `material` is its line in the change log, `fields` are of the event.
 
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    A section that grows beyond its soft cap is warned of; an agent needs a rationale, and Evidence does. Raises
+    `UsageError`: `section-cap`, `evidence-cap`, `rationale-invalid`.
+    """
+    said, lines = dict(text or {}), [material] if material is not None else []
+    why = None if rationale is None else evidence.read_rationale(clean(rationale, lines=False)[0])
+    shape, now = where.shape, find(after, where.name)
+    over = list(too_long(now, shape)) if shape is not None else []
+    if shape is not None and over and size_of(now, shape) > size_of(where.section, shape):
+        bound = where.file == "profile" and shape.form != "log" and (shape.anchor == "evidence" or actor == "agent")
+        if why is None and bound:
+            hint = 'prune it first, or give --rationale "why: …; until: …; plan: …"'
+            code = "evidence-cap" if shape.anchor == "evidence" else "section-cap"
+            raise UsageError(over[0].message, hint=hint, code=code)
+        said["warnings"] = [*said.get("warnings", ()), *(finding.message for finding in over)]
+        if why is not None:
+            reasons = why.text()
+            lines.append(f"{where.section.heading} is above its soft cap. {reasons[:1].upper()}{reasons[1:]}")
+    said["rationale"] = None if why is None else why.text()
+    after = finished(repo, after, where.file, lines)
+    return event_of(repo, entity, op, actor, where.file, after, section=where.name, text=said, **fields), after
 
 
 def finished(repo: EntityRepository, after: EntityDocument, file: File, lines: list[str]) -> EntityDocument:
     """Completes a file before writing: adds material changes to its change log, sets its time, checks its structure."""
-    if file == "profile":
-        for line in lines:
-            after = edits.append_item(after, "change-log", log_item(iso(repo.now_us), line))
-    after = edits.with_fields(after, {"updated_at": iso(repo.now_us)})
-    try:
-        return reread(after)
-    except DocumentProblem as problem:
-        raise UsageError(problem.message, hint=problem.hint, code=problem.code) from None
-
-
-def _over_cap(where: TargetSection, after: EntityDocument, why: Rationale | None, actor: Actor) -> tuple[str, ...]:
-    """Returns warnings for a section that grew beyond its soft cap. Raises `UsageError` if that needs a rationale."""
-    if where.shape is None:
-        return ()
-    section = find(after, where.name)
-    found = list(too_long(section, where.shape))
-    if not found or size_of(section, where.shape) <= size_of(where.section, where.shape):
-        return ()
-    is_evidence = where.shape.anchor == "evidence"
-    bound = where.file == "profile" and where.shape.form != "log" and (is_evidence or actor == "agent")
-    if why is None and bound:
-        raise UsageError(
-            found[0].message,
-            hint='prune it first, or give --rationale "why: …; until: …; plan: …"',
-            code="evidence-cap" if is_evidence else "section-cap",
-        )
-    return tuple(finding.message for finding in found)
-
-
-def is_empty(where: TargetSection) -> bool:
-    """Checks whether a section has no text yet."""
-    return not text_of(where.section)
+    for line in lines if file == "profile" else ():
+        after = edits.append_item(after, "change-log", log_item(iso(repo.now_us), line))
+    return reread(edits.with_fields(after, {"updated_at": iso(repo.now_us)}))

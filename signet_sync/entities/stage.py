@@ -139,26 +139,18 @@ def mirror(workspace: Workspace, now_us: int) -> None:
     moved = differing(workspace)
     if not moved:
         return
-    # Slow import, needed only if an entity changed.
-    from signet_sync.entities.documents.document import document_of
-    from signet_sync.entities.repository import EntityRepository
+    from signet_sync.entities.repository import EntityRepository  # slow import, needed only if an entity changed
 
-    owners = {
-        place.agent_id: EntityRepository(workspace, place.agent_id, now_us) for place in map(parse_path, moved) if place
-    }
+    places = [place for path in sorted(moved) if (place := parse_path(path)) is not None]
+    owners = {place.agent_id: EntityRepository(workspace, place.agent_id, now_us) for place in places}
     found = []
-    for path in sorted(moved):
-        place = parse_path(path)
-        if place is None:
-            continue
+    for place in places:
         seen = owners[place.agent_id].read(place)
-        document = document_of(seen.text)
-        if document is not None:
-            found.append(owners[place.agent_id].row(seen, document)._replace(signature=None))
+        if seen.document is not None:
+            found.append(owners[place.agent_id].row(seen)._replace(signature=None))
     with workspace.database.transaction():
-        entities_store.forget_files(
-            workspace.database, [path for path, signature in moved.items() if signature is None]
-        )
+        gone = [path for path, signature in moved.items() if signature is None]
+        entities_store.forget_files(workspace.database, gone)
         entities_store.put_files(workspace.database, found)
 
 

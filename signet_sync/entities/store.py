@@ -4,8 +4,9 @@ import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
+from signet_sync.entities.finding import Finding
 from signet_sync.formats.entity_paths import ENTITY_ID, KINDS, File, Kind
 from signet_sync.formats.snapshot import Signature
 from signet_sync.storage.database.connection import Database
@@ -21,7 +22,7 @@ _COLUMNS = (
     " mtime_ns, ctime_ns, inode"
 )
 _PUT = f"insert or replace into garden_files({_COLUMNS}) values({placeholders(18)})"
-_DRIFT = "path, agent_id, entity_id, file, code, message, hint, found_at, found_sha256"
+_DRIFT = "code, message, hint, path, entity_id, agent_id, found_at, found_sha256"
 
 
 class EntityFile(NamedTuple):
@@ -49,41 +50,12 @@ class EntityFile(NamedTuple):
     updated_us: int
     signature: Signature | None = None
 
+    def document(self) -> dict[str, Any]:
+        """Returns the entity as a list of entities shows it."""
+        return {name: getattr(self, name) for name in ("id", "kind", "title", "status", "type", "path", "line")}
+
 
 _PARTICIPANTS = EntityFile._fields.index("participants")
-
-
-class LogEnd(NamedTuple):
-    """The end of an agent's event log as last written or read: `known_last` of `entities.event_log.chain.verify`.
-
-    `events` is the number of its lines.
-    """
-
-    last_hash: str
-    last_id: str
-    events: int
-
-
-class DriftedFile(NamedTuple):
-    """A file that differs from its events, as reported by `entities.documents.drift`. Keyed by `path`.
-
-    `found_at` is ISO 8601 UTC. `found_sha256` is the hash of the bytes found, empty for a missing file; for an event
-    log that lost its end it is the id of the missing last line.
-    """
-
-    path: str
-    agent_id: str
-    entity_id: str
-    file: File
-    code: str
-    message: str
-    hint: str
-    found_at: str
-    found_sha256: str
-
-    def is_news(self, known: Self) -> bool:
-        """Checks whether it says something else than what is queued."""
-        return (self.code, self.found_sha256) != (known.code, known.found_sha256)
 
 
 # ── files ──
@@ -96,7 +68,10 @@ def put_files(database: Database, files: Iterable[EntityFile]) -> None:
     """
     fresh = [one for path, one in {one.path: one for one in files}.items() if file(database, path) != one]
     before = _owners(database, [one.path for one in fresh])
-    database.executemany(_PUT, [_row(one) for one in fresh])
+    for one in fresh:
+        values: list[Any] = list(one[:-1])
+        values[_PARTICIPANTS] = json.dumps(one.participants, ensure_ascii=False)
+        database.execute(_PUT, [*values, *(one.signature or (None, None, None, None))])
     _update_lines(database, before | {(one.agent_id, one.id) for one in fresh})
 
 
@@ -106,12 +81,6 @@ def forget_files(database: Database, paths: Iterable[str]) -> None:
     before = _owners(database, gone)
     database.executemany("delete from garden_files where path = ?", [(path,) for path in gone])
     _update_lines(database, before)
-
-
-def _row(one: EntityFile) -> list[Any]:
-    values: list[Any] = list(one[:-1])
-    values[_PARTICIPANTS] = json.dumps(one.participants, ensure_ascii=False)
-    return [*values, *(one.signature or (None, None, None, None))]
 
 
 def _owners(database: Database, paths: Sequence[str]) -> set[tuple[str, str]]:
@@ -126,11 +95,11 @@ def _owners(database: Database, paths: Sequence[str]) -> set[tuple[str, str]]:
 def _update_lines(database: Database, entities: Iterable[tuple[str, str]]) -> None:
     """Updates the `recall` lines of entities, given as agent and id, from their profiles."""
     for agent_id, entity_id in sorted(entities):
-        profile = next((one for one in files_of(database, agent_id, entity_id) if one.file == "profile"), None)
-        if profile is None:
-            texts.drop(database, agent_id, [entity_id])
+        found = lines(database, agent_id, [entity_id])
+        if found:
+            texts.put(database, found)
         else:
-            texts.put(database, [_line(profile)])
+            texts.drop(database, agent_id, [entity_id])
 
 
 def _line(profile: EntityFile) -> Line:
@@ -248,43 +217,40 @@ def _signature(row: Sequence[Any]) -> Signature | None:
 # ── the event log ──
 
 
-def log_end(database: Database, agent_id: str) -> LogEnd | None:
-    """Returns the known end of an agent's event log; None where there never was one."""
-    for row in database.execute("select last_hash, last_id, events from garden_chain where agent_id = ?", (agent_id,)):
-        return LogEnd(*row)
-    return None
+def log_end(database: Database, agent_id: str) -> tuple[str, str, int] | None:
+    """Returns hash and id of the last event of an agent's log as last written or read, and the number of its lines."""
+    sql = "select last_hash, last_id, events from garden_chain where agent_id = ?"
+    return next(iter(database.execute(sql, (agent_id,))), None)
 
 
-def set_log_end(database: Database, agent_id: str, known: LogEnd) -> None:
+def set_log_end(database: Database, agent_id: str, last_hash: str, last_id: str, events: int) -> None:
     """Records the end of an agent's event log. In the caller's transaction."""
-    database.execute(
-        "insert or replace into garden_chain(agent_id, last_hash, last_id, events) values(?, ?, ?, ?)",
-        (agent_id, *known),
-    )
+    sql = "insert or replace into garden_chain(agent_id, last_hash, last_id, events) values(?, ?, ?, ?)"
+    database.execute(sql, (agent_id, last_hash, last_id, events))
 
 
 # ── drift ──
 
 
-def drift(database: Database, agent_id: str | None = None) -> list[DriftedFile]:
-    """Returns the maintainer's queue, of all agents or one, oldest first."""
+def drift(database: Database, agent_id: str | None = None) -> list[Finding]:
+    """Returns the files that wait for a maintainer, of all agents or one, oldest first."""
     where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))
+    found = database.execute(f"select {_DRIFT} from garden_drift{where} order by found_at, path", bindings)
     return [
-        DriftedFile(*row)
-        for row in database.execute(f"select {_DRIFT} from garden_drift{where} order by found_at, path", bindings)
+        Finding(code, message, hint, path, entity_id, agent_id=owner, found_at=found_at, sha256=sha256)
+        for code, message, hint, path, entity_id, owner, found_at, sha256 in found
     ]
 
 
-def put_drift(database: Database, found: DriftedFile) -> None:
+def put_drift(database: Database, one: Finding) -> None:
     """Queues a file. In the caller's transaction."""
-    database.execute(f"insert or replace into garden_drift({_DRIFT}) values(?, ?, ?, ?, ?, ?, ?, ?, ?)", found)
+    values = (*one[:5], one.agent_id, one.found_at, one.sha256)
+    database.execute(f"insert or replace into garden_drift({_DRIFT}) values({placeholders(8)})", values)
 
 
-def clear_drift(database: Database, paths: Iterable[str]) -> int:
-    """Removes files from the queue; returns how many were in it. In the caller's transaction."""
-    return sum(
-        len(list(database.execute("delete from garden_drift where path = ? returning 1", (path,)))) for path in paths
-    )
+def clear_drift(database: Database, paths: Iterable[str]) -> None:
+    """Removes files from the queue. In the caller's transaction."""
+    database.executemany("delete from garden_drift where path = ?", [(path,) for path in paths])
 
 
 # ── days ──

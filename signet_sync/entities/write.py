@@ -1,58 +1,35 @@
 """Writes entity files: the event that says what changes is durable before the file."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from __future__ import annotations
 
-from signet_sync.entities import observe, replay
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from signet_sync.entities import observe
+from signet_sync.entities import replay as replaying
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents.document import EntityDocument, render
 from signet_sync.entities.events import Actor, Event, Operation
 from signet_sync.entities.observe import FileChanged, section_sha
-from signet_sync.entities.repository import Entity, EntityRepository
+from signet_sync.entities.repository import Entity, EntityRepository, FileContent
 from signet_sync.entities.store import EntityFile
-from signet_sync.errors import WorkspaceError
+from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.body import text_sha256
-from signet_sync.formats.entity_paths import File, parse_path
-from signet_sync.storage import rename
+from signet_sync.formats.entity_paths import FILES, File, parse_path
 
 _TRIES = 3
-
-
-class Stamp(NamedTuple):
-    """Who makes an event, and digests of the key and the request that it answers."""
-
-    actor: Actor
-    key: str | None = None
-    request: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditPlan:
-    """What an operation will do: `after` is the new file, None if the event changes none.
-
-    `text` goes into the event beside the change, `facts` are without words, `slug` is the new one of the folder.
-    `stated`: the event holds the whole file. `id` is the event's, if the text names it.
-    """
-
-    op: Operation
-    file: File | None = None
-    section: str | None = None
-    after: EntityDocument | None = None
-    text: Mapping[str, Any] = field(default_factory=dict)
-    facts: Mapping[str, Any] | None = None
-    warnings: tuple[str, ...] = ()
-    slug: str | None = None
-    stated: bool = False
-    id: str | None = None
+# What a request does to an entity: the event, and the file that it changes as it will be.
+Planned = tuple[Event, EntityDocument | None]
+Sign = Callable[[Event], Event]
 
 
 def locate(repo: EntityRepository, ref: str) -> EntityFile:
     """Returns the profile row that a name refers to; if there is none, looks at all files. Raises `UsageError`."""
     if repo.find(ref) is None:
         observe.examine(repo, None)
-        if ref.strip():  # the event log itself waits under an empty id
-            observe.refuse_drift(repo, {ref.strip()} if repo.find(ref) is None else ())
+        if ref.strip() and repo.find(ref) is None:  # the event log itself waits under an empty id
+            refuse_drift(repo, ref.strip())
     return repo.require(ref)
 
 
@@ -62,101 +39,83 @@ def load(repo: EntityRepository, ref: str) -> Entity:
     for _ in range(_TRIES):
         observe.examine(repo, {row.id}, doubtful={row.id})
         row = repo.find(row.id) or row
-        observe.refuse_drift(repo, {row.id})
-        place = parse_path(row.path)
-        entity = None if place is None else observe.load_at(repo, place)
-        state = repo.state(row.id)
-        if entity is not None and all(
-            seen.text == state.files[file].text for file, seen in entity.seen.items() if file in entity.documents
-        ):
-            return entity
-    raise observe.busy(row.path)
+        refuse_drift(repo, row.id)
+        place, state = parse_path(row.path), repo.state(row.id).files
+        seen = {} if place is None else {file: repo.read(place._replace(file=file)) for file in FILES}
+        present = {file: one for file, one in seen.items() if not one.is_gone}
+        told = (one.document and file in state and one.text == state[file].text for file, one in present.items())
+        if place is not None and "profile" in present and all(told):
+            return Entity(place, seen)
+    raise busy(row.path)
 
 
-def event_of(repo: EntityRepository, entity: Entity, plan: EditPlan, stamp: Stamp) -> Event:
-    """Makes the event of a plan, without its hashes."""
-    text: dict[str, Any] = {**plan.text, "warnings": list(plan.warnings), "slug": plan.slug}
-    hashes: dict[str, Any] = {}
-    if plan.after is not None and plan.file is not None:
-        old, seen = entity.documents.get(plan.file), entity.seen[plan.file]
-        text |= replay.change(None if plan.stated else old, plan.after)
-        after = render(plan.after)
-        hashes = {"found": seen.known_as, "left": text_sha256(after), "after": section_sha(after, plan.section)}
-        hashes["before"] = None if old is None else section_sha(render(old), plan.section)
-    return repo.event(
-        plan.op, stamp.actor, id=plan.id, entity_id=entity.id, file=plan.file, section=plan.section, facts=plan.facts,
-        text=text, key=stamp.key, request=stamp.request, **hashes,
-    )  # fmt: skip
+def load_quietly(repo: EntityRepository, entity_id: str) -> Entity | None:
+    """Returns an entity for a change of our own; None if it is missing, or waits for a person or a maintainer."""
+    with suppress(UsageError, WorkspaceError):
+        return load(repo, entity_id)
+    return None
 
 
-def write(repo: EntityRepository, entity: Entity, plan: EditPlan, stamp: Stamp) -> Event:
-    """Carries out a plan: the event is durable before the file. Raises `WorkspaceError`, `OSError`.
+def refuse_drift(repo: EntityRepository, entity_id: str) -> None:
+    """Raises `UsageError` (`entity-drifted`) if a file of the entity waits for a maintainer."""
+    for drift in repo.drift():
+        if drift.id == entity_id:
+            message = f"a maintainer has to resolve the drift of this entity first: {drift.message}"
+            hint = f"{drift.hint}; signet-sync entity check {drift.id}"
+            raise UsageError(message, path=drift.path, hint=hint, code="entity-drifted")
 
-    After a crash the next look finishes the write. If a person saved the file in the meantime, it joins the two. What
-    the disk refused is taken back.
-    """
-    (event,) = repo.append(event_of(repo, entity, plan, stamp))
-    if plan.after is None or plan.file is None:
-        with repo.workspace.database.transaction(durable=True):
-            repo.remember_log_end()
-        return event
-    seen = entity.seen[plan.file]
+
+def busy(path: str) -> WorkspaceError:
+    """Returns the error for a file that is saved again and again."""
+    return WorkspaceError("the file kept changing while it was being written", path=path, hint="try again", code="busy")
+
+
+def event_of(
+    repo: EntityRepository,
+    entity: Entity,
+    op: Operation,
+    actor: Actor,
+    file: File,
+    after: EntityDocument | None = None,
+    *,
+    section: str | None = None,
+    text: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> Event:
+    """Makes the event of an operation on a file; `after` is the file as it will be, if it changes."""
+    said, seen = dict(text or {}), entity.files[file]
+    if after is not None:
+        said |= replaying.change(seen.document, after)
+        fields |= {"before": section_sha(seen.document, section), "after": section_sha(after, section)}
+        fields |= {"found": seen.known_as, "left": text_sha256(render(after))}
+    return repo.event(op, actor, entity_id=entity.id, file=file, section=section, text=said, **fields)
+
+
+def write(repo: EntityRepository, entity: Entity, planned: Planned, sign: Sign = lambda event: event) -> Event:
+    """Carries out what was planned; returns the event. If somebody saved the file meanwhile, the two are joined."""
+    event, after = sign(planned[0]), planned[1]
     try:
-        written = observe.put(repo, seen, render(plan.after))
+        record(repo, [(event, entity.files[event.file or "profile"], after)])
     except FileChanged:
         observe.examine(repo, {entity.id}, doubtful={entity.id})
-        return event
-    except (OSError, WorkspaceError):
-        if repo.read(seen.place).known_as == seen.known_as:
-            repo.log.withdraw(event)
-            repo.forget_states()
-        raise
-    with repo.workspace.database.transaction(durable=True):
-        entities_store.put_files(repo.workspace.database, [repo.row(written, plan.after)])
-        repo.remember_log_end()
-    if plan.slug is not None and plan.slug != entity.place.slug:
-        move(repo, entity, plan.slug)
     return event
 
 
-def write_own(actor: Actor, repo: EntityRepository, entity: Entity, plan: EditPlan) -> Event | None:
-    """Carries out a plan of our own; returns None if a person is editing the file."""
-    if repo.read(entity.place._replace(file=plan.file or "profile")).raw != entity.seen[plan.file or "profile"].raw:
-        return None
-    return write(repo, entity, plan, Stamp(actor))
+def record(repo: EntityRepository, writes: Sequence[tuple[Event, FileContent, EntityDocument | None]]) -> None:
+    """Records events, all or none, then writes their files; after a crash the next look finishes that.
 
-
-def create(repo: EntityRepository, entity: Entity, documents: Mapping[File, EntityDocument], stamp: Stamp) -> Event:
-    """Writes the files of a new entity, whose events are durable before; the next look finishes after a crash."""
-    plans = [
-        EditPlan(op="create", file=file, after=document, slug=entity.place.slug, stated=True)
-        for file, document in documents.items()
-    ]
-    events = [event_of(repo, entity, plan, stamp if plan.file == "profile" else Stamp(stamp.actor)) for plan in plans]
-    sealed = repo.append(*events)
+    What the disk refused is taken back. Raises `FileChanged` if somebody was faster: the events stand. Raises
+    `WorkspaceError`, `OSError`.
+    """
+    sealed = repo.append(*(event for event, *_ in writes))
     try:
-        written = [observe.put(repo, entity.seen[file], render(document)) for file, document in documents.items()]
-    except (FileChanged, OSError, WorkspaceError) as error:
-        if all(repo.read(seen.place).code == "gone" for seen in entity.seen.values()):
+        written = [observe.put(repo, seen, after) for _, seen, after in writes if after is not None]
+    except (OSError, WorkspaceError):
+        if all(repo.read(seen.place).known_as == seen.known_as for _, seen, after in writes if after is not None):
             for event in reversed(sealed):
                 repo.log.withdraw(event)
             repo.forget_states()
-        if isinstance(error, FileChanged):
-            raise observe.busy(entity.place.path) from None
         raise
     with repo.workspace.database.transaction(durable=True):
-        rows = (repo.row(seen, documents[seen.place.file]) for seen in written)
-        entities_store.put_files(repo.workspace.database, rows)
+        entities_store.put_files(repo.workspace.database, [repo.row(seen) for seen in written])
         repo.remember_log_end()
-    return sealed[0]
-
-
-def move(repo: EntityRepository, entity: Entity, slug: str) -> bool:
-    """Renames an entity's folder, if that name is free; the rows follow. Returns whether it has the name."""
-    place = entity.place._replace(slug=slug)
-    try:
-        rename.rename_folder(repo.workspace.root, entity.place.folder, place.folder.rpartition("/")[2])
-    except WorkspaceError:
-        return False
-    observe.examine(repo, {entity.id}, doubtful={entity.id})
-    return True

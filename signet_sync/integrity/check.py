@@ -118,7 +118,7 @@ def besides(root: str, now_us: int, vault: Vault | None = None) -> list[dict[str
     if any(scan.has_folder(place, owner) for owner in scan.possible_agents(place)):
         with closing(Database(":memory:")) as database:
             workspace = _workspace(root, vault, settings, database)
-            checked.problems += entities_check.check(workspace, None, None, now_us).problems
+            _entities(workspace, checked, None, None, now_us)
     return checked.problems
 
 
@@ -176,11 +176,13 @@ def _add_excused_note(checked: CheckResult, path: str, code: str, message: str) 
 def _entities(
     workspace: Workspace, checked: CheckResult, agent: str | None, database: Database | None, now_us: int
 ) -> None:
-    remarks = entities_check.check(workspace, agent, database, now_us)
-    checked.problems += remarks.problems
-    for entry in remarks.problems:
-        checked.counts[entry["verdict"]] += 1
-    checked.notes += remarks.notes
+    for one in entities_check.check(workspace, agent, database, now_us):
+        entry: dict[str, Any] = {"path": one.path, "verdict": one.verdict, "code": one.code, "message": one.message}
+        if one.verdict:
+            checked.problems.append({**entry, "hint": one.hint, "line": one.line or 1})
+            checked.counts[one.verdict] = checked.counts.get(one.verdict, 0) + 1
+        else:
+            checked.notes.append({"path": one.path, "code": one.code, "message": one.message})
     checked.notes.sort(key=lambda n: (n["path"], n["code"], n["message"]))
 
 

@@ -109,6 +109,6 @@ def entity(memory: ServedMemory, asked: schemas.EntityArguments) -> Document:
     with queries.open_read_only(memory.place, memory.agent_id, now_us()) as repo:
         if asked.id is None:
             found = queries.list_entities(repo, asked.kind)
-            return answer({"entity": None, "entities": [one._asdict() for one in found]})
+            return answer({"entity": None, "entities": [one.document() for one in found]})
         shown = queries.view(repo, repo.require(asked.id))
     return answer({"entity": shown.document(), "entities": None})

@@ -208,7 +208,7 @@ def entity_lines(workspace: Workspace, removal: SessionRemoval) -> tuple[TakenLi
     if not entities_stage.has_entities(workspace, removal.agent_id):
         return ()
     needles = _needles(workspace, removal)
-    return erase.preview(workspace, removal.agent_id, paths=removal.paths, needles=needles).lines
+    return tuple(erase.preview(workspace, removal.agent_id, paths=removal.paths, needles=needles))
 
 
 def remove(

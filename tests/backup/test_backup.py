@@ -125,7 +125,7 @@ def test_the_fingerprint_follows_what_a_backup_holds(database):
             memories.pin(database, "default", "t-abcdefghijkl", AT),
         ),
         lambda: counts.count_ids(database, "default", ["t-abcdefghijkl"], "2026-03-02"),
-        lambda: entities_store.set_log_end(database, "default", entities_store.LogEnd("hash", "id", 1)),
+        lambda: entities_store.set_log_end(database, "default", "hash", "id", 1),
         lambda: database.execute("delete from node_telemetry"),
         lambda: memories.forget(database, "default", [MEMORY.id]),
     ):

@@ -18,9 +18,9 @@ from signet_sync.app.workspace import opened
 from signet_sync.entities import daily_summary, erase, maintenance, observe, operations, queries
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.execute import EntityResult
+from signet_sync.entities.finding import Finding
 from signet_sync.entities.log import EventLog
 from signet_sync.entities.observe import Observations
-from signet_sync.entities.queries import EntityFinding
 from signet_sync.entities.repository import EntityRepository
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import parse_path
@@ -90,7 +90,7 @@ def repo_of(work: Workspace) -> EntityRepository:
     return EntityRepository(work, ME, NOW_US)
 
 
-def damage(work: Workspace) -> list[EntityFinding]:
+def damage(work: Workspace) -> list[Finding]:
     return queries.findings(work, ME, only_log=True, now_us=NOW_US)
 
 
@@ -99,7 +99,7 @@ def codes(work: Workspace, now_us: int = NOW_US) -> set[tuple[str, str]]:
 
 
 def drift(work: Workspace) -> list[tuple[str, str]]:
-    return [(one.entity_id, one.code) for one in entities_store.drift(work.database, ME)]
+    return [(one.id, one.code) for one in entities_store.drift(work.database, ME)]
 
 
 def guard(op: operations.Guard, work: Workspace, made: EntityResult, section: str | None = None, **given: Any) -> None:
@@ -721,14 +721,14 @@ def test_a_removal_says_what_it_takes_and_the_change_log_shows_it(work: Workspac
     given: dict[str, Any] = {"paths": [], "needles": [b"lighthouse"]}
     before = text_of(work, made)
     planned = erase.preview(work, ME, **given)
-    assert [(line.section, line.text) for line in planned.lines] == [
+    assert [(line.section, line.text) for line in planned] == [
         ("Role", "It guards the lighthouse."), ("Highlights", "- Seen at the lighthouse."),
     ]  # fmt: skip
-    assert text_of(work, made) == before and len(planned.events) == 2
+    assert text_of(work, made) == before
     with state_dir.workspace_lock(work.state):
         done = erase.erase(work, ME, **given, tombstone="memory/tombstones/t.md", now_us=NOW_US)
-        assert erase.erase(work, ME, **given, tombstone="memory/tombstones/t.md", now_us=NOW_US).lines == ()
-    assert done.lines == planned.lines
+        assert erase.erase(work, ME, **given, tombstone="memory/tombstones/t.md", now_us=NOW_US) == []
+    assert done == planned
     assert "Removed with a session: 2 lines of Role and Highlights" in text_of(work, made)
     assert not any(b"lighthouse" in one.read_bytes() for one in Path(work.root, "entities").rglob("*") if one.is_file())
     assert "- Loyal." in text_of(work, made)

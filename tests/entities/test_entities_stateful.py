@@ -429,7 +429,7 @@ class EntityMachine(RuleBasedStateMachine):
             self.carry_out(
                 Request(
                     lambda work, now: maintenance.resolve(
-                        work, ME, one.entity_id or "ledger", keep, actor="maintainer", now_us=now
+                        work, ME, one.id or "ledger", keep, actor="maintainer", now_us=now
                     )
                 ),
                 how,
@@ -534,7 +534,7 @@ class EntityMachine(RuleBasedStateMachine):
     def told(self) -> None:
         """Every file is what its events tell, or waits for a maintainer: asked of the desks, not of the agent."""
         queue = entities_store.drift(self.work.database, ME)
-        waiting, drifting = {one.path for one in queue}, {one.entity_id for one in queue}
+        waiting, drifting = {one.path for one in queue}, {one.id for one in queue}
         copies = {str(Path(one.path).parent) for one in queue if one.code == "id-twice"}
         log = EventLog(str(self.root), ME)
         texts = {each: fold(log.of(each)) for each in {one.entity_id for one in log.events() if one.entity_id}}

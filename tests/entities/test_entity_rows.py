@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.store import DriftedFile, EntityFile, LogEnd
+from signet_sync.entities.finding import Finding
+from signet_sync.entities.store import EntityFile
 from signet_sync.formats import entity_paths
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import parse_instant
@@ -19,9 +20,9 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import texts
 
 NOW_US = parse_instant("2026-11-20T10:00:00Z") or 0
-DRIFT = DriftedFile("entities/parts/a--p-aaaaaaaaaaaa/profile.md", "default", "p-aaaaaaaaaaaa", "profile",
-              "section-missing", "the section `role` is gone", "put it back", "2026-11-20T10:00:00.000Z",
-              "0" * 64)  # fmt: skip
+DRIFT = Finding("section-missing", "the section `role` is gone", "put it back",
+                "entities/parts/a--p-aaaaaaaaaaaa/profile.md", "p-aaaaaaaaaaaa", agent_id="default",
+                found_at="2026-11-20T10:00:00.000Z", sha256="0" * 64)  # fmt: skip
 
 
 @pytest.fixture
@@ -245,19 +246,17 @@ def test_what_drifted_is_queued_once_until_it_changes(database):
     other = DRIFT._replace(path="agents/scout/x", agent_id="scout", found_at="2026-11-19T00:00:00.000Z")
     for one in (DRIFT, other):
         entities_store.put_drift(database, one)
-    assert not DRIFT._replace(found_at="2026-11-21T10:00:00.000Z").is_news(DRIFT)
     assert entities_store.drift(database) == [other, DRIFT] and entities_store.drift(database, "default") == [DRIFT]
-    changed = DRIFT._replace(found_sha256="1" * 64, found_at="2026-11-22T10:00:00.000Z")
-    assert changed.is_news(DRIFT)
+    changed = DRIFT._replace(sha256="1" * 64, found_at="2026-11-22T10:00:00.000Z")
     entities_store.put_drift(database, changed)
     assert entities_store.drift(database, "default") == [changed]
-    assert entities_store.clear_drift(database, [DRIFT.path, "elsewhere"]) == 1
-    assert entities_store.clear_drift(database, [DRIFT.path]) == 0 and entities_store.drift(database) == [other]
+    entities_store.clear_drift(database, [DRIFT.path, "elsewhere"])
+    assert entities_store.drift(database) == [other]
 
 
 def test_a_rebuild_forgets_the_files_and_nothing_else(database):
     put(database, CRITIC)
-    entities_store.set_log_end(database, "default", LogEnd("hash", "id", 1))
+    entities_store.set_log_end(database, "default", "hash", "id", 1)
     entities_store.put_drift(database, DRIFT)
     with database.transaction():
         texts.clear(database)

@@ -16,8 +16,8 @@ from signet_sync.text.phrases import counted
 
 if TYPE_CHECKING:
     from signet_sync.entities.events import Actor
+    from signet_sync.entities.finding import Finding
     from signet_sync.entities.maintenance import Resolution
-    from signet_sync.entities.queries import EntityFinding
 
 
 @click.command(cls=Command, short_help="Check entities and their event log; settle drift.")
@@ -60,11 +60,11 @@ def check(
         else:
             click.secho("no findings", fg="green")
 
-    context.answer({"ok": not found, "findings": [one._asdict() for one in found]}, show)
+    context.answer({"ok": not found, "findings": [one.document() for one in found]}, show)
     return 1 if found else 0
 
 
-def _show(found: Sequence[EntityFinding]) -> None:
+def _show(found: Sequence[Finding]) -> None:
     where = None
     for one in found:
         place = one.path or one.id

@@ -20,12 +20,13 @@ from signet_sync.formats.timestamps import local_day, local_minute
 
 if TYPE_CHECKING:
     from signet_sync.entities.events import Event
-    from signet_sync.entities.queries import EntitySummary, EntityView, EventSource, Proposal, SectionView
+    from signet_sync.entities.queries import EntityView, EventSource, Proposal, SectionView
+    from signet_sync.entities.store import EntityFile
 
 _entity_or_all = click.argument("ref", type=OfWorkspace(), metavar="[ID]", required=False)
 
 
-def _show_line(entity: EntitySummary) -> None:
+def _show_line(entity: EntityFile) -> None:
     what = ", ".join(filter(None, [entity.kind, entity.type]))
     status = "" if entity.status == "active" else f" · {entity.status}"
     click.echo(f"{click.style(entity.title, bold=True)}  ({what}{status})  {click.style(entity.id, dim=True)}")
@@ -57,7 +58,7 @@ def show(context: Context, ref: str | None, kind: Kind | None) -> None:
         for entity in found:
             _show_line(entity)
 
-    context.answer({"entities": [entity._asdict() for entity in found]}, show_all)
+    context.answer({"entities": [entity.document() for entity in found]}, show_all)
 
 
 def _show(shown: EntityView) -> None:

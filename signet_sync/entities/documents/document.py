@@ -1,16 +1,15 @@
 """Parses and writes entity files: frontmatter, title, sections with hidden anchors. Unchanged parts keep every byte."""
 
+from __future__ import annotations
+
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from markdown_it.token import Token
-
-from signet_sync.entities.documents import frontmatter_edit
 from signet_sync.entities.documents.escaping import blocks, fit_title
 from signet_sync.errors import UsageError
-from signet_sync.formats.body import body_sha256, normalize
+from signet_sync.formats.body import body_sha256, normalize, well_formed
 from signet_sync.formats.entity_paths import SCHEMA_VERSION, File, Kind, Shape, shapes
 from signet_sync.formats.frontmatter import FrontmatterProblem, read, serialize, split
 from signet_sync.text.sentences import escape, unescape
@@ -18,18 +17,16 @@ from signet_sync.text.sentences import escape, unescape
 SIZE_LIMIT = 256 * 1024  # characters
 LINE_LIMIT = 10_000  # the Markdown parser needs a second for a list of this many items
 
+LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _ANCHOR = re.compile(r"<!--[ \t]*section[ \t]+([a-z0-9][a-z0-9-]{0,63})[ \t]*-->", re.ASCII)
 
 
-class DocumentProblem(ValueError):
-    """A file that is no entity file; `line` counts from 1 (0: the whole file), `hint` is the next step for a person."""
+class DocumentProblem(UsageError):
+    """What is wrong with a file that is no entity file, or not its entity's; `line` counts from 1 (0: all of it)."""
 
-    def __init__(self, code: str, message: str, *, line: int = 0, hint: str = "") -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
+    def __init__(self, code: str, message: str, hint: str, *, line: int = 0) -> None:
+        super().__init__(message, hint=hint, code=code)
         self.line = line
-        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +54,6 @@ class EntityDocument:
     title: str
 
 
-class _Heading(NamedTuple):
-    """A heading of level 2; `start` and `end` are the lines of heading and anchor, counted from the body's first."""
-
-    text: str
-    anchor: str | None
-    start: int
-    end: int
-
-
 def parse(text: str) -> EntityDocument:
     """Parses a file.
 
@@ -74,31 +62,42 @@ def parse(text: str) -> EntityDocument:
     """
     unified = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if len(text) > SIZE_LIMIT or unified.count("\n") > LINE_LIMIT:
-        raise DocumentProblem(
-            "too-large",
-            f"the file has more than {SIZE_LIMIT:,} characters or {LINE_LIMIT:,} lines",
-            hint="move what is long into a note of its own and link it",
-        )
+        message = f"the file has more than {SIZE_LIMIT:,} characters or {LINE_LIMIT:,} lines"
+        raise DocumentProblem("too-large", message, "move what is long into a note of its own and link it")
     try:
         inner, body = split(unified)
         fields = read(inner)
     except FrontmatterProblem as problem:
-        raise DocumentProblem(problem.code, str(problem), line=1, hint="restore the lines between `---`") from None
-    lines = frontmatter_edit.LINES.findall(text)
+        raise DocumentProblem(problem.code, str(problem), "restore the lines between `---`", line=1) from None
+    lines = LINES.findall(text)
     first = unified.count("\n", 0, len(unified) - len(body)) if body else len(lines)
-    tokens = blocks(body)
-    headings = list(_headings(tokens))
-    title = _title(tokens, headings, first)
-    _refuse_twins(headings, first)
-    starts = [first + heading.start for heading in headings] + [len(lines)]
+    # Headings of level 2 outside quotes, lists and code: text, anchor, lines of heading and anchor.
+    found: list[tuple[str, str | None, int, int]] = []
+    title, tokens = None, blocks(body)
+    for at, token in enumerate(tokens):
+        if token.type != "heading_open" or token.level or token.map is None:
+            continue
+        heading, (start, end), anchor = tokens[at + 1].content.strip(), token.map, None
+        if token.tag == "h1" and title is None and not found:
+            title = unescape(heading)
+        elif token.tag == "h2":
+            after = tokens[at + 3] if at + 3 < len(tokens) else None
+            if after is not None and after.type == "html_block" and after.map is not None:
+                mark = _ANCHOR.fullmatch(after.content.strip())
+                anchor, end = (mark[1], after.map[1]) if mark is not None else (None, end)
+            found.append((heading, anchor, first + start, first + end))
+    if title is None:
+        line, hint = found[0][2] + 1 if found else 0, "write `# ` and the name under the frontmatter"
+        raise DocumentProblem("title-missing", "there is no title above the first section", hint, line=line)
+    anchors = [anchor for _, anchor, *_ in found]
+    for at, (_, anchor, start, _) in enumerate(found):
+        if anchor is not None and anchor in anchors[:at]:
+            message, hint = f"two sections have the anchor `{anchor}`", "remove the anchor comment from the copy"
+            raise DocumentProblem("section-twice", message, f"{hint}, or merge the two", line=start + 1)
+    starts = [start for *_, start, _ in found] + [len(lines)]
     sections = tuple(
-        DocumentSection(
-            heading.anchor,
-            heading.text,
-            "".join(lines[start : first + heading.end]),
-            "".join(lines[first + heading.end : end]),
-        )
-        for heading, start, end in zip(headings, starts, starts[1:], strict=False)
+        DocumentSection(anchor, heading, "".join(lines[start:end]), "".join(lines[end:stop]))
+        for (heading, anchor, start, end), stop in zip(found, starts[1:], strict=True)
     )
     return EntityDocument("".join(lines[:first]), "".join(lines[first : starts[0]]), sections, fields, title)
 
@@ -121,19 +120,15 @@ def reread(document: EntityDocument) -> EntityDocument:
 
     The last check before an edit is written: an unclosed construct of an unforeseen kind must not swallow what follows.
     """
+    why = ""
     try:
-        found = parse(render(document))
+        if parse(render(document)) == document:
+            return document
     except DocumentProblem as problem:
-        found, why = None, f": {problem.message}"
-    else:
-        why = ""
-    if found != document:
-        raise DocumentProblem(
-            "edit-unclean",
-            f"the edit would change how other parts of the file are read{why}",
-            hint="look for a fence, a comment or HTML that is never closed, and for a heading that is indented",
-        )
-    return document
+        why = f": {problem.message}"
+    message = f"the edit would change how other parts of the file are read{why}"
+    hint = "look for a fence, a comment or HTML that is never closed, and for a heading that is indented"
+    raise DocumentProblem("edit-unclean", message, hint)
 
 
 def blank(
@@ -153,28 +148,29 @@ def blank(
     `created_at` is ISO 8601 UTC, `relation` the type of a relationship, `participants` ids; `sections` replaces those
     of the first schema version. Raises `UsageError` (`text-empty`) for a title of punctuation only.
     """
+    name, is_profile = fit_title(title), file == "profile"
     fields: dict[str, Any] = {"kind": kind, "id": entity_id, "agent_id": agent_id, "schema_version": SCHEMA_VERSION}
-    if file == "profile":
+    if is_profile:
         fields |= {"type": relation, "participants": list(participants)}
     fields |= {"created_at": created_at, "updated_at": created_at}
-    if file == "profile":
+    if is_profile:
         fields |= {"status": "active", "pins": [], "locks": []}
-    name = fit_title(title)
     # For Obsidian: by which names links and the quick switcher find it, and how it may be styled.
-    is_profile = file == "profile"
     fields |= {"aliases": [name if is_profile else f"{name} notes"], "tags": [f"entity/{kind if is_profile else file}"]}
     fields |= {"cssclasses": ["signet-entity"]}
     wanted = shapes(kind, file) if sections is None else sections
-    return EntityDocument(
-        f"{serialize(fields)}\n",
-        f"# {escape(name)}\n\n",
-        tuple(
-            DocumentSection(shape.anchor, shape.heading, opening_of(shape), "" if shape is wanted[-1] else "\n")
-            for shape in wanted
-        ),
-        {key: frontmatter_edit.as_read(value) for key, value in fields.items()},
-        name,
-    )
+    made = [
+        DocumentSection(one.anchor, one.heading, opening_of(one), "" if one is wanted[-1] else "\n") for one in wanted
+    ]
+    read_back = {key: as_read(value) for key, value in fields.items()}
+    return EntityDocument(f"{serialize(fields)}\n", f"# {escape(name)}\n\n", tuple(made), read_back, name)
+
+
+def as_read(value: object) -> Any:
+    """Returns a value as it will be read back: numbers are text, an empty sequence is None."""
+    if isinstance(value, (list, tuple)):
+        return [as_read(item) for item in value] or None
+    return None if value is None else well_formed(str(value))
 
 
 def opening_of(shape: Shape) -> str:
@@ -216,51 +212,3 @@ def text_of(section: DocumentSection) -> str:
 def body_sha(section: DocumentSection) -> str:
     """Returns the hex digest of a section's text (`text_of`), by which a writer says which version it has read."""
     return body_sha256(text_of(section))
-
-
-# --- reading ---
-
-
-def _headings(tokens: Sequence[Token]) -> Iterator[_Heading]:
-    """Yields the headings of level 2 outside quotes, lists and code."""
-    for at, token in enumerate(tokens):
-        if token.type != "heading_open" or token.level or token.tag != "h2" or token.map is None:
-            continue
-        start, end = token.map
-        anchor = None
-        after = tokens[at + 3] if at + 3 < len(tokens) else None
-        if after is not None and after.type == "html_block" and after.map is not None:
-            mark = _ANCHOR.fullmatch(after.content.strip())
-            if mark is not None:
-                anchor, end = mark[1], after.map[1]
-        yield _Heading(tokens[at + 1].content.strip(), anchor, start, end)
-
-
-def _title(tokens: Sequence[Token], headings: Sequence[_Heading], first: int) -> str:
-    for at, token in enumerate(tokens):
-        if token.type == "heading_open" and not token.level and token.tag in ("h1", "h2"):
-            if token.tag == "h1":
-                return unescape(tokens[at + 1].content.strip())
-            break
-    line = first + headings[0].start + 1 if headings else 0
-    raise DocumentProblem(
-        "title-missing",
-        "there is no title above the first section",
-        line=line,
-        hint="write `# ` and the name under the frontmatter",
-    )
-
-
-def _refuse_twins(headings: Sequence[_Heading], first: int) -> None:
-    seen: set[str] = set()
-    for heading in headings:
-        if heading.anchor is None:
-            continue
-        if heading.anchor in seen:
-            raise DocumentProblem(
-                "section-twice",
-                f"two sections have the anchor `{heading.anchor}`",
-                line=first + heading.start + 1,
-                hint="remove the anchor comment from the copy, or merge the two",
-            )
-        seen.add(heading.anchor)

@@ -1,15 +1,22 @@
 """Edits one section, item or field of an entity file; every other byte stays the same."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace as but
 from typing import Any, NamedTuple
 
-from signet_sync.entities.documents import frontmatter_edit
-from signet_sync.entities.documents.document import DocumentSection, EntityDocument, find, position
+from signet_sync.entities.documents.document import (
+    LINES,
+    DocumentSection,
+    EntityDocument,
+    as_read,
+    find,
+    position,
+)
 from signet_sync.entities.documents.escaping import SafeText, blocks, fit_title
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import normalize, text_sha256
+from signet_sync.formats.frontmatter import read, serialize, split, unknown_entries
 from signet_sync.text.sentences import escape
 
 KEY_LENGTH = 8
@@ -18,6 +25,7 @@ _BLANKS = " \t\r\n"
 _BLANK_LINES = re.compile(r"(?:[ \t]*(?:\r\n|\r|\n))*")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _MARKER = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)")
+_KEY = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:\s|$)", re.ASCII)
 _LIST_LINE = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)|[ \t]")
 
 
@@ -36,18 +44,18 @@ class ListItem(NamedTuple):
 
 def replace(document: EntityDocument, name: str, text: SafeText) -> EntityDocument:
     """Replaces the text of a section. Raises as `find`."""
-    return _with_text(document, name, text)
+    return _with_text(document, name, text, None)
 
 
 def append(document: EntityDocument, name: str, text: SafeText) -> EntityDocument:
     """Appends paragraphs to a section. Raises as `find`."""
-    return _with_text(document, name, text, gap="\n\n")
+    return _with_text(document, name, text, "\n\n")
 
 
 def append_item(document: EntityDocument, name: str, text: SafeText) -> EntityDocument:
     """Appends an item to a section. Raises as `find`."""
     gap = "\n" if _ends_in_list(_text(find(document, name).body)) else "\n\n"
-    return _with_text(document, name, f"- {text}", gap=gap)
+    return _with_text(document, name, f"- {text}", gap)
 
 
 def put_body(document: EntityDocument, name: str, body: str) -> EntityDocument:
@@ -56,21 +64,27 @@ def put_body(document: EntityDocument, name: str, body: str) -> EntityDocument:
     section = but(document.sections[at], body=body)
     if body and not section.opening.endswith(("\n", "\r")):
         # The file ended directly after the anchor.
-        section = but(section, opening=section.opening + frontmatter_edit.line_end(document.head))
+        section = but(section, opening=section.opening + _line_end(document.head))
     return but(document, sections=(*document.sections[:at], section, *document.sections[at + 1 :]))
 
 
 def items(section: DocumentSection) -> tuple[ListItem, ...]:
     """Returns the items of a section's top-level lists, in order."""
-    lines = frontmatter_edit.LINES.findall(section.body)
+    lines = LINES.findall(section.body)
     offsets = [0]
     for line in lines:
         offsets.append(offsets[-1] + len(line))
     found: list[ListItem] = []
-    for start, end in _item_lines(section.body):
+    for token in blocks(section.body):
+        if token.type != "list_item_open" or token.level != 1 or token.map is None:
+            continue
+        start, end = token.map
         while end > start + 1 and not lines[end - 1].strip(_BLANKS):
             end -= 1
-        text = _item_text(lines[start:end])
+        marker = _MARKER.match(lines[start].rstrip("\r\n"))
+        width = marker.end() if marker is not None else 0
+        further = (line[min(width, len(line) - len(line.lstrip(" \t"))) :] for line in lines[start + 1 : end])
+        text = normalize(lines[start][width:] + "".join(further))
         key = text_sha256(text)[:KEY_LENGTH]
         found.append(ListItem(len(found) + 1, key, text, offsets[start], offsets[end]))
     return tuple(found)
@@ -82,26 +96,53 @@ def prune_item(document: EntityDocument, name: str, item: str) -> tuple[EntityDo
     Raises as `find`, and `UsageError` (`item-unknown`, `item-ambiguous`).
     """
     section = find(document, name)
-    gone = _item(section, item)
+    known, wanted = items(section), item.strip().removeprefix("#")
+    found = [one for one in known if one.key == wanted]
+    if not found and wanted.isascii() and wanted.isdigit():
+        found = [one for one in known if str(one.number) == wanted]
+    if len(found) > 1:
+        message, numbers = f"{len(found)} items of {section.heading} are alike", ", ".join(str(o.number) for o in found)
+        raise UsageError(message, hint=f"name one by its number: {numbers}", code="item-ambiguous")
+    if not found:
+        hint = f"it has {len(known)}; `entity show` lists them with their keys"
+        raise UsageError(f"{section.heading} has no item {item[:60]!r}", hint=hint, code="item-unknown")
+    gone = found[0]
     before, after = section.body[: gone.start], section.body[gone.end :]
-    gap = "" if _may_meet(section, gone) else frontmatter_edit.line_end(document.head)
+    gap = "" if _may_meet(section, gone) else _line_end(document.head)
     return put_body(document, name, _laid(document, section, _text(before + gap + after))), gone.text
 
 
 def with_fields(document: EntityDocument, changes: Mapping[str, Any], gone: Collection[str] = ()) -> EntityDocument:
     """Changes values of the frontmatter; its other lines stay the same.
 
-    Values are text, whole numbers, None or sequences of text; new keys come last. Keys in `gone` are removed.
+    Values are text, whole numbers, None or sequences of text; new keys come last. Keys in `gone` are removed. If the
+    other keys would then be read differently (values over several lines, in forms of YAML that people do not write by
+    hand), the whole frontmatter is rewritten; each of the other keys keeps its lines.
     """
     fields = {key: value for key, value in document.fields.items() if key not in gone}
-    fields |= {key: frontmatter_edit.as_read(value) for key, value in changes.items()}
-    return but(document, head=frontmatter_edit.changed(document.head, document.fields, changes, gone), fields=fields)
+    fields |= {key: as_read(value) for key, value in changes.items()}
+    head = document.head
+    end, lines = _line_end(head), LINES.findall(head)
+    for key in (*gone, *changes):
+        start, stop = _lines_of(key, lines)
+        new = serialize({key: changes[key]}).split("\n")[1:-1] if key in changes else ()
+        lines[start:stop] = [f"{line}{end}" for line in new]
+    after = "".join(lines)
+    try:
+        as_wanted = read(_inner(after)) == fields
+    except ValueError:
+        as_wanted = False
+    if not as_wanted:
+        entries: dict[str, Any] = dict(unknown_entries(_inner(head), frozenset(gone)))
+        text = serialize({**entries, **changes}) + "\n"
+        after = ("\ufeff" if head.startswith("\ufeff") else "") + text.replace("\n", end)
+    return but(document, head=after, fields=fields)
 
 
 def with_title(document: EntityDocument, title: str) -> EntityDocument:
     """Changes the title. Raises `UsageError` (`text-empty`)."""
     name = fit_title(title)
-    lines = frontmatter_edit.LINES.findall(document.lead)
+    lines = LINES.findall(document.lead)
     start, end = next(
         token.map for token in blocks(document.lead) if token.type == "heading_open" and not token.level and token.map
     )
@@ -110,59 +151,47 @@ def with_title(document: EntityDocument, title: str) -> EntityDocument:
     return but(document, lead="".join(lines), title=name)
 
 
-# --- items ---
+# --- frontmatter ---
 
 
-def _item_lines(body: str) -> Iterator[tuple[int, int]]:
-    for token in blocks(body):
-        if token.type == "list_item_open" and token.level == 1 and token.map is not None:
-            yield token.map[0], token.map[1]
+def _lines_of(key: str, lines: list[str]) -> tuple[int, int]:
+    """Returns the lines of a top-level key; for an unknown key, the position before the closing fence."""
+    last = next(at for at in range(1, len(lines)) if lines[at].rstrip() == "---")
+    for start in range(1, last):
+        match = _KEY.match(lines[start])
+        if match is None or match[1] != key:
+            continue
+        stop = start + 1
+        # List items need no indentation; blank lines and comments after the value are not ours.
+        for at in range(start + 1, last):
+            if lines[at].startswith((" ", "\t", "- ")) and lines[at].strip():
+                stop = at + 1
+            elif lines[at].strip():
+                break
+        return start, stop
+    return last, last
 
 
-def _item_text(lines: Sequence[str]) -> str:
-    """Returns an item's text without its marker and the indentation of its further lines."""
-    marker = _MARKER.match(lines[0].rstrip("\r\n"))
-    width = marker.end() if marker is not None else 0
-    further = (line[min(width, len(line) - len(line.lstrip(" \t"))) :] for line in lines[1:])
-    return normalize(lines[0][width:] + "".join(further))
+def _inner(head: str) -> str:
+    text = head.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return split(text)[0]
 
 
-def _item(section: DocumentSection, name: str) -> ListItem:
-    known = items(section)
-    wanted = name.strip().removeprefix("#")
-    found = [item for item in known if item.key == wanted]
-    if not found and wanted.isascii() and wanted.isdigit():
-        found = [item for item in known if str(item.number) == wanted]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        numbers = ", ".join(str(item.number) for item in found)
-        raise UsageError(
-            f"{len(found)} items of {section.heading} are alike",
-            hint=f"name one by its number: {numbers}",
-            code="item-ambiguous",
-        )
-    raise UsageError(
-        f"{section.heading} has no item {name[:60]!r}",
-        hint=f"it has {len(known)}; `entity show` lists them with their keys",
-        code="item-unknown",
-    )
+def _line_end(text: str) -> str:
+    """Returns the line end of a text's first line; a line feed if there is none."""
+    found = _LINE_END.search(text)
+    return found[0] if found else "\n"
 
 
 # --- laying out ---
 
 
-def _with_text(document: EntityDocument, name: str, text: str, *, gap: str | None = None) -> EntityDocument:
+def _with_text(document: EntityDocument, name: str, text: str, gap: str | None) -> EntityDocument:
     """Replaces a section's text, or appends to it after `gap`; uses the line ends of the file."""
-    section = find(document, name)
+    section, end = find(document, name), _line_end(document.head)
     kept = _text(section.body) if gap is not None else ""
     added = f"{gap}{text}" if kept else text
-    return put_body(document, name, _laid(document, section, kept + _with_ends(added, document)))
-
-
-def _with_ends(text: str, document: EntityDocument) -> str:
-    end = frontmatter_edit.line_end(document.head)
-    return text if end == "\n" else text.replace("\n", end)
+    return put_body(document, name, _laid(document, section, kept + added.replace("\n", end)))
 
 
 def _text(body: str) -> str:
@@ -177,7 +206,7 @@ def _lead_length(body: str) -> int:
 
 def _laid(document: EntityDocument, section: DocumentSection, text: str) -> str:
     """Returns a body with the blank lines of the old one around `text`, and as many as Markdown needs."""
-    end = frontmatter_edit.line_end(document.head)
+    end = _line_end(document.head)
     last = section is document.sections[-1]
     if not text:
         return "" if last else end

@@ -473,7 +473,7 @@ NATIVE: tuple[Table, ...] = (
     native(
         "entity files that are not what their events say, for a maintainer to look at; found again by every look",
         """create table garden_drift(
-        path text primary key, agent_id text not null, entity_id text not null, file text not null, code text not null,
+        path text primary key, agent_id text not null, entity_id text not null, code text not null,
         message text not null, hint text not null, found_at text not null, found_sha256 text not null) without rowid""",
         "create index garden_drift_agent on garden_drift(agent_id, found_at)",
     ),

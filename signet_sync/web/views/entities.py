@@ -56,7 +56,7 @@ def entities(request: ViewRequest) -> WebPage:
     with queries.open_read_only(request.site.place, request.agent, request.now_us) as repo:
         found = queries.list_entities(repo)
         proposed = Counter(one.entity_id for one in queries.list_proposals(repo))
-        queue = queries.list_drift(repo)
+        queue = repo.drift()
         chain = entities_store.log_end(repo.workspace.database, request.agent)
     drifted, known = {one.id for one in queue}, {one.id for one in found}
     shown = portion(found, request.query.get("page"), ENTITIES)
@@ -79,7 +79,7 @@ def entities(request: ViewRequest) -> WebPage:
         "portion": shown,
         # An entity whose profile is gone or unreadable is in no list.
         "lost": [one for one in queue if one.id not in known],
-        "events": chain.events if chain is not None else 0,
+        "events": chain[2] if chain is not None else 0,
     }
     return WebPage("entities", "Entities", data)
 
@@ -100,7 +100,7 @@ def entity(request: ViewRequest) -> WebPage:
             "sections": sections,
             "proposals": waiting,
             "more_proposals": max(len(shown.proposals) - PROPOSALS, 0),
-            "drifted": [one for one in queries.list_drift(repo) if one.id == row.id],
+            "drifted": [one for one in repo.drift() if one.id == row.id],
             "lint": queries.lint_files(repo, row),
             "log": log,
             "shown_events": [(one, _done(one), queries.texts_of(one)) for one in log.rows],
