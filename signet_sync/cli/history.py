@@ -66,8 +66,7 @@ def history(ctx: click.Context, limit: int, with_diff: bool) -> int:
         )
     if with_diff and len(listed.commits) == 1:
         context.say("a single commit has nothing to be compared with; use --limit 2 or more")
-    if listed.diff is not None:
-        context.say(listed.diff.cut)
+    context.say(listed.cut)
     context.answer(listed.document(), lambda: _show(listed))
     return 0
 
@@ -75,8 +74,8 @@ def history(ctx: click.Context, limit: int, with_diff: bool) -> int:
 def _show(listed: CommitList) -> None:
     for commit in listed.commits:
         _show_commit(commit)
-    if listed.diff is not None and listed.diff.text:
-        click.echo("\n" + listed.diff.text, nl=False)
+    if listed.diff:
+        click.echo("\n" + listed.diff, nl=False)
 
 
 def _show_commit(commit: CommitSummary) -> None:

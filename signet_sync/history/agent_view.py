@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from signet_sync.formats.snapshot import Found
 from signet_sync.history import operations as history_operations
-from signet_sync.history.log import CommitSummary, Diff, presentable
+from signet_sync.history.log import CommitSummary, presentable
 from signet_sync.history.operations import CommitList
 from signet_sync.pages.readable import belongs
 from signet_sync.storage import files
@@ -30,8 +30,12 @@ def list_commits(place: IndexPlace, agent_id: str, limit: int, *, with_diff: boo
         view = _AgentView(database, place.root, agent_id)
         found = history_operations.list_commits(place.root, limit, with_diff=with_diff, visible=view.patch)
         commits = [view.commit(commit) for commit in found.commits]
-    diff = None if found.diff is None else Diff(found.diff.text, "; ".join(filter(None, (found.diff.cut, view.left()))))
-    return CommitList(commits, diff)
+    left = [
+        (view.lines_left, "line", "that no longer exist"),
+        (view.files_left, "file", "that are gone or not this agent's"),
+    ]
+    cut = [f"{counted(count, what)} {which} are not shown" for count, what, which in left if count]
+    return CommitList(commits, found.diff, "; ".join(filter(None, (found.cut, *cut))))
 
 
 @dataclass(slots=True)
@@ -52,16 +56,13 @@ class _AgentView:
         body = commit.body.partition(_NOT_COMMITTED)[0].strip()
         if kind != "session-close":
             return commit._replace(body=body)
-        names = [name for line in body.split("\n") if (name := self._session(line))]
+        names = []
+        for name, _, whose in (line.removeprefix("- ").rpartition(" (agent ") for line in body.split("\n")):
+            known = sessions.find(self.database, self.agent_id, name.removesuffix("…"))
+            names += [name] if known and whose == f"{self.agent_id})" else []
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         subject = f"{kind}: {names[-1]}{more}" if names else kind
         return commit._replace(subject=subject, body="\n".join(f"- {name}" for name in names))
-
-    def _session(self, line: str) -> str:
-        """Returns the session's name in a line of a commit's body; "" if it is another agent's, or gone."""
-        name, _, whose = line.removeprefix("- ").rpartition(" (agent ")
-        known = whose == f"{self.agent_id})" and sessions.find(self.database, self.agent_id, name.removesuffix("…"))
-        return name if known else ""
 
     def patch(self, path: str, patch: str) -> str:
         """Returns the added lines of a patch that still exist; "" if there are none or the file is not this agent's."""
@@ -83,12 +84,3 @@ class _AgentView:
             return ""
         # After its numbers git repeats a line of the file.
         return "\n".join((f"@@{numbers.partition('@@')[0]}@@", *kept))
-
-    def left(self) -> str:
-        """Describes what of the diff is not shown."""
-        missing = []
-        if self.lines_left:
-            missing.append(f"{counted(self.lines_left, 'line')} that no longer exist are not shown")
-        if self.files_left:
-            missing.append(f"{counted(self.files_left, 'file')} that are gone or not this agent's are not shown")
-        return "; ".join(missing)

@@ -1,20 +1,21 @@
 """Commits the files of the workspace that are ours, by an allow-list of paths, to its repository."""
 
+from __future__ import annotations
+
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import OF_AGENT, display
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.history import repository
-from signet_sync.history.git_program import run_git
-from signet_sync.history.repository import MAIN
+from signet_sync.history.repository import MAIN, run_git
 from signet_sync.storage import files
 from signet_sync.storage.durable import create, sync_folder, unlink
 from signet_sync.storage.files import signature_of
@@ -24,8 +25,11 @@ from signet_sync.text.sanitizer import sanitize_counted, sanitize_line, sanitize
 if TYPE_CHECKING:
     import pygit2
 
+    Entries = dict[str, tuple[pygit2.Oid, int]]  # id and mode by path
+
 SUBJECT_LENGTH = 200  # characters
 LISTED = 100  # skipped files listed in a commit's body
+MAX_BYTES = 1024 * 1024  # of a file
 MANY = 2000  # loose objects from which a pack is worthwhile
 FIRST = "workspace init"
 # Clocks of file systems tick: a file written just now may change again without a change of its times.
@@ -40,92 +44,33 @@ _OURS = late(
 _FOLDERS = late(rf"memory(?:/tombstones)?|agents|agents/[^/]+|{OF_AGENT}(?:ledger|entities)(?:/[^/]+)*")
 _TRANSCRIPT = late(r"memory/[^/]*--transcript[^/]*\.md")
 # The same list for a person's own git, whose `status` then shows what the next commit takes.
+_IGNORED = (
+    "/* !/.gitignore !/.gitattributes !/*.md !/signet-sync.toml !/memory/ /memory/* !/memory/*.md "
+    "!/memory/tombstones/ /memory/tombstones/* !/memory/tombstones/*.md !/ledger/ !/entities/ !/agents/ "
+    "agents/*/* !agents/*/*.md !agents/*/ledger/ !agents/*/entities/ ledger/** !ledger/**/ "
+    "!ledger/**/*.md entities/** !entities/**/ !entities/**/*.md !entities/**/*.jsonl "
+    "/memory/*--transcript*.md transcripts/ media/ *.tmp *.swp .DS_Store "
+)
+_ONCE = "# Written once by signet-sync"
+_SAME = f"{_ONCE}. What it commits is fixed; these rules only tell your own git the same."
 BESIDE = {
-    ".gitignore": b"""\
-# Written once by signet-sync. What it commits is fixed; these rules only tell your own git the same.
-/*
-!/.gitignore
-!/.gitattributes
-!/*.md
-!/signet-sync.toml
-!/memory/
-/memory/*
-!/memory/*.md
-!/memory/tombstones/
-/memory/tombstones/*
-!/memory/tombstones/*.md
-!/ledger/
-!/entities/
-!/agents/
-agents/*/*
-!agents/*/*.md
-!agents/*/ledger/
-!agents/*/entities/
-ledger/**
-!ledger/**/
-!ledger/**/*.md
-entities/**
-!entities/**/
-!entities/**/*.md
-!entities/**/*.jsonl
-/memory/*--transcript*.md
-transcripts/
-media/
-*.tmp
-*.swp
-.DS_Store
-""",
-    ".gitattributes": b"# Written once by signet-sync: every file is kept byte for byte.\n* -text\n",
+    ".gitignore": "\n".join((_SAME, *_IGNORED.split(), "")).encode(),
+    ".gitattributes": f"{_ONCE}: every file is kept byte for byte.\n* -text\n".encode(),
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What is committed: files of at most `max_bytes` bytes; transcripts only if wanted."""
-
-    max_bytes: int = 1024 * 1024
-    transcripts: bool = False
+# What was found when a file was read: its signature then, the hex id of its blob, or why it was skipped. Valid for one
+# `sanitizer_stamp`; for another one the caller starts with an empty cache.
+Cache = dict[str, tuple[Signature, str, str]]
+Seen = dict[str, os.stat_result | str]  # the stat of each file, or why it is not read
 
 
-class Skipped(NamedTuple):
-    """A file not committed, or not as it is: `too-large`, `secret`, `not-a-file`, `unreadable`, `unsettled`."""
-
-    path: str
-    why: str
-
-
-class CachedBlob(NamedTuple):
-    """What was found when a file was read: the hex id of its blob, or why it was skipped (the other is empty).
-
-    Valid for one `sanitizer_stamp`; for another one the caller starts with an empty cache.
-    """
-
-    signature: Signature
-    oid: str
-    skipped: str
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """The outcome. `oid` is the commit's 40 hex digits, or None if none was made; `reason` explains `busy`.
-
-    `learnt` and `forgotten` update the caller's cache, whatever the outcome.
-    """
-
-    outcome: Literal["committed", "clean", "busy"]
-    oid: str | None = None
-    reason: str = ""
-    skipped: tuple[Skipped, ...] = ()
-    learnt: Mapping[str, CachedBlob] = field(default_factory=dict)
-    forgotten: frozenset[str] = frozenset()
-
-
-def _scan(root: str) -> dict[str, os.stat_result | str]:
+def _scan(root: str) -> Seen:
     """Returns the stat of every file of the allow-list by path, or why it is not read; links are not followed.
 
     A name that some file system takes for another one (`git~1`, one with invisible characters) is not read.
     """
-    found: dict[str, os.stat_result | str] = {}
+    found: Seen = {}
     pending = [""]
     while pending:
         where = pending.pop()
@@ -160,80 +105,66 @@ def holds_secret(path: str, raw: bytes) -> bool:
     return bool(sanitize_counted(path)[1] or sanitize_counted(text)[1])
 
 
-@dataclass(slots=True)
-class _NextTree:
-    """Collects what the next commit contains: each file as it is, as it was, or not at all, with the reason."""
+def _next_tree(
+    git: pygit2.Repository, root: str, seen: Seen, before: Entries, cache: Cache, max_bytes: int, transcripts: bool
+) -> tuple[Entries, dict[str, str]]:
+    """Returns what the next commit contains, each file as it is, as it was or not at all, and by path why not as it is.
 
-    git: "pygit2.Repository"
-    root: str
-    before: "dict[str, tuple[pygit2.Oid, int]]"
-    limits: Limits
-    cache: Mapping[str, CachedBlob]
-    entries: "dict[str, tuple[pygit2.Oid, int]]" = field(default_factory=dict)
-    skipped: list[Skipped] = field(default_factory=list)
-    learnt: dict[str, CachedBlob] = field(default_factory=dict)
-
-    def collect(self, only: Mapping[str, bytes] | None = None) -> None:
-        """Takes every file of the allow-list; what a person committed beside them stays."""
-        seen = _scan(self.root)
-        odd = tuple(f"{path}/" for path, status in seen.items() if isinstance(status, str))
-        for path, entry in self.before.items():
-            if not _OURS.fullmatch(path) or path.startswith(odd):
-                self.entries[path] = entry
-        for path, status in sorted(seen.items()):
-            if only is None or path in only:
-                self._take(path, status)
-
-    def _take(self, path: str, status: os.stat_result | str) -> None:
-        if _TRANSCRIPT.fullmatch(path) and not self.limits.transcripts:
+    What a person committed beside ours stays. The reasons are `too-large`, `secret`, `not-a-file`, `unreadable`,
+    `unsettled`.
+    """
+    odd = tuple(f"{path}/" for path, status in seen.items() if isinstance(status, str))
+    entries = {path: entry for path, entry in before.items() if not _OURS.fullmatch(path) or path.startswith(odd)}
+    skipped: dict[str, str] = {}
+    for path, status in sorted(seen.items()):
+        oid, why = None, ""
+        if _TRANSCRIPT.fullmatch(path) and not transcripts:
             why = "transcript"
         elif isinstance(status, str):
             why = status
-        elif status.st_size > self.limits.max_bytes:
+        elif status.st_size > max_bytes:
             why = "too-large"
         else:
-            oid, why = self._blob(path, status)
-            if oid is not None:
-                self.entries[path] = (oid, 0o100644)
-        if not why:
-            return
-        if path in self.before:
-            self.entries[path] = self.before[path]
-        if why != "transcript":
-            self.skipped.append(Skipped(path, why))
+            oid, why = _blob(git, root, path, signature_of(status), before.get(path, (None, 0))[0], cache, max_bytes)
+        if oid is not None:
+            entries[path] = (oid, 0o100644)
+        elif why and path in before:
+            entries[path] = before[path]
+        if why and why != "transcript":
+            skipped[path] = why
+    return entries, skipped
 
-    def _blob(self, path: str, status: os.stat_result) -> "tuple[pygit2.Oid | None, str]":
-        """Returns the id of a file's blob, or why there is none; reads only what the cache does not know."""
-        import pygit2
 
-        known = self.cache.get(path)
-        last = self.before.get(path, (None, 0))[0]
-        if known is not None and known.signature == signature_of(status):
-            if known.skipped:
-                return None, known.skipped
-            # An id counts only if the last tree has it: then the object exists, whatever the cache says.
-            if last is not None and str(last) == known.oid:
-                return last, ""
-        read = files.read(self.root, path, self.limits.max_bytes)
-        if not isinstance(read, Found):
-            return None, "" if read.code == "gone" else read.code
-        why = "secret" if holds_secret(path, read.raw) else ""
-        oid = None if why else pygit2.hash(read.raw)
-        if oid is not None and oid != last:
-            self.git.create_blob(read.raw)
-        written = max(read.signature.mtime_ns, read.signature.ctime_ns)
-        # Times in whole seconds: the file system has no finer ones.
-        tick = _TICK_NS if read.signature.mtime_ns % 10**9 else _COARSE_TICK_NS
-        if written + tick < time.time_ns():
-            self.learnt[path] = CachedBlob(read.signature, str(oid or ""), why)
-        return oid, why
+def _blob(
+    git: pygit2.Repository, root: str, path: str, now: Signature, last: pygit2.Oid | None, cache: Cache, max_bytes: int
+) -> tuple[pygit2.Oid | None, str]:
+    """Returns the id of a file's blob, or why there is none; reads only what the cache does not know."""
+    import pygit2
+
+    signature, known, skipped = cache.get(path) or (None, "", "")
+    # An id counts only if the last tree has it: then the object exists, whatever the cache says.
+    if signature == now and (skipped or (last is not None and str(last) == known)):
+        return (None, skipped) if skipped else (last, "")
+    read = files.read(root, path, max_bytes)
+    if not isinstance(read, Found):
+        return None, "" if read.code == "gone" else read.code
+    why = "secret" if holds_secret(path, read.raw) else ""
+    oid = None if why else pygit2.hash(read.raw)
+    if oid is not None and oid != last:
+        git.create_blob(read.raw)
+    written = max(read.signature.mtime_ns, read.signature.ctime_ns)
+    # Times in whole seconds: the file system has no finer ones.
+    tick = _TICK_NS if read.signature.mtime_ns % 10**9 else _COARSE_TICK_NS
+    if written + tick < time.time_ns():
+        cache[path] = (read.signature, str(oid or ""), why)
+    return oid, why
 
 
 # ── committing ──
 
 
 def commit(
-    git: "pygit2.Repository",
+    git: pygit2.Repository,
     root: str,
     *,
     subject: str,
@@ -241,50 +172,54 @@ def commit(
     author: tuple[str, str],
     agent: tuple[str, str] | None = None,
     now_us: int,
-    limits: Limits,
-    cache: Mapping[str, CachedBlob],
-) -> Committed:
+    cache: Cache,
+    max_bytes: int = MAX_BYTES,
+    transcripts: bool = False,
+) -> tuple[str | None, dict[str, str]]:
     """Commits what changed; `author` is name and address, `now_us` is microseconds.
 
+    Returns the commit's 40 hex digits, None if nothing changed, and by path why files are not committed as they are.
     `agent` is the committer and identifies the agent, whatever the settings call the author (None: the author). A
     history begins with a commit of `BESIDE` alone, so that the next one has its own subject. A tracked file that cannot
-    be committed keeps its last version. The caller holds the history lock. A kill never leaves an invalid repository:
-    objects are durable before the ref moves. Raises `RepositoryRefused` if the repository is damaged, `OSError`.
+    be committed keeps its last version. `cache` is updated. The caller holds the history lock. A kill never leaves an
+    invalid repository: objects are durable before the ref moves. Raises `RepositoryRefused` if the repository is
+    damaged or another git command uses it (`history-busy`), `OSError`.
     """
     _release(root)
-    if reason := repository.busy(root):
-        return Committed("busy", reason=reason)
+    repository.refuse_busy(root)
     import pygit2
 
-    done = Committed("clean")
+    oid: str | None = None
+    skipped: dict[str, str] = {}
     for first in (True, False) if repository.tip(git) is None else (False,):
         parent = repository.tip(git)
         index = pygit2.Index()
         if parent is not None:
             index.read_tree(parent.tree)
-        following = _NextTree(git, root, {entry.path: (entry.id, entry.mode) for entry in index}, limits, cache)
-        following.collect(only=BESIDE if first else None)
+        before = {entry.path: (entry.id, int(entry.mode)) for entry in index}
+        seen = {path: status for path, status in _scan(root).items() if not first or path in BESIDE}
+        entries, skipped = _next_tree(git, root, seen, before, cache, max_bytes, transcripts)
         index.clear()
-        for path, (oid, mode) in following.entries.items():
-            index.add(pygit2.IndexEntry(path, oid, pygit2.enums.FileMode(mode)))
+        for path, (blob, mode) in entries.items():
+            index.add(pygit2.IndexEntry(path, blob, pygit2.enums.FileMode(mode)))
         tree = index.write_tree(git)
-        forgotten = frozenset(cache.keys() - following.entries.keys() - {path for path, _ in following.skipped})
-        done = Committed("clean", None, "", tuple(following.skipped), following.learnt, forgotten)
+        for path in cache.keys() - entries.keys() - skipped.keys():
+            del cache[path]
         if parent is not None and parent.tree_id == tree:
             if os.path.lexists(os.path.join(root, ".git", _INDEX)):  # a kill came between the ref and the index
                 _publish(git, root, parent, parent.id, index)
-            return done
+            return None, skipped
         by, through = _signature(author, now_us), _signature(agent or author, now_us)
-        text = _message(FIRST, "", ()) if first else _message(subject, body, following.skipped)
+        text = _message(FIRST, "", {}) if first else _message(subject, body, skipped)
         made = git.create_commit(None, by, through, text, tree, [parent.id] if parent is not None else [])
         if not _publish(git, root, parent, made, index):
-            return replace(done, outcome="busy", reason="another git command is running")
-        done = replace(done, outcome="committed", oid=str(made))
+            raise repository.busy("another git command is running")
+        oid = str(made)
     # Ids are evenly distributed: as git does, we count the objects of one folder for all.
     with suppress(FileNotFoundError):
         if len(os.listdir(os.path.join(root, ".git/objects/17"))) * 256 > MANY:
             run_git(root, root, "repack", "-d", "-q")
-    return done
+    return oid, skipped
 
 
 # ── under git's locks ──
@@ -324,7 +259,7 @@ def _locked(root: str, name: str, staged: str) -> Iterator[str]:
 
 
 def _publish(
-    git: "pygit2.Repository", root: str, parent: "pygit2.Commit | None", made: "pygit2.Oid", index: "pygit2.Index"
+    git: pygit2.Repository, root: str, parent: pygit2.Commit | None, made: pygit2.Oid, index: pygit2.Index
 ) -> bool:
     """Moves the ref from one commit to the next, and then the index.
 
@@ -357,17 +292,17 @@ def _publish(
 # ── a commit's text ──
 
 
-def _message(subject: str, body: str, skipped: Sequence[Skipped]) -> str:
+def _message(subject: str, body: str, skipped: Mapping[str, str]) -> str:
     """Composes subject, body and the list of skipped files, sanitized; the subject is one line."""
     parts = [sanitize_line(subject)[:SUBJECT_LENGTH].strip() or "(no subject)", sanitize_transcript_v2(body).strip()]
     if skipped:
-        listed = [f"- {sanitize_line(display(path))} ({why})" for path, why in skipped[:LISTED]]
+        listed = [f"- {sanitize_line(display(path))} ({why})" for path, why in islice(skipped.items(), LISTED)]
         more = [f"- and {len(skipped) - LISTED:,} more"] if len(skipped) > LISTED else []
         parts.append("\n".join(["Not committed:", *listed, *more]))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _signature(who: tuple[str, str], now_us: int) -> "pygit2.Signature":
+def _signature(who: tuple[str, str], now_us: int) -> pygit2.Signature:
     """Returns a name and an address as git takes them: without the characters that would end them early."""
     import pygit2
 

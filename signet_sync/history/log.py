@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,14 +43,6 @@ class CommitSummary(NamedTuple):
         return document
 
 
-@dataclass(frozen=True, slots=True)
-class Diff:
-    """A unified diff for display; `cut` names what was left out (empty: nothing)."""
-
-    text: str
-    cut: str = ""
-
-
 def log(git: "pygit2.Repository", limit: int) -> list[CommitSummary]:
     """Returns the newest commits first, `limit` clamped to 1..100; none before the first commit."""
     import pygit2
@@ -71,28 +62,30 @@ def log(git: "pygit2.Repository", limit: int) -> list[CommitSummary]:
     return found
 
 
-def diff(git: "pygit2.Repository", oldest: str, *, limit: int = DIFF_LIMIT, visible: PatchFilter | None = None) -> Diff:
+def diff(
+    git: "pygit2.Repository", oldest: str, *, limit: int = DIFF_LIMIT, visible: PatchFilter | None = None
+) -> tuple[str, str]:
     """Returns what changed from one commit's tree (`oldest` is its id) to the newest, at most `limit` characters.
 
-    Uses only bytes: attributes and drivers of the repository have no effect. Secrets that others committed are
-    redacted, control characters shown as escapes.
+    Beside the unified diff what was cut from it, empty for nothing. Uses only bytes: attributes and drivers of the
+    repository have no effect. Secrets that others committed are redacted, control characters shown as escapes.
     """
     import pygit2
 
     newest = repository.tip(git)
     if newest is None:
-        return Diff("")
+        return "", ""
     changes = list(git[oldest].peel(pygit2.Commit).tree.diff_to_tree(newest.tree).deltas)
-    parts: list[str] = []
+    text = ""
     for number, change in enumerate(changes):
         path = change.new_file.path
         patch = _patch(git, path, change)
         patch = patch if visible is None else visible(path, patch)
-        if sum(map(len, parts)) + len(patch) > limit:
+        if len(text) + len(patch) > limit:
             left = f"{len(changes) - number:,} of {len(changes):,} changed files are not shown"
-            return Diff("".join(parts), f"cut after {limit:,} characters: {left}")
-        parts.append(patch)
-    return Diff("".join(parts))
+            return text, f"cut after {limit:,} characters: {left}"
+        text += patch
+    return text, ""
 
 
 def _patch(git: "pygit2.Repository", path: str, change: "pygit2.DiffDelta") -> str:

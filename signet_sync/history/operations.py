@@ -1,20 +1,19 @@
 """Commits the workspace's history and lists it; decides when, under whose name and with which text."""
 
+import json
 import os
 import shlex
 import shutil
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError, sentence_of
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import TEMPORARY
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
-from signet_sync.history import commit, git_program, log, repository, store
-from signet_sync.history.commit import Limits
-from signet_sync.history.log import CommitSummary, Diff, PatchFilter
+from signet_sync.history import commit, log, repository, store
+from signet_sync.history.log import CommitSummary, PatchFilter
 from signet_sync.history.repository import BUILDING, MAIN, RepositoryRefused
 from signet_sync.memories.promotion_score import Promotion, sweep_id
 from signet_sync.memories.store import promotions
@@ -66,17 +65,17 @@ class CheckpointResult(NamedTuple):
         return {name: value for name, value in self._asdict().items() if name != "hint"}
 
 
-@dataclass(frozen=True, slots=True)
-class CommitList:
-    """The newest commits first, and the diff from the oldest of them to the newest, if requested."""
+class CommitList(NamedTuple):
+    """The newest commits first; if requested the diff from the oldest to the newest of them, and what was cut of it."""
 
     commits: list[CommitSummary]
-    diff: Diff | None = None
+    diff: str | None = None
+    cut: str = ""
 
     def document(self) -> dict[str, Any]:
         """Returns the document of `history --json`."""
         entries = [commit.document() for commit in self.commits]
-        return {"commits": entries} | ({} if self.diff is None else {"diff": self.diff.text})
+        return {"commits": entries} | ({} if self.diff is None else {"diff": self.diff})
 
 
 def list_commits(root: str, limit: int, *, with_diff: bool = False, visible: PatchFilter | None = None) -> CommitList:
@@ -86,13 +85,13 @@ def list_commits(root: str, limit: int, *, with_diff: bool = False, visible: Pat
     """
     require_root(root)
     key = state_dir.locate(root).key
-    if repository.inspect(root, key).state == "none":
-        return CommitList([], Diff("") if with_diff else None)
+    found = repository.inspect(root, key)
+    if found is not None and found.code in ("no-repository", "inside-repository"):
+        return CommitList([], "" if with_diff else None)
     with repository.opened(root, key) as git:
         commits = log.log(git, limit)
-        if not with_diff:
-            return CommitList(commits)
-        return CommitList(commits, log.diff(git, commits[-1].oid, visible=visible) if commits else Diff(""))
+        shown = log.diff(git, commits[-1].oid if commits else "", visible=visible) if with_diff else (None, "")
+        return CommitList(commits, *shown)
 
 
 # ── three occasions ──
@@ -135,13 +134,13 @@ def after_dreams(workspace: Workspace, now_us: int, *, wait: float = _WAIT) -> C
     if done is not None:
         # If this fails nothing is lost: they are committed once more, with a clean tree.
         with suppress(DatabaseError), workspace.database.transaction():
-            store.set_listed_sweep(workspace.database, newest)
+            workspace.database.set_state(store.LISTED, "sweep_id", newest)
     return done
 
 
 def _unlisted(workspace: Workspace, now_us: int) -> dict[str, list[Promotion]]:
     """Returns promotions that no commit lists yet; a new history begins with the most recent ones."""
-    listed = store.listed_sweep(workspace.database) or sweep_id(now_us - _BACK)
+    listed: str = workspace.database.state(store.LISTED, "sweep_id") or sweep_id(now_us - _BACK)
     return promotions.risen_since(workspace.database, listed)
 
 
@@ -164,7 +163,8 @@ def after_sessions(workspace: Workspace, now_us: int) -> CheckpointResult | None
         keys = [end.flow_key for end in read if end.at > iso(newest - _BACK)]
         # If this fails nothing is lost: they are committed once more, with a clean tree.
         with suppress(DatabaseError), workspace.database.transaction():
-            store.set_listed_ends(workspace.database, iso(newest), keys)
+            workspace.database.set_state(store.LISTED, "ended_at", iso(newest))
+            workspace.database.set_state(store.LISTED, "flow_keys", json.dumps(keys))
     return done
 
 
@@ -174,10 +174,9 @@ def _ends(workspace: Workspace, now_us: int) -> tuple[list[RecordedEnd], list[Re
     An end is recorded under the time when it began, so a late one may be older than the mark: those shortly before the
     mark are remembered by key.
     """
-    mark, listed = 0, frozenset[str]()
-    if (stored := store.listed_ends(workspace.database)) is not None:
-        # A clock that was ahead must not hide the ends of a year.
-        mark, listed = min(parse_instant(stored[0]) or 0, now_us), stored[1]
+    stored, keys = (workspace.database.state(store.LISTED, name) for name in ("ended_at", "flow_keys"))
+    # A clock that was ahead must not hide the ends of a year.
+    mark, listed = (min(parse_instant(stored) or 0, now_us), json.loads(keys)) if stored and keys else (0, [])
     read = results.ended_since(workspace.database, iso((mark or now_us) - _BACK))
     newest = max([mark, *(parse_instant(end.at) or 0 for end in read)])
     return [end for end in read if end.flow_key not in listed], read, min(newest, now_us)
@@ -185,9 +184,7 @@ def _ends(workspace: Workspace, now_us: int) -> tuple[list[RecordedEnd], list[Re
 
 def is_due(workspace: Workspace, now_us: int) -> bool:
     """Returns whether a session ended or a memory was promoted since the last commit that lists such."""
-    if not workspace.settings.history_enabled:
-        return False
-    return bool(_ends(workspace, now_us)[0] or _unlisted(workspace, now_us))
+    return workspace.settings.history_enabled and bool(_ends(workspace, now_us)[0] or _unlisted(workspace, now_us))
 
 
 def close_dreams(workspace: Workspace, now_us: int) -> None:
@@ -210,11 +207,11 @@ def close_sessions(workspace: Workspace, now_us: int) -> None:
 def _quietly(workspace: Workspace, act: Callable[[], CheckpointResult | None]) -> None:
     try:
         done = act()
+        why = "" if done is None or done.ok else f"{done.reason}: {done.hint}"
     except (SignetSyncError, OSError) as error:
-        workspace.events.append(f"the history was not written: {sentence_of(error)}")
-        return
-    if done is not None and not done.ok:
-        workspace.events.append(f"the history was not written: {done.reason}: {done.hint}")
+        why = sentence_of(error)
+    if why:
+        workspace.events.append(f"the history was not written: {why}")
 
 
 # ── a commit ──
@@ -232,10 +229,11 @@ def _commit(
     rules = sanitizer_stamp()
     try:
         with state_dir.history_lock(workspace.state, wait):
-            if repository.inspect(root, key).state == "none":
-                repository.create(root, key, commit.BESIDE)
+            repository.create(root, key, commit.BESIDE)
             with repository.opened(root, key) as git:
-                done = commit.commit(
+                known = store.cached_files(workspace.database, rules)
+                cache = dict(known)
+                oid, skipped = commit.commit(
                     git,
                     root,
                     subject=subject,
@@ -243,24 +241,22 @@ def _commit(
                     author=(settings.history_author_name or agent_id, settings.history_author_email or ADDRESS),
                     agent=(agent_id, AGENTS_ADDRESS),
                     now_us=now_us,
-                    limits=Limits(settings.history_max_file_bytes, settings.history_transcripts),
-                    cache=store.cached_files(workspace.database, rules),
+                    cache=cache,
+                    max_bytes=settings.history_max_file_bytes,
+                    transcripts=settings.history_transcripts,
                 )
             # The cache only saves time: if it cannot be written, all files are read once more.
             with suppress(DatabaseError), workspace.database.transaction():
-                store.update_cache(workspace.database, rules, done.learnt, done.forgotten)
+                store.update_cache(workspace.database, rules, known, cache)
     except RepositoryRefused as refused:
         if refused.code == "extra-missing":
             raise ConfigError(refused.message, path=refused.path, hint=refused.hint, code=refused.code) from None
         if refused.code in _LEFT_ALONE:
             return CheckpointResult(False, None, subject, True, (), refused.code, sentence_of(refused))
         raise
-    left_out = tuple(skipped.path for skipped in done.skipped)
-    if done.outcome == "busy":
-        return CheckpointResult(False, None, subject, True, left_out, "history-busy", done.reason)
-    if done.oid is None:
-        return CheckpointResult(True, None, subject, True, left_out, CLEAN)
-    return CheckpointResult(True, done.oid[:SHORT], subject, False, left_out)
+    if oid is None:
+        return CheckpointResult(True, None, subject, True, tuple(skipped), CLEAN)
+    return CheckpointResult(True, oid[:SHORT], subject, False, tuple(skipped))
 
 
 def _line(text: str) -> str:
@@ -283,8 +279,7 @@ def forget(workspace: Workspace, agent_id: str, now_us: int, *, yes: bool) -> Ch
             if not yes:
                 refuse_others(workspace)
             with repository.opened(workspace.root, workspace.state.key):
-                if reason := repository.busy(workspace.root):
-                    raise RepositoryRefused(reason, path=".git", hint="finish that first", code="history-busy")
+                repository.refuse_busy(workspace.root)
             files.prepare(workspace.root)
             with folder(workspace.root, TEMPORARY, create=True):
                 pass
@@ -303,18 +298,15 @@ def refuse_others(workspace: Workspace) -> None:
         found += [name for name in git.references if name not in (MAIN, "HEAD")]
         found += [f"the remote {name}" for name in git.remotes.names() if name]
     if found:
-        raise RepositoryRefused(
-            f"the history contains what is not ours: {', '.join(found[:8])}{' …' if len(found) > 8 else ''}",
-            path=".git",
-            hint="signet-sync history forget --yes deletes that, too; copies that were pushed or cloned stay",
-            code="not-only-ours",
-        )
+        message = f"the history contains what is not ours: {', '.join(found[:8])}{' …' if len(found) > 8 else ''}"
+        hint = "signet-sync history forget --yes deletes that, too; copies that were pushed or cloned stay"
+        raise RepositoryRefused(message, path=".git", hint=hint, code="not-only-ours")
 
 
 def filter_line(root: str, workspace_id: str, paths: Iterable[str]) -> str:
     """Returns the command that takes files out of the history of a person's own repository; empty if it is ours."""
-    top = git_program.top_of(root)
-    if top is None or repository.inspect(root, workspace_id).state == "ours":
+    top = repository.top_of(root)
+    if top is None or repository.inspect(root, workspace_id) is None:
         return ""
     below = os.path.relpath(os.path.realpath(root), top)
     names = [path if below == "." else f"{below}/{path}" for path in paths]

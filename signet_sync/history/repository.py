@@ -12,14 +12,15 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from signet_sync.errors import SignetSyncError, extra_hint
 from signet_sync.formats.paths import TEMPORARY, display
 from signet_sync.formats.snapshot import Found
+from signet_sync.host import git as git_program
 from signet_sync.storage import files
 from signet_sync.storage.durable import sync_folder, sync_path
 from signet_sync.storage.safe_paths import folder
@@ -33,27 +34,6 @@ BUILDING = f"{TEMPORARY}/history"  # where a repository is made, and where one g
 _CONFIG_LIMIT = 1024 * 1024  # bytes
 
 
-@dataclass(frozen=True, slots=True)
-class RepositoryStatus:
-    """What is at the root. `reason` is for a person, `hint` what that person can do; both are empty for `ours`.
-
-    `outer` is the folder of a repository around the workspace (state `none`), else empty.
-    """
-
-    state: Literal["none", "ours", "existing", "unsafe"]
-    reason: str = ""
-    hint: str = ""
-    outer: str = ""
-
-    def refusal(self) -> RepositoryRefused:
-        """Returns the error to raise for a repository in this state."""
-        codes = {
-            "none": "inside-repository" if self.outer else "no-repository",
-            "existing": "existing-repository",
-        }
-        return RepositoryRefused(self.reason, hint=self.hint, code=codes.get(self.state, "unsafe-repository"))
-
-
 class RepositoryRefused(SignetSyncError):
     """The history cannot be used; `hint` is the remedy."""
 
@@ -63,46 +43,38 @@ class RepositoryRefused(SignetSyncError):
 # ── checking ──
 
 
-def inspect(root: str, workspace_id: str) -> RepositoryStatus:
-    """Returns what is at the root itself. Needs no extra, runs nothing, follows no link, never blocks."""
+def inspect(root: str, workspace_id: str) -> RepositoryRefused | None:
+    """Returns why what is at the root itself is not our repository, None if it is.
+
+    The code is `no-repository`, `inside-repository` (there is none, but one around the workspace),
+    `existing-repository` or `unsafe-repository`. Needs no extra, runs nothing, follows no link, never blocks.
+    """
     if not os.path.lexists(os.path.join(root, ".git")):
-        return _nothing(root)
+        if (outer := top_of(root)) is not None:
+            message = f"the workspace is inside another repository: {display(outer)}"
+            hint = "commit with that repository, and set `enabled = false` under [history]; or move the workspace out"
+            return RepositoryRefused(message, hint=hint, code="inside-repository")
+        hint = "`signet-sync checkpoint` starts one"
+        return RepositoryRefused("the workspace has no history yet", hint=hint, code="no-repository")
     if reason := objection(root):
         return _unsafe(reason)
     mark = files.read(root, f".git/{MARK}", 4096)
     if not isinstance(mark, Found):
-        return RepositoryStatus(
-            "existing",
-            "the workspace is a git repository already, which is not ours",
-            "commit with git, and set `enabled = false` under [history]; or move its `.git` away",
-        )
+        message = "the workspace is a git repository already, which is not ours"
+        hint = "commit with git, and set `enabled = false` under [history]; or move its `.git` away"
+        return RepositoryRefused(message, hint=hint, code="existing-repository")
     if mark.raw.decode("utf-8", "replace").strip() != workspace_id:
-        return RepositoryStatus(
-            "existing",
+        message, hint = (
             "the repository is the history of another workspace",
             "if this folder is a copy, remove its `.git`",
         )
-    return RepositoryStatus("ours")
+        return RepositoryRefused(message, hint=hint, code="existing-repository")
+    return None
 
 
-def _nothing(root: str) -> RepositoryStatus:
-    outer = os.path.realpath(root)
-    while outer != (parent := os.path.dirname(outer)):
-        outer = parent
-        if os.path.lexists(os.path.join(outer, ".git")):
-            return RepositoryStatus(
-                "none",
-                f"the workspace is inside another repository: {display(outer)}",
-                "commit with that repository, and set `enabled = false` under [history]; or move the workspace out",
-                outer,
-            )
-    return RepositoryStatus("none", "the workspace has no history yet", "`signet-sync checkpoint` starts one")
-
-
-def _unsafe(reason: str) -> RepositoryStatus:
-    return RepositoryStatus(
-        "unsafe", f"`.git` is not opened: {reason}", "see docs/history.md, *Repositories we refuse*"
-    )
+def _unsafe(reason: str) -> RepositoryRefused:
+    hint = "see docs/history.md, *Repositories we refuse*"
+    return RepositoryRefused(f"`.git` is not opened: {reason}", hint=hint, code="unsafe-repository")
 
 
 # Files that point elsewhere, wherever that is.
@@ -163,14 +135,12 @@ def _strange_entry(dot: str) -> str:
             if entry.is_dir(follow_symlinks=False):
                 if where or entry.name in _ENTERED:
                     pending.append(path)
-            elif path != "hooks" and not entry.is_file(follow_symlinks=False) and not _is_socket(entry):
+            elif path != "hooks" and not entry.is_file(follow_symlinks=False):
+                # Git's own fsmonitor leaves a socket, which cannot be opened as a file.
+                if stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
+                    continue
                 return path
     return ""
-
-
-def _is_socket(entry: os.DirEntry[str]) -> bool:
-    # Git's own fsmonitor leaves one; it cannot be opened as a file.
-    return stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode)
 
 
 _BUSY = {
@@ -186,11 +156,17 @@ _BUSY = {
 }
 
 
-def busy(root: str) -> str:
-    """Returns which git operation is unfinished, for a person, or that `HEAD` is not `main`; empty if neither."""
+def refuse_busy(root: str) -> None:
+    """Raises `RepositoryRefused` (`history-busy`) if a git operation is unfinished, or `HEAD` is not `main`."""
     if not is_on_main(root):
-        return "HEAD is not on our branch; `git switch main` returns to it"
-    return next((why for name, why in _BUSY.items() if os.path.lexists(os.path.join(root, ".git", name))), "")
+        raise busy("HEAD is not on our branch; `git switch main` returns to it")
+    if why := next((why for name, why in _BUSY.items() if os.path.lexists(os.path.join(root, ".git", name))), ""):
+        raise busy(why)
+
+
+def busy(reason: str) -> RepositoryRefused:
+    """Returns the error for a repository in which a person is at work."""
+    return RepositoryRefused(reason, path=".git", hint="finish that first", code="history-busy")
 
 
 def is_on_main(root: str) -> bool:
@@ -199,17 +175,86 @@ def is_on_main(root: str) -> bool:
     return isinstance(head, Found) and head.raw.strip() == f"ref: {MAIN}".encode()
 
 
+# ── with git itself ──
+
+# Plumbing that runs nothing a repository could configure; it needs the program, not the extra. A repository that
+# `objection` refuses is not asked at all: its config could name files that git would open, and a pipe would block us.
+
+
+def top_of(root: str) -> str | None:
+    """Returns the nearest folder, from the root upwards, that contains a `.git` of any kind."""
+    where = os.path.realpath(root)
+    while not os.path.lexists(os.path.join(where, ".git")):
+        where, below = os.path.dirname(where), where
+        if where == below:
+            return None
+    return where
+
+
+def run_git(top: str, root: str, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes] | None:
+    """Runs git in the workspace; None if it is not installed or takes longer than a minute."""
+    # Given the repository's place, git does not search for one.
+    place = (f"--git-dir={os.path.join(top, '.git')}", f"--work-tree={top}")
+    try:
+        return subprocess.run(
+            ["git", *git_program.SAFE, *place, "-C", os.path.realpath(root), *arguments],
+            input=stdin,
+            capture_output=True,
+            env=git_program.environment(),
+            timeout=60,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+
+
+def holds(root: str, paths: Sequence[str]) -> Literal["clean", "contains", "unknown", "no-repository"]:
+    """Returns whether a commit of the workspace's repository, on any branch or in the reflog, contains a path."""
+    top = top_of(root)
+    if top is None:
+        return "no-repository"
+    if objection(top):
+        return "unknown"
+    inside = run_git(top, root, "rev-parse", "--git-dir")
+    if inside is None or inside.returncode != 0:
+        return "unknown"
+    if not paths:
+        return "clean"
+    # Without --full-history, a file added and deleted on a merged branch would not be found.
+    names = (f":(literal){path}" for path in paths)
+    found = run_git(top, root, "rev-list", "--all", "--reflog", "--full-history", "--max-count=1", "--", *names)
+    if found is None or found.returncode != 0:
+        return "unknown"
+    return "contains" if found.stdout.strip() else "clean"
+
+
+def ignored(root: str, paths: Sequence[str]) -> frozenset[str]:
+    """Returns those of the paths that the repository's ignore rules exclude; none without a local repository."""
+    top = top_of(root) if paths else None
+    if top is None or objection(top):
+        return frozenset()
+    names = b"".join(os.fsencode(path) + b"\0" for path in paths)
+    answer = run_git(top, root, "check-ignore", "--no-index", "-z", "--stdin", stdin=names)
+    if answer is None or answer.returncode not in (0, 1):
+        return frozenset()
+    return frozenset(os.fsdecode(answer.stdout).split("\0")) - {""}
+
+
 # ── creating and opening ──
 
 
 @functools.cache
-def _library() -> None:
+def require() -> None:
     """Makes libgit2 ignore everything but the repository itself, and sync what it writes.
 
     Process-wide and permanent: this program has no other use of libgit2. No system, user or XDG config, no template, no
-    home folder.
+    home folder. Raises `RepositoryRefused` (`extra-missing`) if the extra is not installed.
     """
-    import pygit2
+    try:
+        import pygit2
+    except ImportError:
+        message = "the history needs the extra `git`, which is not installed"
+        raise RepositoryRefused(message, hint=extra_hint("git"), code="extra-missing") from None
     from pygit2.enums import ConfigLevel, Option
 
     for level in (ConfigLevel.PROGRAMDATA, ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL):
@@ -219,16 +264,6 @@ def _library() -> None:
     pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)
 
 
-def require() -> None:
-    """Raises `RepositoryRefused` (`extra-missing`) if the extra is not installed."""
-    try:
-        _library()
-    except ImportError:
-        raise RepositoryRefused(
-            "the history needs the extra `git`, which is not installed", hint=extra_hint("git"), code="extra-missing"
-        ) from None
-
-
 def create(root: str, workspace_id: str, beside: dict[str, bytes]) -> None:
     """Creates the repository: branch `main`, no commit, no remote; and the files `beside` it that are absent.
 
@@ -236,10 +271,10 @@ def create(root: str, workspace_id: str, beside: dict[str, bytes]) -> None:
     `RepositoryRefused`, `OSError`.
     """
     present = inspect(root, workspace_id)
-    if present.state == "ours":
+    if present is None:
         return
-    if present.state != "none" or present.outer:
-        raise present.refusal()
+    if present.code != "no-repository":
+        raise present
     require()
     import pygit2
 
@@ -274,9 +309,8 @@ def opened(root: str, workspace_id: str) -> Iterator[pygit2.Repository]:
     Raises `RepositoryRefused`, also for errors of libgit2 inside the `with`.
     """
     before = files.status_of(root, ".git")
-    status = inspect(root, workspace_id)
-    if status.state != "ours":
-        raise status.refusal()
+    if refused := inspect(root, workspace_id):
+        raise refused
     require()
     import pygit2
     from pygit2.enums import RepositoryOpenFlag
@@ -287,7 +321,7 @@ def opened(root: str, workspace_id: str) -> Iterator[pygit2.Repository]:
         try:
             after = files.status_of(root, ".git")
             if before is None or after is None or not os.path.samestat(before, after):
-                raise _unsafe("it was replaced while it was being opened").refusal()
+                raise _unsafe("it was replaced while it was being opened")
             with _private():
                 yield git
         finally:
@@ -324,6 +358,5 @@ def _reading() -> Iterator[None]:
     try:
         yield
     except (pygit2.GitError, KeyError, ValueError) as error:
-        raise RepositoryRefused(
-            f"the repository cannot be read: {display(str(error))}", hint="try `git fsck`", code="damaged-repository"
-        ) from error
+        message = f"the repository cannot be read: {display(str(error))}"
+        raise RepositoryRefused(message, hint="try `git fsck`", code="damaged-repository") from error

@@ -12,12 +12,9 @@ from signet_sync.log import logger
 from signet_sync.storage.clock import now_us
 from signet_sync.sync.workspace import Workspace
 
-# A vault that is never quiet is committed after this many times the quiet time.
-LONGEST = 10
 QUIET = 30.0  # seconds after a session's end
-# Seconds to wait after a failed commit, first and at most.
-RETRY_WAIT = 60.0
-LONGEST_RETRY_WAIT = 3600.0
+LONGEST = 10  # times the quiet time, after which a vault that is never quiet is committed
+RETRY_WAIT, LONGEST_RETRY_WAIT = 60.0, 3600.0  # seconds to wait after a failed commit, first and at most
 _MOMENT = 1.0  # seconds until the next check of a running process
 _LINE = 600  # characters of a process's output in a warning
 
@@ -50,10 +47,26 @@ class CommitScheduler:
 
     def run_due(self) -> None:
         """Starts the process if one is due, and checks how the last one ended."""
-        now = time.monotonic()
-        if self._is_running():
-            self.due = max(self.due, now + _MOMENT)
-            return
+        now, process = time.monotonic(), self._process
+        if process is not None:
+            code = process.poll()
+            if code is None:
+                self.due = max(self.due, now + _MOMENT)
+                return
+            self._process, output = None, ""
+            if process.stderr is not None:
+                with process.stderr:
+                    output = process.stderr.read().decode("utf-8", "replace").strip()
+            if code == 0:
+                self._failures, self._not_before, self._last_error = 0, 0.0, ""
+            else:
+                self._failures += 1
+                wait = min(RETRY_WAIT * 2.0 ** (self._failures - 1), LONGEST_RETRY_WAIT)
+                self.due = self._not_before = now + wait
+                error = output[-_LINE:] or f"the process ended with {code}"
+                if error != self._last_error:
+                    logger.warning("the history was not written; it will be retried automatically: {}", error)
+                self._last_error = error
         if now < self.due:
             return
         self.due = self._first = math.inf
@@ -67,31 +80,3 @@ class CommitScheduler:
                 self._process.stderr.close()
             detach(self._process)
             self._process = None
-
-    def _is_running(self) -> bool:
-        process = self._process
-        if process is None:
-            return False
-        code = process.poll()
-        if code is None:
-            return True
-        self._process = None
-        output = ""
-        if process.stderr is not None:
-            with process.stderr:
-                output = process.stderr.read().decode("utf-8", "replace").strip()
-        self._record(code, output)
-        return False
-
-    def _record(self, code: int, output: str) -> None:
-        if code == 0:
-            self._failures, self._not_before, self._last_error = 0, 0.0, ""
-            return
-        self._failures += 1
-        wait = min(RETRY_WAIT * 2.0 ** (self._failures - 1), LONGEST_RETRY_WAIT)
-        self._not_before = time.monotonic() + wait
-        self.due = self._not_before
-        text = output[-_LINE:] or f"the process ended with {code}"
-        if text != self._last_error:
-            self._last_error = text
-            logger.warning("the history was not written; it will be retried automatically: {}", text)

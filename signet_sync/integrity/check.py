@@ -17,7 +17,7 @@ from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import MEMORY, SETTINGS, artifact_path, display, head_page
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import iso
-from signet_sync.history import git_program
+from signet_sync.history import repository as history_repository
 from signet_sync.integrity.report import problem
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
@@ -282,7 +282,7 @@ def _notes(root: Root, checked: CheckResult, now_us: int) -> None:
                 checked.notes.append(note_)
                 by_target.append((target, note_))
     targets = sorted({target for target, _ in by_target})
-    git_ignored = git_program.ignored(root, targets) if isinstance(root, str) else frozenset()
+    git_ignored = history_repository.ignored(root, targets) if isinstance(root, str) else frozenset()
     checked.excused |= {(note_["path"], note_["message"]) for target, note_ in by_target if target in git_ignored}
     checked.notes.sort(key=lambda n: (n["path"], n["code"], n["message"]))
 

@@ -88,8 +88,8 @@ def history(memory: ServedMemory, asked: schemas.HistoryArguments) -> Document:
         more.append("no commits yet" if enabled else f"{DISABLED}: {REMEDY}")
     elif left := _more(len(found.commits), asked.limit, _MOST_COMMITS):
         more.append(left)
-    if found.diff is not None and found.diff.cut:
-        more.append(found.diff.cut)
+    if found.cut:
+        more.append(found.cut)
     return answer({"diff": None, **found.document()}, "; ".join(more) or None)
 
 

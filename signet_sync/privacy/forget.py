@@ -12,7 +12,7 @@ from signet_sync.formats.handle import HANDLE, LETTERS, handle, in_words
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import dream_page, head_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
-from signet_sync.history import git_program
+from signet_sync.history import repository as history_repository
 from signet_sync.memories import operations, text_match
 from signet_sync.memories.store import memories, recall_events
 from signet_sync.memories.store.memories import Memory
@@ -105,7 +105,7 @@ def _erase(
     waiting = operations.waiting_for(agent_id, outcome)
     # A page that could not be rewritten still shows it.
     pending = bool(memories.forgotten(workspace.database) or waiting)
-    git_history = git_program.holds(workspace.root, [head_page(agent_id), dream_page(agent_id)])
+    git_history = history_repository.holds(workspace.root, [head_page(agent_id), dream_page(agent_id)])
     return ForgetResult(memory_id, None, pending, git_history, waiting)
 
 

@@ -19,7 +19,7 @@ from signet_sync.formats.frontmatter import FrontmatterProblem
 from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.formats.timestamps import iso
-from signet_sync.history import git_program
+from signet_sync.history import repository as history_repository
 from signet_sync.privacy import remove
 from signet_sync.storage import files, state_dir
 from signet_sync.sync import engine, manifests, planner
@@ -114,7 +114,7 @@ def preview(workspace: Workspace, paths: Sequence[str]) -> RedactResult:
         elif examined is not None:
             found.append(FileRedaction(path, examined.rules))
             left += _secrets_in_names(workspace, examined)
-    return RedactResult(tuple(found), tuple(left), git_program.holds(workspace.root, sorted(paths)))
+    return RedactResult(tuple(found), tuple(left), history_repository.holds(workspace.root, sorted(paths)))
 
 
 def redact(
@@ -141,7 +141,7 @@ def redact(
     touched = frozenset(one.path for one in found)
     if touched or redactions.is_due(workspace.database):
         engine.run_pass(workspace, Request(now_us=now_us, paths=touched or None, reread=touched))
-    return RedactResult(tuple(found), tuple(left), git_program.holds(workspace.root, sorted(paths)))
+    return RedactResult(tuple(found), tuple(left), history_repository.holds(workspace.root, sorted(paths)))
 
 
 def _written(

@@ -20,7 +20,7 @@ from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import MEMORY, display, head_page, is_signets
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso
-from signet_sync.history import git_program
+from signet_sync.history import repository as history_repository
 from signet_sync.memories import text_match
 from signet_sync.memories.store.session_texts import used_elsewhere
 from signet_sync.privacy import scrub
@@ -274,17 +274,17 @@ def _count(database: Database, removal: SessionRemoval) -> int:
 
 def _git_history(workspace: Workspace, removal: SessionRemoval) -> str:
     """Returns whether the repository contains one of the files; if it ignores all, pages may contain their words."""
-    state = git_program.holds(workspace.root, list(removal.paths))
+    state = history_repository.holds(workspace.root, list(removal.paths))
     if state != "clean" or not _is_left_out(workspace, removal):
         return state
-    page = git_program.holds(workspace.root, [head_page(removal.agent_id)])
+    page = history_repository.holds(workspace.root, [head_page(removal.agent_id)])
     return "unknown" if page == "contains" else page
 
 
 def _is_left_out(workspace: Workspace, removal: SessionRemoval) -> bool:
     """Returns whether the repository's ignore rules exclude every file of the sessions."""
     paths = {*removal.paths}
-    return bool(paths) and git_program.ignored(workspace.root, sorted(paths)) >= paths
+    return bool(paths) and history_repository.ignored(workspace.root, sorted(paths)) >= paths
 
 
 def tombstone_of(workspace: Workspace, removal: SessionRemoval, reason: str, now_us: int) -> Tombstone:

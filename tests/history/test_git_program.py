@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from signet_sync.history import git_program
+from signet_sync.history import repository as history_repository
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -58,7 +58,7 @@ def repository(root):
 
 
 def holds(root, *paths):
-    return git_program.holds(str(root), paths)
+    return history_repository.holds(str(root), paths)
 
 
 def test_a_committed_path_is_contained(repository):
@@ -126,7 +126,7 @@ def test_names_that_are_no_utf8(repository):
     git(repository, "commit", "-q", "-m", "odd")
     assert holds(repository, "memory/\udcff.md") == "contains"
     put(repository, ".gitignore", "*.md\n")
-    assert git_program.ignored(str(repository), ["memory/\udcff.md", "x"]) == {"memory/\udcff.md"}
+    assert history_repository.ignored(str(repository), ["memory/\udcff.md", "x"]) == {"memory/\udcff.md"}
 
 
 @pytest.mark.parametrize("folder", ["agents", " my notes ", "caf\u00e9", "*"])
@@ -139,12 +139,12 @@ def test_the_workspace_may_be_a_part_of_the_repository(root, folder):
     assert holds(inner, B) == "clean"
     put(root, ".gitignore", "*.log\n")
     put(inner, ".gitignore", "/memory/b.md\n")
-    assert git_program.ignored(str(inner), [A, B, "x.log"]) == {B, "x.log"}
+    assert history_repository.ignored(str(inner), [A, B, "x.log"]) == {B, "x.log"}
 
 
 def test_without_a_repository(root):
     assert holds(root, A) == "no-repository" == holds(root)
-    assert git_program.ignored(str(root), [A]) == frozenset()
+    assert history_repository.ignored(str(root), [A]) == frozenset()
 
 
 def test_a_repository_without_commits_is_clean(root):
@@ -163,7 +163,7 @@ def test_a_repository_that_cannot_be_read_is_unknown(repository, damage):
         shutil.rmtree(dot / "objects" if damage == "objects" else dot)
         (dot / "objects").mkdir() if damage == "objects" else dot.write_text("gitdir: nowhere\n")
     assert holds(repository, A) == "unknown"
-    assert git_program.ignored(str(repository), [A]) == frozenset()
+    assert history_repository.ignored(str(repository), [A]) == frozenset()
 
 
 def test_without_git(repository, root, monkeypatch, tmp_path):
@@ -171,7 +171,7 @@ def test_without_git(repository, root, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path / "plain"))
     assert holds(repository, A) == "unknown"
     assert holds(tmp_path / "plain", A) == "no-repository"
-    assert git_program.ignored(str(repository), [A]) == frozenset()
+    assert history_repository.ignored(str(repository), [A]) == frozenset()
 
 
 def test_ignored_paths_follow_the_rules_of_the_repository(repository):
@@ -179,14 +179,14 @@ def test_ignored_paths_follow_the_rules_of_the_repository(repository):
     put(repository, "memory/.gitignore", "secret-*\n")
     (repository / ".git/info/exclude").write_text("excluded.md\n")
     asked = ["x.db", "keep.db", "private/deep/a.md", A, B, "memory/secret-1.md", "excluded.md", "two\nlines.db"]
-    assert git_program.ignored(str(repository), asked) == set(asked) - {"keep.db", A}
-    assert git_program.ignored(str(repository), []) == frozenset()
-    assert git_program.ignored(str(repository), [A]) == frozenset()
+    assert history_repository.ignored(str(repository), asked) == set(asked) - {"keep.db", A}
+    assert history_repository.ignored(str(repository), []) == frozenset()
+    assert history_repository.ignored(str(repository), [A]) == frozenset()
 
 
 def test_a_tracked_path_under_an_ignore_rule_is_told_too(repository):
     put(repository, ".gitignore", "memory/\n")
-    assert git_program.ignored(str(repository), [A]) == {A}
+    assert history_repository.ignored(str(repository), [A]) == {A}
 
 
 # --- traps ----------------------------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ def test_nothing_that_the_repository_configures_is_run(trapped):
     repository, canaries = trapped
     assert holds(repository, A) == "contains"
     assert holds(repository, B) == "clean"
-    assert git_program.ignored(str(repository), [A, "x.log"]) == {"x.log"}
+    assert history_repository.ignored(str(repository), [A, "x.log"]) == {"x.log"}
     assert canaries() == []
 
 
@@ -284,7 +284,7 @@ def test_nothing_that_the_environment_configures_is_run(trapped, tmp_path, monke
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.fsmonitor")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", trap)
     assert holds(repository, A) == "contains"
-    assert git_program.ignored(str(repository), ["x.log"]) == {"x.log"}
+    assert history_repository.ignored(str(repository), ["x.log"]) == {"x.log"}
     assert canaries() == []
 
 
@@ -303,7 +303,7 @@ def test_nothing_that_the_users_own_settings_name_is_opened_or_run(repository, t
     assert canary.exists(), "the trap is not armed"
     canary.unlink()
     assert holds(repository, A) == "contains"
-    assert git_program.ignored(str(repository), [A]) == frozenset()
+    assert history_repository.ignored(str(repository), [A]) == frozenset()
     assert not canary.exists()
 
 
@@ -340,7 +340,7 @@ def test_a_repository_that_leads_elsewhere_is_not_asked(repository, tmp_path, tr
         with open(dot / "config", "a") as handle:
             handle.write(f"[{section}]\n\tpath = {pipe}\n")
     assert holds(repository, A) == "unknown"
-    assert git_program.ignored(str(repository), [A]) == frozenset()
+    assert history_repository.ignored(str(repository), [A]) == frozenset()
 
 
 def test_promised_objects_are_not_fetched(repository, tmp_path):
@@ -373,5 +373,5 @@ def test_asking_writes_nothing(repository):
     put(repository, A, "changed\n")
     before = state()
     holds(repository, A, B)
-    git_program.ignored(str(repository), [A, B])
+    history_repository.ignored(str(repository), [A, B])
     assert state() == before

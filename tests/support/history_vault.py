@@ -17,9 +17,9 @@ NOW = 1_777_000_000_000_000  # µs
 class HistoryVault:
     """A vault whose history is kept; `cache` is what a caller remembers from commit to commit."""
 
-    def __init__(self, root, *, limits=None):
+    def __init__(self, root):
         self.root = Path(root)
-        self.limits = limits or history_commit.Limits()
+        self.limits = {}
         self.cache = {}
         self.now = NOW
         self.root.mkdir(exist_ok=True)
@@ -43,25 +43,16 @@ class HistoryVault:
         return repository.opened(str(self.root), ID)
 
     def look(self):
-        return repository.inspect(str(self.root), ID)
+        """The code under which the repository is refused; empty for ours."""
+        found = repository.inspect(str(self.root), ID)
+        return found.code if found else ""
 
     def commit(self, subject="checkpoint: x", body="", author=AUTHOR):
+        """The new commit's id (None: nothing changed), and why files are not committed as they are."""
         self.now += 1_000_000
+        given = {"subject": subject, "body": body, "author": author, "now_us": self.now, "cache": self.cache}
         with self.opened() as git:
-            done = history_commit.commit(
-                git,
-                str(self.root),
-                subject=subject,
-                body=body,
-                author=author,
-                now_us=self.now,
-                limits=self.limits,
-                cache=self.cache,
-            )
-        for path in done.forgotten:
-            del self.cache[path]
-        self.cache.update(done.learnt)
-        return done
+            return history_commit.commit(git, str(self.root), **given, **self.limits)
 
     def log(self, limit=10):
         with self.opened() as git:

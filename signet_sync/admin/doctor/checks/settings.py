@@ -67,8 +67,7 @@ def history(target: Installation) -> list[Finding]:
     if find_spec("pygit2") is None:
         return [problem("history", "it is on, but the extra `git` is missing", extra_hint("git"))]
     found = repository.inspect(target.root, target.folder.key)
-    if found.state == "unsafe":
-        return [problem("history", f"it is not written: {found.reason}", found.hint)]
-    if found.state == "ours" or (found.state == "none" and not found.outer):
+    if found is None or found.code == "no-repository":
         return [fine("history", "on")]
-    return [warning("history", f"it is not written: {found.reason}", found.hint)]
+    make = problem if found.code == "unsafe-repository" else warning
+    return [make("history", f"it is not written: {found.message}", found.hint)]
