@@ -292,6 +292,16 @@ def test_below_a_floor_there_is_no_answer_and_what_is_near_is_called_so(vault):
     assert vault.call("recall", "marmalade", "build").err == ""
 
 
+def test_beside_a_sure_answer_stands_only_what_scores_nearly_half_as_much(vault):
+    said = "Why does the zeppelin leak at its seams after sunset in the harbour?", "The zeppelin is grey and sleeps."
+    for minute, words in enumerate(said):
+        body = talk(words, "So it is.")
+        vault.put(made.transcript(session_id=f"z{minute}", captured_at=f"2026-03-03T10:0{minute}:00.000Z", body=body))
+    vault.reindex()
+    sure = hits(vault, "zeppelin leak seams sunset harbour")
+    assert [hit["known"] for hit in sure] == [True] and len(hits(vault, "zeppelin")) == 2
+
+
 def test_a_question_about_a_time_or_a_project_is_answered_from_it_alone(vault):
     early = vault.call("remember", "Lantern retries at dusk.", "--now", "2026-03-05T10:00:00Z", "--json").json["id"]
     late = vault.call(

@@ -351,10 +351,11 @@ def labels(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, s
 
 
 class ThreadState(NamedTuple):
-    """A thread's label, status and next action, its number of sessions, and when the last of them ended."""
+    """A thread's label, project, status and next action, its number of sessions, and when the last of them ended."""
 
     thread_id: str
     label: str
+    project: str | None
     status: Status
     sessions: int
     latest_us: int
@@ -378,19 +379,19 @@ def thread_labels(database: Database, agent_id: str) -> dict[str, str]:
     return dict(database.execute(labelled, (agent_id,)))
 
 
-def thread_states(database: Database, agent_id: str, thread_ids: Iterable[str]) -> dict[str, ThreadState]:
-    """Returns the states of threads by id; one without a summary is left out."""
-    return {
-        thread_id: ThreadState(*row)
+def thread_states(database: Database, agent_id: str, thread_ids: Iterable[str]) -> list[ThreadState]:
+    """Returns the states of threads in their order; one without a summary is left out."""
+    return [
+        ThreadState(*row)
         for thread_id in thread_ids
         for row in database.execute(
-            "select thread_id, label, status, sessions, latest_us, (select text from statements s"
+            "select thread_id, label, project, status, sessions, latest_us, (select text from statements s"
             " where s.agent_id = h.agent_id and s.thread_id = h.thread_id and s.kind = 'next' and s.newest = 1"
             " and s.status = 'open' order by s.at_us desc, s.line, s.id limit 1) from memory_thread_heads h"
             " where agent_id = ? and thread_id = ?",
             (agent_id, thread_id),
         )
-    }
+    ]
 
 
 def thread_page(database: Database, agent_id: str, thread_id: str, limit: int, skip: int) -> list[SessionInThread]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from signet_sync.graph.store import neighbours
 from signet_sync.memories.store import memories
+from signet_sync.pages.sections import distinct_names
 from signet_sync.recall.expand import expand
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
@@ -34,8 +35,10 @@ def threads(request: ViewRequest) -> WebPage:
         labels = neighbours.thread_labels(database, request.agent)
         found = [one for one, label in labels.items() if all(word in label.casefold() for word in wanted)]
         chosen = portion(found, request.query.get("page"), THREADS)
-        rows = list(neighbours.thread_states(database, request.agent, chosen.rows).values())
-    return WebPage("threads", "Threads", {"rows": rows, "portion": chosen, "words": words})
+        rows = neighbours.thread_states(database, request.agent, chosen.rows)
+    names = distinct_names(one.project for one in rows)
+    shown = [one._replace(label=names.get(one.project or "", one.label)) for one in rows]
+    return WebPage("threads", "Threads", {"rows": shown, "portion": chosen, "words": words})
 
 
 def node(request: ViewRequest) -> WebPage:
