@@ -31,6 +31,7 @@ COMMITTED = late(r"^\s*\[([^\s\]]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (\S.
 _COMMIT = late(r"\bgit\b(?: -[cC] \S{1,200})* commit\b(?! --(?:help|dry-run))")
 _MESSAGE = late(
     r"\s(?:-\w{0,6}m|--message)[= ]?\s?(?:\"\$\(cat <<-?\s?['\"]?\w+['\"]?(?:\\n|\s)*([^\n]{3,300})|\"((?:\\.|[^\"\\]){3,300})|'([^']{3,300}))"
+    r"|\s-F -\s[^\n]{0,20}<<-?\s?['\"]?\w+['\"]?\\n((?:[^\\]|\\[^n]){3,300})"
 )
 _SCRATCH = late(r"\bmktemp\b|\bgit init\b|\bcd \"?/tmp/|\bcd \"?\$(?:TMP|tmp|dir)")
 _HEREDOC = late(r"<<-?\s*['\"]?(\w+)['\"]?\\n.*?\\n\s*\1\b")
@@ -45,14 +46,25 @@ _ELSEWHERE = late(
 _ISSUE = late(r"\b(?:gh|glab) issue create\b")
 _LOGGED = late(r"^\s*(?:\* )?[0-9a-f]{7,12} (?:\([^)]*\) )?(\S.{8,200})$")  # a commit in `git log --oneline`
 _UNDONE = late(r"\bgit (?:reset\b[^|;&\n]{0,80}(?:HEAD[~^]|origin/)|revert\b)")
-_PUSHED = late(r"\bgit\b[^|;&\n]{0,80}? push\b")
+# After which nobody knows which edits are left, without a commit of its own.
+_SETTLES = late(r"\bgit (?:merge|rebase|cherry-pick|stash|reset|checkout|restore|clean|am)\b|\brebase --continue\b")
+_PUSHED = late(r"\bgit\b[^|;&\n]{0,80}? push\b|\b(?:gt|gh stack) submit\b")
+_PUSHED_TO = late(r"\s*To \S+[:/]\S+$")  # what git prints of a push, whose command may be cut
 _TESTS = late(
     r"\b(?:pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest|tox|nox|playwright test)\b"
     r"|\b(?:go|cargo|npm|pnpm|yarn|bun|mix|swift|dotnet|gradlew?|mvn|make|just|task|mise run|rails|sbt|deno)\b"
     r"[^|;&\n]{0,60}\b(?:test|check|lint|ci|verify)"
 )
 _TEST_WORDS = ("test", "spec", "jest", "mocha", "phpunit", "tox", "nox", "check", "lint", "ci", "verify")
-_PARTS = late(r"[;&|]\s*")
+_FAILURES = late(
+    r"^\s*(?:FAIL\b|--- FAIL|FAILED\b|={3,}.*\b[1-9]\d* failed|[^\n]{0,40}\b[1-9]\d* (?:tests? )?fail(?:ed|ing|ures?))",
+    re.M,
+)
+_HIDDEN_CODE = late(r"\|\s*(?:tail|head|grep|rg|tee|sort|awk|sed|cut|wc)\b|\|\||;\s*\S|&&[^|;]*\S")
+_PRINTED = 4_000  # characters of an output's end
+_DELEGATES = late(r"(?:^|_)task$|agent|workflow")  # a tool whose own calls nobody sees
+_SCRATCH_PATH = late(r"(?:^|/)(?:tmp|scratchpad|memory|\.(?:claude|codex|pi|agents|copilot))/")
+_PARTS = late(r"[;&|\n]\s*")
 _WRITES = late(
     r"sed -i|perl -pi|tee |git (?:apply|mv|rm|push|rebase|merge|cherry-pick|revert|reset|tag)\b|mv |rm |mkdir |cp "
     r"|(?:Remove|New|Copy|Move|Set)-(?:Item|Content)\b|npm (?:i|install)\b|pip install|kubectl (?:apply|delete)"
@@ -102,7 +114,8 @@ class Deeds:
     `picks` are questions of the agent with the options that the person chose; `planned` is the turn of a plan that was
     approved, 0 if none was; `seen` counts commands about a pull request by its number; `steps` are those of the last
     to-do list with whether they are done, `left_at` is its turn; `taken_back` counts commits that the session itself
-    undid; `failing` is whether the last test run failed, None without any. `logged` are commits that a log listed.
+    undid; `failing` is whether the last test run failed, None without any, or if something was changed or done unseen
+    since; `loose` are the files edited since the last commit. `logged` are commits that a log listed.
     """
 
     commits: list[Commit] = field(default_factory=list)
@@ -112,6 +125,7 @@ class Deeds:
     edits: Counter[int] = field(default_factory=Counter)
     acts: Counter[int] = field(default_factory=Counter)
     files: Counter[str] = field(default_factory=Counter)
+    loose: dict[str, None] = field(default_factory=dict)
     commands: dict[str, bool] = field(default_factory=dict)
     logged: dict[str, None] = field(default_factory=dict)
     picks: list[tuple[str, str, int]] = field(default_factory=list)
@@ -121,6 +135,8 @@ class Deeds:
     pushed: int = 0
     taken_back: int = 0
     failing: bool | None = None
+    tools: set[str] = field(default_factory=set)
+    uses_git: bool = False
 
     @property
     def changed(self) -> bool:
@@ -138,6 +154,11 @@ class Deeds:
 
     def take(self, call: ToolCall, turn: int) -> None:
         """Adds what a call did."""
+        # What has no arguments and no call before it is a sub-agent.
+        if _DELEGATES.search(call.tool) or not (call.detail or call.tool in self.tools):
+            self.failing = None
+            self.loose.clear()
+        self.tools.add(call.tool)
         if not call.detail:
             return  # what an earlier call gave back
         if call.tool in SHELLS:
@@ -169,6 +190,8 @@ class Deeds:
         paths = [path for path in paths if "/.claude/plans/" not in path]
         if paths:
             self.edits[turn] += len(paths)
+            self.loose.update((path, None) for path in paths if not _SCRATCH_PATH.search(path))
+            self.failing = None
         self.files.update(path for path in paths if path in self.files or len(self.files) < _FILES)
 
     def _run(self, call: ToolCall, turn: int) -> None:
@@ -177,7 +200,8 @@ class Deeds:
         self.commands[call.detail] = call.failed
         if len(self.commands) > _FILES:
             del self.commands[next(iter(self.commands))]
-        printed = call.output if "commit" in command and "] " in call.printed else ()
+        cut = command.endswith(" …")
+        printed = call.output if (cut or "commit" in command) and "] " in call.printed else ()
         made = [(found[3], found[2], found[1]) for line in printed if (found := COMMITTED.match(line))]
         if patched := _PATCHED.findall(command) if "*** " in command else []:
             if not call.failed:
@@ -185,23 +209,31 @@ class Deeds:
             return
         tests = any(word in command for word in _TEST_WORDS) and _TESTS.search(command) is not None
         if tests and not refused(call):
-            self.failing = call.failed
+            # A pipe, or what follows, hides how a run ended.
+            hidden = _HIDDEN_CODE.search(command) is not None
+            self.failing = (call.failed and not hidden) or _FAILURES.search(call.printed[-_PRINTED:]) is not None
         if call.failed and not made:
             return
-        bare = _HEREDOC.sub(" ", command) if "<<" in command else command
-        if "commit" in bare and _COMMIT.search(bare) and not _SCRATCH.search(command):
+        self.uses_git = self.uses_git or "git " in command
+        bare = (_HEREDOC.sub(" ", command) if "<<" in command else command).replace("\\n", "\n")
+        commits = (cut and made) or ("commit" in bare and _COMMIT.search(bare))
+        if commits or _SETTLES.search(bare):
+            self.loose.clear()
+        if commits and not _SCRATCH.search(command):
             self._commit(call, made, turn)
         elif "git re" in command and _UNDONE.search(command) and self.commits and "--dry-run" not in command:
             self.commits.pop()
             self.taken_back += 1
         if "git" in bare and " log" in bare:
             self.logged.update((found[1], None) for line in call.output if (found := _LOGGED.match(line)))
-        if "push" in bare and _PUSHED.search(bare) and "--dry-run" not in bare:
+        pushes = _PUSHED.search(bare) if "push" in bare or "submit" in bare else None
+        if (pushes and "--dry-run" not in bare) or any(map(_PUSHED_TO.match, call.output)):
             self.pushed = turn
         if "create" in command and _OPENED.search(bare):
             address = _ADDRESS.search("\n".join(call.output))
             number = address[1] if address else "?"
             self.requests[number] = PullRequest(_title(command), number, turn)
+            self.pushed = turn
         other = _ELSEWHERE.search(bare)
         self.seen.update(_SEEN.findall(bare) if other is None and (" pr " in bare or " mr " in bare) else ())
         if "merge" in bare and (merged := _MERGED.search(bare)):

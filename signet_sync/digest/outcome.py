@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from signet_sync.digest.claims import Claims, disputed
 from signet_sync.digest.deeds import Deeds
 from signet_sync.digest.notes import turn_notes
 from signet_sync.digest.printed import Printed, fetched_in
@@ -25,6 +24,13 @@ _PREFIX = late(
     r"^(?:feat|fix|chore|docs|refactor|tests?|style|perf|build|ci|revert|checkpoint)(?:\(([^)]+)\))?!?:\s*(.+)$"
 )
 _REQUEST = 300
+_DISPUTES = late(
+    r"\b(?:still|does(?:n['’]t| not)|did(?:n['’]t| not)|is(?:n['’]t| not)|not) (?:\w+ )?"
+    r"(?:work\w*|fail\w*|broken|happen\w*|fix\w*|help\w*)\b|\bsame (?:error|problem|issue|failure)\b"
+    r"|\b(?:funktioniert|geht) (?:immer noch |noch )?nicht|\bne (?:marche|fonctionne) (?:toujours )?pas|\bno funciona"
+    r"|\bnão funciona|\bnon funziona|не работает|还是不|まだ(?:動|失敗)",
+    2,
+)
 _JOINT = late(r"[;；。](?=\s|$)|[,，、](?=\s)|\s[–—(]|\.(?=\s)|、")
 
 
@@ -71,7 +77,7 @@ def outcome(transcript: str | Record) -> Outcome:
     if is_trivial(turns):
         return Outcome((), (), status, request, deeds.files, deeds.commands, opening)
     parting = " ".join(own.get(turns[-1].number, ()))[:_REQUEST] if status == "aborted" and len(turns) > 1 else ""
-    results = tuple(_results(turns, deeds, own, record.claims))
+    results = tuple(_results(turns, deeds, own))
     stated = tuple(statements(record))
     return Outcome(results, stated, status, request, deeds.files, deeds.commands, opening, parting)
 
@@ -95,13 +101,13 @@ def _request(own: Mapping[int, Sequence[str]], most: int | None = None) -> str:
 # ── what came out ──
 
 
-def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str]], claims: Claims) -> Iterator[str]:
+def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str]]) -> Iterator[str]:
     """Yields what came out: pull requests and commits by title, then the reports of what no commit names."""
     pieces = [*_requests(deeds)]
     told = " ".join(pieces)
     commits = [one for one in deeds.commits if overlap(one.subject, told) < 0.6]
     fetched = fetched_in(turns)
-    noted = _noted(turns, claims, fetched)
+    noted = _noted(turns, fetched)
     # Of many, the first ones and the last; beside what the agent handed over, the last.
     most = 0 if noted else max(0, _PIECES - len(pieces) - 1)
     chosen = [*commits[:most], *commits[-1:]] if len(commits) > 1 else commits
@@ -111,7 +117,7 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
         assert turn.report is not None
         line = headline(turn.report.text, " ".join(own.get(turn.number, ())) or _request(own), fetched)
         if line and _is_fresh(line, pieces):
-            pieces.append(claims.marked(line, turn.number))
+            pieces.append(line)
     named = " ".join(pieces).casefold()
     by_edits = sorted(deeds.files, key=lambda path: -deeds.files[path])
     names = list(dict.fromkeys(path.rpartition("/")[2] for path in by_edits))
@@ -119,11 +125,7 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
         names = [name for name in names if 2 < len(name) <= 40][:2]
         if names:
             pieces[-1:] = [f"{pieces[-1]} ({', '.join(names)})"] if pieces else [f"edited {', '.join(names)}"]
-    if deeds.commits and pieces and not any(one.merged for one in deeds.requests.values()):
-        pushed = deeds.pushed >= deeds.commits[-1].turn
-        pieces.append("committed and pushed" if pushed else "committed")
-    if pieces and deeds.changed and deeds.failing is not None and claims.ends_failing():
-        pieces.append("the last test run failed")
+    pieces += _witness(deeds) if pieces else ()
     last = turns[-1]
     asked = " ".join(own.get(last.number, ())) if is_unfinished(last, deeds) and not last.interrupted else ""
     if len(stems(asked)) > 1:
@@ -131,17 +133,27 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
     yield from pieces
 
 
+def _witness(deeds: Deeds) -> Iterator[str]:
+    """Yields how the work was left, as the calls show it, whatever is said of it."""
+    if deeds.commits and not any(one.merged for one in deeds.requests.values()):
+        yield "committed and pushed" if deeds.pushed >= deeds.commits[-1].turn else "committed"
+    if deeds.loose and deeds.uses_git:
+        yield "later edits uncommitted" if deeds.commits else "not committed"
+    if deeds.failing and deeds.changed:
+        yield "the last test run failed"
+
+
 def _is_fresh(line: str, pieces: Sequence[str]) -> bool:
     fresh = stems(line) - stems(" ".join(pieces))
     return not pieces or len(fresh) >= max(3, 0.4 * len(stems(line)))
 
 
-def _noted(turns: Sequence[Turn], claims: Claims, fetched: Printed) -> str:
+def _noted(turns: Sequence[Turn], fetched: Printed) -> str:
     """Returns what the agent handed over as the outcome of its last report, if that is not long ago."""
     for turn in reversed(turns[-3:]):
         said = [line.text for line in turn_notes(turn) if line.label == "outcome"]
         if said and not fetched.holds(said[-1]):
-            return claims.marked(said[-1], turn.number)
+            return said[-1]
     return ""
 
 
@@ -169,7 +181,7 @@ def _reporting(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[s
         turn
         for turn, after in zip_longest(turns, turns[1:])
         if turn.report is not None and turn.ended and is_report(turn.report.text)
-        if after is None or not (deeds.works(turn.number) and disputed(own.get(after.number, ())))
+        if after is None or not (deeds.works(turn.number) and any(map(_DISPUTES.search, own.get(after.number, ()))))
     ]
     working = [turn for turn in done if turn.number in deeds.edits or turn.number in deeds.acts]
     if named:

@@ -6,8 +6,7 @@ worked, which are no dead ends any more.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from signet_sync.digest.blocks import passages
@@ -111,24 +110,23 @@ def _messages(record: Record, most: int) -> Iterator[_Found]:
 def _reports(record: Record, most: int) -> Iterator[_Found]:
     for turn in reversed(record.turns):
         if most and turn.report is not None and turn.ended and is_report(turn.report.text):
-            marked = partial(record.claims.marked, turn=turn.number)
-            said = cut((one for one in _told(turn.report.text, marked) if not record.printed.holds(one)), REPORT)
+            said = cut((one for one in _told(turn.report.text) if not record.printed.holds(one)), REPORT)
             if said:
                 most -= 1
                 yield turn, "agent", turn.report.line, said
 
 
-def _told(report: str, marked: Callable[[str], str]) -> Iterator[str]:
-    """Yields the sentences of a report without its signs, `marked`; headings end in a colon, items in a semicolon."""
+def _told(report: str) -> Iterator[str]:
+    """Yields the sentences of a report without its signs; headings end in a colon, items in a semicolon."""
     for passage in passages(without_note(report)):
         if passage.form == "heading":
             yield f"{passage.text.rstrip(' :：.')}:"
         else:
-            said = [*map(marked, split(passage.text))]
+            said = split(passage.text)
             yield from said[:-1]
             if said:
                 yield said[-1] if said[-1].endswith(_STOPS) else f"{said[-1]}{';' if passage.form == 'item' else '.'}"
-    yield from (f"{one.label.capitalize()}: {marked(one.text).rstrip('.')}." for one in note_lines(report))
+    yield from (f"{one.label.capitalize()}: {one.text.rstrip('.')}." for one in note_lines(report))
 
 
 def cut(sentences: Iterable[str], most: int) -> str:

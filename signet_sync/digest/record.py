@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
-from signet_sync.digest.claims import Claims
 from signet_sync.digest.deeds import Deeds, deeds_of
 from signet_sync.digest.person import OwnWords
 from signet_sync.digest.printed import Printed, printed_in
@@ -48,11 +47,6 @@ class Record:
     def own(self) -> OwnWords:
         """Returns the person's own sentences by turn."""
         return OwnWords(self.turns)
-
-    @cached_property
-    def claims(self) -> Claims:
-        """Returns what tells whether the session's calls show what its reports claim."""
-        return Claims(self.turns, self.own)
 
     @cached_property
     def picks(self) -> list[tuple[str, str, int]]:

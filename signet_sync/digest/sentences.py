@@ -31,7 +31,6 @@ _COMMON_WORDS = (
     "dans pour sur avec que qui mais nous vous los las una por para con pero del como más sin это что как "
     "для при или так уже они его было нет она "
 )
-UNSEEN = "(claimed, not seen"  # before a claim that no deed shows, with the reason and a bracket behind
 COMMON = frozenset(_COMMON_WORDS.split())
 # What only introduces, offers, or says that checks went well.
 EMPTY = late(

@@ -120,7 +120,7 @@ def _of_note(record: Record) -> Iterator[Item]:
             if behind is not None:
                 yield Item(kind, behind[1][:_LONGEST], "person", record.lines[behind[0]][0], behind[0], "note")
             else:
-                yield Item(kind, record.claims.marked(text, turn.number)[:_LONGEST], "agent", line, turn.number, "note")
+                yield Item(kind, text[:_LONGEST], "agent", line, turn.number, "note")
         told |= {line.label for line in lines}
 
 

@@ -13,7 +13,7 @@ from math import ceil, log
 from types import MappingProxyType
 from typing import NamedTuple
 
-from signet_sync.digest.sentences import COMMON, UNSEEN, stems
+from signet_sync.digest.sentences import COMMON, stems
 from signet_sync.formats.handle import STATEMENT
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.statement import Status
@@ -28,11 +28,9 @@ _NUMBER = late(r"(?<![\w#./-])\d+(?:[.,]\d+)*(?![\w/-])")
 _DIGIT = late(r"\d")
 _WORD = late(r"\w+(?:[.:/@#+'’-]\w+)*")
 _ASCII_WORD = late(r"\w+(?:[.:/@#+'-]\w+)*", re.ASCII)  # faster
-# Where the sentence of a session says what it left open, what it was asked for (a deed only where it is done), and
-# what it claims and no call shows: no deed.
+# Where the sentence of a session says what it left open, and what it was asked for (a deed only where it is done).
 _LEFT = late(r"[;.,]\s*(?:blocked|open|next):\s.*?(?=\(asked:|$)")
 _ASKED = late(r"\(asked:.*")
-_CLAIMED = late(rf"{re.escape(UNSEEN)}[^;]*")
 _NUMBERED = late(r"(?:\s*\(#\d+\))+$")  # of a commit that a pull request brought
 _NAMED = late(r"^\[\S+ [0-9a-f]{7,40}\] ")  # its branch and name
 _TRIED = late(r"\"([^\"]+)\" ")  # the command of a dead end; what a person refused or took back begins otherwise
@@ -266,7 +264,7 @@ def _deeds(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, frozenset[str
                 told.add(title)
                 yield one, stems(line), _DID
         if one.status in ("done", "open", None):
-            sentence = _CLAIMED.sub(" ", _LEFT.sub(" ", one.sentence))
+            sentence = _LEFT.sub(" ", one.sentence)
             yield one, stems(sentence if one.status == "done" else _ASKED.sub("", sentence)), _DONE
 
 

@@ -240,7 +240,7 @@ def without_log(page: str) -> str:
         ("7 retries and a first pause of 15 s, which cover half an hour (agent)", 6, 9),
         ("Priya has to grant write access", 2, 4),
         ("load test for the upload queue is done", 8, 8),
-        ("(claimed, not seen: no merge) Last night's 12 reports", 5, 5),
+        ("Last night's 12 reports", 5, 5),
         ("Always use pnpm", 3, 9),
     ],
 )  # fmt: skip
