@@ -60,7 +60,8 @@ def _summarize_day(repo: EntityRepository, day: str, events: Sequence[Event]) ->
         if entity is None:
             continue
         with suppress(UsageError):  # a person has locked or pinned it, or changed its form
-            where = sections.open_target(repo, entity, LOG, "observer")
+            where = sections.find_target(repo, entity, LOG)
+            sections.refuse_guarded(entity, where, "observer")
             item = fit_item(f"{day} — {entry_text(of_day)}")
             after = sections.finished(repo, edits.append_item(where.document, LOG, item), "profile", [])
             facts = {"rollup": day}

@@ -12,7 +12,7 @@ from signet_sync.entities import execute, queries, sections, write
 from signet_sync.entities import replay as replaying
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import EntityDocument, document_of, render, text_of
+from signet_sync.entities.documents.document import EntityDocument, blank, document_of, render, text_of
 from signet_sync.entities.documents.escaping import SafeText, fit_title
 from signet_sync.entities.events import Actor, Event, Operation, token_of, tokens_in
 from signet_sync.entities.execute import Caller, EntityRequest, EntityResult, edit_entity
@@ -87,8 +87,10 @@ def create(
         _refuse_second(repo, kind, title, slug, edge, members)
         place = EntityPlace(agent_id, kind, slug, _unused_id(repo, kind, slug, edge, members))
         of_edge: dict[str, Any] = {"relation": edge, "participants": [row.id for row in members]}
+        version, named_as = repo.version(kind), {"title": title, "entity_id": place.id, "agent_id": agent_id}
+        of_edge |= {"schema_version": version, "created_at": iso(repo.now_us), **named_as}
         documents: dict[File, EntityDocument] = {
-            file: repo.blank(place._replace(file=file), repo.version(kind), title=title, **of_edge) for file in FILES
+            file: blank(kind, file=file, sections=repo.shapes(kind, file, version), **of_edge) for file in FILES
         }
         for row in members:
             link = SafeText(wikilink(row.path, row.title))
@@ -167,19 +169,7 @@ def set_section(
     `section-form` (a list or log), `section-locked`, `section-pinned`, `section-cap` (no rationale), `reason-missing`,
     `entity-drifted`, `idempotency-conflict`.
     """
-    if writer.get("propose") and text.strip():
-        return _propose(workspace, agent_id, ref, section, text, writer, "set")
-    request, said = _text_request("set", writer, ref, section, text)
-    empties = not said.text.strip()
-    why = sections.clean_reason(writer.get("reason"), required=empties)
-
-    def plan(repo: EntityRepository, entity: Entity) -> Planned:
-        where = sections.open_target(repo, entity, section, request.actor, writer.get("expect"))
-        if empties:
-            return sections.plan_empty(repo, entity, where, request.actor, why)
-        return sections.plan_text(repo, entity, where, said, request.actor)
-
-    return edit_entity(workspace, agent_id, ref, request, plan)
+    return _write("set", workspace, agent_id, ref, section, text, writer)
 
 
 def append(
@@ -189,13 +179,42 @@ def append(
 
     Raises as `set_section`, and `UsageError` `evidence-cap` for an eighth item of Evidence without a rationale.
     """
-    if writer.get("propose"):
-        return _propose(workspace, agent_id, ref, section, text, writer, "append")
-    request, said = _text_request("append", writer, ref, section, text)
+    return _write("append", workspace, agent_id, ref, section, text, writer)
+
+
+def _write(
+    op: str, workspace: Workspace, agent_id: str, ref: str, section: str, text: str, writer: Writer
+) -> EntityResult:
+    """Writes a text into a section, or proposes it to a person: then `event_id` identifies the proposal.
+
+    Approval does what would have been done; planning it now reports errors that it would meet.
+    """
+    said, redactions = sections.clean(text)
+    empties = op == "set" and not said.strip()
+    proposes = bool(writer.get("propose")) and not empties
+    why = sections.clean_reason(writer.get("reason"), required=empties)
+    given = {name: writer.get(name) for name in ("rationale", "evidence", "expect", "reason")}
+    fields = {"op": f"propose {op}" if proposes else op, "ref": ref, "section": section, "text": said, **given}
+    request = _request(writer, fields, redactions)
+    wanted = SectionText(op, said, writer.get("rationale"), writer.get("evidence"))
 
     def plan(repo: EntityRepository, entity: Entity) -> Planned:
-        where = sections.open_target(repo, entity, section, request.actor, writer.get("expect"))
-        return sections.plan_text(repo, entity, where, said, request.actor)
+        where, actor = sections.find_target(repo, entity, section, writer.get("expect")), request.actor
+        if not proposes:
+            sections.refuse_guarded(entity, where, actor)
+        if empties:
+            return sections.plan_empty(repo, entity, where, actor, why)
+        if not proposes:
+            return sections.plan_text(repo, entity, where, wanted, actor)
+        of_form = replace(wanted, op=op if where.form == "narrative" else "append")
+        planned, _ = sections.plan_text(repo, entity, where, of_form, actor)
+        lines = sum(bool(line.strip()) for line in text_of(where.section).splitlines())
+        effect = {"append": "adds a paragraph", "append_item": "adds an item"}.get(
+            planned.op, f"replaces {counted(lines, 'line')}" if lines else "writes the first text"
+        )
+        proposed = {"op": planned.op, "proposed": said, "source": wanted.evidence, "effect": effect}
+        proposed |= {name: planned.said(name) for name in ("rationale", "evidence", "warnings")}
+        return event_of(repo, entity, "propose", actor, where.file, section=where.name, text=proposed), None
 
     return edit_entity(workspace, agent_id, ref, request, plan)
 
@@ -211,7 +230,8 @@ def prune(
     request = _request(caller, {"op": "prune", "ref": ref, "section": section, "item": item, "reason": why})
 
     def plan(repo: EntityRepository, entity: Entity) -> Planned:
-        where = sections.open_target(repo, entity, section, request.actor)
+        where = sections.find_target(repo, entity, section)
+        sections.refuse_guarded(entity, where, request.actor)
         named = [one for one in edits.items(where.section) if item in (one.key, str(one.number))]
         if where.form != "list" and not any(one.text.startswith(PATTERN) for one in named):
             hint = "only list items can be pruned; replace a narrative with entity set"
@@ -221,14 +241,6 @@ def prune(
         return sections.plan_edit(repo, entity, where, after, op="prune_item", actor=request.actor, text=said)
 
     return edit_entity(workspace, agent_id, ref, request, plan)
-
-
-def _text_request(op: str, writer: Writer, ref: str, section: str, text: str) -> tuple[EntityRequest, SectionText]:
-    """Makes the request to write a text into a section, and the text without secrets. Raises `UsageError`."""
-    said, redactions = sections.clean(text)
-    given = {name: writer.get(name) for name in ("rationale", "evidence", "expect", "reason")}
-    request = _request(writer, {"op": op, "ref": ref, "section": section, "text": said, **given}, redactions)
-    return request, SectionText(op.split()[-1], said, writer.get("rationale"), writer.get("evidence"))
 
 
 # ── the whole entity ──
@@ -286,31 +298,6 @@ def guard(
 
 
 # ── proposals ──
-
-
-def _propose(
-    workspace: Workspace, agent_id: str, ref: str, section: str, text: str, writer: Writer, op: str
-) -> EntityResult:
-    """Proposes a text to a person; `event_id` identifies the proposal.
-
-    Approval does what `set_section` or `append` would have done; planning it now reports errors that it would meet.
-    """
-    request, said = _text_request("propose append" if op == "append" else "propose", writer, ref, section, text)
-
-    def plan(repo: EntityRepository, entity: Entity) -> Planned:
-        where = sections.find_target(repo, entity, section, writer.get("expect"))
-        wanted = replace(said, op=op if where.form == "narrative" else "append")
-        planned, _ = sections.plan_text(repo, entity, where, wanted, request.actor)
-        lines = sum(bool(line.strip()) for line in text_of(where.section).splitlines())
-        effect = {"append": "adds a paragraph", "append_item": "adds an item"}.get(
-            planned.op, f"replaces {counted(lines, 'line')}" if lines else "writes the first text"
-        )
-        kept = {name: planned.said(name) for name in ("rationale", "evidence", "warnings")}
-        proposed = {"op": planned.op, "proposed": said.text, "source": said.evidence, "effect": effect, **kept}
-        section_name, actor = where.name, request.actor
-        return event_of(repo, entity, "propose", actor, where.file, section=section_name, text=proposed), None
-
-    return edit_entity(workspace, agent_id, ref, request, plan)
 
 
 def review(

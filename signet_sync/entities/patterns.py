@@ -110,7 +110,8 @@ def update(repo: EntityRepository) -> bool:
 def _next(repo: EntityRepository, entity: Entity, wanted: list[SafeText]) -> Planned | None:
     """Plans one item to prune or to add; returns None if nothing is left to do."""
     try:
-        where = sections.open_target(repo, entity, OVERVIEW, "observer")
+        where = sections.find_target(repo, entity, OVERVIEW)
+        sections.refuse_guarded(entity, where, "observer")
     except UsageError:
         return None
     known = [item for item in edits.items(where.section) if item.text.startswith(PATTERN)]

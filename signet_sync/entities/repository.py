@@ -10,12 +10,10 @@ from typing import Any
 
 from signet_sync.entities import replay
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.documents import edits
 from signet_sync.entities.documents.document import (
     SIZE_LIMIT,
     DocumentProblem,
     EntityDocument,
-    blank,
     parse,
     text_of,
 )
@@ -130,15 +128,13 @@ class EntityRepository:
                 place = parse_path(f"{folder}/{name}/profile.md")
                 if place is not None and (ids is None or place.id in ids):
                     found.setdefault(place.id, []).append(place)
-        # Of several folders of one entity those count that have a file: a sync service may leave an empty one.
-        return {
-            each: places if len(places) == 1 else [one for one in places if self._is_filled(one)] or places[:1]
-            for each, places in found.items()
-        }
-
-    def _is_filled(self, place: EntityPlace) -> bool:
-        paths = (place._replace(file=file).path for file in FILES)
-        return any(files.status_of(self.workspace.vault, path) is not None for path in paths)
+        for each, places in found.items():
+            if len(places) > 1:  # those count that have a file: a sync service may leave an empty folder
+                paths = [place._replace(file=file).path for place in places for file in FILES]
+                filled = {parse_path(path) for path in paths if files.status_of(self.workspace.vault, path) is not None}
+                folders = {place.folder for place in filled if place is not None}
+                found[each] = [place for place in places if place.folder in folders] or places[:1]
+        return found
 
     def read(self, place: EntityPlace) -> FileContent:
         """Reads a file."""
@@ -188,10 +184,8 @@ class EntityRepository:
         found = []
         for event in self.log.events('"op":"schema"'):
             match event.text if event.entity_id is None else None:
-                case {"kind": of, "anchor": str(anchor), "heading": str(heading), "version": int(version)} if (
-                    of == kind
-                ):
-                    found.append((version, Shape(anchor, heading, "narrative", 300)))
+                case {"kind": of, "anchor": str(anchor), "heading": str(heading), "version": int(since)} if of == kind:
+                    found.append((since, Shape(anchor, heading, "narrative", 300)))
         return sorted(found, key=lambda rule: rule[0])
 
     def version(self, kind: Kind) -> int:
@@ -207,15 +201,6 @@ class EntityRepository:
         own = known[: len(known) - len(COMMON)]
         return (*own, *(shape for since, shape in self.rules(kind) if since <= version), *COMMON)
 
-    def blank(self, place: EntityPlace, version: int, **given: Any) -> EntityDocument:
-        """Makes a new, empty file at a schema version; `given` as for `documents.document.blank`."""
-        sections = self.shapes(place.kind, place.file, version)
-        made = blank(
-            place.kind, entity_id=place.id, agent_id=self.agent_id, file=place.file, sections=sections,
-            created_at=iso(self.now_us), **given,
-        )  # fmt: skip
-        return edits.with_fields(made, {"schema_version": version})
-
     # ── rows ──
 
     def drift(self) -> list[Finding]:
@@ -227,22 +212,18 @@ class EntityRepository:
         place = parse_path(ref.strip())
         found = entities_store.find(self.workspace.database, self.agent_id, place.id if place else ref.strip())
         if len(found) > 1:
-            raise UsageError(
-                f"{ref.strip()[:60]!r} matches {len(found)} entities",
-                hint="name one by its id: " + ", ".join(f"{row.id} ({row.title})" for row in found[:8]),
-                code="ambiguous-entity",
-            )
+            hint = "name one by its id: " + ", ".join(f"{row.id} ({row.title})" for row in found[:8])
+            message = f"{ref.strip()[:60]!r} matches {len(found)} entities"
+            raise UsageError(message, hint=hint, code="ambiguous-entity")
         return found[0] if found else None
 
     def require(self, ref: str) -> EntityFile:
         """Returns the profile that a name refers to. Raises `UsageError` (`unknown-entity`, `ambiguous-entity`)."""
         row = self.find(ref)
         if row is None:
-            raise UsageError(
-                f"agent {self.agent_id} has no entity called {ref.strip()[:60]!r}",
-                hint="signet-sync entity show lists them; --agent chooses another agent",
-                code="unknown-entity",
-            )
+            message = f"agent {self.agent_id} has no entity called {ref.strip()[:60]!r}"
+            hint = "signet-sync entity show lists them; --agent chooses another agent"
+            raise UsageError(message, hint=hint, code="unknown-entity")
         return row
 
     def row(self, seen: FileContent) -> EntityFile:

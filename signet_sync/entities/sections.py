@@ -113,18 +113,6 @@ def find_target(repo: EntityRepository, entity: Entity, name: str, expect: str |
     return TargetSection(file, document, section, known.get(section.anchor or ""))
 
 
-def open_target(
-    repo: EntityRepository, entity: Entity, name: str, actor: Actor, expect: str | None = None
-) -> TargetSection:
-    """Finds a section that the actor may write. Raises as `find_target`, `refuse_guarded`, and for the change log."""
-    where = find_target(repo, entity, name, expect)
-    if where.form == "log" and actor != "observer":
-        message = "the change log is written with each change, and by nobody"
-        raise UsageError(message, hint="entity log", code="section-form")
-    refuse_guarded(entity, where, actor)
-    return where
-
-
 def guard_name(where: TargetSection | None) -> str:
     """Returns a section's name in `pins` and `locks` of the frontmatter; `*` is the whole entity."""
     if where is None:
@@ -133,7 +121,13 @@ def guard_name(where: TargetSection | None) -> str:
 
 
 def refuse_guarded(entity: Entity, where: TargetSection | None, actor: Actor) -> None:
-    """Raises `UsageError` (`section-locked`, `section-pinned`) if a person protected the section from agents."""
+    """Raises `UsageError` if the actor may not write a section, or (None) the entity.
+
+    `section-locked`, `section-pinned`: a person protected it from agents; `section-form`: it is the change log.
+    """
+    if where is not None and where.form == "log" and actor != "observer":
+        message = "the change log is written with each change, and by nobody"
+        raise UsageError(message, hint="entity log", code="section-form")
     if actor in ("person", "maintainer"):
         return
     for field, word in (("locks", "locked"), ("pins", "pinned")):

@@ -45,9 +45,7 @@ class EntityPassResult:
     """
 
     def __init__(self) -> None:
-        self.agents = set[str]()
-        self.unsettled = set[str]()
-        self.trouble = list[str]()
+        self.agents, self.unsettled, self.trouble = set[str](), set[str](), list[str]()
 
 
 class Entities(Maintenance, Eraser):
@@ -100,14 +98,16 @@ def record_changes(
     tended = EntityPassResult()
     if paths is not None and not any(map(is_entity_path, paths)):
         return tended
-    known = entities_store.signatures(workspace.database)
+    known, now_ns = entities_store.signatures(workspace.database), now_us * 1000
+    young = range(now_ns - int(settle_seconds * 1e9), now_ns + _FUTURE_NS)
     for agent_id, asked in _hinted_by_agent(workspace, paths, known).items():
         try:
             moved = _moved(workspace.root, agent_id, asked, known)
             if moved is None:
                 continue
-            doubtful = {} if settle_seconds <= 0 else _young(moved, now_us, settle_seconds)
-            tended.unsettled.update(path for path in doubtful if path not in confirmed)
+            for path, signature in moved.items() if settle_seconds > 0 else ():
+                if path not in confirmed and (signature is None or signature.ctime_ns in young):
+                    tended.unsettled.add(path)
             _record_agent(workspace, agent_id, sorted(moved.keys() - tended.unsettled), now_us, tended)
         except (OSError, UsageError, WorkspaceError) as error:
             tended.trouble.append(f"the entities of agent {agent_id} were not checked: {error}")
@@ -176,12 +176,9 @@ def _hinted_by_agent(
 def _agent_of(path: str) -> str | None:
     if "entities" not in path:
         return None
-    place = parse_path(path)
-    if place is not None:
-        return place.agent_id
-    page = parse_ledger_page(path)
-    if page is not None:
-        return page[0]
+    place, page = parse_path(path), parse_ledger_page(path)
+    if place is not None or page is not None:
+        return place.agent_id if place is not None else page[0] if page is not None else None
     match = _FOLDER.fullmatch(path)
     return None if match is None else match[1] or DEFAULT_AGENT
 
@@ -204,18 +201,17 @@ def _moved(
     return moved | dict.fromkeys(mine - present.keys())
 
 
-def _young(moved: dict[str, Signature | None], now_us: int, settle_seconds: float) -> list[str]:
-    now_ns = now_us * 1000
-    young = range(now_ns - int(settle_seconds * 1e9), now_ns + _FUTURE_NS)
-    return [path for path, signature in moved.items() if signature is None or signature.ctime_ns in young]
-
-
 def _record_agent(workspace: Workspace, agent_id: str, moved: list[str], now_us: int, tended: EntityPassResult) -> None:
     """Records changed files, and an event log that others extended or that a crash left unfinished."""
-    ledger = _log_fingerprint(workspace.root, agent_id)
-    if not moved and ledger == entities_store.remembered(workspace.database, agent_id, "ledger"):
+    database, pages = workspace.database, scan.log_pages(workspace.root, agent_id)
+    if not moved and _fingerprint(pages) == entities_store.remembered(database, agent_id, "ledger"):
         return
-    _reopen_returned_removals(workspace, agent_id, moved)
+    if tombstones_store.any_removed(database):
+        # Removed text came back, from a backup or another machine: this pass scrubs it again.
+        found = [files.read(workspace.root, path, PAGE_LIMIT) for path in (*moved, *pages)]
+        named = (tombstones_store.named_in(database, agent_id, one.raw) for one in found if isinstance(one, Found))
+        if returned := set[str]().union(*named):
+            tombstones_store.reopen(database, agent_id, returned)
     from signet_sync.entities import observe, patterns  # slow imports, needed only if an entity changed
     from signet_sync.entities.repository import EntityRepository
 
@@ -230,25 +226,6 @@ def _record_agent(workspace: Workspace, agent_id: str, moved: list[str], now_us:
     _remember_log(workspace, agent_id)
 
 
-def _reopen_returned_removals(workspace: Workspace, agent_id: str, moved: Iterable[str]) -> None:
-    """Reopens removals whose text came back, from a backup or another machine, so that this pass scrubs it again."""
-    if not tombstones_store.any_removed(workspace.database):
-        return
-    returned: set[str] = set()
-    for path in (*moved, *scan.log_pages(workspace.root, agent_id)):
-        found = files.read(workspace.root, path, PAGE_LIMIT)
-        if isinstance(found, Found):
-            returned |= tombstones_store.named_in(workspace.database, agent_id, found.raw)
-    if returned:
-        tombstones_store.reopen(workspace.database, agent_id, returned)
-
-
-def _log_fingerprint(root: str, agent_id: str) -> str:
-    """Returns a fingerprint of an agent's event log; empty where there is none."""
-    pages = scan.log_pages(root, agent_id)
-    return text_sha256(repr(sorted(pages.items())))[:16] if pages else ""
-
-
 def _summarize_days(workspace: Workspace, now_us: int, tended: EntityPassResult) -> None:
     """Summarises the events of earlier days in change logs, once a day."""
     day = day_of(now_us)
@@ -261,15 +238,21 @@ def _summarize_days(workspace: Workspace, now_us: int, tended: EntityPassResult)
     except (OSError, UsageError, WorkspaceError) as error:
         tended.trouble.append(f"the daily summaries of entities were not written: {error}")
         return
-    tended.agents.update(filter(None, map(_agent_of, written)))
-    for agent_id in {agent_id for path in written if (agent_id := _agent_of(path)) is not None}:
+    agents = set(filter(None, map(_agent_of, written)))
+    tended.agents |= agents
+    for agent_id in agents:
         _remember_log(workspace, agent_id)
     with workspace.database.transaction():
         passes.summarized_days(workspace.database, day)
 
 
 def _remember_log(workspace: Workspace, agent_id: str) -> None:
-    ledger = _log_fingerprint(workspace.root, agent_id)
+    ledger = _fingerprint(scan.log_pages(workspace.root, agent_id))
     if entities_store.remembered(workspace.database, agent_id, "ledger") != ledger:
         with workspace.database.transaction():
             entities_store.remember(workspace.database, agent_id, "ledger", ledger)
+
+
+def _fingerprint(pages: dict[str, Signature]) -> str:
+    """Returns a fingerprint of an agent's event log; empty where there is none."""
+    return text_sha256(repr(sorted(pages.items())))[:16] if pages else ""

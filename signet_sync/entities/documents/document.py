@@ -142,6 +142,7 @@ def blank(
     relation: str | None = None,
     participants: Sequence[str] = (),
     sections: Sequence[Shape] | None = None,
+    schema_version: int = SCHEMA_VERSION,
 ) -> EntityDocument:
     """Makes a new file with all its sections, empty.
 
@@ -149,7 +150,7 @@ def blank(
     of the first schema version. Raises `UsageError` (`text-empty`) for a title of punctuation only.
     """
     name, is_profile = fit_title(title), file == "profile"
-    fields: dict[str, Any] = {"kind": kind, "id": entity_id, "agent_id": agent_id, "schema_version": SCHEMA_VERSION}
+    fields: dict[str, Any] = {"kind": kind, "id": entity_id, "agent_id": agent_id, "schema_version": schema_version}
     if is_profile:
         fields |= {"type": relation, "participants": list(participants)}
     fields |= {"created_at": created_at, "updated_at": created_at}
