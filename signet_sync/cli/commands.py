@@ -39,7 +39,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "dream": ("dream", "Promote memories that are recalled often into MEMORY.md."),
     },
     "entities": {
-        "entity": ("entity.group", "Manage files about the user, persons and relationships."),
+        "entity": ("entity", "Manage files about the user, persons and relationships."),
     },
     "vault": {
         "reindex": ("reindex", "Run one full pass: validate, index, write MEMORY.md."),

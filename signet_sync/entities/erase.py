@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from signet_sync.entities import observe, sections, write
 from signet_sync.entities import replay as replaying
@@ -42,12 +42,8 @@ class _RemovedText:
     """Recognises removed text."""
 
     def __init__(self, words: Collection[bytes]) -> None:
-        self._words = [word for word in dict.fromkeys(words) if word]
-        self._sieve = Sieve(self._words)
-
-    def with_tokens(self, events: Iterable[Event]) -> Self:
-        """Recognises the tokens of events that refer to removed text too: evidence names them."""
-        return type(self)([*self._words, *(utf8(event.token) for event in events)])
+        self.words = [word for word in dict.fromkeys(words) if word]
+        self._sieve = Sieve(self.words)
 
     def holds(self, text: str) -> bool:
         """Checks whether a text contains removed text."""
@@ -86,7 +82,7 @@ def erase(
         for place in places:
             _clean_name(repo, place, removed)
     ids = {event.id for event in gone}
-    if ids or any(removed.holds(line.text) for line in repo.log.lines() if repo.log.is_unreadable(line)):
+    if ids or any(removed.holds(line.text) for line in repo.log.unreadable()):
         # It says which events lose their texts, and why; the entry is hashed, so an erasure cannot be forged.
         facts = {"tombstone": tombstone, "events": sorted(ids)}
         repo.append(repo.event("erase", "observer", facts=facts))
@@ -103,7 +99,8 @@ def _wanted(repo: EntityRepository, paths: Iterable[str], needles: Iterable[byte
     """Returns what is removed text, and the events that contain it or refer to it."""
     removed = _RemovedText([*(utf8(path) for path in paths), *needles])
     gone = [event for event in repo.log.events() if removed.holds_event(event)]
-    removed = removed.with_tokens(gone)
+    # Evidence names the tokens of events that refer to removed text.
+    removed = _RemovedText([*removed.words, *(utf8(event.token) for event in gone)])
     return removed, [event for event in repo.log.events() if removed.holds_event(event)]
 
 

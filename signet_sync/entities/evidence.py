@@ -62,12 +62,13 @@ def item_text(evidence: Evidence) -> SafeText:
     why = page_line(evidence.why)
     if not quote or not why:
         raise UsageError("evidence needs a quote and why it matters", hint='write "quote" — why', code="text-empty")
-    parts = [f'"{quote}" — {why}']
-    if evidence.path is not None:
-        parts.append(_link(evidence.path))
-    if evidence.token is not None:
-        parts.append(evidence.token)
-    return SafeText(" ".join(parts))
+    link, path = "", evidence.path
+    if path is not None:
+        if leaves_workspace(path) or not path.strip() or re.search(r"[\[\]|#^<>\n]", path):
+            raise UsageError("evidence needs a path inside the workspace", hint="memory/…", code="path-escape")
+        name = artifact_name(path.rpartition("/")[2])
+        link = wikilink(path, name.kind if name else "source")
+    return SafeText(" ".join(filter(None, (f'"{quote}" — {why}', link, evidence.token))))
 
 
 def read_item(text: str) -> Evidence | None:
@@ -95,20 +96,9 @@ def read_rationale(text: str) -> Rationale:
         said[name] = flatten(value.strip().rstrip(";"), PART_LENGTH)
     missing = [name for name in Rationale._fields if not any(map(str.isalnum, said.get(name, "")))]
     if missing:
-        raise UsageError(f"the rationale lacks {_list(missing)}", hint=_HINT, code="rationale-invalid")
+        lacking = " and ".join(f"`{name}`" for name in missing)
+        raise UsageError(f"the rationale lacks {lacking}", hint=_HINT, code="rationale-invalid")
     if before.strip():
-        raise UsageError(
-            "the rationale has to begin with `why:`, `until:` or `plan:`", hint=_HINT, code="rationale-invalid"
-        )
+        message = "the rationale has to begin with `why:`, `until:` or `plan:`"
+        raise UsageError(message, hint=_HINT, code="rationale-invalid")
     return Rationale(said["why"], said["until"], said["plan"])
-
-
-def _list(names: list[str]) -> str:
-    return " and ".join(f"`{name}`" for name in names)
-
-
-def _link(path: str) -> str:
-    if leaves_workspace(path) or not path.strip() or re.search(r"[\[\]|#^<>\n]", path):
-        raise UsageError("evidence needs a path inside the workspace", hint="memory/…", code="path-escape")
-    name = artifact_name(path.rpartition("/")[2])
-    return wikilink(path, name.kind if name else "source")

@@ -65,9 +65,9 @@ class EventLog:
         """Returns the events of an entity."""
         return [event for event in self.events(f'"entity_id":"{entity_id}"') if event.entity_id == entity_id]
 
-    def is_unreadable(self, line: LogLine) -> bool:
-        """Checks whether a line is no event."""
-        return not isinstance(self._event(line.text), Event)
+    def unreadable(self) -> list[LogLine]:
+        """Returns the lines that are no events."""
+        return [line for line in self.lines() if not isinstance(self._event(line.text), Event)]
 
     def event(self, event_id: str) -> Event | None:
         """Returns the event with this id."""
@@ -94,11 +94,11 @@ class EventLog:
         lines = self.lines()
         end = self._event(lines[-1].text) if lines else None
         if isinstance(end, Finding) and end.code == "version-unknown":
-            raise WorkspaceError(
+            message, hint = (
                 "the event log of entities was written by another version",
-                hint="use that version, or a later one",
-                code="ledger-newer",
+                "use that version, or a later one",
             )
+            raise WorkspaceError(message, hint=hint, code="ledger-newer")
         last, sealed = self.last(), list[Event]()
         prev = GENESIS if last is None else last.hash
         for event in events:
@@ -167,9 +167,8 @@ class EventLog:
             files.create_once(self.root, path, data)
         elif files.replace(self.root, path, data, before).displaced is not None:
             self._raw.clear()
-            raise WorkspaceError(
-                "the page changed since it was read", path=path, hint="it will be retried", code="ledger-changed"
-            )
+            message, hint = "the page changed since it was read", "it will be retried"
+            raise WorkspaceError(message, path=path, hint=hint, code="ledger-changed")
         self._pages[month], self._raw[month] = path, data
 
     # ── pages ──
@@ -195,12 +194,11 @@ class EventLog:
         found = files.read(self._vault, path, LIMIT)
         if not isinstance(found, Trouble):
             return found.raw
-        raise WorkspaceError(
+        message, hint = (
             f"the page cannot be read: {found.message}",
-            path=path,
-            hint="move it away; a page of the event log belongs there",
-            code=found.code,
+            "move it away; a page of the event log belongs there",
         )
+        raise WorkspaceError(message, path=path, hint=hint, code=found.code)
 
     def _event(self, text: str) -> Event | Finding:
         if text not in self._decoded:

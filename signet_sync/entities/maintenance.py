@@ -191,13 +191,14 @@ def _settle(repo: EntityRepository, one: Resolution) -> EntityResult:
 
 
 class PromotedField(NamedTuple):
-    """A field that became a section of a kind, the schema version of that change, and the migrated files."""
+    """A field that became a section of a kind, as `entity promote --json` shows it; `migrated` are files."""
 
+    id: str
     event_id: str
     kind: Kind
-    anchor: str
+    section: str
     heading: str
-    version: int
+    schema_version: int
     migrated: tuple[str, ...]
 
 
@@ -229,7 +230,7 @@ def promote(
         if known and not migrated:
             message = f"{heading} is already a section of every {kind}"
             raise UsageError(message, hint="set it like any other", code="field-exists")
-        return PromotedField(event_id, kind, shape.anchor, heading, version, tuple(migrated))
+        return PromotedField(shape.anchor, event_id, kind, shape.anchor, heading, version, tuple(migrated))
 
 
 def fields_of(document: EntityDocument) -> Iterator[tuple[str, int, int]]:

@@ -169,8 +169,11 @@ class _Look:
             self._take(seen)
         elif seen.text == state.text:
             self._take(seen)
-        elif seen.known_as in state.known or (seen.is_gone and self._is_unmade(seen, state)):
-            # A write that was interrupted, or a version of ours that another machine or an old editor had.
+        elif seen.known_as in state.known or (
+            seen.is_gone and state.is_new and seen.path not in {*self.rows, *(one.path for one in repo.drift())}
+        ):
+            # A write that was interrupted (its file may never have been there), or a version of ours that another
+            # machine or an old editor had.
             self._rewrite(seen, want)
         elif seen.text is None and not seen.is_gone:
             assert seen.problem is not None
@@ -194,11 +197,6 @@ class _Look:
                 self._take(seen)
             else:
                 self._rewrite(seen, after)
-
-    def _is_unmade(self, seen: FileContent, state: FileState) -> bool:
-        """Checks that a file was never there: its creation was interrupted."""
-        missed = any(one.path == seen.path for one in self.repo.drift())
-        return state.is_new and seen.path not in self.rows and not missed
 
     def _tell(
         self, seen: FileContent, text: Mapping[str, Any], left: str | None, *, edited: bool = True, **more: Any

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal, Required, Unpack
+from typing import Any, Literal, Unpack
 
 from signet_sync.entities import execute, queries, sections, write
 from signet_sync.entities import replay as replaying
@@ -46,10 +46,6 @@ class Writer(Caller, total=False):
     expect: str | None
     reason: str | None
     propose: bool
-
-
-class _Required(Caller):
-    reason: Required[str]
 
 
 def _request(
@@ -203,7 +199,13 @@ def _write(
         if not proposes:
             sections.refuse_guarded(entity, where, actor)
         if empties:
-            return sections.plan_empty(repo, entity, where, actor, why)
+            sections.require_narrative(where)
+            after, line = (
+                edits.replace(where.document, where.name, SafeText("")),
+                f"{where.section.heading} emptied: {why}",
+            )
+            more: dict[str, Any] = {"material": line, "text": {"reason": why}}
+            return sections.plan_edit(repo, entity, where, after, op="clear", actor=actor, **more)
         if not proposes:
             return sections.plan_text(repo, entity, where, wanted, actor)
         of_form = replace(wanted, op=op if where.form == "narrative" else "append")
@@ -220,13 +222,13 @@ def _write(
 
 
 def prune(
-    workspace: Workspace, agent_id: str, ref: str, section: str, item: str, **caller: Unpack[_Required]
+    workspace: Workspace, agent_id: str, ref: str, section: str, item: str, *, reason: str, **caller: Unpack[Caller]
 ) -> EntityResult:
     """Removes an item (by key or number) from a list section; the event keeps its text. Raises as `set_section`.
 
     A pattern in a user's Overview can be pruned, too; it does not come back.
     """
-    why = sections.clean_reason(caller["reason"], required=True)
+    why = sections.clean_reason(reason, required=True)
     request = _request(caller, {"op": "prune", "ref": ref, "section": section, "item": item, "reason": why})
 
     def plan(repo: EntityRepository, entity: Entity) -> Planned:

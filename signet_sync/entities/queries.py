@@ -172,11 +172,6 @@ def lint_files(repo: EntityRepository, row: EntityFile) -> list[Finding]:
     return [one for seen in _files(repo, row) for one in lint_file(repo, seen)]
 
 
-def list_events(repo: EntityRepository, entity_id: str | None = None) -> list[Event]:
-    """Lists the events of an entity (None: of all), newest first."""
-    return list(reversed(repo.log.events() if entity_id is None else repo.log.of(entity_id)))
-
-
 def describe_event(event: Event) -> str:
     """Describes an event: `set role`, `append item highlights`, `set notes/inbox`, `create notes`."""
     what = "/".join(filter(None, ["notes" if event.file == "notes" else "", event.section or ""]))
@@ -241,8 +236,8 @@ def listing(workspace: Workspace, agent_id: str, *, kind: Kind | None = None, no
 def log(workspace: Workspace, agent_id: str, ref: str | None = None, *, limit: int = 0) -> list[Event]:
     """Lists the events of an entity (None: of all), newest first; `limit` 0: all of them. Raises as `show`."""
     with _opened(workspace, agent_id) as repo:
-        found = list_events(repo, None if ref is None else _identify(repo, ref))
-    return found[:limit] if limit else found
+        found = repo.log.events() if ref is None else repo.log.of(_identify(repo, ref))
+    return found[::-1][: limit or None]
 
 
 def findings(

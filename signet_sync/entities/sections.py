@@ -16,7 +16,7 @@ from signet_sync.entities.documents.document import (
     reread,
     text_of,
 )
-from signet_sync.entities.documents.escaping import TEXT_LIMIT, SafeText, fit, fit_item, log_item
+from signet_sync.entities.documents.escaping import TEXT_LIMIT, fit, fit_item, log_item
 from signet_sync.entities.documents.lint import size_of, too_long
 from signet_sync.entities.events import Actor, Operation, token_of
 from signet_sync.entities.evidence import Evidence
@@ -194,13 +194,6 @@ def require_narrative(where: TargetSection) -> None:
     if where.form != "narrative":
         hint = "append an item, or prune one"
         raise UsageError(f"{where.section.heading} is a {where.form}", hint=hint, code="section-form")
-
-
-def plan_empty(repo: EntityRepository, entity: Entity, where: TargetSection, actor: Actor, why: str | None) -> Planned:
-    """Plans to empty a narrative section. Raises `UsageError` (`section-form`)."""
-    require_narrative(where)
-    after, line = edits.replace(where.document, where.name, SafeText("")), f"{where.section.heading} emptied: {why}"
-    return plan_edit(repo, entity, where, after, op="clear", actor=actor, material=line, text={"reason": why})
 
 
 def quote_source(repo: EntityRepository, source: str) -> tuple[str, str]:

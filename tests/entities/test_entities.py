@@ -576,7 +576,7 @@ def test_a_field_becomes_a_section_by_a_maintainers_word(work: Workspace) -> Non
     refused("actor-refused", maintenance.promote, work, ME, "body sense", actor="agent", now_us=NOW_US)
     refused("unknown-field", maintenance.promote, work, ME, "Mood", actor="maintainer", now_us=NOW_US)
     done = maintenance.promote(work, ME, "body sense", actor="maintainer", now_us=NOW_US)
-    assert (done.kind, done.anchor, done.heading, done.version) == ("part", "body-sense", "Body Sense", 2)
+    assert (done.kind, done.section, done.heading, done.schema_version) == ("part", "body-sense", "Body Sense", 2)
     assert set(done.migrated) == {made.path, other.path}
     text = text_of(work, made)
     assert "## Body Sense\n<!-- section body-sense -->\n\nA tight chest.\n\n## Highlights" in text

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from signet_sync.cli.entity.run import ACTORS, KIND
+from signet_sync.cli.entity.write import ACTORS, KIND
 from signet_sync.cli.main import Context, agent_option, confirm, json_option, now_option, pass_context, yes_option
 from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.formats.entity_paths import Kind
@@ -119,17 +119,8 @@ def promote(context: Context, field: str, kind: Kind | None, actor: Actor) -> No
         done = maintenance.promote(workspace, context.agent, field, kind, actor=actor, now_us=context.now_us)
 
     def show() -> None:
-        click.echo(f"{done.heading} is a section of every {done.kind}, from schema version {done.version} on")
+        click.echo(f"{done.heading} is a section of every {done.kind}, from schema version {done.schema_version} on")
         for path in done.migrated:
             click.echo(f"  {display(path)}")
 
-    document: dict[str, Any] = {
-        "id": done.anchor,
-        "event_id": done.event_id,
-        "kind": done.kind,
-        "section": done.anchor,
-        "heading": done.heading,
-        "schema_version": done.version,
-        "migrated": list(done.migrated),
-    }
-    context.answer(document, show)
+    context.answer(done._asdict(), show)

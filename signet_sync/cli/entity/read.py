@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli.entity.run import KIND
+from signet_sync.cli.entity.write import KIND
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.errors import UsageError
@@ -170,20 +170,10 @@ def show_source(context: Context, token: str, wanted: str | None) -> None:
             raise UsageError(f"the event has no {wanted} as evidence", hint="omit --path", code="no-such-file")
         click.echo(source.path)
     else:
-        context.answer(_source_document(source), lambda: _show_source(source))
-
-
-def _source_document(source: EventSource) -> dict[str, Any]:
-
-    event = source.event
-    return {
-        "token": event.token,
-        "event": event_document(event),
-        "id": event.entity_id,
-        "entity_path": source.entity_path,
-        "path": source.path,
-        "line": source.line,
-    }
+        event = source.event
+        document: dict[str, Any] = {"token": event.token, "event": event_document(event), "id": event.entity_id}
+        document |= {"entity_path": source.entity_path, "path": source.path, "line": source.line}
+        context.answer(document, lambda: _show_source(source))
 
 
 def _show_source(source: EventSource) -> None:

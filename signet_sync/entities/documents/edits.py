@@ -238,9 +238,6 @@ def _may_meet(section: DocumentSection, gone: ListItem) -> bool:
     if not above or not above[0].strip(_BLANKS) or not below.strip(_BLANKS):
         return True
     neighbours = [item for item in items(section) if item.end == gone.start or item.start == gone.end]
-    return len({_list_of(body[item.start : item.end]) for item in neighbours}) == 1 and len(neighbours) == 2
-
-
-def _list_of(item: str) -> str:
-    """Returns what the markers of one list have in common: the bullet, or the sign after the number."""
-    return item.lstrip().lstrip("0123456789")[0]
+    # What the markers of one list have in common: the bullet, or the sign after the number.
+    marks = [body[item.start : item.end].lstrip().lstrip("0123456789")[0] for item in neighbours]
+    return len(marks) == 2 and marks[0] == marks[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NewType
 
@@ -57,7 +57,9 @@ def fit(text: str) -> tuple[SafeText, tuple[str, ...]]:
     `UsageError` (`text-empty`, `text-too-long`, `text-unfit`).
     """
     _limited(text)
-    fitted = _clean(text)
+    # Without control and invisible characters, and blank lines and indentation at its start.
+    visible = without_unseen(_CONTROL.sub(" ", normalize(well_formed(text))))
+    fitted = normalize(visible).lstrip(" \t\n")
     if not fitted:
         raise _empty()
     notes: dict[str, None] = {}
@@ -71,9 +73,8 @@ def fit(text: str) -> tuple[SafeText, tuple[str, ...]]:
                 notes[note] = None
         if fitted == before:
             return SafeText(fitted), tuple(notes)
-    raise UsageError(
-        "the text contains markup that cannot be made safe", hint="use simpler Markdown", code="text-unfit"
-    )
+    message = "the text contains markup that cannot be made safe"
+    raise UsageError(message, hint="use simpler Markdown", code="text-unfit")
 
 
 def fit_item(text: str) -> SafeText:
@@ -87,7 +88,8 @@ def fit_item(text: str) -> SafeText:
         flat = bare
     if _SAYS.search(flat) is None:
         raise _empty()
-    return SafeText(_LINK_APART.sub(_link_again, flat))
+    # Flattening splits links; those into the workspace are restored.
+    return SafeText(_LINK_APART.sub(lambda one: one[0] if leaves_workspace(one[1]) else wikilink(one[1], one[2]), flat))
 
 
 def fit_title(text: str) -> str:
@@ -107,21 +109,12 @@ def log_item(at: str, text: str) -> SafeText:
 
 def _limited(text: str) -> None:
     if len(text) > TEXT_LIMIT:
-        raise UsageError(
-            f"the text has {len(text):,} characters, more than {TEXT_LIMIT:,}",
-            hint="keep what matters here and link the rest",
-            code="text-too-long",
-        )
+        message = f"the text has {len(text):,} characters, more than {TEXT_LIMIT:,}"
+        raise UsageError(message, hint="keep what matters here and link the rest", code="text-too-long")
 
 
 def _empty() -> UsageError:
     return UsageError("the text contains no words", hint="write at least one word", code="text-empty")
-
-
-def _clean(text: str) -> str:
-    """Normalises a text and removes control and invisible characters, and blank lines and indentation at its start."""
-    text = normalize(well_formed(text))
-    return normalize(without_unseen(_CONTROL.sub(" ", text))).lstrip(" \t\n")
 
 
 def _headings_lowered(text: str) -> str:
@@ -140,15 +133,6 @@ def _headings_lowered(text: str) -> str:
     return normalize("\n".join(lines))
 
 
-def _comments_shown(text: str) -> str:
-    return _outside_code(text, _COMMENT, r"\g<0> ")
-
-
-def _maths_apart(text: str) -> str:
-    """Keeps formulas, but shows as text an unclosed opening, which would include everything that follows."""
-    return _outside_code(text, _MATHS, "$ ") if text.count("$$") % 2 else text
-
-
 def _html_shown(text: str) -> str:
     if _TAGS.search(text) is None:
         return text
@@ -158,7 +142,9 @@ def _html_shown(text: str) -> str:
             continue
         start, end = token.map
         # What looks like code is none where a link's address or a cell ends in its middle: the parser decides.
-        codeless = token.type == "html_block" or _has_html(_TAGS_OUTSIDE_CODE.sub(_tag_shown, token.content))
+        parsed = _whole_markdown.parse(_TAGS_OUTSIDE_CODE.sub(_tag_shown, token.content))
+        kinds = {child.type for one in parsed for child in one.children or [one]}
+        codeless = token.type == "html_block" or not kinds.isdisjoint(("html_inline", "html_block"))
         tags = _TAGS if codeless else _TAGS_OUTSIDE_CODE
         shown = tags.sub(_tag_shown, "\n".join(lines[start:end]))
         lines[start:end] = shown.split("\n")
@@ -167,11 +153,6 @@ def _html_shown(text: str) -> str:
 
 def _tag_shown(found: re.Match[str]) -> str:
     return r"\<" if found["tag"] else found[0]
-
-
-def _has_html(text: str) -> bool:
-    inner = (child for token in _whole_markdown.parse(text) for child in token.children or [token])
-    return any(token.type in ("html_inline", "html_block") for token in inner)
 
 
 def _fence_closed(text: str) -> str:
@@ -183,11 +164,15 @@ def _fence_closed(text: str) -> str:
     return text
 
 
-_RULES = (
+_RULES: tuple[tuple[Callable[[str], str], str], ...] = (
     (_headings_lowered, "headings of the first two levels became ###: sections are made by the schema"),
-    (_comments_shown, "comments are shown as text"),
+    (lambda text: _outside_code(text, _COMMENT, r"\g<0> "), "comments are shown as text"),
     (_html_shown, "raw HTML is shown as text"),
-    (_maths_apart, "a formula that was never closed is shown as text"),
+    # An unclosed opening would include everything that follows.
+    (
+        lambda text: _outside_code(text, _MATHS, "$ ") if text.count("$$") % 2 else text,
+        "a formula that was never closed is shown as text",
+    ),
     (_fence_closed, "a code fence was closed"),
 )
 
@@ -206,8 +191,3 @@ def _outside_code(text: str, pattern: re.Pattern[str], replacement: str) -> str:
 def _block_end(text: str) -> int:
     block = _BLOCK.match(text)
     return block.end() if block is not None else 0
-
-
-def _link_again(apart: re.Match[str]) -> str:
-    """Restores a link that flattening split, if it points into the workspace."""
-    return apart[0] if leaves_workspace(apart[1]) else wikilink(apart[1], apart[2])

@@ -89,7 +89,7 @@ def entity(request: ViewRequest) -> WebPage:
     with queries.open_read_only(request.site.place, request.agent, request.now_us) as repo:
         database, row = repo.workspace.database, repo.require(request.path["entity"])
         shown = queries.view(repo, row)
-        logged = queries.list_events(repo, row.id)
+        logged = repo.log.of(row.id)[::-1]
         log = portion(logged, request.query.get("page"), EVENTS)
         events = {one.id: one for one in logged}
         sections = [_section(shown, one, events) for one in shown.sections]
