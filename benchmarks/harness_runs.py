@@ -2,7 +2,8 @@
 
 The programs are taken from PATH, nothing leaves the machine. `FOLDER` gets a home, a workspace and a repository; it
 must not be in a folder for temporary files, whose projects are not shown. With `--hand-over` it also runs them in a
-terminal (tmux), and shows who is asked for the lines that hand work over, and whether the next session gets them.
+terminal (tmux), and shows who is asked for the lines that hand work over, and whether the next session gets them. With
+`--moments` it lets them run commands and edit, and shows what they are told of exactly these.
 """
 
 from __future__ import annotations
@@ -31,6 +32,25 @@ TASK = "Repair the winch of the lantern, please."
 SAID = "Outcome: the winch of the lantern turns again\nDecided: hemp rope replaces the chain"
 SAID += "\nNext: oil the trapdoor hinges"
 CALLED = "Outcome: the gallery railing is painted\nNext: order two panes for the lens"
+# What the project knows, and the calls of a session that it is about: a command, one that fails, an edit.
+KNOWN = """# Part
+
+## Constraints
+
+- The tower of the lamp has ninety-nine steps{more}.
+- The command lamp-check --all needs the spare lamp{more}.
+- ERR_LAMP_COLD goes away when the lamp has burnt for a minute{more}.
+- wick/length.txt is measured by the keeper{more}.
+""".format(
+    more=", who writes it into the book of the tower with the day, the hour, the wind and the height of the tide"
+)
+CHANGED = "wick/length.txt"
+SHELL, EDIT = (
+    ("Bash", "bash", "run_shell_command", "exec_command"),
+    ("Write", "write", "create", "write_file", "apply_patch"),
+)
+PATCH = f"*** Begin Patch\n*** Add File: {CHANGED}\n+3\n*** End Patch"
+TOLD = {"before a command": "needs the spare lamp", "after a failure": "has burnt for a", "of an edit": "by the keeper"}
 
 
 class MockModel(ThreadingHTTPServer):
@@ -42,7 +62,8 @@ class MockModel(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Answer)
         self.requests: list[str] = []
         self.text, self.tokens = "Understood.", 1_000
-        self.note = ""  # what the next answer gives to our tool, if the request offers it
+        # The tools that the next answers call, each with what: the first of its names that the request offers.
+        self.calls: list[tuple[tuple[str, ...], dict[str, str] | str]] = []
 
     @property
     def url(self) -> str:
@@ -62,11 +83,14 @@ class _Answer(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
         text, tokens, path = self.server.text, self.server.tokens, self.path.partition("?")[0]
-        tool = _offered(body, "memory_note") if self.server.note else None
-        call = (*tool, {"note": self.server.note}) if tool else None
-        self.server.note = "" if call else self.server.note
-        if self.server.note and (tool := _offered(body, "WaitForMcpServers")):  # our tools are not there yet
-            call = (*tool, {})
+        call: Call = None
+        if self.server.calls:
+            names, given = self.server.calls[0]
+            if tool := next(filter(None, (_offered(body, name) for name in names)), None):
+                call = (*tool, given)
+                del self.server.calls[0]
+            elif tool := _offered(body, "WaitForMcpServers"):  # our tools are not there yet
+                call = (*tool, {})
         if path.endswith(("/messages", "/responses", "/chat/completions", "enerateContent")):
             self.server.requests.append(json.dumps(body, ensure_ascii=False))
             self.server.tokens = 1_000
@@ -101,14 +125,14 @@ class _Answer(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
-Call = tuple[str, str, dict[str, str]] | None  # name, namespace and arguments
+Call = tuple[str, str, dict[str, str] | str] | None  # name, namespace and arguments
 
 
 def _offered(value: object, tool: str, space: str = "") -> tuple[str, str] | None:
     """Returns the name that a request gives to a tool, and its namespace."""
     if isinstance(value, dict):
         name = value.get("name")
-        if isinstance(name, str) and name.endswith(tool):
+        if isinstance(name, str) and (name == tool or name.endswith(f"_{tool}")):
             return name, space
         space = name if value.get("type") == "namespace" and isinstance(name, str) else space
         value = [value.get(key) for key in ("tools", "function", "functionDeclarations")]
@@ -149,6 +173,8 @@ def _responses(text: str, tokens: int, call: Call) -> list[dict[str, Any]]:
             "status": "completed",
         }
         item |= {"arguments": json.dumps(call[2])} | ({"namespace": call[1]} if call[1] else {})
+        if isinstance(call[2], str):
+            item |= {"type": "custom_tool_call", "input": call[2]}
     usage = {"input_tokens": tokens, "output_tokens": 9, "total_tokens": tokens + 9}
     done = {"id": name, "object": "response", "status": "completed", "output": [item], "usage": usage}
     return [
@@ -200,7 +226,7 @@ def _claude(home: Path, url: str) -> dict[str, str]:
     (home / ".claude").mkdir()
     asked = {"hasCompletedOnboarding": True, "customApiKeyResponses": {"approved": [KEY], "rejected": []}}
     trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
-    allowed = {"permissions": {"allow": ["mcp__signet-sync__memory_note"]}}
+    allowed = {"permissions": {"allow": ["mcp__signet-sync__memory_note", "Bash", "Write"]}}
     (home / ".claude" / "settings.json").write_text(json.dumps(allowed))
     (home / ".claude.json").write_text(json.dumps(asked | {"projects": {str(home / "code" / "lantern"): trusted}}))
     off = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
@@ -301,6 +327,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("harnesses", nargs="+", choices=RUNS, metavar="HARNESS")
     parser.add_argument("--hand-over", action="store_true", help="in a terminal too: who is asked, and what is kept")
+    parser.add_argument("--moments", action="store_true", help="what is told of a command, a failure and an edit")
     parser.add_argument(
         "--restore", action="store_true", help="delete the program's own session, restore and resume it"
     )
@@ -309,6 +336,7 @@ def main() -> None:
         if shutil.which(RUNS[name].first[0]) is None:
             parser.error(f"{RUNS[name].first[0]} is not on PATH")
         show = _show_restored if given.restore else _show_hand_over if given.hand_over else _show
+        show = _show_moments if given.moments else show
         show(name, given.folder.resolve() / name)
 
 
@@ -404,13 +432,54 @@ def _show_hand_over(name: str, folder: Path) -> None:
     asked = [one for one in model.requests if REQUEST in one]
     print(f"  headless: {len(asked)} of {len(model.requests)} requests ask")
     place.ours("hooks", "install", name, "--mcp", "--tools", "all")
-    model.note = CALLED
+    model.calls = [(("memory_note",), {"note": CALLED})]
     place.type("Paint the railing of the gallery, please.", "Understood.", *run.allow)
-    called = not model.note
+    called = not model.calls
     place.ours("session", "take-spool")
     context = place.ours("context", "--project", ".")
     print(f"  tool: {'called' if called else 'not offered'}; context: {kept(CALLED, context)} lines")
     model.shutdown()
+
+
+def _show_moments(name: str, folder: Path) -> None:
+    """Prints what a session is told of a command, of a failure and of an edit, with and without the agent."""
+    place = _Place(name, folder)
+    Path(place.environ["SIGNET_CONFIG"]).write_text(
+        "[context]\nbudget_tokens = 100\nprompts = false\n"
+    )  # a start says none of it
+    document = {"session_id": "earlier", "project": str(place.project), "transcript": "-", "summary": KNOWN}
+    place.ours("session", "end", "--input", "-", given=json.dumps(document))
+    place.ours("hooks", "install", name)
+    print(f"{name}: {place.call(place.run.first[0], '--version').strip()}")
+    keys = {"copilot": ("path", "file_text"), "pi": ("path", "content"), "opencode": ("filePath", "content")}
+    where, what = keys.get(name, ("file_path", "content"))
+    edit = PATCH if name == "codex" else {where: str(place.project / CHANGED), what: "3"}
+    commands = ("lamp-check --all || true", "sh -c 'echo ERR_LAMP_COLD; exit 3'")
+    shell = [(SHELL, {("cmd" if name == "codex" else "command"): one, "description": "lamp"}) for one in commands]
+    allowed = {"codex": ["-m", "gpt-5.5", "-s", "danger-full-access", "-c", "approval_policy=never"]}
+    allowed |= {"gemini": ["--yolo"], "qwen": ["--yolo"]}
+    for with_agent in (False, True):
+        words = [sys.executable, "-m", "signet_sync", "--workspace", str(place.vault), "run"]
+        agent = subprocess.Popen(words, env=place.environ, stderr=subprocess.DEVNULL) if with_agent else None
+        time.sleep(5 if agent else 0)
+        shutil.rmtree(place.project / "wick", ignore_errors=True)
+        (place.project / "wick").mkdir()
+        place.model.requests.clear()
+        place.model.calls = [*shell, (EDIT, edit)]
+        place.call(place.run.first[0], *allowed.get(name, []), *place.run.first[1:], TASK)
+        asked = [one for one in place.model.requests if TASK in one]
+        print(f"  {'with' if agent else 'without'} the agent, {3 - len(place.model.calls)} of 3 calls:")
+        for what, said in TOLD.items():
+            told = [number for number, one in enumerate(asked) if said in one]
+            print(f"    {what}: {f'in request {told[0]} of {len(asked)}' if told else 'nothing'}")
+        if agent:
+            agent.terminate()
+            agent.wait(30)
+    place.ours("session", "take-spool")
+    place.ours("import", name, str(folder / "home"))
+    files = [path.read_text() for path in place.vault.glob("memory/*.md") if "earlier" not in path.read_text()]
+    print(f"  vault: {len(files)} new files, {sum('signet-memory' in one for one in files)} with what was told")
+    place.model.shutdown()
 
 
 def _show_restored(name: str, folder: Path) -> None:

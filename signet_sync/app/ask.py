@@ -76,22 +76,31 @@ def read_stdin() -> bytearray:
 
 
 def is_moment(payload: bytes | bytearray) -> bool:
-    """Returns whether a hook is of a tool that is about to run, or failed. No text in JSON has a bare quote."""
+    """Returns whether a hook is of a tool that is about to run, ran, or failed. No text in JSON has a bare quote."""
     named = payload.partition(b'"hook_event_name"')[2][:60].lstrip(b" \t\n:")
-    return named.startswith((b'"PreToolUse"', b'"PostToolUseFailure"'))
+    return named.startswith((b'"PreToolUse"', b'"PostToolUse', b'"AfterTool"'))
 
 
-def ask(
-    arguments: list[str],
-    payload: bytes | bytearray,
-    environ: Mapping[str, str] = os.environ,
-    *,
-    patience: float | None = None,
-) -> int | None:
+@contextmanager
+def no_longer_than(seconds: float) -> Iterator[None]:
+    """Ends this process without a word if what is done takes longer, whatever it waits for: a disk may hang, too."""
+    import _thread
+
+    done = _thread.allocate_lock()
+    done.acquire()
+    with suppress(RuntimeError):  # a system may allow no more threads
+        _thread.start_new_thread(lambda: done.acquire(timeout=seconds) or os._exit(0), ())
+    try:
+        yield
+    finally:
+        done.release()
+
+
+def ask(arguments: list[str], payload: bytes | bytearray, environ: Mapping[str, str] = os.environ) -> int | None:
     """Prints what the agent answers to a hook; returns the exit code, or None: the hook has to do it itself."""
     try:
         root = locations.locate_workspace(_workspace(arguments), environ)
-        found = _answered(root, {"arguments": arguments}, payload, environ, patience)
+        found = _answered(root, {"arguments": arguments}, payload, environ)
         code, out, said = (int(found["code"]), str(found["out"]), str(found["err"])) if found else (0, "", "")
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -148,16 +157,12 @@ def _error_of(said: dict[str, Any]) -> Exception:
 
 
 def _answered(
-    root: str,
-    asked: Mapping[str, Any],
-    payload: bytes | bytearray,
-    environ: Mapping[str, str],
-    patience: float | None = None,
+    root: str, asked: Mapping[str, Any], payload: bytes | bytearray, environ: Mapping[str, str]
 ) -> dict[str, Any] | None:
     """Returns the agent's answer, None if it gives none. Raises `OSError`, `ValueError`."""
     if any(name.startswith("SIGNET_") and name not in PLACES for name in environ):
         return None
-    until = time.monotonic() + (DEADLINE if patience is None else patience)
+    until = time.monotonic() + DEADLINE
     folder = locations.locate(root, environ)
     place = socket_of(folder)
     if os.lstat(place).st_uid != os.geteuid():

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 def main(arguments: list[str]) -> int:
     """Runs `[--workspace PATH] hook HARNESS [--strict]`; returns the exit code."""
     payload = ask.read_stdin()
-    moment = ask.is_moment(payload)
-    code = ask.ask(arguments, payload, patience=ask.MOMENT if moment else None)
-    if code is not None or moment:  # before a tool only the agent is asked
-        return code or 0
+    if ask.is_moment(payload):  # only the agent is asked
+        with ask.no_longer_than(ask.MOMENT):
+            return ask.ask(arguments, payload) or 0
+    if (code := ask.ask(arguments, payload)) is not None:
+        return code
     from signet_sync.capture import hook  # most hooks are answered by the agent
 
     return hook.main(arguments, payload, _context)

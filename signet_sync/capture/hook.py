@@ -64,7 +64,9 @@ EVENTS = {
 }
 PROMPTS = ("UserPromptSubmit", "BeforeAgent")
 BEFORE_COMPACTION = "PreCompact"
-MOMENTS = ("PreToolUse", "PostToolUseFailure")  # a tool is about to run, or failed
+# A tool is about to run, ran, or failed. Where a text before it does not reach the model, or where a hook that fails
+# before it would keep it from running, the harness asks once it ran: nothing is lost, for the model sees both at once.
+MOMENTS = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "AfterTool")
 
 BUDGET = 2_000  # tokens of the context at a session's start: the default of `context.budget_tokens`
 _VARIABLES = (
@@ -274,7 +276,7 @@ class _HookEvent:
             return
         words: str | Moment | None = None
         if name in MOMENTS:
-            words = _moment(payload) if settings.get("context_moments", True) else None
+            words = _moment(payload, self.facts) if settings.get("context_moments", True) else None
             if words is None:
                 return
         elif name in PROMPTS:
@@ -484,13 +486,18 @@ def _answer(payload: Mapping[str, object], path: object) -> str | None:
     return _prompt(answer)
 
 
-def _moment(payload: Mapping[str, object]) -> Moment | None:
-    """Returns the file or command that a tool is called with, and its error; None for any other tool."""
+def _moment(payload: Mapping[str, object], facts: HarnessFacts) -> Moment | None:
+    """Returns the files or the command that a tool is called with, and its error; None for any other tool."""
+    from signet_sync.capture.harnesses.texts import call_line, mapping_of  # only the agent comes here
     from signet_sync.capture.hook_session import Moment
 
-    given = payload.get("tool_input")
-    fields = given if isinstance(given, dict) else {}
-    path, command, error = fields.get("file_path"), fields.get("command"), payload.get("error", "")
+    fields = mapping_of(payload.get("tool_input"))
+    path, command, error = fields.get("file_path", fields.get("path")), fields.get("command"), payload.get("error")
+    said = mapping_of(payload.get(facts.result[0])).get(facts.result[1])
+    if error is None:
+        error = said if isinstance(said, str) and re.search(facts.failed, said) else ""
+    if isinstance(command, str) and "*** Begin Patch" in command:
+        path, command = call_line(command), None
     if isinstance(command, str) and isinstance(error, str):
         return Moment("", command[:LONGEST_COMMAND], error[:LONGEST_COMMAND])
     return Moment(path, "", "") if isinstance(path, str) and not error else None

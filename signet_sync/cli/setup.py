@@ -235,7 +235,7 @@ def _hooks(context: Context) -> Step:
         return Step("hooks", PRESENT if connected else SKIPPED, _connected(connected), left=tuple(left))
     question = (
         f"{connecting.capitalize()}? Sessions are recorded when they end, begin with what is known of the project,"
-        " and are told before an edit or a command what names exactly that."
+        " and are told at an edit or a command what names exactly that (context.moments = false: never)."
         f"\n  changes {', '.join(one.path for one in planned)}\n "
     )
     return Step("hooks", PLANNED, connecting, act, question, tuple(left))

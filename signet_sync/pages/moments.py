@@ -98,11 +98,11 @@ def _below(folder: str, name: str) -> str:
 
 def names(view: StatementView, moment: Moment) -> bool:
     """Returns whether a statement names exactly the file, the command or the error of a moment."""
-    if moment.error:
-        return _names_error(view.text, moment) or (view.kind == "tried" and _names_command(view, moment.command))
+    if moment.error and _names_error(view.text, moment):
+        return True
     if moment.command:
         return _names_command(view, moment.command)
-    return bool(moment.path) and any(_is_file(one, moment.path) for one in _PATH.findall(view.text))
+    return any(_is_file(one, path) for path in moment.path.split(", ") if path for one in _PATH.findall(view.text))
 
 
 def _is_file(name: str, path: str) -> bool:

@@ -108,17 +108,37 @@ STATED = """# Two
 - "rtk run loop" is not a command here; "run loop" worked
 """
 LOOP, GENERATED, BUSY = "is not a command here", "is generated", "with a restart"
-MOMENTS: list[tuple[str, dict[str, Any], str]] = [
-    ("PreToolUse", {"tool_input": {"command": "cd /x && rtk run loop 2>&1 | tail -4"}}, LOOP),
-    ("PreToolUse", {"tool_input": {"command": "rtk run loops"}}, ""),
-    ("PreToolUse", {"tool_input": {"file_path": f"{PROJECT}/src/loop.py"}}, GENERATED),
-    ("PreToolUse", {"tool_input": {"file_path": f"{PROJECT}/src/other/loop.py"}}, ""),
-    ("PreToolUse", {"tool_input": {"pattern": "src/loop.py"}}, ""), ("PreToolUse", {"tool_input": None}, ""),
-    ("PreToolUse", {"tool_input": {"file_path": f"{PROJECT}/src/loop.py"}, "agent_id": "a1"}, ""),
-    ("PreToolUse", {"tool_input": {"command": "rtk run loop"}, "cwd": "/home/ada/elsewhere"}, ""),
-    ("PostToolUseFailure", {"tool_input": {"command": "run"}, "error": "code 1: ERR_LOOP_BUSY"}, BUSY),
-    ("PostToolUseFailure", {"tool_input": {"command": "run"}, "error": "code 1: ERR_LOOP"}, ""),
-    ("PostToolUseFailure", {"tool_input": {"command": "rtk run loop"}, "error": "exit 127"}, LOOP),
+CLAUDE = "claude-code"
+PATCH = "*** Begin Patch\n*** Update File: README.md\n+a\n*** Update File: src/loop.py\n+b\n*** End Patch"
+EXITED = "ERR_LOOP_BUSY\n<shellId: 1 completed with exit code {}>"
+OUTPUT = "<untrusted_context>\nOutput: ERR_LOOP_BUSY\nExit Code: {}\n</untrusted_context>"
+RUN = {"tool_input": {"command": "run"}}
+# By harness, as each of them tells it.
+MOMENTS: list[tuple[str, str, dict[str, Any], str]] = [
+    (CLAUDE, "PreToolUse", {"tool_input": {"command": "cd /x && rtk run loop 2>&1 | tail -4"}}, LOOP),
+    (CLAUDE, "PreToolUse", {"tool_input": {"command": "rtk run loops"}}, ""),
+    (CLAUDE, "PreToolUse", {"tool_input": {"file_path": f"{PROJECT}/src/loop.py"}}, GENERATED),
+    (CLAUDE, "PreToolUse", {"tool_input": {"file_path": f"{PROJECT}/src/other/loop.py"}}, ""),
+    (CLAUDE, "PreToolUse", {"tool_input": {"pattern": "src/loop.py"}}, ""),
+    (CLAUDE, "PreToolUse", {"tool_input": None}, ""),
+    (CLAUDE, "PreToolUse", {"tool_input": {"file_path": f"{PROJECT}/src/loop.py"}, "agent_id": "a1"}, ""),
+    (CLAUDE, "PreToolUse", {"tool_input": {"command": "rtk run loop"}, "cwd": "/home/ada/elsewhere"}, ""),
+    (CLAUDE, "PostToolUseFailure", {"tool_input": {"command": "run"}, "error": "code 1: ERR_LOOP_BUSY"}, BUSY),
+    (CLAUDE, "PostToolUseFailure", {"tool_input": {"command": "run"}, "error": "code 1: ERR_LOOP"}, ""),
+    (CLAUDE, "PostToolUseFailure", {"tool_input": {"command": "rtk run loop"}, "error": "exit 127"}, LOOP),
+    ("codex", "PreToolUse", {"tool_name": "apply_patch", "tool_input": {"command": PATCH}}, GENERATED),
+    ("codex", "PreToolUse", {"tool_input": {"command": f"apply_patch <<'EOF'\n{PATCH}\nEOF"}}, GENERATED),
+    ("copilot", "PostToolUse", {"tool_input": {"path": f"{PROJECT}/src/loop.py", "file_text": ""}}, GENERATED),
+    ("copilot", "PostToolUse", RUN | {"tool_result": {"text_result_for_llm": EXITED.format(2)}}, BUSY),
+    ("copilot", "PostToolUse", RUN | {"tool_result": {"text_result_for_llm": EXITED.format(0)}}, ""),
+    ("gemini", "AfterTool", {"tool_input": {"command": "rtk run loop"}, "tool_response": {"llmContent": "x"}}, LOOP),
+    ("gemini", "AfterTool", RUN | {"tool_response": {"llmContent": OUTPUT.format(2)}}, BUSY),
+    ("gemini", "AfterTool", RUN | {"tool_response": {"llmContent": OUTPUT.format(0)}}, ""),
+    ("qwen", "PostToolUse", {"tool_input": {"file_path": f"{PROJECT}/src/loop.py"}, "tool_response": {}}, GENERATED),
+    ("qwen", "PostToolUseFailure", RUN | {"error": "ERR_LOOP_BUSY"}, BUSY),
+    ("opencode", "PostToolUse", {"tool_input": {"file_path": "src/loop.py"}}, GENERATED),
+    ("pi", "PostToolUse", RUN | {"error": "ERR_LOOP_BUSY"}, BUSY),
+    ("pi", "PostToolUse", RUN | {"error": ""}, ""),
 ]  # fmt: skip
 
 
@@ -130,38 +150,110 @@ def test_before_a_tool_and_after_its_failure_the_agent_alone_says_what_names_exa
     monkeypatch.setattr(ask, "MOMENT", 20.0)
     monkeypatch.setattr("signet_sync.pages.moments._LONGEST", 20.0)
 
-    def said(event: str, session: str, more: dict[str, Any]) -> str:
-        answer = vault.hook("claude-code", "--strict", given=payload(event, session, **more))
+    def said(harness: str, event: str, session: str, more: dict[str, Any]) -> str:
+        answer = vault.hook(harness, "--strict", given=payload(event, session, **more))
         assert (answer.code, answer.err) == (0, "")
-        return str(json.loads(answer.out)["hookSpecificOutput"]["additionalContext"]) if answer.out else ""
+        if not answer.out.startswith("{"):
+            return answer.out
+        answered = json.loads(answer.out)
+        return str(answered.get("hookSpecificOutput", answered).get("additionalContext", ""))
 
-    assert not any(said(event, "alone", more) for event, more, _ in MOMENTS)
+    assert not any(said(harness, event, "alone", more) for harness, event, more, _ in MOMENTS)
     made = Answers(str(vault.root), state_dir.locate(str(vault.root)))
     assert made.listen()
     try:
-        for number, (event, more, words) in enumerate(MOMENTS):
-            text = said(event, f"s-{number}", more)
+        for number, (harness, event, more, words) in enumerate(MOMENTS):
+            text = said(harness, event, f"s-{number}", more)
             assert bool(text) is bool(words) and words in text and estimate_tokens(text) <= moments.BUDGET, more
-            assert not said(event, f"s-{number}", more), "once a session"
+            assert not said(harness, event, f"s-{number}", more), "once a session"
         (vault / "signet-sync.toml").write_text("[context]\nmoments = false\n")
-        assert not any(said(event, "off", more) for event, more, _ in MOMENTS)
+        assert not any(said(harness, event, "off", more) for harness, event, more, _ in MOMENTS)
     finally:
         made.stop()
     assert not spool.jobs(state_dir.locate(str(vault.root)).spool)
 
 
-def test_a_tool_waits_for_no_agent_that_is_gone_or_hangs(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("signet_sync.capture.hook.main", lambda *_: pytest.fail("it does the work itself"))
-    monkeypatch.setattr(ask, "MOMENT", 0.01)
-    event = payload("PreToolUse", tool_input={"command": "rtk run loop"})
-    silent = vault.hook("claude-code", "--strict", given=event)
-    assert (silent.code, silent.out, silent.err) == (0, "", "")
-    place = ask.socket_of(state_dir.locate(str(vault.root)))
-    with socket.socket(socket.AF_UNIX) as hung, ask.address(place) as at:
-        hung.bind(at)
-        hung.listen()
-        assert vault.hook("claude-code", "--strict", given=event) == silent
-    assert not ask.is_moment(payload("UserPromptSubmit", prompt='{"hook_event_name": "PreToolUse"}'))
+# What is there in place of an agent of this version: what it answers, and whether it goes then.
+INSTEAD: dict[str, tuple[bytes, bool]] = {
+    "nobody": (b"", True), "a socket that is left": (b"", True), "hangs": (b"", False), "goes": (b"", True),
+    "says nothing of ours": (b"no such version\n", True), "an answer of another shape": (b'{"text": "x"}\n', True),
+    "begins and hangs": (ask.BEGUN, False), "is cut off": (b'{"code": 0, "out": "', False),
+    "a disk hangs": (b"", False),
+}  # fmt: skip
+# As long as nothing else ends it, such a hook waits for ever, and a module that does the work is none.
+_WAITS = """
+import sys, threading
+from signet_sync.app import ask, hook
+ask.DEADLINE = ask.LONGEST_OPERATION = 1e6
+sys.modules["signet_sync.capture.hook"] = None
+if sys.argv.pop(1) == "a disk hangs":
+    ask.locations.locate = lambda *_: threading.Event().wait()
+sys.exit(hook.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("what", INSTEAD)
+def test_a_tool_waits_for_no_agent_that_is_gone_hangs_or_is_another_and_for_no_disk(vault: Vault, what: str) -> None:
+    event, (said, goes) = payload("PostToolUse", tool_input={"command": "rtk run loop"}), INSTEAD[what]
+    assert ask.is_moment(event) and not ask.is_moment(payload("Stop", prompt='{"hook_event_name": "PreToolUse"}'))
+
+    def answer(listening: socket.socket) -> None:
+        with suppress(OSError), listening.accept()[0] as caller:
+            caller.recv(1 << 16)
+            caller.sendall(said)
+            while not goes and caller.recv(1 << 16):
+                pass
+
+    with ExitStack() as held:
+        if what != "nobody":
+            instead = held.enter_context(socket.socket(socket.AF_UNIX))
+            with ask.address(ask.socket_of(state_dir.locate(str(vault.root)))) as at:
+                instead.bind(at)
+            if what != "a socket that is left":
+                instead.listen()
+                threading.Thread(target=answer, args=(instead,), daemon=True).start()
+        words = [sys.executable, "-c", _WAITS, what, "--workspace", str(vault.root), "hook", "claude-code", "--strict"]
+        environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+        ran = subprocess.run(words, input=event, env=environ, capture_output=True, timeout=120, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
+
+
+def _break(repository: Path) -> None:
+    (repository / ".git/HEAD").write_text("broken")
+
+
+def _fill(repository: Path) -> None:
+    files = "".join(f"M 644 inline many/{n % 300}/{n}.py\ndata 1\nx\n" for n in range(100_000))
+    stream = f"commit refs/heads/main\ncommitter Ada <ada@example.org> now\ndata 1\nx\n{files}"
+    git = ["git", "-C", str(repository), "-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+    subprocess.run([*git, "fast-import", "--quiet", "--date-format=now"], input=stream.encode(), check=True)
+    for command in (("symbolic-ref", "HEAD", "refs/heads/main"), ("reset", "-q", "--hard"), ("add", "src/loop.py")):
+        subprocess.run([*git, *command], check=True)
+    subprocess.run([*git, "commit", "-qm", "one of 100,001"], check=True)
+
+
+@pytest.mark.parametrize("make", [_break, pytest.param(_fill, marks=pytest.mark.slow)])
+def test_in_a_broken_or_large_repository_the_agent_says_what_it_knows(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
+) -> None:
+    repository = tmp_path / "lantern"
+    (repository / "src").mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", repository], check=True)
+    (repository / "src/loop.py").write_text("")
+    make(repository)
+    vault.session(2, body=STATED, project=str(repository))
+    vault.reindex()
+    monkeypatch.setattr(moments, "BUDGET", 200)  # the path of this workspace is long
+    monkeypatch.setattr(ask, "MOMENT", 20.0)
+    monkeypatch.setattr("signet_sync.pages.moments._LONGEST", 20.0)
+    made = Answers(str(vault.root), state_dir.locate(str(vault.root)))
+    assert made.listen()
+    try:
+        file = {"tool_input": {"file_path": str(repository / "src/loop.py")}, "cwd": str(repository)}
+        for session in ("s-8", "s-9"):
+            assert GENERATED in vault.hook("claude-code", given=payload("PreToolUse", session, **file)).out
+    finally:
+        made.stop()
 
 
 def test_what_changed_since_it_was_said_stands_beside_it_where_git_says_so_in_time(

@@ -26,7 +26,8 @@ text = sys.stdin.read()
 with open(sys.argv[1], "a") as log:
     log.write(json.dumps([sys.argv[2:], json.loads(text)]) + "\\n")
 event = json.loads(text)["hook_event_name"]
-print({"SessionStart": "what you know", "UserPromptSubmit": "what was said on it"}.get(event, "never shown"))
+known = {"SessionStart": "what you know", "UserPromptSubmit": "what was said on it", "PostToolUse": "what failed"}
+print(known.get(event, "never shown"))
 """
 
 OPENCODE = """
@@ -44,12 +45,18 @@ const text = (text, more) => ({ type: "text", text, ...more })
 await hooks["chat.message"]({ sessionID: "ses_1" }, { parts: [text("Why?"), { type: "file" }, text("Really?")] })
 await hooks["chat.message"]({ sessionID: "ses_1" }, { parts: [text("not theirs", { synthetic: true })] })
 await hooks["chat.message"]({ sessionID: "ses_2" }, { parts: [text("of a sub-agent")] })
+const ran = { output: "cold", metadata: { exit: 2 } }
+await hooks["tool.execute.after"]({ tool: "bash", sessionID: "ses_1", args: { command: "lamp" } }, ran)
+await hooks["tool.execute.after"]({ tool: "write", sessionID: "ses_1", args: { filePath: "/a.py" } }, { output: "" })
+await hooks["tool.execute.after"]({ tool: "read", sessionID: "ses_1", args: { filePath: "/a.py" } }, { output: "" })
+await hooks["tool.execute.after"]({ tool: "bash", sessionID: "ses_2", args: { command: "lamp" } }, { output: "" })
 await fire("session.idle", { sessionID: "ses_2" })
 await fire("session.compacted", { sessionID: "ses_1" })
 await fire("session.idle", { sessionID: "ses_3" })
 await fire("file.edited", { file: "x" })
 await fire("session.idle", undefined)
-console.log(JSON.stringify([await ask("ses_1"), await ask("ses_1"), await ask("ses_2"), await ask(undefined)]))
+const asked = [await ask("ses_1"), await ask("ses_1"), await ask("ses_2"), await ask(undefined)]
+console.log(JSON.stringify([...asked, ran.output]))
 await hooks.dispose()
 """
 
@@ -83,6 +90,11 @@ const fire = (name, event = {}) => handlers[name](event, { cwd: "/code/lantern",
 await fire("session_start", { reason: "startup" })
 const first = await fire("before_agent_start", { prompt: "Why?" })
 const second = await fire("before_agent_start", {})
+const content = [{ type: "text", text: "cold" }]
+const call = { content, structuredContent: { exit: 2 } }
+const ran = await fire("tool_result", { toolName: "bash", input: { command: "lamp" }, isError: true, ...call })
+await fire("tool_result", { toolName: "edit", input: { path: "a.py" }, isError: false, ...call })
+await fire("tool_result", { toolName: "read", input: { path: "a.py" }, isError: false, ...call })
 await fire("agent_end")
 await fire("session_compact", { reason: "manual" })
 const third = await fire("before_agent_start", {})
@@ -92,7 +104,7 @@ for (const last of [{ customType: "signet-memory" }, { type: "compaction" }]) {
   await fire("before_agent_start", {})
 }
 await fire("session_shutdown", { reason: "quit" })
-console.log(JSON.stringify([first, second, third].map((one) => one?.message ?? null)))
+console.log(JSON.stringify([...[first, second, third].map((one) => one?.message ?? null), ran ?? null]))
 """
 
 
@@ -126,12 +138,15 @@ def test_the_words_are_read_back(harness: str, recorder: Program) -> None:
 def test_opencode(tmp_path: Path, recorder: Program) -> None:
     printed, calls = run(tmp_path, "opencode", OPENCODE, recorder)
     given = ["before", "what you know", "what was said on it"]
-    assert printed == [given, given, ["before"], ["before"]], "the system prompt is made for each request"
+    ran = "cold\n\nwhat failed"
+    assert printed == [given, given, ["before"], ["before"], ran], "the system prompt is made for each request"
     told = [document for what, document in calls if what == "opencode"]
     assert sorted((d["hook_event_name"], d["session_id"]) for d in told) == [
-        ("PostCompact", "ses_1"), ("SessionEnd", "ses_1"), ("SessionEnd", "ses_3"), ("SessionStart", "ses_1"),
-        ("Stop", "ses_3"), ("UserPromptSubmit", "ses_1"),
+        ("PostCompact", "ses_1"), ("PostToolUse", "ses_1"), ("PostToolUse", "ses_1"), ("SessionEnd", "ses_1"),
+        ("SessionEnd", "ses_3"), ("SessionStart", "ses_1"), ("Stop", "ses_3"), ("UserPromptSubmit", "ses_1"),
     ]  # fmt: skip
+    calls_told = [(d["tool_input"], d.get("error")) for d in told if "tool_input" in d]
+    assert calls_told == [({"command": "lamp"}, "cold"), ({"file_path": "/a.py"}, None)]
     assert [d["prompt"] for d in told if "prompt" in d] == ["Why?\n\nReally?"]
     assert [d["source"] for d in told if d["hook_event_name"] == "SessionStart"] == ["startup"]
     assert {(d["cwd"], d["transcript_path"]) for d in told} == {
@@ -161,25 +176,32 @@ def test_pi(tmp_path: Path, recorder: Program) -> None:
     printed, calls = run(tmp_path, "pi", PI, recorder)
     message = {"customType": "signet-memory", "display": False}
     both, start = "what you know\nwhat was said on it", "what you know"
-    assert printed == [message | {"content": both}, None, message | {"content": start}]
+    ran = {
+        "content": [{"type": "text", "text": "cold"}, {"type": "text", "text": "what failed"}],
+        "structuredContent": {"exit": 2},
+    }
+    assert printed == [message | {"content": both}, None, message | {"content": start}, ran]
     told = [d for what, d in calls if what == "pi"]
     assert [(d["hook_event_name"], d.get("source")) for d in told] == [
-        ("SessionStart", "startup"), ("UserPromptSubmit", None), ("Stop", None), ("PostCompact", None),
-        ("SessionStart", "compact"), ("SessionStart", "resume"), ("SessionStart", "compact"), ("SessionEnd", None),
+        ("SessionStart", "startup"), ("UserPromptSubmit", None), ("PostToolUse", None), ("PostToolUse", None),
+        ("Stop", None), ("PostCompact", None), ("SessionStart", "compact"), ("SessionStart", "resume"),
+        ("SessionStart", "compact"), ("SessionEnd", None),
     ]  # fmt: skip
+    calls_told = [(d["tool_input"], d.get("error")) for d in told if "tool_input" in d]
+    assert calls_told == [({"command": "lamp"}, "cold"), ({"file_path": "a.py"}, None)]
     shared = {(d["session_id"], d["transcript_path"], d["cwd"], d["attended"]) for d in told}
     assert shared == {("s1", "/pi/s1.jsonl", "/code/lantern", True)}
 
 
 @pytest.mark.parametrize("switch", ["SIGNET_NO_HOOKS", "SIGNET_BYPASS", "SIGNET_SYNC_CHILD"])
 def test_switched_off(tmp_path: Path, recorder: Program, switch: str) -> None:
-    assert run(tmp_path, "opencode", OPENCODE, recorder, **{switch: "1"}) == ([["before"]] * 4, [])
+    assert run(tmp_path, "opencode", OPENCODE, recorder, **{switch: "1"}) == ([["before"]] * 4 + ["cold"], [])
     assert run(tmp_path, "openclaw", OPENCLAW, recorder, **{switch: "1"}) == ([[], 0], [])
-    assert run(tmp_path, "pi", PI, recorder, **{switch: "1"}) == ([None] * 3, [])
+    assert run(tmp_path, "pi", PI, recorder, **{switch: "1"}) == ([None] * 4, [])
 
 
 def test_a_program_that_is_gone_harms_nobody(tmp_path: Path) -> None:
     gone = Program(("/gone/python", "-m", "signet_sync"))
-    assert run(tmp_path, "opencode", OPENCODE, gone) == ([["before"]] * 4, [])
+    assert run(tmp_path, "opencode", OPENCODE, gone) == ([["before"]] * 4 + ["cold"], [])
     assert run(tmp_path, "openclaw", OPENCLAW, gone) == ([[], 0], [])
-    assert run(tmp_path, "pi", PI, gone) == ([None] * 3, [])
+    assert run(tmp_path, "pi", PI, gone) == ([None] * 4, [])

@@ -28,7 +28,8 @@ class HarnessFacts:
     the summary. Without a named chat, others may read one that `carries_chats`. `first_prompt` are the words of a
     command that starts the program with the prompt that follows them. `memory` is what it remembers by itself, as
     patterns of paths below its homes, `memory_beside` below the folder of a transcript. It tells a session itself
-    what its `instructions` say, files of the session's folder.
+    what its `instructions` say, files of the session's folder. Where no event tells that a command failed, `failed`
+    matches what it gave back, the members `result` of the event of a tool that ran.
     """
 
     place = ""
@@ -47,6 +48,8 @@ class HarnessFacts:
     instructions: tuple[str, ...] = ("AGENTS.md",)
     memory: tuple[str, ...] = ()
     memory_beside: tuple[str, ...] = ()
+    result = ("", "")
+    failed = ""
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
         """Returns the folders of which one exists if the harness is present; the first one is its own."""

@@ -23,12 +23,14 @@ SETTINGS = Harness(
     {
         "SessionStart": {"timeout": 10},
         "UserPromptSubmit": {"timeout": 5},
+        "PreToolUse": {"timeout": 1},  # what comes after a tool does not say whether it failed
         "PostCompact": {"timeout": 10},
         "Stop": {"timeout": 10},
         # Codex cuts a longer time to three seconds and prints a warning at every start.
         "SessionEnd": {"timeout": 3},
     },
     hooks="hooks.json",
+    matchers={"PreToolUse": "Bash|apply_patch"},
     servers=ServerList(
         lambda environ: os.path.join(_folder(environ), "config.toml"),
         lambda data: ("mcp_servers",),

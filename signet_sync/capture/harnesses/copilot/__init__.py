@@ -14,6 +14,8 @@ class _Copilot(HarnessFacts):
     pattern = r"session-state/[^/]+/events\.jsonl"
     reports_compaction = False
     first_prompt = ("copilot", "-i")
+    result = ("tool_result", "text_result_for_llm")
+    failed = r"completed with exit code [1-9]\d*>\s*$"
 
     def payload(self, given: Payload, environ: Environ) -> Payload:
         """Returns the document with the transcript's path, which only that of a stop has.

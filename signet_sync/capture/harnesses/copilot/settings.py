@@ -9,8 +9,11 @@ from signet_sync.host.harness_settings.harness import Harness, program_and_argum
 SETTINGS = Harness(
     "copilot",
     FACTS.own,
-    {event: {"timeout": 10} for event in ("SessionStart", "Stop", "SessionEnd")} | {"UserPromptSubmit": {"timeout": 5}},
+    {event: {"timeout": 10} for event in ("SessionStart", "Stop", "SessionEnd")}
+    # Not PreToolUse: a hook of that which fails forbids the call.
+    | {"UserPromptSubmit": {"timeout": 5}, "PostToolUse": {"timeout": 1}},
     hooks="hooks/signet-sync.json",
+    matchers={"PostToolUse": "Bash|Write|Edit"},
     servers=servers_in(
         FACTS.own, "mcp-config.json", lambda words: {"type": "local", "tools": ["*"], **program_and_arguments(words)}
     ),

@@ -24,6 +24,8 @@ class _Gemini(JsonFacts):
     reports_compaction = False
     instructions = ("GEMINI.md",)
     first_prompt = ("gemini", "-i")
+    result = ("tool_response", "llmContent")
+    failed = r"\nExit Code: [1-9]"
 
     def is_attended(self, payload: Payload, environ: Environ) -> bool:
         """Returns whether somebody typed a prompt: it is the last of those that only the program's window records."""

@@ -12,9 +12,11 @@ SETTINGS = Harness(
     {
         "SessionStart": {"name": NAME, "timeout": 10_000},
         "BeforeAgent": {"name": NAME, "timeout": 5_000},
+        "AfterTool": {"name": NAME, "timeout": 1_000},
         "AfterAgent": {"name": NAME, "timeout": 10_000},
         "SessionEnd": {"name": NAME, "timeout": 10_000},
     },
     hooks="settings.json",
+    matchers={"AfterTool": "run_shell_command|write_file|replace"},
     servers=servers_in(FACTS.own, "settings.json"),
 )

@@ -18,7 +18,7 @@ export const SignetSync = async ({ directory }) => {
   const agents = new Set() // sessions of sub-agents: part of another one
   const memory = new Map() // session → promises of what it got at its start and at prompts
 
-  const tell = (event, session, prompt, source) =>
+  const tell = (event, session, prompt, source, call) =>
     ask(
       ["hook", "opencode"],
       JSON.stringify({
@@ -29,8 +29,9 @@ export const SignetSync = async ({ directory }) => {
         prompt,
         source,
         attended: ATTENDED,
+        ...call,
       }),
-      prompt === undefined ? PATIENCE : PROMPT_PATIENCE,
+      call ? TOOL_PATIENCE : prompt === undefined ? PATIENCE : PROMPT_PATIENCE,
     )
 
   // The system prompt is made for each request, so all of it is given each time.
@@ -65,6 +66,14 @@ export const SignetSync = async ({ directory }) => {
     "experimental.chat.system.transform": async ({ sessionID }, output) => {
       if (!sessionID || agents.has(sessionID) || off()) return
       for (const text of await Promise.all(begin(sessionID))) if (text.trim()) output.system.push(text.trim())
+    },
+
+    // Before a call nothing can be said; the model sees what is said here with what the tool gave back.
+    "tool.execute.after": async ({ tool, sessionID, args }, result) => {
+      if (!sessionID || agents.has(sessionID) || off()) return
+      const call = called(tool, args, result.metadata?.exit ? result.output : "")
+      const text = call ? await tell("PostToolUse", sessionID, undefined, undefined, call) : ""
+      if (text.trim()) result.output += `\n\n${text.trim()}`
     },
 
     // OpenCode knows no end of a session; that of the process is the nearest thing to it.

@@ -21,7 +21,10 @@ def _way(data: Mapping[str, Any]) -> tuple[str, ...]:
 SETTINGS = Harness(
     "opencode",
     folder,
-    bare("session.created", "session.idle", "session.compacted", "dispose", "experimental.chat.system.transform"),
+    bare(
+        *("session.created", "session.idle", "session.compacted", "dispose"),
+        *("experimental.chat.system.transform", "tool.execute.after"),
+    ),
     scripts={"plugins/signet-sync.js": "plugin.js"},
     servers=ServerList(
         lambda environ: os.path.join(folder(environ), "opencode.json"),

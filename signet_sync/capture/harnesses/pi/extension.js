@@ -22,7 +22,7 @@ export default function (pi) {
             attended: ctx.mode === "tui",
             ...more,
           }),
-          more.prompt === undefined ? PATIENCE : PROMPT_PATIENCE,
+          more.tool_input ? TOOL_PATIENCE : more.prompt === undefined ? PATIENCE : PROMPT_PATIENCE,
         )
 
   // What a session got stays in it until a compaction, also when another process continues it.
@@ -38,6 +38,15 @@ export default function (pi) {
     const said = event.prompt ? await tell("UserPromptSubmit", ctx, { prompt: event.prompt }) : ""
     const content = [start, said].map((text) => text.trim()).filter(Boolean).join("\n")
     if (content) return { message: { customType: OURS, content, display: false } }
+  })
+
+  // Before a call nothing can be said; the model sees what is said here with what the tool gave back.
+  pi.on("tool_result", async (event, ctx) => {
+    const printed = event.content.map((one) => one.text ?? "").join("\n")
+    const call = called(event.toolName, event.input, event.isError ? printed : "")
+    const text = call ? (await tell("PostToolUse", ctx, call)).trim() : ""
+    const { content, structuredContent } = event
+    if (text) return { content: [...content, { type: "text", text }], structuredContent }
   })
 
   pi.on("agent_end", async (_event, ctx) => {

@@ -8,7 +8,7 @@ from signet_sync.host.harness_settings.harness import Harness, bare, servers_in
 SETTINGS = Harness(
     "pi",
     FACTS.own,
-    bare("session_start", "before_agent_start", "agent_end", "session_compact", "session_shutdown"),
+    bare("session_start", "before_agent_start", "tool_result", "agent_end", "session_compact", "session_shutdown"),
     scripts={"extensions/signet-sync.js": "extension.js"},
     servers=servers_in(FACTS.own, "mcp.json"),
 )

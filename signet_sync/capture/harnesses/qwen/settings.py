@@ -15,7 +15,9 @@ SETTINGS = Harness(
     "qwen",
     _folder,
     {event: {"timeout": 10} for event in ("SessionStart", "PostCompact", "Stop", "SessionEnd")}
-    | {"UserPromptSubmit": {"timeout": 5}},
+    # Not PreToolUse: its text never reaches the model.
+    | {"UserPromptSubmit": {"timeout": 5}, "PostToolUse": {"timeout": 1}, "PostToolUseFailure": {"timeout": 1}},
     hooks="settings.json",
+    matchers={"PostToolUse": "run_shell_command|write_file|edit", "PostToolUseFailure": "run_shell_command"},
     servers=servers_in(_folder, "settings.json"),
 )
