@@ -165,8 +165,7 @@ def _show_installed(context: Context, outcomes: Outcomes) -> None:
         return
     names = [outcome.harness for outcome in outcomes]
     click.echo(f"new sessions are captured into {context.root}; running ones may not use the hooks yet")
-    click.echo("they get what memory holds at their start, at prompts (off: context.prompts = false in the settings),")
-    click.echo("and at an edit or a command what names exactly that (off: context.moments = false)")
+    click.echo("they get memory at starts, prompts, edits, commands (off: context.prompts, context.moments = false)")
     show_by_hand([f"{o.harness}: {line}" for o in outcomes for line in o.plan.by_hand])
     for number, name in enumerate(names):
         click.echo(f"{'' if number else 'past sessions:':<14} {context.command_line(f'import {name}')}")
