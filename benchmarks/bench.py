@@ -55,6 +55,7 @@ MEASURES = {
     "recall": Measure("`recall`, the same", "ms", 60),
     "hook start": Measure("a start's hook without an agent, the same", "ms", 70),
     "hook prompt": Measure("a prompt's hook without an agent, the same", "ms", 70),
+    "hook moment": Measure("a command's hook without an agent, the same", "ms", 20),
     "modules": Measure("own modules that run code", ""),
     "recall p50": Measure("`recall` among 15,000 artifacts, warm, p50 of a processor", "ms", 15),
     "recall p99": Measure("· p99", "ms", 40),
@@ -67,6 +68,7 @@ MEASURES = {
     "agent start": Measure("a start's hook with the agent, processor over bare Python", "ms", 30),
     "agent prompt": Measure("a prompt's hook with the agent, the same", "ms", 30),
     "agent stop": Measure("a stop's hook with the agent, the same", "ms", 30),
+    "agent moment": Measure("a command's hook with the agent, the same", "ms", 30),
     "idle memory": Measure("idle, resident memory", "MB", 70),
     "idle processor": Measure("idle, processor", "%", 0.01),
     "idle wake-ups": Measure("idle, wake-ups", "a second"),
@@ -102,11 +104,18 @@ STARTS: tuple[tuple[str, tuple[str, ...], bytes], ...] = (
         ("hook", "claude-code"),
         b'{"session_id":"TURN","hook_event_name":"UserPromptSubmit","prompt":"What was decided about the heartbeat?"}',
     ),
+    (
+        "hook moment",
+        ("hook", "claude-code"),
+        b'{"session_id":"TURN","hook_event_name":"PreToolUse","cwd":"/home/rowan/src/harbor-sync",'
+        b'"tool_input":{"command":"make test"}}',
+    ),
 )
 # What a harness's hooks say under an agent.
 EVENTS: tuple[tuple[str, bytes], ...] = (
-    ("agent start", STARTS[-2][2]),
-    ("agent prompt", STARTS[-1][2]),
+    ("agent start", STARTS[-3][2]),
+    ("agent prompt", STARTS[-2][2]),
+    ("agent moment", STARTS[-1][2]),
     ("agent stop", b'{"session_id":"TURN","hook_event_name":"Stop"}'),
 )
 QUESTION = ("recall", "Which decision about the retry of the queue was kept?")
