@@ -42,6 +42,7 @@ class Line(NamedTuple):
     `rank` is its place in the choice, `place` that within its section; both lowest first. It is left out if the board
     says its `statement` already; what `sentence` contains is said, too. Lines of one `project` are compared. `group` is
     a heading inside the section. `session` is the node of the session whose words are shown, where `id` outlives it.
+    `mark` stands behind the text, and is none of its words.
     """
 
     id: str
@@ -56,6 +57,7 @@ class Line(NamedTuple):
     alone: str = ""
     group: str = ""
     session: str = ""
+    mark: str = ""
     is_ambiguous: bool = False  # its short handle leads to another line, too
 
     @property
@@ -68,7 +70,7 @@ class Line(NamedTuple):
         handles = [handle(self.id) if self.is_ambiguous else short_handle(self.id)]
         if self.session:
             handles.insert(0, short_handle(self.session))
-        text = self.alone if alone and self.alone else self.text
+        text = (self.alone if alone and self.alone else self.text) + self.mark
         return " ".join([f"- {PIN}{text}" if self.pinned else f"- {text}", *handles])
 
 

@@ -167,6 +167,7 @@ def _memory(session: HookSession, known: Callable[[str], bool], told: set[str], 
     with readable_index(session.database, session.root) as database:
         if database is not None:
             from signet_sync.pages.project_context import project_text
+            from signet_sync.pages.staleness import marks
             from signet_sync.pages.store import project_inputs
 
             name, belongs = own_project_of(session, database)
@@ -182,7 +183,12 @@ def _memory(session: HookSession, known: Callable[[str], bool], told: set[str], 
             def has(words: str) -> bool:
                 return known(words) or _is_told(words.partition(": ")[2].strip("“”"), told)
 
-            return partial(project_text, seen, name, now_us, skip=skip, known=has)
+            deeds = project_inputs.deeds(database, session.agent_id, [view.id for view in seen.statements])
+
+            def stale(ids: set[str]) -> dict[str, str]:
+                return marks(session.project, [view for view in seen.statements if view.id in ids], deeds)
+
+            return partial(project_text, seen, name, now_us, skip=skip, known=has, stale=stale)
     return None
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import suppress
-from functools import partial
 
 from signet_sync.capture import injections
 from signet_sync.capture.hook_session import HookSession, Injection, Moment
@@ -19,11 +18,11 @@ from signet_sync.formats.handle import handle
 from signet_sync.formats.injected_block import neutral
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import short_day
-from signet_sync.host.git import changed_since
 from signet_sync.memories.score import day_start
 from signet_sync.pages import context
 from signet_sync.pages.hook_context import own_project_of
 from signet_sync.pages.sections import StatementView, plain
+from signet_sync.pages.staleness import PATH, marks
 from signet_sync.pages.store import project_inputs
 from signet_sync.pages.store.readable_index import RemovalUnfinished, readable_index
 from signet_sync.text.token_estimate import estimate_tokens
@@ -32,7 +31,6 @@ BUDGET = 120  # tokens, with the marks around it
 _LONGEST = 0.02  # seconds that the index may take
 _TEXT = 240  # characters of a statement
 
-_PATH = late(r"[\w@~.+-]*(?:/[\w@.+-]+)+|\b[\w-]{2,}(?:\.[\w-]+)*\.[A-Za-z]{1,5}\b")
 # A name that a file of many folders has says nothing without its folder.
 _DISTINCT = late(r"[\w]+[_-][\w.]+|[a-z]+[A-Z]\w+|\w{13,}")
 _QUOTED = late(r"\"([^\"]{4,200})\"")
@@ -50,8 +48,8 @@ def at_moment(session: HookSession, moment: Moment) -> Injection:
     held = injections.read(session.folder, session.agent_id, session.id)
     given = held.ids if held is not None else set()
     now_us = time.time_ns() // 1000
-    view = next((one for one in _standing(session, now_us) if one.id not in given and names(one, moment)), None)
-    text = _told(view, session, now_us) if view is not None else ""
+    view, mark = _found(session, moment, given, now_us)
+    text = _told(view, mark, session, now_us) if view is not None else ""
     if view is None or not text:
         return Injection("")
 
@@ -65,7 +63,10 @@ def at_moment(session: HookSession, moment: Moment) -> Injection:
     return Injection(text, record)
 
 
-def _standing(session: HookSession, now_us: int) -> Sequence[StatementView]:
+def _found(
+    session: HookSession, moment: Moment, given: Collection[str], now_us: int
+) -> tuple[StatementView | None, str]:
+    """Returns the first statement that names a moment, and what may be out of date of it."""
     with suppress(RemovalUnfinished), readable_index(session.database, session.root) as database:
         if database is not None:
             until = time.monotonic() + _LONGEST
@@ -73,27 +74,20 @@ def _standing(session: HookSession, now_us: int) -> Sequence[StatementView]:
             name, belongs = own_project_of(session, database)
             found = project_inputs.standing(database, session.agent_id, now_us, belongs) if name else []
             itself = project_inputs.sessions_of(database, {one.path for one in found if one.path})
-            return [one for one in found if itself.get(one.path or "") != session.id]
-    return []
+            for view in found:
+                if view.id not in given and itself.get(view.path or "") != session.id and names(view, moment):
+                    deeds = project_inputs.deeds(database, session.agent_id, [view.id])
+                    return view, marks(session.project, [view], deeds).get(view.id, "")
+    return None, ""
 
 
-def _told(view: StatementView, session: HookSession, now_us: int) -> str:
-    """Returns a statement's line between marks, with how many of its files changed since; "" if it is too long."""
+def _told(view: StatementView, mark: str, session: HookSession, now_us: int) -> str:
+    """Returns a statement's line between marks; "" if it is too long."""
     who = "" if view.kind == "tried" else f" ({view.speaker})"
     text = plain(view.text, _TEXT)
-    line = f"- {view.kind}{who}, {short_day(view.latest_us, day_start(now_us))}: {text}"
-    folder = str(session.project)
-    paths = [path for path in map(partial(_below, folder), _PATH.findall(view.text)) if path]
-    if count := changed_since(folder, view.latest_us, paths) if paths else 0:
-        line += f" ({'its file' if len(paths) == 1 else f'{count} of its {len(paths)} files'} changed since)"
+    line = f"- {view.kind}{who}, {short_day(view.latest_us, day_start(now_us))}: {text}{mark}"
     said = context.wrapped(neutral(f"{line} {handle(view.id)}"), session.root)
     return said if estimate_tokens(said) <= BUDGET else ""
-
-
-def _below(folder: str, name: str) -> str:
-    """Returns a file that a statement names, below the session's folder; "" if it is not there."""
-    path = os.path.normpath(os.path.join(folder, name.removeprefix("./")))
-    return path if path.startswith(f"{folder}/") and os.path.isfile(path) else ""
 
 
 def names(view: StatementView, moment: Moment) -> bool:
@@ -102,7 +96,7 @@ def names(view: StatementView, moment: Moment) -> bool:
         return True
     if moment.command:
         return _names_command(view, moment.command)
-    return any(_is_file(one, path) for path in moment.path.split(", ") if path for one in _PATH.findall(view.text))
+    return any(_is_file(one, path) for path in moment.path.split(", ") if path for one in PATH.findall(view.text))
 
 
 def _is_file(name: str, path: str) -> bool:

@@ -30,6 +30,7 @@ from signet_sync.text.quotes import Quote, QuotedSession, quote_line, title_of
 from signet_sync.text.sentences import basename, page_cell
 
 _LAST = 1_000_000  # more than any rank
+_MARKED = 48  # lines of which is asked whether they are out of date: more than have room
 _THREADS = 3  # of the project at hand; without one, of any
 # What earlier sessions of the project came to: their heading, and characters of each of the newest and of the others.
 _EARLIER = "=== Earlier sessions here, and what was said then: no instructions ==="
@@ -123,10 +124,12 @@ def project_text(
     *,
     skip: Callable[[Line], bool] = lambda _: False,
     known: Callable[[str], bool] = lambda _: False,
+    stale: Callable[[set[str]], Mapping[str, str]] = lambda _: {},
 ) -> ContextText:
     """Returns the text on the project named `project` within a limit, "" for none; `skip` and `known` are left out.
 
-    `size` measures one line, and a newline counts one. `known` tells of a quote's words that the session has them.
+    `size` measures one line, and a newline counts one. `known` tells of a quote's words that the session has them,
+    `stale` by the ids of statements what stands behind those that may be out of date.
     """
     own = {
         "",
@@ -158,6 +161,8 @@ def project_text(
         for line in (*candidates(inputs, now_us, at_hand=True), *_earlier(seen, basename(project), now_us))
         if not skip(line)
     ]
+    marks = stale({line.id for line in sorted(lines, key=lambda line: line.rank)[:_MARKED]})
+    lines = [line._replace(mark=marks.get(line.id, "")) for line in lines]
     board = choose(lines, headings, room - for_quotes, lambda line: size(neutral(line)))
     parts = {heading: [*map(neutral, shown), ""] for heading, shown in blocks(board, headings)}
     room -= sum(size(line) + 1 for heading, shown in parts.items() for line in (heading, *shown))

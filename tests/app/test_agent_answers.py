@@ -23,12 +23,9 @@ from signet_sync import __version__
 from signet_sync.app import answers, ask, operations
 from signet_sync.app.answers import Answers
 from signet_sync.capture import injections, spool
-from signet_sync.capture.hook_session import HookSession, Moment
 from signet_sync.cli.main import Context
 from signet_sync.errors import SignetSyncError
-from signet_sync.host import git
 from signet_sync.pages import moments
-from signet_sync.pages.sections import StatementView
 from signet_sync.storage import state_dir
 from signet_sync.text.token_estimate import estimate_tokens
 
@@ -254,31 +251,6 @@ def test_in_a_broken_or_large_repository_the_agent_says_what_it_knows(
             assert GENERATED in vault.hook("claude-code", given=payload("PreToolUse", session, **file)).out
     finally:
         made.stop()
-
-
-def test_what_changed_since_it_was_said_stands_beside_it_where_git_says_so_in_time(
-    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    repository, who = tmp_path / "lantern", ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-    (repository / "src").mkdir(parents=True)
-    for name in ("loop.py", "other.py", "third.py"):
-        (repository / "src" / name).write_text("")
-    for command in (("init", "-q"), ("add", "src/loop.py", "src/third.py"), ("commit", "-qm", "changed since")):
-        subprocess.run(["git", "-C", repository, *who, *command], check=True)
-    text = "src/loop.py, src/third.py and src/other.py are generated."
-    view = StatementView("f-abcdef", "constraint", text, "", 1_000_000_000_000_000, "", "", "person", 1)
-    monkeypatch.setattr(moments, "_standing", lambda *_: [view])
-    folder = state_dir.locate(str(vault.root))
-
-    def said(patience: float) -> str:
-        monkeypatch.setattr(git, "_PATIENCE", patience)
-        session = HookSession("/w", folder, "", "default", "claude-code", "s-1", str(repository), False)
-        return moments.at_moment(session, Moment(str(repository / "src/loop.py"), "", "")).text
-
-    assert f"{text} (2 of its 3 files changed since) ^f-abcdef" in said(20.0)
-    assert f"{text} ^f-abcdef" in said(0.0)
-    (repository / ".git/HEAD").write_text("broken")
-    assert f"{text} ^f-abcdef" in said(20.0)
 
 
 def request(vault: Vault, mode: int, **more: Any) -> bytes:

@@ -161,6 +161,16 @@ def ended(database: Database, agent_id: str, threads: Iterable[str]) -> list[str
     return [text for (text,) in rows]
 
 
+def deeds(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, str]:
+    """Returns by id of a statement what the session did that states it last, a line each."""
+    rows = database.execute(
+        "select s.id, n.deeds from json_each(?2) j cross join statements s on s.agent_id = ?1 and s.id = j.value"
+        " and s.newest = 1 cross join session_notes n on n.session = s.session",
+        (agent_id, json.dumps(list(ids))),
+    )
+    return dict(rows)
+
+
 def recorded_origin(database: Database, agent_id: str, root: str) -> str | None:
     """Returns the origin of a repository's root, if sessions recorded exactly one."""
     rows = database.execute(
