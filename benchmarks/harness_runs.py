@@ -3,7 +3,8 @@
 The programs are taken from PATH, nothing leaves the machine. `FOLDER` gets a home, a workspace and a repository; it
 must not be in a folder for temporary files, whose projects are not shown. With `--hand-over` it also runs them in a
 terminal (tmux), and shows who is asked for the lines that hand work over, and whether the next session gets them. With
-`--moments` it lets them run commands and edit, and shows what they are told of exactly these.
+`--moments` it lets them run commands and edit, and shows what they are told of exactly these. With `--branches` the
+harnesses take turns on two branches, and what each was told at its start is printed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +25,7 @@ from typing import Any, NamedTuple
 
 from signet_sync.capture.notes import REQUEST
 from signet_sync.cli.context import REQUEST as GO_ON
+from signet_sync.formats.injected_block import CLOSING, OPENING
 
 Words = list[str]
 OWN, OTHER = "The retry loop gives up after five tries.", "Plumage photographs go into the bucket named aerie."
@@ -240,6 +243,7 @@ def _codex(home: Path, url: str) -> dict[str, str]:
         'model = "mock"\nmodel_provider = "mock"\nmodel_auto_compact_token_limit = 50000\n'
         f'[model_providers.mock]\nname = "mock"\nbase_url = "{url}/v1"\nenv_key = "MOCK_KEY"\nwire_api = "responses"\n'
         f'[projects."{home / "code" / "lantern"}"]\ntrust_level = "trusted"\n'
+        f'[projects."{home / "code" / "lantern-b"}"]\ntrust_level = "trusted"\n'
     )
     return {"MOCK_KEY": KEY}
 
@@ -328,10 +332,14 @@ def main() -> None:
     parser.add_argument("harnesses", nargs="+", choices=RUNS, metavar="HARNESS")
     parser.add_argument("--hand-over", action="store_true", help="in a terminal too: who is asked, and what is kept")
     parser.add_argument("--moments", action="store_true", help="what is told of a command, a failure and an edit")
+    parser.add_argument("--branches", action="store_true", help="two branches, by turns: what each start tells")
     parser.add_argument(
         "--restore", action="store_true", help="delete the program's own session, restore and resume it"
     )
     given = parser.parse_args()
+    if given.branches:
+        _show_branches(given.harnesses, given.folder.resolve() / "branches")
+        return
     for name in given.harnesses:
         if shutil.which(RUNS[name].first[0]) is None:
             parser.error(f"{RUNS[name].first[0]} is not on PATH")
@@ -479,6 +487,36 @@ def _show_moments(name: str, folder: Path) -> None:
     place.ours("import", name, str(folder / "home"))
     files = [path.read_text() for path in place.vault.glob("memory/*.md") if "earlier" not in path.read_text()]
     print(f"  vault: {len(files)} new files, {sum('signet-memory' in one for one in files)} with what was told")
+    place.model.shutdown()
+
+
+# What the sessions of the story say at their end: on one branch, in a worktree of another, and on the first again.
+STORY = (
+    ("a", "Outcome: the winch of the lantern turns again\nDecided: hemp rope replaces the chain\nNext: oil the hinges"),
+    ("b", "Outcome: the lens of the lantern is clear\nDecided: only wool polishes the lens\nNext: order two panes"),
+    ("a", "Outcome: the hinges are oiled"),
+)
+
+
+def _show_branches(names: list[str], folder: Path) -> None:
+    """Prints what each session of a story on two branches is told at its start; the harnesses take turns."""
+    place = _Place(names[0], folder)
+    places = {"a": place.project, "b": place.project.with_name("lantern-b")}
+    git = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+    place.call(*git, "commit", "-q", "--allow-empty", "-m", "the lantern")
+    place.call(*git, "checkout", "-q", "-b", "a")
+    place.call(*git, "worktree", "add", "-q", "-b", "b", str(places["b"]))
+    for name in names[1:]:
+        place.environ |= RUNS[name].prepare(folder / "home", place.model.url)
+    for name in names:
+        place.ours("hooks", "install", name)
+    for number, (branch, said) in enumerate(STORY):
+        name = names[number % len(names)]
+        place.run, place.model.text, place.project = RUNS[name], said, places[branch]
+        asked = place.type(f"{TASK} Part {number + 1}.", said.split()[-1])
+        print(f"session {number + 1}, {name} on branch {branch}, is told:")
+        block = re.search(rf"{OPENING}.*?{CLOSING}", "".join(asked[:1]).replace("\\n", "\n"), re.DOTALL)
+        print(block[0] if block else "  nothing")
     place.model.shutdown()
 
 
