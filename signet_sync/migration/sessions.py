@@ -184,7 +184,7 @@ _KINDS: dict[Speaker, EntryKind] = {"user": "user", "assistant": "assistant", "h
 
 @dataclass(frozen=True, slots=True)
 class SessionText:
-    """A session's words, sanitized. Times are microseconds since 1970 UTC."""
+    """A session's words, sanitized. Times are microseconds since 1970 UTC; `is_live`: written while it ran."""
 
     agent_id: str
     session_id: str
@@ -194,6 +194,7 @@ class SessionText:
     started_us: int
     ended_us: int
     text: str
+    is_live: bool = False
 
 
 def sessions_in(source: JsonLines, now_us: int) -> Iterator[tuple[SessionText | None, int]]:
@@ -216,7 +217,8 @@ def sessions_in(source: JsonLines, now_us: int) -> Iterator[tuple[SessionText | 
             next((text for one in records if (text := text_of(one.get(name)))), None) for name in ("harness", "project")
         )
         text = render([one for one in said if one.text.strip()])
-        yield SessionText(*who, harness, project, min(known), max(known), text), len(records)
+        is_live = all(record.get("source_format") == "live" for record in records)
+        yield SessionText(*who, harness, project, min(known), max(known), text, is_live), len(records)
 
 
 def _who(record: dict[str, Any]) -> tuple[str, str, str] | None:

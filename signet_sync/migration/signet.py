@@ -11,10 +11,21 @@ from signet_sync.errors import HarnessError
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.migration import sessions as session_text
 from signet_sync.migration import signet_rows
-from signet_sync.migration.items import Left
+from signet_sync.migration.items import Item, Left
 from signet_sync.migration.report import Report
 from signet_sync.migration.sessions import RemovedSessions, SessionBringer, SessionText
-from signet_sync.migration.signet_rows import DELETED, NOT_VALID, OF_REMOVED, Row, agent_of, is_set, time_of
+from signet_sync.migration.signet_rows import (
+    DELETED,
+    NOT_ACTIVE,
+    NOT_ENDED,
+    NOT_VALID,
+    OF_REMOVED,
+    Row,
+    agent_of,
+    is_of_several,
+    is_set,
+    time_of,
+)
 from signet_sync.migration.writer import MemoryWriter
 from signet_sync.privacy import signet_tombstones
 from signet_sync.storage import files
@@ -39,6 +50,9 @@ class SignetMigration:
         self.memories = MemoryWriter(workspace, report, now_us, write=write)
         # Why each memory was left, "" for those that are here: what is said of names repeats them.
         self._left: dict[str, str] = {}
+        # Hashes of agents and words that were brought, or are here: nothing comes twice under two names.
+        self._told: set[int] = set()
+        self._ended: set[tuple[str, str]] = set()  # names of sessions that Signet ended
 
     def removals(self) -> list[Tombstone]:
         """Returns the removals that are not in force here yet, and holds all that follows to them."""
@@ -58,42 +72,73 @@ class SignetMigration:
             with suppress(Left):
                 names = {row[name] or "" for name in ("session_key", "session_id", "session_token")}
                 self.removed.know(agent_of(row), names)
+                self._ended.update((agent_of(row), name) for name in names if not is_set(row["is_deleted"]))
         return new
 
     def bring(self) -> None:
-        """Brings everything else."""
+        """Brings everything else; what is not known here is named."""
         self._transcripts_and_summaries()
         self._transcript_files()
         self._memories()
         self._summaries_of_several()
         self._entities()
+        self._head()
         for table, why in signet_rows.NOT_BROUGHT.items():
             self.report.left(table, why, self.signet.count(table))
+        known = {*signet_rows.COLUMNS, *signet_rows.NOT_BROUGHT, *signet_rows.WITHOUT_WORDS, signet_tombstones.TABLE}
+        for table in self.signet.tables:
+            if table not in known:
+                self.report.left(table, "a table that is not known here", self.signet.count(table))
+        odd = [
+            f"{table}.{column}"
+            for table, columns in signet_rows.COLUMNS.items()
+            for column in sorted(self.signet.columns(table) - {*columns} - signet_rows.UNUSED_COLUMNS)
+        ]
+        if odd:
+            shown = ", ".join(odd[:20]) + (f" and {len(odd) - 20} more" if len(odd) > 20 else "")
+            self.report.notes.append(f"columns that are not known here were not read: {shown}")
         self.memories.finish()
 
     # ── sessions ──
 
     def _transcripts_and_summaries(self) -> None:
-        """Brings transcripts, each with the first summary of its session; then the other summaries of one session."""
+        """Brings transcripts, each with the summary of its session; then the other summaries of one session."""
         ids: dict[tuple[str, str], str] = {}
         for row in self.signet.rows("session_summaries"):
             with suppress(Left):
-                if _is_of_one(row) and row["id"]:
-                    ids.setdefault((agent_of(row), (row["session_key"] or "").strip()), row["id"])
+                if (key := _key_of_one(row)) and row["id"] and (row["source_type"] or "summary") == "summary":
+                    ids.setdefault((agent_of(row), key), row["id"])
+        for row in self.signet.rows("transcript_capture_jobs"):
+            with suppress(Left):
+                self._ended.update((agent_of(row), row[name] or "") for name in ("session_key", "session_id"))
         brought = set()
+        # Older versions tell of no session whether it ended.
+        is_told = bool(self._ended) or "completed_at" in self.signet.columns("session_transcripts")
         for row in self.signet.rows("session_transcripts"):
             with self.report.accounted("session_transcripts") as account:
                 given = self._session(row, "created_at", "updated_at")
                 summary_id = ids.get((given.agent_id, given.session_key), "")
+                if is_told and not (row["completed_at"] or summary_id):
+                    self._require_ended(given)
+                self._ended.add((given.agent_id, given.session_key))
                 found = [one["content"] for one in self.signet.rows("session_summaries", named=summary_id)]
                 summary = sanitize_transcript_v2(found[0]).strip("\n") if found and found[0] else None
                 account.is_new = self.sessions.transcript(given, summary)
                 brought.update([summary_id] if account.is_new and summary else [])
         for row in self.signet.rows("session_summaries"):
-            if _is_of_one(row):
+            if key := _key_of_one(row):
                 with self.report.accounted("session_summaries") as account:
                     given = self._session(row, "earliest_at", "latest_at")
+                    if row["source_type"] == "checkpoint" and (given.agent_id, key) in ids:
+                        raise Left("of a part of a session, whose summary is brought")
                     account.is_new = row["id"] in brought or self.sessions.summary(given)
+
+    def _require_ended(self, given: SessionText) -> None:
+        """Raises `Left` for a session of which nothing says that it ended."""
+        names = given.session_id, given.session_key
+        if self._ended.isdisjoint((given.agent_id, name) for name in names):
+            if self.sessions.called(given.agent_id, *names) is None:
+                raise Left(NOT_ENDED)
 
     def _session(self, row: Row, begin: str, end: str) -> SessionText:
         """Returns the words of a row about one session. Raises `Left`."""
@@ -107,16 +152,17 @@ class SignetMigration:
         return SessionText(agent_id, session_id, key, row["harness"], row["project"], started, ended, text)
 
     def _transcript_files(self) -> None:
-        """Brings `memory/<harness>/transcripts/*.jsonl` of workspace and database; no link is followed."""
+        """Brings the files of turns of workspace and database, by harness; no link is followed."""
         own, theirs = os.path.realpath(self.workspace.root), os.path.dirname(self.report.place)
-        theirs = os.path.dirname(theirs) if os.path.basename(theirs) == "memory" else theirs
+        theirs = os.path.dirname(theirs) if os.path.basename(theirs) in ("memory", "data") else theirs
         for place in dict.fromkeys((own, os.path.realpath(theirs))):
-            for harness in files.listing(place, "memory", ""):
-                where = f"memory/{harness}/transcripts"
-                for name in files.listing(place, where, "") if not harness.endswith(".md") else ():
-                    path = os.path.join(place, where, name)
-                    if name.endswith(".jsonl"):
-                        self._transcript_file(path, f"{where}/{name}" if place == own else path)
+            for folder, inside in (("memory", "/transcripts"), ("transcripts", "")):
+                for harness in files.listing(place, folder, ""):
+                    where = f"{folder}/{harness}{inside}"
+                    for name in files.listing(place, where, "") if not harness.endswith(".md") else ():
+                        path = os.path.join(place, where, name)
+                        if name.endswith(".jsonl"):
+                            self._transcript_file(path, f"{where}/{name}" if place == own else path)
 
     def _transcript_file(self, path: str, shown: str) -> None:
         source = JsonLines(lines(path))
@@ -125,6 +171,8 @@ class SignetMigration:
                 with self.report.accounted(shown, number) as account:
                     if given is None:
                         raise Left("no turn of a session")
+                    if given.is_live:
+                        self._require_ended(given)
                     account.is_new = self.sessions.transcript(given)
         except HarnessError as error:
             self.report.notes.append(f"{shown} was left: {error.message}")
@@ -148,7 +196,7 @@ class SignetMigration:
                     item = signet_rows.memory(row, now_us=self.now_us)
                     if ref := self.sessions.called(item.agent_id, *names):
                         item = item._replace(origin=(ref.session_token, ref.session_id))
-                    account.is_new = self.memories.bring(item)
+                    account.is_new = self._bring(item)
                 except Left as why:
                     self._left[memory_id] = str(why)
                     raise
@@ -160,7 +208,7 @@ class SignetMigration:
             children.setdefault(row["parent_id"] or "", set()).add(row["child_id"] or "")
         keys = {row["id"]: row["session_key"] for row in self.signet.rows("session_summaries")}
         for row in self.signet.rows("session_summaries"):
-            if _is_of_one(row):
+            if _key_of_one(row):
                 continue
             with self.report.accounted("session_summaries") as account:
                 below, waiting = {row["id"] or ""}, [row["id"] or ""]
@@ -170,7 +218,7 @@ class SignetMigration:
                     waiting += more
                 if any(self.removed.covers(agent_of(row), keys.get(one) or "") for one in below):
                     raise Left("it tells of a removed session")
-                account.is_new = self.memories.bring(signet_rows.summary(row, now_us=self.now_us))
+                account.is_new = self._bring(signet_rows.summary(row, now_us=self.now_us))
 
     def _entities(self) -> None:
         entities: dict[str, Row] = {}
@@ -178,7 +226,7 @@ class SignetMigration:
             entities.setdefault(row["id"] or "", {**row, "description": None})  # which may be long
             with self.report.accounted("entities") as account:
                 self._require_not_removed(row)
-                account.is_new = self.memories.bring(signet_rows.described(row, now_us=self.now_us))
+                account.is_new = self._bring(signet_rows.described(row, now_us=self.now_us), row["description"])
         aspects = {row["id"]: row for row in self.signet.rows("entity_aspects")}
         for row in self.signet.rows("entity_attributes"):
             with self.report.accounted("entity_attributes") as account:
@@ -191,14 +239,37 @@ class SignetMigration:
                 if of_memory:
                     raise Left(of_memory)
                 item = signet_rows.attribute(row, entity, aspect, now_us=self.now_us)
-                account.is_new = of_memory is None and self.memories.bring(item)
+                account.is_new = of_memory is None and self._bring(item, row["content"])
+
+    def _head(self) -> None:
+        """Brings what stands on the page that Signet's own reflection keeps; versions of it have two tables."""
+        for row in self.signet.rows("memory_head_entries"):
+            with self.report.accounted("memory_head_entries") as account:
+                account.is_new = self._bring(signet_rows.head_entry(row, now_us=self.now_us))
+        newest: dict[tuple[str | None, str | None], int] = {}
+        for row in self.signet.rows("memory_head_revisions"):
+            entry = row["agent_id"], row["entry_id"]
+            newest[entry] = max(newest.get(entry, 0), int(row["revision"] or 0))
+        for row in self.signet.rows("memory_head_revisions"):
+            with self.report.accounted("memory_head_revisions") as account:
+                if row["entry_id"] is None:
+                    raise Left("its entries say the same")
+                if int(row["revision"] or 0) < newest[row["agent_id"], row["entry_id"]]:
+                    raise Left(NOT_ACTIVE)
+                account.is_new = self._bring(signet_rows.head_entry(row, now_us=self.now_us))
+
+    def _bring(self, item: Item, words: str | None = None) -> bool:
+        """Brings a memory, unless its words were brought already; returns whether. Raises `Left`."""
+        told = hash((item.agent_id, " ".join((words or item.text).split()).casefold()))
+        is_new = told not in self._told and self.memories.bring(item)
+        self._told.add(told)
+        return is_new
 
     def _require_not_removed(self, row: Row) -> None:
         if self.removed.covers(agent_of(row), row["source_id"] or ""):
             raise Left(OF_REMOVED)
 
 
-def _is_of_one(row: Row) -> bool:
-    """Returns whether a summary is of a single session that is named."""
-    named = bool((row["session_key"] or "").strip())
-    return named and (row["kind"] or "session").strip() == "session" and (row["depth"] or "0").strip() == "0"
+def _key_of_one(row: Row) -> str:
+    """Returns the key of the single session that a summary is of; "" for any other, or one that is not named."""
+    return "" if is_of_several(row) else (row["session_key"] or "").strip()

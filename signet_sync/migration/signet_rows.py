@@ -15,18 +15,29 @@ from signet_sync.text.sentences import flatten
 
 Row = Mapping[str, str | None]
 
+DELETED = "forgotten in Signet"
+OF_REMOVED = "its session was removed"
+NOT_ACTIVE = "superseded or archived in Signet"
+NOT_VALID = "not valid"
+NOT_ENDED = "still runs, or was discarded in Signet"
+OF_ONE = "of one session, which is brought itself"
+
 # What is read of each table beside the tombstones; whatever a version lacks is None.
 COLUMNS = {
     table: tuple(columns.split())
     for table, columns in {
-        "memory_artifacts": "agent_id session_key session_id session_token",
-        "session_transcripts": "session_key session_id content harness project agent_id created_at updated_at",
+        "memory_artifacts": "agent_id session_key session_id session_token is_deleted",
+        "transcript_capture_jobs": "agent_id session_key session_id status",
+        "session_transcripts": "session_key session_id content harness project agent_id created_at updated_at"
+        " completed_at",
         "session_summaries": "id project depth kind content earliest_at latest_at session_key harness agent_id"
-        " created_at",
+        " created_at source_type",
         "session_summary_children": "parent_id child_id",
         "session_summary_memories": "summary_id memory_id",
-        "memories": "id type content importance source_id tags created_at updated_at pinned is_deleted scope agent_id"
-        " visibility",
+        "memories": "id type content importance source_id source_type tags created_at updated_at pinned is_deleted"
+        " scope agent_id visibility superseded_by stale_at",
+        "memory_head_entries": "agent_id canonical_text status updated_at",
+        "memory_head_revisions": "agent_id revision entry_id entry_text operation created_at",
         "entities": "id name entity_type description created_at agent_id status archived_at source_id",
         "entity_aspects": "id entity_id agent_id name status archived_at",
         "entity_attributes": "id aspect_id agent_id memory_id kind content status superseded_by created_at source_id"
@@ -39,17 +50,51 @@ NOT_BROUGHT = {
     "memory_thread_heads": "summaries say the same",
     "entity_dependencies": "how names belong together is not brought",
     "relations": "how names belong together is not brought",
+    "memories_cold": DELETED,
+    **dict.fromkeys(
+        "conversations cross_agent_messages daily_reflections documents epistemic_assertions".split(),
+        "neither remembered nor a session",
+    ),
 }
+# What follows from the rest, or holds nothing that a person would miss; and columns of tables that are read, likewise.
+WITHOUT_WORDS = frozenset(
+    """agents aggregate_evidence_sources aggregate_memory_sources api_keys connectors cross_agent_message_receipts
+    derived_memory_sources document_memories dreaming_attention dreaming_evidence_consumption
+    dreaming_evidence_exclusions dreaming_evidence_reviews dreaming_passes dreaming_state dreaming_tool_calls
+    embedding_index_failures embedding_index_state embedding_repair_backoff embedding_repair_budget embedding_usage
+    embeddings embeddings_staging entity_aliases entity_communities entity_cooccurrence entity_dependency_history
+    entity_retrieval_stats imported_source_lifecycle ingestion_jobs job_archive job_cancellations
+    legacy_markdown_chunks legacy_markdown_imports mcp_invocations memories_diagnostics_state
+    memories_duplicate_hash_counts memory_content_safety memory_entity_mentions memory_head_publications
+    memory_head_revision_entries memory_hints memory_history memory_jobs memory_md_heads memory_search_telemetry
+    native_source_sync_state ontology_contradictions ontology_proposals path_feedback_events path_feedback_sessions
+    path_feedback_stats scheduled_tasks schema_migrations schema_migrations_audit session_checkpoints session_claims
+    session_context_epochs session_extract_cursors session_memories session_recall_events session_scores
+    skill_invocations skill_meta source_import_files source_import_jobs source_import_record_attempts
+    source_import_records source_lifecycle_state source_sync_checkpoints summary_jobs task_meta task_runs
+    task_scope_hints telemetry_delivery_state telemetry_events telemetry_install temporal_edges
+    transcript_capture_status transcript_import_conversations transcript_recovery_files transcript_recovery_frontiers
+    umap_cache""".split()
+)
+UNUSED_COLUMNS = frozenset(
+    """access_count archive_reason archived_by attempts base_hash base_revision canonical_name captured_at category
+    claim_key community_id completed_at confidence content content_hash created_at deleted_at embedding embedding_model
+    ended_at entry_hash entry_id error evidence_meta extraction_model extraction_status first_revision group_key
+    harness hash_scope id idempotency_key importance last_accessed last_revision last_synthesized_at manifest_path
+    manual_override max_attempts memory_kind memory_sentence memory_sentence_quality mentions meta_json
+    normalized_content ordinal pass_id pinned pinned_at previous_attribute_id project proposal_evidence proposal_id
+    raw_transcript rendered_token_count review_after runtime_path source_external_id source_id source_identity
+    source_kind source_meta_json source_mtime_ms source_node_id source_parent_path source_path source_record_id
+    source_ref source_refs_json source_root source_section source_sha256 source_type started_at summary_status
+    superseded_at superseded_reason supporting_quotes_json token_count transcript transcript_path update_count
+    updated_at updated_by vector_clock version version_root_id weight who why""".split()
+)
 
 # Where a memory comes from that no session here said, and no person.
 SIGNET = ("", "signet")
 IMPORTANT = 0.8
 
-DELETED = "forgotten in Signet"
-OF_REMOVED = "its session was removed"
-NOT_ACTIVE = "superseded or archived in Signet"
-NOT_VALID = "not valid"
-
+_NO_WORDS = re.compile(r"^ {0,3}(?:#{1,6}(?: .*)?|[-*_]{3,} *|<!--.*-->)$\n?", re.MULTILINE)
 _TYPES = {
     "preference": "preference", "decision": "decision", "rationale": "decision", "constraint": "constraint",
     "rule": "constraint", "person": "person", "relationship": "person", "blocker": "blocker", "issue": "blocker",
@@ -76,9 +121,10 @@ def is_set(value: str | None) -> bool:
 
 
 def _is_active(row: Row) -> bool:
-    """Returns whether a row of the graph still holds."""
+    """Returns whether a row still holds."""
     status = (row.get("status") or "active").strip().lower()
-    return status in ("active", "current", "confirmed") and not row.get("superseded_by") and not row.get("archived_at")
+    ended = any(row.get(name) for name in ("superseded_by", "stale_at", "archived_at"))
+    return status in ("active", "current", "confirmed") and not ended
 
 
 def listed(text: str | None) -> list[str]:
@@ -91,7 +137,7 @@ def listed(text: str | None) -> list[str]:
 
 
 def memory(row: Row, *, now_us: int) -> Item:
-    """Returns a memory. Raises `Left`.
+    """Returns a memory. Raises `Left`; what Signet made of one session, or answered, is none.
 
     Ours have no named scope: what is scoped or not global is for the agent alone. Nor have they a number for
     importance: what is very important has a tag.
@@ -100,11 +146,16 @@ def memory(row: Row, *, now_us: int) -> Item:
         raise Left(DELETED)
     given, scope = (row.get("type") or "").strip().lower(), (row.get("scope") or "").strip()
     visibility = (row.get("visibility") or "global").strip().lower()
+    if given == "session_summary":
+        raise Left(OF_ONE)
+    if row.get("source_type") == "aggregate-recall":
+        raise Left("an answer of Signet's")
+    if visibility == "archived":
+        raise Left(NOT_ACTIVE)
     kind = _TYPES.get(given, "note")
     tags = listed(row.get("tags"))
     tags += [given] if given not in ("", kind, "fact") else []
     tags += [f"scope-{scope}"] if scope else []
-    tags += ["archived"] if visibility == "archived" else []
     with suppress(ValueError):
         tags += ["important"] if float(row.get("importance") or 0) >= IMPORTANT else []
     item = _item("memories", row, row.get("content") or "", now_us, kind, tags)
@@ -132,10 +183,24 @@ def attribute(row: Row, entity: Row, aspect: Row, *, now_us: int) -> Item:
     return _item("entity_attributes", row, f"{shown}: {said}" if said else "", now_us, kind)
 
 
+def is_of_several(row: Row) -> bool:
+    """Returns whether a summary is of several sessions."""
+    return (row["kind"] or "").strip() in ("arc", "epoch") or (row["depth"] or "0").strip() != "0"
+
+
 def summary(row: Row, *, now_us: int) -> Item:
-    """Returns a summary of several sessions. Raises `Left`."""
+    """Returns a summary of several sessions, without its headings and rules. Raises `Left`."""
+    if not is_of_several(row):
+        raise Left(OF_ONE)
     tags = ["summary", _words(row.get("kind")) or "summary"]
-    return _item("session_summaries", row, row.get("content") or "", now_us, "note", tags)
+    return _item("session_summaries", row, _NO_WORDS.sub("", row.get("content") or ""), now_us, "note", tags)
+
+
+def head_entry(row: Row, *, now_us: int) -> Item:
+    """Returns an entry of the page that Signet's own reflection keeps. Raises `Left`."""
+    if (row.get("operation") or "").startswith("remove"):
+        raise Left(NOT_ACTIVE)
+    return _item("memory_head_entries", row, row.get("canonical_text") or row.get("entry_text") or "", now_us, "note")
 
 
 def _item(table: str, row: Row, text: str, now_us: int, kind: str, tags: Sequence[str] = ()) -> Item:

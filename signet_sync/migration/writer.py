@@ -91,10 +91,9 @@ class MemoryWriter:
             self.report.notes += [waiting] if waiting else []
 
     def _memory(self, item: Item, part: str) -> Memory:
-        """Returns a memory; words of no type have the type of a memory with the same words that is here."""
+        """Returns a memory; its type is that of a memory with the same words that is here."""
         agent_id = item.agent_id
-        alike = ("note", *TYPES) if item.kind == "note" else ()
-        known = (kind for kind in alike if (agent_id, memory_id(agent_id, kind, part)) in self._here)
+        known = (kind for kind in TYPES if (agent_id, memory_id(agent_id, kind, part)) in self._here)
         kind = next(known, item.kind)
         handle = memory_id(agent_id, kind, part)
         return Memory(agent_id, handle, kind, part, own_tags(item.tags), item.private, iso(item.at_us))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -58,7 +60,7 @@ _LINES = "memory/codex/transcripts/transcript.jsonl"
 # What follows from the rest, or holds nothing that a person would miss.
 _ELSEWHERE = (
     "agents", "summary_jobs", "memory_entity_mentions", "memory_artifacts", "memory_history",
-    "session_summary_children", "session_summary_memories", "entity_aspects",
+    "session_summary_children", "session_summary_memories", "entity_aspects", "transcript_capture_jobs",
 )  # fmt: skip
 
 
@@ -111,17 +113,113 @@ def test_an_older_version_lacks_columns_and_tables(vault: Vault) -> None:
     assert_found(vault, made.asked)
 
 
-def test_a_newer_version_has_more_columns_and_tables(vault: Vault) -> None:
+def test_what_is_not_known_is_named_and_the_rest_is_brought(vault: Vault) -> None:
     made = build(vault.root)
     connection = apsw.Connection(str(made.path))
     for table in signet.COLUMNS:
         connection.execute(f"alter table {table} add column zqxnovel")
     connection.execute("create table novelties(id, content); insert into novelties values(1, 'zqxnovelty')")
-    connection.execute("create virtual table novel_fts using fts5(content)")
+    connection.execute("create table empties(id); create virtual table novel_fts using fts5(content)")
     connection.close()
     done = migrate(vault)
     assert_accounted(done, made)
     assert brought(done)["memories"] == 10
+    assert (
+        done["tables"]["novelties"]["left"] == {"a table that is not known here": 1} and "empties" not in done["tables"]
+    )
+    (note,) = [note for note in done["notes"] if "not known here" in note]
+    assert "memories.zqxnovel" in note and "session_transcripts.zqxnovel" in note and "agents" not in note
+
+
+def test_newer_versions_tell_what_ended_what_holds_and_what_their_page_says(vault: Vault) -> None:
+    """Of after August 2026: another layout of the workspace, completed transcripts, a page of entries."""
+    database = Database(vault.root / "data/signet.db")
+    signet.become_newer(database)
+    for number, completed in ((1, at(1)), (2, None)):
+        database.put("session_transcripts", session_key=f"talk-{number}", content=signet.transcript(number),
+                     created_at=at(1), completed_at=completed, agent_id="default")  # fmt: skip
+    for number, values in enumerate(
+        [{}, {"superseded_by": "mem-0"}, {"stale_at": at(1)}, {"visibility": "archived"}, {"type": "session_summary"},
+         {"source_type": "aggregate-recall"}]
+    ):  # fmt: skip
+        database.memory(number, f"Ada keeps {word('mem', number)}.", **{"type": "fact", **values})
+    for number, status in enumerate(("active", "removed", "active")):
+        text = f"Ada keeps {word('mem', 0)}." if number == 2 else f"Page of {word('head', number)}."
+        database.put(
+            "memory_head_entries", agent_id="default", entry_id=f"e{number}", canonical_text=text, status=status
+        )
+    for revision, operation in enumerate(("added", "updated", "removed")):
+        for entry in ("f", "g")[: 2 if revision < 2 else 1]:
+            database.put("memory_head_revisions", agent_id="default", revision=revision, operation=operation,
+                         entry_id=entry, entry_text=f"Page of {word(entry, revision)}.")  # fmt: skip
+    database.put("memory_head_revisions", agent_id="default", revision=3, content="The whole page.")
+    database.close()
+    lines = vault.root / "transcripts/codex/transcript.jsonl"
+    lines.parent.mkdir(parents=True)
+    lines.write_text("".join(
+        turn(session_key=name, session_id=name, content=f"zqxsaid{name} wait", source_format=form) + "\n"
+        for name, form in (("live", "live"), ("whole", "normalized"))
+    ))  # fmt: skip
+    done = migrate(vault)
+    assert brought(done) == {"session_transcripts": 1, "transcripts/codex/transcript.jsonl": 1, "memories": 1,
+                             "memory_head_entries": 1, "memory_head_revisions": 1}  # fmt: skip
+    discarded = {"still runs, or was discarded in Signet": 1}
+    assert (
+        done["tables"]["session_transcripts"]["left"]
+        == discarded
+        == done["tables"][f"{lines.relative_to(vault.root)}"]["left"]
+    )
+    assert done["tables"]["memories"]["left"] == {
+        "superseded or archived in Signet": 3, "of one session, which is brought itself": 1, "an answer of Signet's": 1,
+    }  # fmt: skip
+    assert done["tables"]["memory_head_entries"] == {
+        "rows": 3, "brought": 1, "here": 1, "left": {"superseded or archived in Signet": 1},
+    }  # fmt: skip
+    assert done["notes"] == []
+    here = [word("mem", 0), word("head", 0), word("g", 1), word("talk", 1), "zqxsaidwhole"]
+    assert_found(vault, [("default", one) for one in here])
+    gone = [word("mem", 1), word("head", 1), word("g", 0), word("f", 1), word("talk", 2), "zqxsaidlive"]
+    assert [one for one in gone if one in vault.call("recall", one, "--json").out.partition("hits")[2]] == []
+    assert brought(migrate(vault)) == {}
+
+
+def test_a_session_that_signet_discarded_is_not_revived(vault: Vault) -> None:
+    """Of June 2026: what was cleared has a transcript in the database and nothing else."""
+    database = Database(vault.memory / "memories.db")
+    for name, text in (("ended", "zqxended"), ("queued", "zqxqueued"), ("cleared", "zqxcleared")):
+        database.put("session_transcripts", session_key=name, content=f"User: What of {text}?", created_at=at(1))
+    database.put(
+        "memory_artifacts", agent_id="default", session_key="ended", session_id="session-end:ended:0a", is_deleted=0
+    )
+    database.put("memory_artifacts", agent_id="default", session_key="cleared", session_id="cleared", is_deleted=1)
+    database.put(
+        "transcript_capture_jobs", agent_id="default", session_key="queued", session_id="session-end:queued:0a"
+    )
+    database.close()
+    assert migrate(vault)["tables"]["session_transcripts"] == {
+        "rows": 3, "brought": 2, "here": 0, "left": {"still runs, or was discarded in Signet": 1},
+    }  # fmt: skip
+    assert vault.hits("zqxended") and vault.hits("zqxqueued") and vault.hits("zqxcleared") == []
+
+
+@pytest.mark.parametrize("name", ["signet-small", "signet-small-jun"])
+def test_nothing_comes_twice_from_the_vaults_that_signet_wrote(shared: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(shared / "vaults" / name, tmp_path / "vault", copy_function=shutil.copyfile)
+    for path in [tmp_path / "vault", *(tmp_path / "vault").rglob("*")]:
+        path.chmod(0o755)
+    vault = Vault(tmp_path / "vault")
+    assert migrate(vault, code=2)["code"] == "database-unknown"  # what lies there is no database of Signet
+    (vault.memory / "memories.db").unlink()
+    made, said = signet.of_files(vault.root)
+    done = migrate(vault, "--yes")
+    assert_accounted(done, made)
+    left = {table: sum(found["left"].values()) for table, found in done["tables"].items() if found["left"]}
+    assert done["tables"]["session_summaries"]["left"]["of one session, which is brought itself"] > 60
+    assert left["memory_thread_heads"] == made.rows["memory_thread_heads"]
+    for question in Random(1).sample(sorted(set(said)), 50):
+        hits = vault.call("recall", " ".join(question.split()[:8]), "--json", "--now", NOW).json["hits"][:3]
+        texts = [" ".join(re.sub(r"[^\w\s]", " ", hit["text"]).casefold().split()) for hit in hits]
+        assert len({*texts}) == len(texts), (question, texts)
 
 
 def test_a_memory_keeps_type_tags_time_agent_and_who_may_see_it(vault: Vault) -> None:

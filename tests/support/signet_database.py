@@ -10,6 +10,7 @@ from typing import Any
 
 import apsw
 
+from signet_sync.formats.frontmatter import FrontmatterProblem, parse
 from signet_sync.formats.ids import token_of
 
 # Columns of version jun; an older version lacks those of `YOUNGER`.
@@ -20,7 +21,8 @@ COLUMNS: dict[str, str] = {
     "idempotency_key runtime_path source_path source_section scope agent_id visibility",
     "memory_history": "id memory_id event old_content new_content changed_by reason metadata created_at actor_type "
     "session_id request_id",
-    "memory_artifacts": "agent_id source_path source_sha256 source_kind session_id session_key session_token content",
+    "memory_artifacts": "agent_id source_path source_sha256 source_kind session_id session_key session_token content "
+    "is_deleted",
     "memory_artifact_tombstones": "agent_id session_token removed_at reason removed_paths",
     "session_transcripts": "session_key content harness project agent_id created_at updated_at",
     "session_summaries": "id project depth kind content token_count earliest_at latest_at session_key harness agent_id "
@@ -43,6 +45,7 @@ COLUMNS: dict[str, str] = {
     "relations": "id source_entity_id target_entity_id relation_type strength metadata created_at mentions confidence "
     "updated_at",
     "memory_entity_mentions": "memory_id entity_id mention_text confidence created_at",
+    "transcript_capture_jobs": "id agent_id session_key session_id status",
     "agents": "id name read_policy policy_group created_at updated_at",
     "summary_jobs": "id status payload",
 }
@@ -72,6 +75,7 @@ class Database:
     def __init__(self, path: Path, *, older: bool = False, wal: bool = True) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.made = Made(path)
+        self.more: dict[str, str] = {}
         self.older = older
         self.connection = apsw.Connection(str(path))
         self.connection.execute(f"pragma journal_mode = {'wal' if wal else 'delete'}")
@@ -81,6 +85,8 @@ class Database:
                 self.connection.execute(f"create table {table}({', '.join(self.columns(table))})")
 
     def columns(self, table: str) -> list[str]:
+        if table in self.more:
+            return self.more[table].split()
         if self.older and table in YOUNGER_TABLES:
             return []
         younger = YOUNGER.get(table, set()) if self.older else set()
@@ -246,3 +252,68 @@ def counted(document: Mapping[str, Any]) -> dict[str, int]:
         name: found["brought"] + found["here"] + sum(found["left"].values())
         for name, found in document["tables"].items()
     }
+
+
+# What versions after August 2026 have more, by the newest migration that is known.
+NEWER = {
+    "memories": "superseded_by superseded_at superseded_reason memory_kind evidence_meta stale_at review_after",
+    "session_transcripts": "completed_at content_hash source_id source_record_id source_meta_json",
+}
+NEWER_TABLES = {
+    "memory_head_entries": "entry_id agent_id canonical_text entry_hash status first_revision last_revision created_at "
+    "updated_at",
+    "memory_head_revisions": "id agent_id revision content content_hash rendered_token_count pass_id base_revision "
+    "base_hash created_at entry_id entry_text operation source_refs_json supporting_quotes_json",
+}
+
+
+def become_newer(signet: Database) -> None:
+    """Gives a database what newer versions have; rows of the tables are put as before."""
+    for table, columns in NEWER.items():
+        for column in columns.split():
+            signet.connection.execute(f"alter table {table} add column {column}")
+    for table, columns in NEWER_TABLES.items():
+        signet.connection.execute(f"create table {table}({', '.join(columns.split())})")
+    signet.more = {**NEWER_TABLES, **{table: f"{COLUMNS[table]} {columns}" for table, columns in NEWER.items()}}
+
+
+def of_files(root: Path) -> tuple[Made, list[str]]:
+    """Makes the database that a vault of Signet had beside its files; gives sentences of its memories, too.
+
+    Of each session: its transcript, summary, chunks of that, a memory twice under two types; of four sessions an arc.
+    """
+    signet, said, arc = Database(root / "memory/memories.db"), list[str](), list[str]()
+    for number, path in enumerate(sorted((root / "memory").glob("*--*--*.md"))):
+        try:
+            fields, body = parse(path.read_bytes())[:2]
+        except FrontmatterProblem:
+            continue
+        who = {name: fields.get(name) for name in ("agent_id", "harness", "project")}
+        who |= {"created_at": fields.get("captured_at"), "latest_at": fields.get("captured_at"), "content": body}
+        key, ids = fields.get("session_key") or fields.get("session_id"), ("session_id", "session_key")
+        signet.put("memory_artifacts", agent_id=who["agent_id"], **{name: fields.get(name) for name in ids})
+        one = {**who, "depth": 0, "kind": "session", "session_key": key}
+        if fields.get("kind") == "transcript":
+            signet.put("session_transcripts", session_key=key, **who)
+        elif fields.get("kind") == "compaction":
+            signet.put("session_summaries", id=f"c{number}", source_type="compaction", **one)
+            signet.memory(number, body[:3000], type="session_summary", source_id=key, agent_id=who["agent_id"])
+        elif fields.get("kind") == "summary":
+            signet.put("session_summaries", id=f"s{number}", source_type="summary", **one)
+            parts = [part for part in body.split("\n\n") if len(part) > 40]
+            for place, part in enumerate(parts):
+                chunk = {"session_key": None, "source_type": "chunk", "source_ref": key, "content": part}
+                signet.put("session_summaries", id=f"s{number}:{place}", **(one | chunk))
+            lines = [line.strip("-* ") for line in body.split("\n") if len(line) > 40 and line[0] not in "#>|`"]
+            for kind, fact in ((kind, fact) for fact in lines[:2] for kind in ("fact", "decision")):
+                row = {"type": kind, "source_id": key, "agent_id": who["agent_id"], "id": f"m{number}{kind}{len(said)}"}
+                signet.memory(number, fact, **row)
+                said += [fact] if who["agent_id"] == "default" else []
+            arc += lines[2:3]
+            if len(arc) == 4:
+                text = "# Arc\n\n## Decisions\n\n- " + "\n- ".join(arc)
+                signet.put("session_summaries", id=f"a{number}", depth=1, kind="arc", content=text, created_at=at(1))
+                arc.clear()
+            label = f"project:{who['project']}#source:{key}#harness:{who['harness']}"
+            signet.put("memory_thread_heads", agent_id="default", thread_key=label, label=label, sample=body[:240])
+    return signet.close(), said
