@@ -38,7 +38,8 @@ _COUNTED_COPY = late(r" \d{1,3}(?:\.md)?$", re.ASCII)
 _TEMPORARY = late(
     r"""\.tmp(?:$|[-.]) | ~$ | ^~\$ | ^\.\# | ^\#.*\#$ | \.sw[a-z]$ | ^4913$ | ^\.goutputstream- | ___jb_(?:tmp|old)___$
       | ^\.syncthing\. | ^~syncthing~ | ^\.unison\. | ^\.mutagen-temporary- | ^\.~lock | ^\._ | \.part(?:ial)?$
-      | \.crdownload$ | ^\..+\.md\.[A-Za-z0-9]{6}$ | ^\.dropbox | ^\.signet- """,
+      | \.(?:[a-z]+-|cr)?download$ | \.sb-[0-9a-f]{8}-\w{6}$ | ^\.~ | \.~[0-9a-f]+$ | ^\..+\.md\.[A-Za-z0-9]{6}$
+      | ^\.dropbox | ^\.signet- """,
     re.VERBOSE | re.ASCII,
 )
 

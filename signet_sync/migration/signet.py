@@ -136,9 +136,9 @@ class SignetMigration:
     def _require_ended(self, given: SessionText) -> None:
         """Raises `Left` for a session of which nothing says that it ended."""
         names = given.session_id, given.session_key
-        if self._ended.isdisjoint((given.agent_id, name) for name in names):
-            if self.sessions.called(given.agent_id, *names) is None:
-                raise Left(NOT_ENDED)
+        ended = any((given.agent_id, name) in self._ended for name in names)
+        if not ended and self.sessions.called(given.agent_id, *names) is None:
+            raise Left(NOT_ENDED)
 
     def _session(self, row: Row, begin: str, end: str) -> SessionText:
         """Returns the words of a row about one session. Raises `Left`."""

@@ -16,7 +16,7 @@ from signet_sync.errors import RevisionConflict, SignetSyncError, WorkspaceError
 from signet_sync.formats import managed_block
 from signet_sync.formats.artifact import MANIFEST_KEYS
 from signet_sync.formats.entity_paths import original_of, parse_ledger_page
-from signet_sync.formats.filename import artifact_name, is_copy_mark
+from signet_sync.formats.filename import artifact_name, ignored_code, is_copy_mark
 from signet_sync.formats.frontmatter import unknown_entries
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, MEMORY, page_agent
@@ -30,6 +30,7 @@ from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Recovery
 from signet_sync.sync.workspace import Workspace
 
+_PAGE = late(r"[\w-]+\.md", re.ASCII)
 AGENT_FOLDER = late(r"agents/([^/]+)/")
 # Folders of the workspace, and of an agent, that have pages or entity files. No other folder is read.
 _DEEPER = late(
@@ -48,8 +49,15 @@ def tree(root: str, folder: str = "") -> Iterator[str]:
 
 
 def copies(root: str) -> list[str]:
-    """Lists the copies that we kept of displaced pages, and those that sync services made."""
-    return [path for path in tree(root) if KEPT_COPY.fullmatch(path) or original_of(path) is not None]
+    """Lists the copies that we kept of displaced pages, and those that sync services made or make just now."""
+    found = []
+    for path in tree(root):
+        folder, slash, name = path.rpartition("/")
+        page = _PAGE.search(name) if ignored_code(name) == "temporary" else None
+        passing = page is not None and page_agent(f"{folder}{slash}{page[0]}") is not None
+        if passing or KEPT_COPY.fullmatch(path) or original_of(path) is not None:
+            found.append(path)
+    return found
 
 
 def keep_copy(workspace: Workspace, path: str, suffix: str, data: bytes, now_us: int) -> str | None:

@@ -193,7 +193,8 @@ def test_a_mark_within_the_stamp_beats_the_scan_rule(stamp):
         f"{STEM}.md___jb_old___", f".syncthing.{STEM}.md.tmp", f".syncthing.{STEM} (1).md.tmp",
         f"~syncthing~{STEM}.md.tmp", f".unison.{STEM}.md.0a1b2c.unison.tmp", ".mutagen-temporary-staging-1",
         ".dropbox.cache", f".{STEM}.md.AbC123", f".~lock.{STEM}.md#", f"._{STEM}.md", f"{STEM}.md.part",
-        f"{STEM}.md.partial", f"{STEM}.md.crdownload", ".signet-1234-5678",
+        f"{STEM}.md.partial", f"{STEM}.md.crdownload", ".signet-1234-5678", f"{STEM}.md.sb-1a2b3c4d-XyZabc",
+        f".~{STEM}.md", f".{STEM}.md.~1a2b3c", f"{STEM}.md.download", f"{STEM}.md.dropbox-download",
     ],
 )  # fmt: skip
 def test_temporary_names_of_editors_and_sync_programs(name):

@@ -410,10 +410,15 @@ def a_journal_that_comes_late(scene: Scene) -> None:
 
 def half_synced(scene: Scene) -> None:
     """Under the names that sync services and editors give it until it is whole it goes, too."""
+    passing = (".syncthing.{}.tmp", "~syncthing~{}.tmp", ".~{}", ".{}.icloud", "{}.sb-1a2b3c4d-XyZabc", ".{}.~1a2b3c")
     for name, raw in scene.files.items():
-        scene.put(f".syncthing.{name}.tmp", raw)
-        scene.put(f"~syncthing~{name}.tmp", raw[: len(raw) // 2])
+        for number, form in enumerate(passing):
+            scene.put(form.format(name), raw if number != 1 else raw[: len(raw) // 2])
         scene.put(f".{name}.swp", b"b0VIM 9.0" + raw)
+    for path, raw in scene.pages.items():
+        folder, _, name = path.rpartition("/")
+        if not path.startswith("entities/"):
+            (scene.vault / folder / f".syncthing.{name}.tmp").write_bytes(raw)
 
 
 OTHERS: dict[str, Callable[[Scene], None]] = {
