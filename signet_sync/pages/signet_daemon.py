@@ -7,11 +7,13 @@ they exist, and removed text is still deleted from a MEMORY.md of ours: that nee
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from signet_sync.formats import managed_block
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import head_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.pages.store import pages
@@ -22,26 +24,42 @@ if TYPE_CHECKING:
     from signet_sync.storage.database.connection import Database
     from signet_sync.sync.workspace import Workspace
 
-FOLDER = ".daemon"
-PID_FILE = f"{FOLDER}/pid"
+FOLDERS = ".daemon", "runtime"  # the second one is where newer versions have it
 # Seconds after its last write until a daemon without visible process counts as gone: it may run on another machine.
 HOLD = 3600.0
+_SIGNET = late(rb"signet(?![-_]sync)|daemon\.[jt]s\b", re.IGNORECASE)
 _STARTING = 60.0  # seconds from the start of a daemon until it has written its pid file
 
 
 def daemon_pid(root: str) -> int | None:
-    """Returns the process id in Signet's pid file, if that process is alive and no later one with the same id."""
-    found = files.read(root, PID_FILE, 64)
-    if not isinstance(found, Found):
-        return None
-    text = found.raw.decode("ascii", "replace").strip()
-    if not text.isdigit() or not 1 < int(text) < 1 << 31 or int(text) == os.getpid():
-        return None
-    if not process_alive(int(text)):
-        return None
-    started = _started_at(int(text))
-    later = started is not None and started > found.signature.mtime_ns / 1e9 + _STARTING
-    return None if later else int(text)
+    """Returns the process id in a pid file of Signet, if that process is alive and is not another program's."""
+    for folder in FOLDERS:
+        found = files.read(root, f"{folder}/pid", 64)
+        text = found.raw.decode("ascii", "replace").strip() if isinstance(found, Found) else ""
+        if not text.isdigit() or not 1 < int(text) < 1 << 31 or int(text) == os.getpid():
+            continue
+        if isinstance(found, Found) and process_alive(int(text)):
+            started = _started_at(int(text))
+            later = started is not None and started > found.signature.mtime_ns / 1e9 + _STARTING
+            if not later and _is_signet(int(text)):
+                return int(text)
+    return None
+
+
+def _is_signet(pid: int) -> bool:
+    """Returns whether a process has the name of Signet's daemon in its command line; also if nobody tells that."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read()
+    except OSError:
+        import subprocess  # for systems without `/proc`
+
+        try:
+            told = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, timeout=5, check=False)
+        except (OSError, subprocess.SubprocessError):
+            return True
+        words = told.stdout
+    return _SIGNET.search(words) is not None
 
 
 def _started_at(pid: int) -> float | None:
@@ -78,7 +96,8 @@ def note_end(workspace: Workspace) -> None:
 
 def _ended_at(root: str, database: Database) -> float | None:
     """Returns when the daemon of a workspace was found to have ended, now if that is news; None if none ran here."""
-    times = [status.st_mtime for path in (FOLDER, PID_FILE) if (status := files.status_of(root, path)) is not None]
+    places = FOLDERS[0], *(f"{folder}/pid" for folder in FOLDERS)
+    times = [status.st_mtime for path in places if (status := files.status_of(root, path)) is not None]
     if not times:
         return None
     known = pages.daemon_ended_at(database)

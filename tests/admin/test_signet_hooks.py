@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from signet_writer import process_of
 from workbench import NOW, Vault, call
 
 from signet_sync.admin import signet
@@ -134,18 +133,12 @@ def test_both_are_reported_while_the_daemon_lives(vault, settings, home):
     signets = tuple(one["signet"] for one in call("hooks", "status", "claude-code", "--json").json["harnesses"])
     assert signets == (list(EVENTS),)
     assert "signet-too" not in told()
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    try:
-        (vault / ".daemon").mkdir()
-        (vault / ".daemon/pid").write_text(str(process.pid))
+    with process_of(vault.root):
         assert "signet-too" in told()
         assert "each arrives twice" in call("hooks", "status", "claude-code").out
         findings = call("doctor", "--json").json["findings"]
         assert any("each arrives twice" in finding["message"] for finding in findings)
         assert any("migrate signet" in finding["remedy"] for finding in findings if finding["name"] == "signet-daemon")
-    finally:
-        process.kill()
-        process.wait()
     assert "signet-too" not in told() and not vault.reindex("--now", NOW)["held"]
 
 

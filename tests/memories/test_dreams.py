@@ -5,9 +5,7 @@ Tests of the original's list (docs/internals/conformance.md) have its names.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +17,7 @@ from agents import Counted, Inside, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall_totals import totals
+from signet_writer import process_of
 from workbench import Answer, Vault, contents, tree
 
 from benchmarks.remembered import RecallEvent
@@ -550,10 +549,9 @@ def test_what_was_forgotten_leaves_the_entries_of_another_machine_too(vault: Vau
         patch.setenv("SIGNET_STATE", str(tmp_path / "another machine"))
         assert [remember(vault, LUIS), remember(vault, KATE)] == told
         assert LUIS in vault.page("DREAMS.md")
-        hold(vault)
-        assert done(vault, "forget", told[0], "--json", "--now", NOW).json["pending"]
-        assert leaks(vault.state, LUIS) == [] and LUIS not in vault.page("DREAMS.md"), "the diary is ours alone"
-        let_go(vault)
+        with process_of(vault.root):
+            assert done(vault, "forget", told[0], "--json", "--now", NOW).json["pending"]
+            assert leaks(vault.state, LUIS) == [] and LUIS not in vault.page("DREAMS.md"), "the diary is ours alone"
         vault.reindex()
         assert LUIS not in vault.page("DREAMS.md")
         assert vault.rows("select * from unscrubbed_memories") == []
@@ -562,26 +560,15 @@ def test_what_was_forgotten_leaves_the_entries_of_another_machine_too(vault: Vau
 # ── pages of people and of other machines ──
 
 
-def hold(vault: Vault) -> None:
-    """A Signet daemon lives on the workspace."""
-    (vault / ".daemon").mkdir()
-    (vault / ".daemon/pid").write_text(str(os.getppid()))
-
-
-def let_go(vault: Vault) -> None:
-    shutil.rmtree(vault / ".daemon")
-
-
 def test_pages_that_are_held_back_are_shown_later(vault: Vault) -> None:
     luis = filled(vault)
     before = vault.page()
-    hold(vault)
-    answer = done(vault, "dream", "--now", NOW)
-    assert "1 promoted into MEMORY.md" in answer.out
-    assert "MEMORY.md is held back: a Signet daemon" in answer.err
-    assert vault.page() == before and not (vault / "DREAMS.md").exists()
-    assert vault.rows("select memory_id from memory_promotions") == [(luis,)]
-    let_go(vault)
+    with process_of(vault.root):
+        answer = done(vault, "dream", "--now", NOW)
+        assert "1 promoted into MEMORY.md" in answer.out
+        assert "MEMORY.md is held back: a Signet daemon" in answer.err
+        assert vault.page() == before and not (vault / "DREAMS.md").exists()
+        assert vault.rows("select memory_id from memory_promotions") == [(luis,)]
     vault.reindex()
     assert luis in section(vault.page()) and luis in vault.page("DREAMS.md")
 

@@ -20,6 +20,7 @@ import signet_database as signet
 from invented_secrets import some
 from other_memories import state_of
 from signet_database import Database, Made, at, build, turn, word
+from signet_writer import process_of
 from workbench import NOW, Answer, Vault, contents, tree
 
 from signet_sync.errors import HarnessError
@@ -606,18 +607,12 @@ def test_its_hooks_are_taken_out_after_a_question_and_its_daemon_is_named(home: 
     (home / ".claude.json").write_text(json.dumps({"mcpServers": {"signet": {"command": "signet", "args": ["mcp"]}}}))
     (home / ".config/opencode/plugins").mkdir(parents=True)
     (home / ".config/opencode/plugins/signet.mjs").write_text("")
-    (vault / ".daemon").mkdir()
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    try:
-        (vault / ".daemon/pid").write_text(str(process.pid))
+    with process_of(vault.root) as process:
         told = answer_of(vault, "--dry-run").out
         assert "claude-code: Signet's hooks for SessionEnd and MCP servers signet" in told and str(settings) in told
         assert migrate(vault, code=2)["hint"], "only on a person's word"
         assert "SessionEnd" in settings.read_text() and not vault.db.exists()
         done = migrate(vault, "--yes")
-    finally:
-        process.kill()
-        process.wait()
     assert [line.partition(" in /")[0] for line in done["taken_out"]] == [
         "claude-code: taken out are Signet's hooks for SessionEnd and MCP servers signet"
     ]

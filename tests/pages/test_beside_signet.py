@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from signet_writer import Signet
+from signet_writer import DAEMON, Signet, process_of
 from workbench import NOW, Vault, contents, numbered, tree
 
 
@@ -25,12 +23,8 @@ def vault(tmp_path: Path) -> Vault:
 @pytest.fixture
 def daemon(vault: Vault):
     """A process that the workspace names as Signet's daemon."""
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    (vault / ".daemon").mkdir()
-    (vault / ".daemon/pid").write_text(f"{process.pid}\n")
-    yield process
-    process.kill()
-    process.wait()
+    with process_of(vault.root) as process:
+        yield process
 
 
 def is_ours(vault: Vault) -> bool:
@@ -53,12 +47,27 @@ def test_a_hold_ends_when_the_daemon_has_gone(vault, daemon, clean):
 
 def test_another_program_with_the_id_of_a_daemon_that_has_gone_holds_nothing(vault):
     """After a restart of the machine a pid file may name any process."""
-    (vault / ".daemon").mkdir()
-    (vault / ".daemon/pid").write_text(f"{os.getppid()}\n")
-    long_ago = time.time() - 400 * 86_400
-    os.utime(vault / ".daemon/pid", (long_ago, long_ago))
+    with process_of(vault.root):
+        long_ago = time.time() - 400 * 86_400
+        os.utime(vault / ".daemon/pid", (long_ago, long_ago))
+        Signet(vault.root).page("- rows of its own")
+        assert vault.reindex()["held"] is None and is_ours(vault)
+
+
+@pytest.mark.parametrize(
+    ("words", "folder", "held"),
+    [
+        (("sleep", "600"), ".daemon", False),
+        (("sh", "-c", "sleep 600; exit", "signet-sync", "run"), ".daemon", False),
+        (DAEMON, ".daemon", True),
+        (DAEMON, "runtime", True),
+        (("sh", "-c", "sleep 600; exit", "/src/platform/daemon/src/daemon.ts"), ".daemon", True),
+    ],
+)
+def test_what_has_not_its_name_holds_nothing(vault, words, folder, held):
     Signet(vault.root).page("- rows of its own")
-    assert vault.reindex()["held"] is None and is_ours(vault)
+    with process_of(vault.root, words, folder):
+        assert bool(vault.reindex()["held"]) == held == (not is_ours(vault))
 
 
 def test_a_page_that_is_replaced_after_the_end_comes_from_another_machine(vault):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import artifacts_fixture as made
 import pytest
+from signet_writer import process_of
 from workbench import NOW, SIGNS, Vault, contents, numbered, spawn_ordinary, tree
 
 from signet_sync.formats.frontmatter import parse
@@ -393,25 +394,23 @@ def test_a_persons_words_around_our_block_are_named(vault):
 
 
 def test_while_pages_are_held_back_our_own_lose_what_was_removed(vault):
-    (vault / ".daemon").mkdir()
-    (vault / ".daemon/pid").write_text(str(os.getppid()))
-    manifests = {path: path.read_bytes() for path in vault.memory.glob("*manifest.md") if TOKEN not in path.name}
-    assert ID in vault.page("ledger/2026/03/28.md") or KEY in vault.page("ledger/2026/03/28.md")
-    document = remove(vault)
-    assert document["foreign"] == [] and leaks(vault.root, vault.state) == []
-    assert vault.reindex()["held"] and leaks(vault.root, vault.state) == []
-    assert {path: path.read_bytes() for path in manifests} == manifests, "manifests are Signet's, too"
-    page = vault.page()
-    vault.session(7, captured_at="2026-03-27T11:00:00.000Z")
-    vault.session(8, captured_at="2026-01-02T11:00:00.000Z")
-    vault.reindex()
-    assert vault.page() == page, "MEMORY.md follows only in what was removed"
-    assert numbered(7)["session_id"] in vault.page("ledger/2026/03/27.md"), "pages of ours that stand are kept true"
-    assert not (vault / "ledger/2026/01/02.md").exists(), "none is made"
-    before = contents(vault.root)
-    vault.reindex()
-    assert contents(vault.root) == before
-    (vault / ".daemon/pid").unlink()
+    with process_of(vault.root):
+        manifests = {path: path.read_bytes() for path in vault.memory.glob("*manifest.md") if TOKEN not in path.name}
+        assert ID in vault.page("ledger/2026/03/28.md") or KEY in vault.page("ledger/2026/03/28.md")
+        document = remove(vault)
+        assert document["foreign"] == [] and leaks(vault.root, vault.state) == []
+        assert vault.reindex()["held"] and leaks(vault.root, vault.state) == []
+        assert {path: path.read_bytes() for path in manifests} == manifests, "manifests are Signet's, too"
+        page = vault.page()
+        vault.session(7, captured_at="2026-03-27T11:00:00.000Z")
+        vault.session(8, captured_at="2026-01-02T11:00:00.000Z")
+        vault.reindex()
+        assert vault.page() == page, "MEMORY.md follows only in what was removed"
+        assert numbered(7)["session_id"] in vault.page("ledger/2026/03/27.md"), "pages of ours that stand are kept true"
+        assert not (vault / "ledger/2026/01/02.md").exists(), "none is made"
+        before = contents(vault.root)
+        vault.reindex()
+        assert contents(vault.root) == before
     vault.reindex()
     assert numbered(7)["session_id"] in vault.page() and (vault / "ledger/2026/01/02.md").exists()
 

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import artifacts_fixture as made
 import pytest
+from signet_writer import DAEMON
 from workbench import ROOT, Vault
 
 from signet_sync.app import daemon, database_supervisor, scheduler
@@ -347,8 +348,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that only lives."""
-    process = subprocess.Popen(["sleep", "600"])
+    """A process that only lives, under the name of Signet's daemon."""
+    process = subprocess.Popen(DAEMON)
     yield process
     process.kill()
     process.wait()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +19,21 @@ TOMBSTONES = (
     " removed_at text not null, reason text not null, removed_paths text, primary key(agent_id, session_token))"
 )
 LEDGER = "## Session Ledger (Last 30 Days)\n\nThis session currently appears in the working memory ledger."
+
+DAEMON = (sys.executable, "-c", "import time; time.sleep(600)", "/usr/lib/node_modules/signetai/dist/daemon.js")
+
+
+@contextmanager
+def process_of(root: Path, words: Sequence[str] = DAEMON, folder: str = ".daemon") -> Iterator[subprocess.Popen[bytes]]:
+    """A process that a workspace names as Signet's daemon; `words` are its command line."""
+    process = subprocess.Popen(words)
+    (root / folder).mkdir(exist_ok=True)
+    (root / folder / "pid").write_text(f"{process.pid}\n")
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 class Signet:
