@@ -169,10 +169,10 @@ def find(root: str) -> list[Copy]:
 
 
 def clear(workspace: Workspace) -> list[str]:
-    """Removes our block from copies of pages, and deletes copies that hold nothing which their later original lacks.
+    """Joins the lines of copies of pages into these, and deletes copies with nothing that their later original lacks.
 
-    Every machine does the same to the same copy. Event logs are left to the entities stage. Returns what could not be
-    done.
+    From a copy of a page that cannot be joined our block is removed. Every machine does the same to the same copy.
+    Event logs are left to the entities stage. Returns what could not be done.
     """
     trouble = []
     for copy in find(workspace.root):
@@ -195,7 +195,12 @@ def _clear_copy(root: str, copy: Copy, *, is_page: bool) -> None:
     words, known = found.raw, present.raw if isinstance(present, Found) else b""
     if is_page:
         words, known = (managed_block.without_block(raw) or b"" for raw in (words, known))
-    if not words.strip() or (_has_lines(words, known) and files.is_later(root, copy.original, copy.path)):
+    later = files.is_later(root, copy.original, copy.path)
+    if later and is_page and isinstance(present, Found) and not _has_lines(words, known):
+        whole = managed_block.joined(present.raw, found.raw)
+        if whole is not None and files.replace(root, copy.original, whole, present.raw).displaced is None:
+            words = b""  # the page has them now
+    if not words.strip() or (later and _has_lines(words, known)):
         files.retract(root, copy.path, found.raw)
     elif is_page and managed_block.is_generated(found.raw):
         files.replace(root, copy.path, words, found.raw)
