@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+
 import pytest
 
 from benchmarks import bench, flow
@@ -24,3 +28,12 @@ def test_a_line_says_whether_its_goal_was_met() -> None:
     assert lines[1].endswith("| 2.00 × | ≤ 1.25 × | **missed** |")
     assert lines[2].endswith("|  |  |  |")
     assert "met" not in bench.table([met, missed], judged=False)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("syncthing") is None, reason="syncthing is not installed")
+def test_two_machines_with_syncthing_lose_nothing() -> None:
+    answer = subprocess.run(
+        [sys.executable, "-m", "benchmarks.syncthing", "--minutes", "0.5"], capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr

@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 import apsw
 
 from signet_sync.recall.query import Term
+from signet_sync.storage.database.batches import WHOLE
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store.sessions import WHOLE
 from signet_sync.sync.store.texts import WITHIN, range_of
 from signet_sync.text.index_words import project_word
 

@@ -21,6 +21,12 @@ Session = tuple[str, str, str]  # agent, token, session id
 _NAMES = "agent_id, session_token, session_id"
 LISTED = "in (select value from json_each(?))"  # one of the values that `listed` gives
 
+# Signet ends each session under an id of its own; only its key is the harness's id, which is ours. What has that id and
+# a transcript is the whole session: its id, for an artifact `a`; null for all others.
+WHOLE = """(select o.session_id from memory_artifacts o where a.session_id glob 'session-end:*'
+    and o.agent_id = a.agent_id and o.session_id = a.session_key and o.harness = a.harness
+    and o.source_kind = 'transcript' limit 1)"""
+
 
 def listed(values: Iterable[int | str]) -> str:
     """Packs any number of values into one that is bound."""

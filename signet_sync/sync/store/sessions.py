@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import token_of
-from signet_sync.storage.database.batches import of_values
+from signet_sync.storage.database.batches import WHOLE, of_values
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.stored_names import session_name
 
@@ -138,11 +138,6 @@ _CAPTURED = """
     where source_kind <> 'manifest' group by 1, 2, 3"""
 
 
-# Signet ends each session under an id of its own; only its key is the harness's id, which is ours. What has that id and
-# a transcript is the whole session: its id, for an artifact `a`; null for all others.
-WHOLE = """(select o.session_id from memory_artifacts o where a.session_id glob 'session-end:*'
-    and o.agent_id = a.agent_id and o.session_id = a.session_key and o.harness = a.harness
-    and o.source_kind = 'transcript' limit 1)"""
 _ENDED = f"""
     select distinct a.agent_id, a.session_token, a.session_id from json_each(?) cross join memory_artifacts a
     on a.agent_id = value->>0 and a.session_token = value->>1 and a.session_id = value->>2 where {WHOLE} is not null"""
