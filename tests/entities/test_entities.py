@@ -635,6 +635,10 @@ def test_one_edit_is_taken_back_and_later_ones_stay(work: Workspace) -> None:
     put(work, made, "needs", "Rest.")
     undo(work, status)
     assert 'status: "active"' in text_of(work, made) and "Rest." in text_of(work, made)
+    file = file_of(work, made)
+    file.write_text(f"{file.read_text()}\n## Mine\n\nOne.\n")
+    undo(work, put(work, made, "mine", "Two."))
+    assert text_of(work, made).endswith("## Mine\n\nOne.\n"), "a section of a person's own"
     refused("undo-refused", operations.undo, work, ME, first.token, now_us=NOW_US)
     refused("unknown-event", operations.undo, work, ME, "01KMWQE6G00000000000000000", now_us=NOW_US)
     guard("lock", work, made, "role")

@@ -67,22 +67,6 @@ def typed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
 # ── documents ──
 
 
-def test_an_entity_is_made_and_shown(vault: EntityVault) -> None:
-    made = vault.done("create", "user", "Mira", "--key", "first")
-    assert {"id", "path", "event_id"} <= made.keys()
-    assert made["path"] == f"entities/user/mira--{made['id']}/profile.md"
-    assert ULID.fullmatch(made["event_id"]) and TOKEN.fullmatch(made["token"])
-    shown = vault.done("show", "mira")
-    assert {"id", "path", "sections", "pins", "locks", "status"} <= shown.keys()
-    assert (shown["title"], shown["kind"], shown["status"]) == ("Mira", "user", "active")
-    named = [section["name"] for section in shown["sections"]]
-    assert named[:4] == ["overview", "preferences", "goals", "patterns"] and named[-1] == "notes/parking-lot"
-    assert [s["anchor"] for s in shown["sections"] if "items" in s][:3] == ["highlights", "evidence", "open-questions"]
-    again = vault.done("create", "user", "Mira", "--key", "first")
-    assert again["replayed"] and again["event_id"] == made["event_id"]
-    assert vault.done("show")["entities"][0]["path"] == made["path"]
-
-
 def test_edits_answer_with_the_section_and_its_hashes(vault: EntityVault, critic: str) -> None:
     first = vault.done("set", critic, "Identity", "--text", "Reads every draft first.")
     assert first["id"] == critic and first["section"] == "identity" and SHA.fullmatch(first["after"])

@@ -93,18 +93,8 @@ FULL = append_item(append_item(FULL, "highlights", fit_item("one")), "highlights
 
 
 def test_a_new_profile_as_it_is_written():
-    bodies = "".join(
-        f"## {heading}\n<!-- section {heading.lower().replace(' ', '-')} -->\n\n"
-        for heading in (
-            "Participants",
-            "Dynamics",
-            "Tensions",
-            "Highlights",
-            "Evidence",
-            "Open Questions",
-            "Change Log",
-        )
-    )
+    headings = ("Participants", "Dynamics", "Tensions", "Highlights", "Evidence", "Open Questions", "Change Log")
+    bodies = "".join(f"## {one}\n<!-- section {one.lower().replace(' ', '-')} -->\n\n" for one in headings)
     document = new("relationship", title="Ada & Grace", relation="ally", participants=["p-a", "p-b"])
     assert render(document) == (
         '---\nkind: "relationship"\nid: "r-abcdefghijkl"\nagent_id: "default"\nschema_version: 1\ntype: "ally"\n'
@@ -476,31 +466,25 @@ def test_fields_change_and_others_stay(head, changes, end):
     assert with_fields(after, changes).head == after.head
 
 
-def test_lines_of_other_fields_stay_to_the_byte():
-    document = parse(f"---\n{HEADS[1]}\n---\n# T\n")
-    after = with_fields(document, {"updated_at": "2027", "pins": [], "status": "active"})
-    assert after.head == (
-        "---\nkind: part\npins:\n# mine\nmood: 'calm'  # today\n"
-        'updated_at: "2027"\n\naliases:\n- a\n- b\nstatus: "active"\n---\n'
-    )
+MANY = {"updated_at": "2027", "pins": [], "status": "active"}
+GONE = ("until", "since")
 
 
-def test_a_list_at_the_margin_is_a_list():
-    document = parse("---\npins:\n- a\n- b\n# mine\nmood: 'x'\n---\n# T\n")
-    assert with_fields(document, {"pins": ["c"]}).head == "---\npins:\n  - \"c\"\n# mine\nmood: 'x'\n---\n"
-
-
-def test_a_head_that_is_written_anew_keeps_its_marks_and_the_lines_of_others():
-    document = parse("\ufeff---\r\nmood: 'a\r\n\r\npins: b'\r\n\"pins\": []\r\n---\r\n# T\r\n")
-    after = reread(with_fields(document, {"pins": ["c"]}))
-    assert after.head == "\ufeff---\r\nmood: 'a\r\n\r\npins: b'\r\npins:\r\n  - \"c\"\r\n---\r\n"
-
-
-@pytest.mark.parametrize("key", ["until", '"until"'])
-def test_a_field_may_leave_and_the_lines_of_others_stay(key):
-    document = parse(f"---\nkind: part\n# mine\n{key}: 'x'\nmood: 'calm'  # today\n---\n# T\n")
-    after = reread(with_fields(document, {"status": "active"}, gone=("until", "since")))
-    assert after.head == "---\nkind: part\n# mine\nmood: 'calm'  # today\nstatus: \"active\"\n---\n"
+@pytest.mark.parametrize(
+    ("head", "changes", "gone", "then"),
+    [
+        (HEADS[1], MANY, (), "kind: part\npins:\n# mine\nmood: 'calm'  # today\n"
+         'updated_at: "2027"\n\naliases:\n- a\n- b\nstatus: "active"'),
+        ("pins:\n- a\n- b\n# mine\nmood: 'x'", {"pins": ["c"]}, (), "pins:\n  - \"c\"\n# mine\nmood: 'x'"),
+        ("mood: 'a\n\npins: b'\n\"pins\": []", {"pins": ["c"]}, (), "mood: 'a\n\npins: b'\npins:\n  - \"c\""),
+        ("kind: part\n# mine\nuntil: 'x'\nm: 'c'  # x", {"s": "a"}, GONE, "kind: part\n# mine\nm: 'c'  # x\ns: \"a\""),
+        ("kind: part\n\"until\": 'x'\nm: 'c'  # x", {"s": "a"}, GONE, "kind: part\nm: 'c'  # x\ns: \"a\""),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(("mark", "end"), [("", "\n"), ("\ufeff", "\r\n")])
+def test_lines_of_other_fields_stay_to_the_byte(head, changes, gone, then, mark, end):
+    document = parse((f"{mark}---\n{head}\n---\n# T\n").replace("\n", end))
+    assert reread(with_fields(document, changes, gone)).head == f"{mark}---\n{then}\n---\n".replace("\n", end)
 
 
 # --- refusals ---

@@ -116,21 +116,10 @@ def test_an_entity_is_one_though_its_folder_was_copied(database):
 
 
 def test_entities_stand_by_kind_and_title(database):
-    made = [
-        profile("Mira", kind="user"),
-        profile("alba"),
-        profile("Beta"),
-        profile("Ärger"),
-        profile("ada", kind="relationship"),
-    ]
+    parts = [profile("alba"), profile("Beta"), profile("Ärger")]
+    made = [profile("Mira", kind="user"), *parts, profile("ada", kind="relationship")]
     put(database, *reversed(made), profile("Theirs", agent_id="scout"))
-    assert [one.title for one in entities_store.entities(database, "default")] == [
-        "Mira",
-        "alba",
-        "Beta",
-        "Ärger",
-        "ada",
-    ]
+    assert entities_store.entities(database, "default") == made
     assert [one.title for one in entities_store.entities(database, "scout")] == ["Theirs"]
 
 
@@ -144,12 +133,7 @@ def test_entities_stand_by_kind_and_title(database):
         (CRITIC.id[:5], []),
         ("内なる批評家", ["内なる批評家"]),
         ("ｇａｔｅｋｅｅｐｅｒ", ["Gatekeeper", "gatekeeper"]),
-        ("p-", []),
-        ("critic", []),
-        ("", []),
-        ("%", []),
-        ("theirs", []),
-        ("p-zzzzzzzzzzzz", []),
+        *((unknown, []) for unknown in ("p-", "critic", "", "%", "theirs", "p-zzzzzzzzzzzz")),
     ],
 )
 def test_an_entity_is_found_by_id_slug_title_or_the_beginning_of_its_id(database, ref, titles):
@@ -197,29 +181,26 @@ def test_lines_follow_the_rows_whatever_happens(steps):
 # ── recall ──
 
 
-def test_recall_finds_an_entity_and_says_what_it_is(database):
-    put(database, CRITIC)
-    (hit,) = recall(database, "who fears shame?", Within("default"))
-    assert hit[:4] == ("entity", CRITIC.id, "Inner Critic: It guards the gate. It fears shame.", CRITIC.path)
-    assert hit.why == "all words, in the part Inner Critic, 2026-11-20"
-    (hit,) = recall(database, "inner critic", Within("default"))
-    assert hit.text == "Inner Critic: It guards the gate."
-    assert recall(database, "who fears shame?", Within("scout")) == []
+LONG = "It likes order above all. " * 40 + "Then it fears the lighthouse. " + "And so on. " * 40
 
 
-def test_recall_shows_of_a_long_profile_what_was_asked_for(database):
-    put(
-        database,
-        profile(text="It likes order above all. " * 40 + "Then it fears the lighthouse. " + "And so on. " * 40),
-    )
-    (hit,) = recall(database, "lighthouse", Within("default"))
-    assert hit.text.startswith("Inner Critic: …") and "fears the lighthouse" in hit.text and len(hit.text) < 260
-
-
-def test_recall_says_that_an_entity_no_longer_counts(database):
-    put(database, CRITIC._replace(status="deprecated"))
-    (hit,) = recall(database, "shame", Within("default"))
-    assert hit.why == "the word, in the deprecated part Inner Critic, 2026-11-20"
+@pytest.mark.parametrize(
+    ("given", "asked", "shown", "why"),
+    [
+        ({}, "who fears shame?", "It guards the gate. It fears shame.",
+         "all words, in the part Inner Critic, 2026-11-20"),
+        ({}, "inner critic", "It guards the gate.", "all words, in the part Inner Critic, 2026-11-20"),
+        ({"text": LONG}, "lighthouse", "…", "the word, in the part Inner Critic, 2026-11-20"),
+        ({"status": "deprecated"}, "shame", "It", "the word, in the deprecated part Inner Critic, 2026-11-20"),
+    ],
+)  # fmt: skip
+def test_recall_finds_an_entity_and_says_what_it_is(database, given, asked, shown, why):
+    put(database, CRITIC._replace(**given))
+    (hit,) = recall(database, asked, Within("default"))
+    assert (hit.tier, hit.id, hit.path, hit.why) == ("entity", CRITIC.id, CRITIC.path, why)
+    assert hit.text.startswith(f"Inner Critic: {shown}") and len(hit.text) < 260
+    assert "text" not in given or "fears the lighthouse" in hit.text
+    assert recall(database, asked, Within("scout")) == []
 
 
 def test_entities_stand_beside_what_else_answers(database):

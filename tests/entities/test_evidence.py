@@ -14,7 +14,6 @@ from signet_sync.entities.evidence import (
     read_rationale,
 )
 from signet_sync.errors import UsageError
-from signet_sync.formats.entity_paths import EVIDENCE_CAP
 from signet_sync.formats.timestamps import iso, parse_instant
 
 AT = parse_instant("2026-03-28T22:34:06.792Z")
@@ -38,33 +37,14 @@ def test_a_token_is_read_as_it_was_made(instant, entropy):
     ulid = ulid_at(instant, entropy)
     token = token_of(ulid)
     assert tokens_in(token) == (ulid,) and token[3:7] == iso(instant)[:4]
-
-
-@given(INSTANTS, INSTANTS)
-def test_later_ulids_sort_later(one, other):
-    if one // 1000 < other // 1000:
-        assert ulid_at(one, b"\xff" * 10) < ulid_at(other, bytes(10))
-
-
-def test_a_token_as_it_is_written():
-    assert TOKEN == "ev:20260328T223406Z-01KMV9AJJ8000G40R40M30E209"
+    assert instant < 1000 or ulid_at(instant - 1000, b"\xff" * 10) < ulid
 
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "ev:",
-        TOKEN[3:],
-        TOKEN[:-1],
-        TOKEN + "0",
-        TOKEN.lower(),
-        TOKEN.replace("223406", "223407"),
-        TOKEN.replace("Z-0", "Z-8"),
-        TOKEN[:-1] + "U",
-        TOKEN.replace("2026", "٢٠٢٦"),
-    ],
-)
+    ["", "ev:", TOKEN[3:], TOKEN[:-1], TOKEN + "0", TOKEN.lower(), TOKEN.replace("223406", "223407"),
+     TOKEN.replace("Z-0", "Z-8"), TOKEN[:-1] + "U", TOKEN.replace("2026", "٢٠٢٦")],
+)  # fmt: skip
 def test_what_only_looks_like_a_token_is_none(text):
     assert tokens_in(text) == ()
 
@@ -76,6 +56,7 @@ def test_ulids_are_of_the_years_that_can_be_written(instant, entropy):
 
 
 def test_tokens_are_found_in_a_text():
+    assert TOKEN == "ev:20260328T223406Z-01KMV9AJJ8000G40R40M30E209"
     other = token_of(ulid_at(AT + 5_000_000, bytes(10)))
     text = f"see {TOKEN}, ({other}) not x{TOKEN} nor {TOKEN}x nor ev:2026"
     assert [token_of(one) for one in tokens_in(text)] == [TOKEN, other]
@@ -92,6 +73,10 @@ def test_an_item_as_it_is_written():
     assert text == f'"never good enough" — speaks first under pressure [[{path}|summary]] {TOKEN}'
     assert read_item(text) == evidence._replace(quote="never good enough")
     assert item_text(Evidence("q", "w", None, None)) == '"q" — w'
+    long = read_item(item_text(Evidence("word " * 100, "why", None, TOKEN)))
+    assert long is not None and len(long.quote) <= QUOTE_LENGTH and long.quote.endswith("…")
+    for other in ("", "no quote", '"open — why', "“curly” — why", '"q" - why'):
+        assert read_item(other) is None
     assert item_text(Evidence("q", "w", "notes/a.md", None)) == '"q" — w [[notes/a.md|source]]'
 
 
@@ -109,12 +94,6 @@ def test_an_item_is_read_as_it_was_written_and_forges_nothing(quote, why, path, 
     assert item_text(read) == text
 
 
-def test_a_long_quote_is_cut():
-    read = read_item(item_text(Evidence("word " * 100, "why", None, TOKEN)))
-    assert read is not None and len(read.quote) <= QUOTE_LENGTH and read.quote.endswith("…")
-    assert EVIDENCE_CAP == 7
-
-
 @pytest.mark.parametrize(
     ("evidence", "code"),
     [
@@ -128,11 +107,6 @@ def test_a_long_quote_is_cut():
 )
 def test_what_is_no_evidence_is_refused(evidence, code):
     assert refusal(item_text, evidence).code == code
-
-
-@pytest.mark.parametrize("text", ["", "no quote", '"open — why', "“curly” — why", '"q" - why'])
-def test_people_may_write_items_in_other_forms(text):
-    assert read_item(text) is None
 
 
 # --- the rationale ---
@@ -150,9 +124,6 @@ def test_a_rationale_is_read_in_any_order(text):
     rationale = read_rationale(text)
     assert rationale == ("a case is open", "2026-05-01", "keep the best three")
     assert read_rationale(rationale.text()) == rationale
-
-
-def test_a_rationale_keeps_semicolons_of_its_own():
     assert read_rationale("why: one; two; until: May; plan: p").why == "one; two"
 
 
