@@ -19,7 +19,7 @@ from signet_sync.app.database_supervisor import DatabaseSupervisor
 from signet_sync.app.heartbeat import Heartbeat
 from signet_sync.capture import spool
 from signet_sync.capture.worker import Worker, changed_sessions, due
-from signet_sync.entities.scan import entities_folder
+from signet_sync.entities.stage import entities_folder
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TOMBSTONES, agent_folder, head_page
 from signet_sync.formats.timestamps import DAY, SECOND, iso

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from copy import copy
 
-from signet_sync.entities import replay, scan
+from signet_sync.entities import replay, stage
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents.document import EntityDocument
 from signet_sync.entities.documents.edits import items
@@ -77,7 +77,7 @@ def check(workspace: Workspace, agent: str | None, database: Database | None, no
     Unreadable files are `invalid`, changed event logs a `violation`; untidy files are noted.
     """
     found: list[Finding] = []
-    owners = [one for one in scan.agents(workspace.vault) if agent in (None, one)]
+    owners = [one for one in stage.agents(workspace.vault) if agent in (None, one)]
     with ExitStack() as stack:
         if owners:
             # EntityRepository needs a workspace: without an index it gets an empty one.
@@ -89,7 +89,7 @@ def check(workspace: Workspace, agent: str | None, database: Database | None, no
                 repo = EntityRepository(workspace, owner, now_us)
                 for one in verify_log(repo):
                     # A torn line is repaired by the next write.
-                    verdict, path = "" if one.code == "torn" else "violation", one.path or scan.entities_folder(owner)
+                    verdict, path = "" if one.code == "torn" else "violation", one.path or stage.entities_folder(owner)
                     found.append(one._replace(code=f"ledger-{one.code}", verdict=verdict, path=path))
                 for place in (place for places in repo.places().values() for place in places):
                     for file in FILES:
@@ -97,7 +97,7 @@ def check(workspace: Workspace, agent: str | None, database: Database | None, no
             except (OSError, WorkspaceError) as error:
                 hint = "check its permissions, and that no folder on the way is a symlink"
                 message = f"entities cannot be read: {error}"
-                path = scan.entities_folder(owner)
+                path = stage.entities_folder(owner)
                 found.append(Finding("unreadable", message, hint, path, verdict="invalid"))
     return found
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Required, TypedDict
 
-from signet_sync.entities import observe, patterns
+from signet_sync.entities import observe, own_edits
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.events import Actor, Event, canonical
 from signet_sync.entities.log import key_digest
@@ -121,7 +121,7 @@ def run(
         signed = None if digest is None else request.digest()
         event = act(repo, lambda one: replace(one, key=digest, request=signed))
         if kind_of(event.entity_id or "") != "part" or event.op in ("deprecate", "status", "undo"):
-            patterns.update(repo)
+            own_edits.update_patterns(repo)
         done = result_of(repo, event)
         return done._replace(redactions=dict(request.redactions), waiting=update_page(repo, before))
 

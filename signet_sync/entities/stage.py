@@ -7,21 +7,21 @@ only then.
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from signet_sync.entities import scan
 from signet_sync.entities import store as entities_store
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.body import text_sha256
-from signet_sync.formats.entity_paths import parse_ledger_page, parse_path
+from signet_sync.formats.entity_paths import FILES, FOLDERS, parse_ledger_page, parse_path
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import DEFAULT_AGENT, OF_AGENT
+from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT, OF_AGENT, agent_folder
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature
 from signet_sync.formats.timestamps import day_of
 from signet_sync.storage import files
-from signet_sync.storage.files import Root
+from signet_sync.storage.files import Root, reading
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Eraser, Maintenance
 from signet_sync.sync.store import passes
@@ -118,7 +118,7 @@ def record_changes(
 
 def has_entities(workspace: Workspace, agent_id: str) -> bool:
     """Checks whether an agent has entities: files, an event log, or rows of former files."""
-    return scan.has_folder(workspace.root, agent_id) or bool(entities_store.signatures(workspace.database, agent_id))
+    return has_folder(workspace.root, agent_id) or bool(entities_store.signatures(workspace.database, agent_id))
 
 
 def differing(workspace: Workspace) -> dict[str, Signature | None]:
@@ -159,7 +159,7 @@ def _hinted_by_agent(
 ) -> dict[str, Collection[str] | None]:
     """Returns the agents concerned, and for each the paths to examine (None: all)."""
     if paths is None:
-        owners = {*scan.possible_agents(workspace.vault), *filter(None, map(_agent_of, known))}
+        owners = {*possible_agents(workspace.vault), *filter(None, map(_agent_of, known))}
         return dict.fromkeys(sorted(owners))
     asked: dict[str, Collection[str] | None] = {}
     for path in sorted(paths):
@@ -176,11 +176,10 @@ def _hinted_by_agent(
 def _agent_of(path: str) -> str | None:
     if "entities" not in path:
         return None
-    place, page = parse_path(path), parse_ledger_page(path)
-    if place is not None or page is not None:
-        return place.agent_id if place is not None else page[0] if page is not None else None
-    match = _FOLDER.fullmatch(path)
-    return None if match is None else match[1] or DEFAULT_AGENT
+    place, page, folder = parse_path(path), parse_ledger_page(path), _FOLDER.fullmatch(path)
+    if page is not None:
+        return page[0]
+    return place.agent_id if place is not None else (folder[1] or DEFAULT_AGENT) if folder is not None else None
 
 
 def _moved(
@@ -189,7 +188,7 @@ def _moved(
     """Returns the signatures of files that changed (None: gone); None for an agent without entities."""
     if asked is None:
         mine = {path for path in known if _agent_of(path) == agent_id}
-        found = scan.scan(root, agent_id)
+        found = scan(root, agent_id)
         if found is None and not mine:
             return None
         present = found or {}
@@ -203,7 +202,7 @@ def _moved(
 
 def _record_agent(workspace: Workspace, agent_id: str, moved: list[str], now_us: int, tended: EntityPassResult) -> None:
     """Records changed files, and an event log that others extended or that a crash left unfinished."""
-    database, pages = workspace.database, scan.log_pages(workspace.root, agent_id)
+    database, pages = workspace.database, log_pages(workspace.root, agent_id)
     if not moved and _fingerprint(pages) == entities_store.remembered(database, agent_id, "ledger"):
         return
     if tombstones_store.any_removed(database):
@@ -212,7 +211,7 @@ def _record_agent(workspace: Workspace, agent_id: str, moved: list[str], now_us:
         named = (tombstones_store.named_in(database, agent_id, one.raw) for one in found if isinstance(one, Found))
         if returned := set[str]().union(*named):
             tombstones_store.reopen(database, agent_id, returned)
-    from signet_sync.entities import observe, patterns  # slow imports, needed only if an entity changed
+    from signet_sync.entities import observe, own_edits  # slow imports, needed only if an entity changed
     from signet_sync.entities.repository import EntityRepository
 
     repo = EntityRepository(workspace, agent_id, now_us)
@@ -220,7 +219,7 @@ def _record_agent(workspace: Workspace, agent_id: str, moved: list[str], now_us:
     if look.changed:
         tended.agents.add(agent_id)
     if look.edited:
-        patterns.update(repo)
+        own_edits.update_patterns(repo)
     tended.trouble += look.notices
     tended.trouble += [f"{path} differs from its events: signet-sync entity check" for path in look.drifted]
     _remember_log(workspace, agent_id)
@@ -231,23 +230,23 @@ def _summarize_days(workspace: Workspace, now_us: int, tended: EntityPassResult)
     day = day_of(now_us)
     if passes.days_summarized_on(workspace.database) == day:
         return
-    from signet_sync.entities import daily_summary  # slow import, needed once a day
+    from signet_sync.entities import own_edits  # slow import, needed once a day
 
     try:
-        written = daily_summary.summarize_days(workspace, now_us)
+        written = own_edits.summarize_days(workspace, agents(workspace.root), now_us)
     except (OSError, UsageError, WorkspaceError) as error:
         tended.trouble.append(f"the daily summaries of entities were not written: {error}")
         return
-    agents = set(filter(None, map(_agent_of, written)))
-    tended.agents |= agents
-    for agent_id in agents:
+    told = set(filter(None, map(_agent_of, written)))
+    tended.agents |= told
+    for agent_id in told:
         _remember_log(workspace, agent_id)
     with workspace.database.transaction():
         passes.summarized_days(workspace.database, day)
 
 
 def _remember_log(workspace: Workspace, agent_id: str) -> None:
-    ledger = _fingerprint(scan.log_pages(workspace.root, agent_id))
+    ledger = _fingerprint(log_pages(workspace.root, agent_id))
     if entities_store.remembered(workspace.database, agent_id, "ledger") != ledger:
         with workspace.database.transaction():
             entities_store.remember(workspace.database, agent_id, "ledger", ledger)
@@ -256,3 +255,58 @@ def _remember_log(workspace: Workspace, agent_id: str) -> None:
 def _fingerprint(pages: dict[str, Signature]) -> str:
     """Returns a fingerprint of an agent's event log; empty where there is none."""
     return text_sha256(repr(sorted(pages.items())))[:16] if pages else ""
+
+
+# ── by names and stats: only folders are opened, and no symlink is followed ──
+
+
+def entities_folder(agent_id: str) -> str:
+    """Returns the folder of all of an agent's entities, relative to the workspace."""
+    return f"{agent_folder(agent_id)}entities"
+
+
+def possible_agents(root: Root) -> list[str]:
+    """Lists agents that may have entities: the default one, and every folder of `agents/` with a valid agent name."""
+    named = (name for name in files.listing(root, "agents", "") if AGENT_ID.fullmatch(name))
+    return [DEFAULT_AGENT, *(name for name in named if name != DEFAULT_AGENT)]
+
+
+def agents(root: Root) -> list[str]:
+    """Lists agents that have an entities folder, `default` first."""
+    return [agent_id for agent_id in possible_agents(root) if has_folder(root, agent_id)]
+
+
+def has_folder(root: Root, agent_id: str) -> bool:
+    """Checks whether an agent has an entities folder."""
+    return files.status_of(root, entities_folder(agent_id)) is not None
+
+
+def scan(root: Root, agent_id: str) -> dict[str, Signature] | None:
+    """Returns path and signature of an agent's profiles and notes; None without an entities folder.
+
+    Leaves out what is no regular file or is behind a symlink. Raises `OSError`, `WorkspaceError` if the folder cannot
+    be read: an unreadable file must not be taken for a deleted one.
+    """
+    found: dict[str, Signature] = {}
+    where = entities_folder(agent_id)
+    try:
+        with reading(root, where) as top:
+            for kind in FOLDERS.values():
+                with top.inside(kind) as entities:
+                    for name in entities.names() if entities is not None else ():
+                        if not name.isprintable() or entities is None:
+                            continue
+                        with entities.inside(name) as entity:
+                            for file in FILES if entity is not None else ():
+                                status = entity.status(f"{file}.md") if entity is not None else None
+                                if status is not None and stat.S_ISREG(status.st_mode):
+                                    found[f"{where}/{kind}/{name}/{file}.md"] = files.signature_of(status)
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def log_pages(root: Root, agent_id: str) -> dict[str, Signature]:
+    """Returns path and signature of the pages of an agent's event log; reads none of them."""
+    where = f"{entities_folder(agent_id)}/ledger"
+    return files.signatures(root, [f"{where}/{name}" for name in files.listing(root, where, "")])

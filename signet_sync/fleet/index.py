@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from signet_sync import __version__
 from signet_sync.app.pipeline import PIPELINE
-from signet_sync.entities import scan as entities_scan
+from signet_sync.entities import stage as entities_stage
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, reason
 from signet_sync.fleet import engines, targets
 from signet_sync.fleet.engines import Engine
@@ -144,11 +144,11 @@ def listing_of(root: Root) -> str:
     entries: list[object] = [*sorted(found.files.items()), *sorted(found.odd.items())]
     # Problems of settings and entities are verdicts too.
     entries += sorted(files.signatures(root, [SETTINGS]).items())
-    for agent in entities_scan.possible_agents(root):
-        if entities_scan.has_folder(root, agent):
+    for agent in entities_stage.possible_agents(root):
+        if entities_stage.has_folder(root, agent):
             try:
-                entries.append((agent, sorted((entities_scan.scan(root, agent) or {}).items())))
-                entries.append((agent, sorted(entities_scan.log_pages(root, agent).items())))
+                entries.append((agent, sorted((entities_stage.scan(root, agent) or {}).items())))
+                entries.append((agent, sorted(entities_stage.log_pages(root, agent).items())))
             except (SignetSyncError, OSError) as error:
                 entries.append((agent, reason(error)))
     return sha256(json.dumps(entries, ensure_ascii=True).encode()).hexdigest()

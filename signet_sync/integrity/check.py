@@ -10,7 +10,7 @@ from typing import Any
 
 from signet_sync.digest.segments import derive_digest
 from signet_sync.entities import check as entities_check
-from signet_sync.entities import scan
+from signet_sync.entities import stage
 from signet_sync.errors import ConfigError, WorkspaceError
 from signet_sync.formats import locate
 from signet_sync.formats.filename import artifact_name
@@ -105,7 +105,7 @@ def check(
     checked.counts = counts(checked, scanned=plan.scanned, read=len(plan.read) + len(removals.judged))
     if pages:
         _pages(place, checked, agent, judging, settings.max_file_bytes)
-    if any(scan.has_folder(place, owner) for owner in scan.possible_agents(place)):
+    if any(stage.has_folder(place, owner) for owner in stage.possible_agents(place)):
         _entities(workspace, checked, agent, database, now_us)
     return checked
 
@@ -115,7 +115,7 @@ def besides(root: str, now_us: int, vault: Vault | None = None) -> list[dict[str
     checked = CheckResult()
     place: Root = vault or root
     settings = _settings(root, vault, checked)
-    if any(scan.has_folder(place, owner) for owner in scan.possible_agents(place)):
+    if any(stage.has_folder(place, owner) for owner in stage.possible_agents(place)):
         with closing(Database(":memory:")) as database:
             workspace = _workspace(root, vault, settings, database)
             _entities(workspace, checked, None, None, now_us)
@@ -222,7 +222,7 @@ def _pages(root: Root, checked: CheckResult, agent: str | None, judging: JudgeCo
         of_session = [one for one in transcripts if (one.agent_id, one.session_id) == (row.agent_id, row.session_id)]
         return [escape(own), *_digest_sentences(sorted(of_session, key=lambda one: (one.captured_us, one.source_path)))]
 
-    for owner in [agent] if agent is not None else scan.possible_agents(root):
+    for owner in [agent] if agent is not None else stage.possible_agents(root):
         path = head_page(owner)
         found = files.read(root, path, limit)
         transcripts = locate.page_faults(found.raw, sentences_of) if isinstance(found, Found) else []

@@ -15,7 +15,7 @@ from invented_secrets import some
 from workbench import Vault
 
 from signet_sync.app.workspace import opened
-from signet_sync.entities import daily_summary, erase, maintenance, observe, operations, queries
+from signet_sync.entities import erase, maintenance, observe, operations, own_edits, queries
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.execute import EntityResult
 from signet_sync.entities.finding import Finding
@@ -561,9 +561,9 @@ def test_a_day_that_is_over_gets_one_line(work: Workspace) -> None:
     user, made = made_two(work)
     put(work, made, "role", "It opens the gate.", actor="person")
     with state_dir.workspace_lock(work.state):
-        assert daily_summary.summarize_days(work, NOW_US) == (), "the day is not over"
-        assert set(daily_summary.summarize_days(work, NOW_US + DAY)) == {user.path, made.path}
-        assert daily_summary.summarize_days(work, NOW_US + 2 * DAY) == ()
+        assert own_edits.summarize_days(work, [ME], NOW_US) == (), "the day is not over"
+        assert set(own_edits.summarize_days(work, [ME], NOW_US + DAY)) == {user.path, made.path}
+        assert own_edits.summarize_days(work, [ME], NOW_US + 2 * DAY) == ()
     line = "- 2026-03-29 — 3 events: 2 set, 1 created; by agent 2, person 1\n"
     assert text_of(work, made).count(line) == 1
     assert codes(work) == set()

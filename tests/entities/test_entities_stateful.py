@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from signet_sync.app.workspace import open_workspace
-from signet_sync.entities import daily_summary, maintenance, observe, operations, patterns, queries
 from signet_sync.entities import erase as entities_erase
+from signet_sync.entities import maintenance, observe, operations, own_edits, queries
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.log import EventLog
 from signet_sync.entities.replay import fold
@@ -506,10 +506,10 @@ class EntityMachine(RuleBasedStateMachine):
         """Time goes by, and days are told."""
         self.now += hours * DAY // 24
         with state_dir.workspace_lock(self.work.state):
-            daily_summary.summarize_days(self.work, self.now)
-            patterns.update(EntityRepository(self.work, ME, self.now))
-            assert daily_summary.summarize_days(self.work, self.now) == ()
-            assert not patterns.update(EntityRepository(self.work, ME, self.now))
+            own_edits.summarize_days(self.work, [ME], self.now)
+            own_edits.update_patterns(EntityRepository(self.work, ME, self.now))
+            assert own_edits.summarize_days(self.work, [ME], self.now) == ()
+            assert not own_edits.update_patterns(EntityRepository(self.work, ME, self.now))
 
     @rule()
     def sweep(self) -> None:

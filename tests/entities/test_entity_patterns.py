@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.entities.patterns import LIMIT, patterns
+from signet_sync.entities.own_edits import LIMIT, patterns
 from signet_sync.entities.store import EntityFile
 from signet_sync.formats.wikilinks import targets
 
