@@ -19,6 +19,7 @@ from workbench import NOW, Vault, cast, contents
 from signet_sync.admin import hooks_install
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.harnesses.markdown import render
+from signet_sync.capture.hook import MOMENTS
 from signet_sync.capture.stores import transcripts
 from signet_sync.digest.deeds import deeds_of
 from signet_sync.digest.turns import turns_of
@@ -70,6 +71,23 @@ def fire(vault: Vault, harness: str, transcript: Path, document: dict[str, Any])
         return answer.out
     answered = json.loads(answer.out)
     return str(answered.get("hookSpecificOutput", answered).get("additionalContext", ""))
+
+
+def test_what_a_hook_said_of_a_call_is_no_part_of_its_result(tmp_path: Path, harness: str) -> None:
+    block = f"{OPENING}\n{BACKGROUND}vault.\n- constraint (file), Mar 1: queue.py is generated. ^f-abcdef\n{CLOSING}"
+    escaped = block.replace("<", "&lt;").replace(">", "&gt;")
+    beside = {"gemini": f"<hook_context>{escaped}</hook_context>", "qwen": escaped}.get(harness, block)
+    turns = [*TALK[:2], Turn("call", "bash", {"command": "grep"}, f"7: tries = 5\n\n{beside}"), TALK[3]]
+    found = harness_samples.read(harness, harness_samples.write(harness, tmp_path, turns))
+    assert [entry.text.strip() for entry in found.entries if entry.kind == "result"] == ["7: tries = 5"]
+
+
+def test_only_shells_and_editors_are_asked_about_and_wait_a_second_at_most(harness: str) -> None:
+    settings = registry.settings(harness)
+    asked = {event: handler for event, handler in settings.events.items() if event in MOMENTS}
+    assert set(settings.matchers) == set(asked)
+    assert all(handler["timeout"] in (1, 1_000) for handler in asked.values())
+    assert harness != "copilot" or "PreToolUse" not in asked, "a hook that fails there forbids the call"
 
 
 def test_a_session_gets_what_it_should_and_none_of_it_returns(

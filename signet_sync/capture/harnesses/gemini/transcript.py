@@ -29,6 +29,7 @@ from signet_sync.capture.harnesses.texts import (
     text_of,
     without_injected,
 )
+from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.own_calls import OwnCalls
 
@@ -284,6 +285,8 @@ def result_of_parts(parts: object, shown: str = "") -> str:
             next((text for name in ("output", "error", "content") if (text := text_of(response.get(name)))), "")
         )
     text = "\n".join(filter(None, texts)) or shown
+    for mark in (OPENING, CLOSING):  # in Qwen Code, what a hook said of the call stands escaped in its result
+        text = text.replace(f"&lt;{mark[1:-1]}&gt;", mark)
+    text = without_injected(text).strip("\r\n")
     wrapped = _UNTRUSTED.fullmatch(text.strip())
-    text = _OUTPUT_HEAD.sub("", wrapped[1]) if wrapped else text
-    return without_injected(text).strip("\r\n")
+    return (_OUTPUT_HEAD.sub("", wrapped[1]) if wrapped else text).strip("\r\n")
