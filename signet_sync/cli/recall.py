@@ -11,7 +11,6 @@ import click
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command, Moment, OfWorkspace
 from signet_sync.errors import UsageError
-from signet_sync.formats.handle import HANDLE, LETTERS, in_words
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import display
 from signet_sync.formats.snapshot import LARGEST
@@ -155,6 +154,8 @@ def open_(context: Context, session: str | None, wanted: str | None) -> int:
     try:
         document = context.ask("open_session", session=session)
     except UsageError as error:
+        from signet_sync.formats.handle import HANDLE, LETTERS, in_words  # only for this error
+
         if error.code == "unknown-session" and HANDLE.fullmatch(session):
             kind = in_words(LETTERS[session.removeprefix("^")[0]])
             error.hint = f"it is a handle ({kind}), which expand follows: {context.command_line(f'expand {session}')}"
