@@ -125,6 +125,10 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
         names = [name for name in names if 2 < len(name) <= 40][:2]
         if names:
             pieces[-1:] = [f"{pieces[-1]} ({', '.join(names)})"] if pieces else [f"edited {', '.join(names)}"]
+    often = sorted((one for one, times in deeds.seen.items() if times > 1), key=lambda one: -deeds.seen[one])[:2]
+    if often and not any(one.merged or one.title for one in deeds.requests.values()):
+        on = f"on PR {', '.join(f'#{number}' for number in sorted(often, key=int))}"
+        pieces[-1:] = [f"{pieces[-1]} ({on})"] if pieces else [f"worked {on}"]
     pieces += _witness(deeds) if pieces else ()
     last = turns[-1]
     asked = " ".join(own.get(last.number, ())) if is_unfinished(last, deeds) and not last.interrupted else ""
@@ -166,10 +170,6 @@ def _requests(deeds: Deeds) -> Iterator[str]:
     merged = [one.shown for one in deeds.requests.values() if one.merged and not one.title and one.shown]
     if merged:
         yield f"PR{'s' if len(merged) > 1 else ''} {', '.join(merged[-4:])} merged"
-    elif not titled:
-        often = sorted((one for one, times in deeds.seen.items() if times > 1), key=lambda one: -deeds.seen[one])[:2]
-        if often:
-            yield f"on PR {', '.join(f'#{number}' for number in sorted(often, key=int))}"
 
 
 def _reporting(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str]], named: int) -> Sequence[Turn]:

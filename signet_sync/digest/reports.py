@@ -35,6 +35,7 @@ _DID = late(
 )
 
 
+_PLACE = late(r"\.\w{1,5}:\d+\b")  # what lists places in code says what is there
 _FILE = late(r"\w\.\w{1,5}\W*$|/")
 _MADE = late(r"\b(?:creat|writ|wrote)", re.I)
 
@@ -110,4 +111,5 @@ def _worth(said: str, passage: Passage, before: int, wanted: frozenset[str]) -> 
     )
     score += 0.9 * did + 0.4 * anchored + 0.4 * min(2, len(own & wanted))
     score -= 1.6 * (_ADVICE.match(said) is not None) + 1.2 * (len(own) < 4)
+    score -= 2.0 * (_PLACE.search(said) is not None and not did)
     return score - 1.2 * (len(said) < 50 and not anchored and len(own & wanted) < 2)

@@ -4,6 +4,7 @@ Options that the person picked, filed issues, open steps of the to-do list, and 
 quote: "always" and "never", labelled lists and admissions were right in three of ten cases of real sessions.
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -93,11 +94,22 @@ def _picked(record: Record) -> Iterator[Item]:
             yield Item("decision", text, "person", record.lines[turn][0], turn, "picked")
 
 
+# Asks for a choice, and does not say of what.
+_BARE = late(
+    r"\W*(?:which|what)(?: (?:one|option|approach|of (?:these|them|the above)))?"
+    r"(?: (?:would|do|should|shall) (?:you|i|we))?(?: (?:rather )?(?:prefer|like|choose|pick|want|go with|do))?\W*",
+    re.IGNORECASE,
+)
+
+
 def told_pick(asked: str, said: str) -> str:
-    """Returns what was picked with what was asked; empty if the answer asks something itself, or is a long one."""
+    """Returns what was picked with what was asked; empty if the answer asks something itself, or is a long one.
+
+    A question such as "Which would you prefer?" says nothing of its own.
+    """
     if len(said) >= _PICK or any(map(is_question, split(said))):
         return ""
-    return f"{asked[: _LONGEST - len(said)]} — {said}"
+    return f"{asked[: _LONGEST - len(said)]} — {said}" if not _BARE.fullmatch(asked) else said
 
 
 def _of_note(record: Record) -> Iterator[Item]:

@@ -154,7 +154,7 @@ READ = call("Read", "file_path: oil.md", "Take whale oil for every lamp that sta
     # Letters without a question answer what the person asked for.
     (LETTERS, "b", ["Please repair the lamp on the north pier. — Whale oil"]),
     (LETTERS, "let's go with option B", ["Please repair the lamp on the north pier. — Whale oil"]),
-    (ASKED.replace("Which oil?", "```\n1. x\n```") + "\n\nWhich one?", "2", ["Which one? — Whale oil"]),
+    (ASKED.replace("Which oil?", "```\n1. x\n```") + "\n\nWhich one?", "2", ["Whale oil"]),
     # What orders the next step, asks, counts, or answers nothing that stands there.
     (ASKED, "3", []),
     (ASKED, "4", []),
