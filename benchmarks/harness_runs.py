@@ -485,7 +485,9 @@ def _show_moments(name: str, folder: Path) -> None:
             agent.wait(30)
     place.ours("session", "take-spool")
     place.ours("import", name, str(folder / "home"))
-    files = [one for path in place.vault.glob("memory/*.md") if "session_id: earlier" not in (one := path.read_text())]
+    files = [
+        one for path in place.vault.glob("memory/*.md") if 'session_id: "earlier"' not in (one := path.read_text())
+    ]
     back = [one for one in files if any(said in one for said in TOLD.values())]
     print(f"  vault: {len(files)} new files, {len(back)} with what was told")
     place.model.shutdown()
