@@ -15,7 +15,8 @@ from signet_sync.digest.turns import Turn
 from signet_sync.formats.lazy_pattern import late
 
 MOST = 6  # of a session
-_COMMAND, _WORDS = 120, 200  # characters of a command, and of the person's words
+_COMMAND, _CHAIN, _WORDS = 120, 400, 200  # characters of a command, of several, and of the person's words
+_LAST = 4  # lines in which a pipe leaves the error of what is before it
 _NEAR = 8  # calls after a failure, among which is what was done in its place
 _BEFORE = late(r"^(?:(?:cd|export|source) [^;&|]+(?:&&|;)\s*|[A-Za-z_]\w*=\S*\s+)+")
 _BEHIND = late(r"(?:\s*(?:2>&1|2?>\s*/dev/null|\|\s*(?:tail|head|grep)\b[^|;&]*|\|\| true))+\s*$")
@@ -64,8 +65,10 @@ def list_worked(calls: Iterable[ToolCall]) -> dict[str, None]:
     """
     found = dict[str, None]()
     for call in calls:
-        if call.tool in SHELLS and not call.failed and not ("|" in call.detail and _how_failed(call)):
-            found |= dict.fromkeys(filter(_is_plain, map(core_of, core_of(call.detail).split("&&"))))
+        if call.tool in SHELLS and not call.failed and len(call.detail) <= _CHAIN and "<<" not in call.detail:
+            ran = list(filter(_is_plain, map(core_of, core_of(call.detail).split("&&"))))
+            if ran and not ("|" in call.detail and _how_failed(call.output[-_LAST:])):
+                found |= dict.fromkeys(ran)
     return found
 
 
@@ -100,7 +103,7 @@ def _failure(
     if refused(call):
         said = _said(next_words)  # the reason that the person gives is its next message
         return f'The person refused "{core}": “{said}”' if said else ""
-    how = _how_failed(call)
+    how = _how_failed(call.output)
     instead = _instead(core, after)
     if how in ("", "is not permitted") and _WORK.search(core):
         return ""
@@ -109,8 +112,8 @@ def _failure(
     return f'"{core}" {how or "failed"}' + (f'; "{instead}" worked' if instead else "")
 
 
-def _how_failed(call: ToolCall) -> str:
-    printed = "\n".join(call.output)
+def _how_failed(output: Sequence[str]) -> str:
+    printed = "\n".join(output)
     return next((phrase for phrase, pattern in _PATTERNS.items() if pattern.search(printed)), "")
 
 
