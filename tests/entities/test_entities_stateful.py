@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -298,12 +299,14 @@ class EntityMachine(RuleBasedStateMachine):
     def start(self, kind: Any) -> None:
         for each, name in ((kind, "First"), ("part", "Second")):
             text, made = self.said(f"{name} {{}}")
-            self.begin(
-                Request(
-                    lambda work, now, each=each, text=text: operations.create(work, ME, each, text, now_us=now), made
-                )
-            )
+            self.begin(Request(partial(self.do, operations.create, each, text), made))
         self.known()
+
+    @staticmethod
+    def do(operation: Callable[..., Any], *given: Any, **more: Any) -> Any:
+        """Asks for an operation of this agent; the last two are the workspace and the time."""
+        *own, work, now = given
+        return operation(work, ME, *own, now_us=now, **more)
 
     @rule(kind=KINDS, name=NAMES, one=NUMBERS, other=NUMBERS, how=HOW, at=AT)
     def create(self, kind: Any, name: str, one: int, other: int, how: str, at: int) -> None:
@@ -311,32 +314,19 @@ class EntityMachine(RuleBasedStateMachine):
         edge: dict[str, Any] = (
             {"relation": "polarized", "between": [self.ref(one), self.ref(other)]} if kind == "relationship" else {}
         )
-        self.carry_out(
-            Request(lambda work, now: operations.create(work, ME, kind, text, now_us=now, **edge), made), how, at
-        )
+        self.carry_out(Request(partial(self.do, operations.create, kind, text, **edge), made), how, at)
 
-    @rule(
-        number=NUMBERS,
-        section=SECTIONS,
-        shape=SHAPES,
-        act=st.sampled_from([operations.set_section, operations.append, operations.append]),
-        propose=st.booleans(),
-        actor=ACTORS,
-        keyed=st.booleans(),
-        how=HOW,
-        at=AT,
-    )
+    TEXTS = st.sampled_from([operations.set_section, operations.append, operations.append])
+
+    @rule(number=NUMBERS, section=SECTIONS, shape=SHAPES, act=TEXTS, propose=st.booleans(), actor=ACTORS,
+          keyed=st.booleans(), how=HOW, at=AT)  # fmt: skip
     def write(
         self, number: int, section: str, shape: str, act: Any, propose: bool, actor: Any, keyed: bool, how: str, at: int
     ) -> None:
         text, made = self.said(shape)
-        ref, key = self.ref(number), f"key-{self.count}" if keyed else None
-        request = Request(
-            lambda work, now: act(
-                work, ME, ref, section, text, actor=actor, rationale=WHY, now_us=now, key=key, propose=propose
-            ),
-            made,
-        )
+        key = f"key-{self.count}" if keyed else None
+        given = {"actor": actor, "rationale": WHY, "key": key, "propose": propose}
+        request = Request(partial(self.do, act, self.ref(number), section, text, **given), made)
         self.carry_out(request, how, at)
         if key is not None and set(made) & self.kept:
             self.again(request)
@@ -351,90 +341,46 @@ class EntityMachine(RuleBasedStateMachine):
     @rule(number=NUMBERS, section=st.sampled_from(LISTS), item=st.sampled_from("123"), actor=ACTORS, how=HOW, at=AT)
     def prune(self, number: int, section: str, item: str, actor: Any, how: str, at: int) -> None:
         reason, made = self.said("said twice {}")
-        ref = self.ref(number)
-        self.carry_out(
-            Request(
-                lambda work, now: operations.prune(
-                    work, ME, ref, section, item, reason=reason, actor=actor, now_us=now
-                ),
-                made,
-            ),
-            how,
-            at,
-        )
+        act = partial(self.do, operations.prune, self.ref(number), section, item, reason=reason, actor=actor)
+        self.carry_out(Request(act, made), how, at)
 
-    @rule(
-        number=NUMBERS,
-        what=st.sampled_from(["deprecate", "status"]),
-        name=NAMES,
-        actor=ACTORS,
-        how=HOW,
-        at=AT,
-    )
-    def change(self, number: int, what: str, name: str, actor: Any, how: str, at: int) -> None:
+    @rule(number=NUMBERS, status=st.sampled_from(["deprecated", "resting"]), name=NAMES, actor=ACTORS, how=HOW, at=AT)
+    def change(self, number: int, status: str, name: str, actor: Any, how: str, at: int) -> None:
         text, made = self.said(f"{name} {{}}")
-        ref = self.ref(number)
-        acts: dict[str, Callable[[Workspace, int], Any]] = {
-            "deprecate": lambda work, now: operations.set_status(
-                work, ME, ref, "deprecated", reason=text, actor=actor, now_us=now
-            ),
-            "status": lambda work, now: operations.set_status(
-                work, ME, ref, "resting", reason=text, actor=actor, now_us=now
-            ),
-        }
-        self.carry_out(Request(acts[what], made), how, at)
+        act = partial(self.do, operations.set_status, self.ref(number), status, reason=text, actor=actor)
+        self.carry_out(Request(act, made), how, at)
 
-    @rule(
-        number=NUMBERS,
-        act=st.sampled_from(["pin", "lock", "unpin", "unlock"]),
-        section=st.one_of(st.none(), SECTIONS),
-        how=HOW,
-        at=AT,
-    )
+    GUARDS = st.sampled_from(["pin", "lock", "unpin", "unlock"])
+
+    @rule(number=NUMBERS, act=GUARDS, section=st.one_of(st.none(), SECTIONS), how=HOW, at=AT)
     def guard(self, number: int, act: Any, section: str | None, how: str, at: int) -> None:
-        ref = self.ref(number)
-        self.carry_out(Request(lambda work, now: operations.guard(act, work, ME, ref, section, now_us=now)), how, at)
+        self.carry_out(Request(partial(self.do, partial(operations.guard, act), self.ref(number), section)), how, at)
 
     @rule(yes=st.booleans(), how=HOW, at=AT)
     def answer(self, yes: bool, how: str, at: int) -> None:
         waiting = queries.list_proposals(EntityRepository(self.work, ME, self.now))
         if waiting:
-            one = waiting[0].id
-            self.carry_out(
-                Request(lambda work, now: operations.review(work, ME, one, approve=yes, now_us=now)), how, at
-            )
+            self.carry_out(Request(partial(self.do, operations.review, waiting[0].id, approve=yes)), how, at)
 
     @rule(number=st.integers(0, 20), actor=ACTORS, how=HOW, at=AT)
     def take_back(self, number: int, actor: Any, how: str, at: int) -> None:
         events = EventLog(str(self.root), ME).events()
         if events:
             one = events[-1 - number % len(events)].id
-            request = Request(lambda work, now: operations.undo(work, ME, one, actor=actor, now_us=now))
-            self.carry_out(request, how, at)
+            self.carry_out(Request(partial(self.do, operations.undo, one, actor=actor)), how, at)
 
     @rule(kind=st.sampled_from([None, "part", "user"]), how=HOW, at=AT)
     def promote(self, kind: Any, how: str, at: int) -> None:
-        self.carry_out(
-            Request(lambda work, now: maintenance.promote(work, ME, "Mood", kind, actor="maintainer", now_us=now)),
-            how,
-            at,
-        )
+        act = partial(self.do, maintenance.promote, "Mood", kind, actor="maintainer")
+        self.carry_out(Request(act), how, at)
 
     @rule(keep=st.sampled_from(["file", "events"]), how=HOW, at=AT)
     def settle(self, keep: Any, how: str, at: int) -> None:
         self.look()
         queue = entities_store.drift(self.work.database, ME)
         if queue:
-            one = queue[0]
-            self.carry_out(
-                Request(
-                    lambda work, now: maintenance.resolve(
-                        work, ME, one.id or "ledger", keep, actor="maintainer", now_us=now
-                    )
-                ),
-                how,
-                at,
-            )
+            act = partial(self.do, maintenance.resolve, queue[0].id or "ledger", keep, actor="maintainer")
+            self.carry_out(Request(act), how, at)
 
     @rule(number=NUMBERS, how=HOW, at=AT)
     def erase(self, number: int, how: str, at: int) -> None:
