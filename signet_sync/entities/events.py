@@ -168,9 +168,12 @@ def decode(line: str) -> Event | Finding:
         return _problem("not-json", "the line is not JSON")
     if record.pop("v", None) != VERSION:
         return _problem("version-unknown", "the line was written by another version")
-    if not record.keys() >= _NEEDED or not all(_fits(*item) for item in record.items()):
-        return _problem("field-invalid", "the line lacks a field or has an invalid one")
-    return Event(**record)
+    try:
+        if record.keys() >= _NEEDED and all(name in _CHECKS and _CHECKS[name](value) for name, value in record.items()):
+            return Event(**record)
+    except TypeError:
+        pass
+    return _problem("field-invalid", "the line lacks a field or has an invalid one")
 
 
 def _problem(code: str, message: str) -> Finding:
@@ -196,21 +199,12 @@ def _is_instant(value: Any) -> bool:
     return instant is not None and iso(instant) == value
 
 
-# The check of each field's value, in the order of the line. All but the last ones are text.
-_MAPPINGS = frozenset({"facts", "text"})
-_CHECKS: dict[str, Callable[[Any], bool]] = dict.fromkeys(
-    (field.name for field in fields(Event)), lambda value: _HASH.fullmatch(value) is not None
-)
-_CHECKS |= dict.fromkeys(("agent_id", "entity_id", "section", "erased"), bool)
-_CHECKS |= dict.fromkeys(_MAPPINGS, lambda value: isinstance(value, dict))
+# The check of each field's value, in the order of the line; one of another type raises `TypeError`.
+_CHECKS: dict[str, Callable[[Any], object]] = dict.fromkeys((field.name for field in fields(Event)), _HASH.fullmatch)
+_CHECKS |= dict.fromkeys(("agent_id", "entity_id", "section", "erased"), re.compile(".+", re.DOTALL).fullmatch)
+_CHECKS |= dict.fromkeys(("facts", "text"), lambda value: isinstance(value, dict))
 _CHECKS |= {"id": _is_id, "at": _is_instant, "actor": frozenset(get_args(Actor)).__contains__}
 _CHECKS |= {"op": frozenset(get_args(Operation)).__contains__, "file": frozenset(get_args(File)).__contains__}
-
-
-def _fits(name: str, value: Any) -> bool:
-    return name in _CHECKS and (name in _MAPPINGS or isinstance(value, str)) and _CHECKS[name](value)
-
-
 _NEEDED = {"id", "at", "agent_id", "actor", "op", "prev", "hash"}
 
 

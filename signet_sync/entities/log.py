@@ -46,10 +46,6 @@ class EventLog:
 
     # ── reading ──
 
-    def pages(self) -> dict[str, str]:
-        """Returns months and paths of its pages, oldest first."""
-        return dict(self._pages)
-
     def lines(self) -> list[LogLine]:
         """Returns its lines in the order of the pages."""
         if self._lines is None:

@@ -19,7 +19,6 @@ from signet_sync.entities import erase, maintenance, observe, operations, own_ed
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.execute import EntityResult
 from signet_sync.entities.finding import Finding
-from signet_sync.entities.log import EventLog
 from signet_sync.entities.observe import Observations
 from signet_sync.entities.repository import EntityRepository
 from signet_sync.errors import UsageError
@@ -515,7 +514,7 @@ def test_an_entity_whose_files_were_not_written_is_made_by_the_next_command(tmp_
         made = part(work, key="once")
         folder = file_of(work, made).parent
         texts = {path.name: path.read_text() for path in folder.iterdir()}
-        (page,) = [Path(work.root, path) for path in EventLog(work.root, ME).pages().values()]
+        (page,) = Path(work.root).glob("entities/ledger/*.jsonl")
     first, second, *_ = page.read_bytes().splitlines(keepends=True)
     for left in (first + second, first[:-40], b""):
         shutil.rmtree(os.environ["SIGNET_STATE"])
@@ -532,7 +531,7 @@ def test_an_entity_whose_files_were_not_written_is_made_by_the_next_command(tmp_
 
 def test_a_torn_line_a_lost_database_and_a_cut_ledger(vault: Vault, work: Workspace) -> None:
     _, made = made_two(work)
-    (page,) = [Path(work.root, path) for path in EventLog(work.root, ME).pages().values()]
+    (page,) = Path(work.root).glob("entities/ledger/*.jsonl")
     whole = page.read_bytes()
     page.write_bytes(whole + b'{"v":2,"id":"01KMW')
     assert [one.code for one in damage(work)] == ["torn"]

@@ -72,6 +72,8 @@ LINE = encode(seal(event(1, text={"reason": "x"}), GENESIS))
         ("", "not-json"), ("x", "not-json"), ("[1]", "not-json"), (LINE[:-5], "not-json"), ("[" * 99_999, "not-json"),
         (LINE.replace('"v":2', '"v":1'), "version-unknown"), (LINE.replace('"op":"set"', '"op":"rm"'), "field-invalid"),
         (LINE.replace('"agent_id":"default",', ""), "field-invalid"), ('{"v":2,"id":"x"}', "field-invalid"),
+        (LINE.replace('"op":"set"', '"op":{}'), "field-invalid"), (LINE.replace(f'"{ID}"', "[1]"), "field-invalid"),
+        (LINE.replace('"at":"', '"at":5,"x":"'), "field-invalid"), (LINE.replace('"agent"', "7"), "field-invalid"),
         (LINE.replace('"text":{', '"texts":{'), "field-invalid"), (LINE.replace("28T22", "28 22"), "field-invalid"),
     ],
 )  # fmt: skip
