@@ -308,7 +308,8 @@ def _write(
         # Returns before the refresh below, which could delay others.
         done.remark = "it contains no new compaction"
         return
-    rows = _rows(workspace, conversation, done.agent_id)
+    sessions_operations.refresh(workspace, done.agent_id, token_of(done.agent_id, conversation.session_id))
+    rows = _indexed(workspace, conversation, done.agent_id)
     for entry in compactions:
         if not _is_kept(entry, rows):
             kept = _compaction(conversation, entry, done, now_us)
@@ -368,11 +369,6 @@ def _entry(handed: ReportedCompaction) -> TranscriptEntry:
 def _is_recorded(conversation: Conversation, handed: ReportedCompaction) -> bool:
     """Checks whether the transcript records the compaction that a hook delivered."""
     return any(abs(entry.at - handed.at) <= SAME_COMPACTION_US for entry in _compactions(conversation))
-
-
-def _rows(workspace: Workspace, conversation: Conversation, agent_id: str) -> list[Row]:
-    sessions_operations.refresh(workspace, agent_id, token_of(agent_id, conversation.session_id))
-    return _indexed(workspace, conversation, agent_id)
 
 
 def _indexed(workspace: Workspace, conversation: Conversation, agent_id: str) -> list[Row]:
@@ -473,6 +469,19 @@ def _identity(conversation: Conversation, done: CaptureResult) -> dict[str, obje
 
 
 def repository_of(conversation: Conversation, reported: Job | None) -> Repository | None:
+    """Returns the repository of a session's folder, with the branch that its hook saw last, else its harness.
+
+    Not the one that is checked out now: the session may be long over.
+    """
+    found = _folder_of(conversation, reported)
+    if found is None:
+        return None
+    known = reported.repository if reported is not None else None
+    seen = known.branch if known is not None and known.root == found.root else None
+    return found._replace(branch=seen or session_value(conversation.branch) or None)
+
+
+def _folder_of(conversation: Conversation, reported: Job | None) -> Repository | None:
     """Returns the repository of a session's folder: as its hook found it, else as it is now.
 
     If the folder is gone, one that the hook found in a folder above or below counts, else what the harness recorded.

@@ -447,8 +447,7 @@ def _repository(project: str | None) -> Repository | None:
     found = resolve(project) if project is not None else None
     if found is None or not any(map(_MAY_BE_SECRET.search, filter(None, found))):
         return found
-    root, origin, path = found
-    return Repository(session_value(root), origin and session_value(origin), session_value(path))
+    return Repository._make(name and session_value(name) for name in found)
 
 
 def _word(value: object) -> str | None:

@@ -369,7 +369,7 @@ def _is_repository(value: object) -> bool:
         return True
     if not isinstance(value, list) or len(value) != len(Repository._fields):
         return False
-    return all(isinstance(text, str) for text in (value[0], value[1] or "", value[2]))
+    return all(isinstance(text, str) for text in (value[0], value[1] or "", value[2], value[3] or ""))
 
 
 def _give_up(job: Job) -> None:

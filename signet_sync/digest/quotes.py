@@ -29,6 +29,11 @@ _USER = "\n## User · "
 _PLAN = late(
     r"\s*Implement the following plan:\s*(?:#+\s*)?(.{5,600})", re.DOTALL
 )  # what Claude Code says for the person
+# A branch that was merged into the one that was checked out, as a transcript shows the command.
+_MERGE = late(
+    r"\bgit\b(?: -[cC] \S+)* merge(?=\s)(?:\s+(?:-m\s*(?:\"[^\"]*\"|'[^']*'|\S+)|-(?!-(?:abort|continue|quit))\S+))*"
+    r"\s+(\w[\w./+@#-]*)"
+)
 _STOPS = (".", "!", "?", ":", ";", ",", "…", "。", "！", "？", "：")
 
 
@@ -36,8 +41,8 @@ class SessionWords(NamedTuple):
     """The quotes of a session in the order of what was said; whether it changed anything; notes, deeds and commands.
 
     A note are the lines with which the agent handed its work over in one turn. A deed is a line: the title of a commit,
-    behind branch and name where git printed them, of one that a log lists, of a pull request, or of the plan that was
-    carried out.
+    behind branch and name where git printed them, of one that a log lists, of a pull request, of a merge, or of the
+    plan that was carried out.
     """
 
     quotes: tuple[Quote, ...]
@@ -71,6 +76,11 @@ def _deeds(record: Record) -> Iterator[str]:
     yield from (f"[{one.branch} {one.name}] {one.subject}" if one.name else one.subject for one in deeds.commits)
     for one in deeds.requests.values():
         yield f"{one.title} {f'({one.shown})' if one.merged else ''}".strip()
+        if one.merged:
+            yield f"Merge pull request {one.shown}".rstrip()
+    for command, failed in deeds.commands.items():
+        if "merge" in command and not failed:
+            yield from (f"Merge branch '{found[1].removeprefix('origin/')}'" for found in _MERGE.finditer(command))
     if deeds.changed:
         plans = (_PLAN.match(turn.words.text) for turn in record.turns if turn.words is not None)
         yield from (" ".join(plan[1].split()) for plan in plans if plan is not None)

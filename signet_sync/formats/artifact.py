@@ -12,7 +12,7 @@ LEDGER_HEADING = "Session Ledger (Last 30 Days)"
 SENTENCE_VERSION = "memory_sentence_v1"
 TOMBSTONE_VERSION = 1
 # Only sessions in a repository have these, so that other files stay as they were.
-REPOSITORY_FIELDS = ("repository_root", "repository_origin", "repository_path")
+REPOSITORY_FIELDS = ("repository_root", "repository_origin", "repository_path", "repository_branch")
 
 
 class Instant(NamedTuple):
@@ -37,6 +37,7 @@ class RecordedRepository(NamedTuple):
     root: str | None
     origin: str | None
     path: str | None
+    branch: str | None
 
 
 class Record(NamedTuple):
@@ -62,9 +63,11 @@ class Record(NamedTuple):
     repository: RecordedRepository | None = None
 
 
-def repository_fields(root: str | None, origin: str | None, path: str | None) -> dict[str, str | None]:
+def repository_fields(
+    root: str | None, origin: str | None, path: str | None, branch: str | None
+) -> dict[str, str | None]:
     """Returns the fields by which a session's files name its repository; none if it worked in none."""
-    return dict(zip(REPOSITORY_FIELDS, (root, origin, path or ""), strict=True)) if root else {}
+    return dict(zip(REPOSITORY_FIELDS, (root, origin, path or "", branch), strict=True)) if root else {}
 
 
 def digest_of(values: list[Any]) -> str:
@@ -292,6 +295,7 @@ class Content(_OfSession):
     repository_root = _field(_nullable_text, None)
     repository_origin = _field(_nullable_text, None)
     repository_path = _field(_nullable_text, None)
+    repository_branch = _field(_nullable_text, None)
 
     def record(self) -> Record:
         """Returns the typed values that the planner works with."""
@@ -332,6 +336,7 @@ class Manifest(_OfSession):
     repository_root = _field(_nullable_text, None)
     repository_origin = _field(_nullable_text, None)
     repository_path = _field(_nullable_text, None)
+    repository_branch = _field(_nullable_text, None)
 
     def record(self) -> Record:
         """Returns the typed values that the planner works with; a manifest changes, so it has no digest."""

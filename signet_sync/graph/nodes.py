@@ -40,6 +40,8 @@ class ArtifactText(NamedTuple):
     content: str
     sentence: str
     found: Project = Project("", "")
+    branch: str | None = None
+    tree: str | None = None
 
 
 class GraphNode(NamedTuple):

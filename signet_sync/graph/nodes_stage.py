@@ -31,7 +31,7 @@ _Thing = TypeVar("_Thing")
 # Kinds of sources that the graph moves: a week of a thread, and a thread for what its sessions came to.
 WEEK, OUTCOME = "week", "outcome"
 # Changes whenever the same artifacts would give another graph.
-VERSION = f"9 digest {digest_mark.VERSION}"
+VERSION = f"10 digest {digest_mark.VERSION}"
 # Characters of the longest segment that may be small talk, and segments of a session that are looked at.
 SLIGHT, SEGMENTS = 400, 12
 # Sessions or threads between two calls of `alive`: a few hundredths of a second each.

@@ -44,7 +44,8 @@ class Thread(NamedTuple):
 class ThreadSession(NamedTuple):
     """A session in its thread; a row of `thread_sessions`.
 
-    `week` is the ISO week (`2026-W13`) of `latest_us` in UTC. `status` is how the session ended, None if unknown.
+    `week` is the ISO week (`2026-W13`) of `latest_us` in UTC. `status` is how the session ended, `branch` and `tree`
+    (the top of its worktree) where: None if unknown.
     """
 
     agent_id: str
@@ -59,6 +60,8 @@ class ThreadSession(NamedTuple):
     sentence: str
     status: digest_mark.Status | None
     harness: str | None
+    branch: str | None = None
+    tree: str | None = None
 
 
 class ThreadSummary(NamedTuple):
@@ -142,7 +145,8 @@ def session_of(
     """
     best = next(node for node in session_nodes.nodes if node.id == session_nodes.best)
     lead = next(source for source in sources if source.source_path == best.source_ref)
-    latest = max(source.membership_us for source in sources)
+    newest = max(sources, key=lambda source: (source.membership_us, source.source_path))
+    latest = newest.membership_us
     telling = telling or lead
     return ThreadSession(
         best.agent_id,
@@ -157,6 +161,8 @@ def session_of(
         flatten(derived or telling.sentence) or NO_WORDS,
         status or digest_mark.status_of(telling.content) or _listed_status(items),
         flatten_cell(js_trim(lead.harness or ""), _HARNESS_LENGTH) or None,
+        newest.branch,
+        newest.tree,
     )
 
 

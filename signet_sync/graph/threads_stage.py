@@ -37,7 +37,7 @@ class Quotes(Deriver):
     tables = ("session_quotes", "session_notes")
     kinds = frozenset({SESSION, OUTCOME})
     after = (Graph.name,)
-    version = f"1 digest {digest_mark.VERSION}"
+    version = f"2 digest {digest_mark.VERSION}"
 
     def sources(self, database: Database) -> Iterable[Source]:
         """Yields every session and every thread."""

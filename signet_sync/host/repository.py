@@ -9,34 +9,43 @@ import os
 import re
 import stat
 from collections import namedtuple
+from contextlib import suppress
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.origin import origin_of
 
 TYPE_CHECKING = False  # same as in `typing`, without the milliseconds of importing it
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import NamedTuple
 
     class Repository(NamedTuple):
         """A repository: its root folder, its origin as `host/path` (no credentials), and a folder's path inside it.
 
         The root is where links lead to. Worktrees have the root of their main repository, clones of a local repository
-        that one's. `path` is empty at the top of the working tree.
+        that one's. `path` is empty at the top of the working tree, whose `branch` is None if no branch is checked out.
         """
 
         root: str
         origin: str | None
         path: str
+        branch: str | None = None
 else:
-    Repository = namedtuple("Repository", "root origin path")
+    Repository = namedtuple("Repository", "root origin path branch", defaults=(None,))
 
 PARENTS = 64
 LENGTH = 4_096  # characters of a path
-_LINK_LIMIT, _CONFIG_LIMIT = 8 * 1024, 256 * 1024  # bytes
+_LINK_LIMIT, _CONFIG_LIMIT, _REFS_LIMIT = 8 * 1024, 256 * 1024, 4 * 1024 * 1024  # bytes
+_WORKTREES = 64
+_HEADS = "refs/heads/"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 _SECTION = late(r'\[\s*(?i:remote)\s+"origin"\s*\]')
 _KEY = late(r"url\s*=\s*(.*)", re.IGNORECASE)
+# What git allows as a name: no part of it leads out of the folder of branches.
+_BRANCH = late(
+    r"(?!.*(?:\.\.|//|/\.|@\{|\.lock(?:/|$)))[^\x00-\x20\x7f~^:?*\[\\./-][^\x00-\x20\x7f~^:?*\[\\]{0,250}(?<![./])"
+)
 
 
 def resolve(cwd: str) -> Repository | None:
@@ -56,7 +65,49 @@ def project_at(cwd: str) -> str:
     return (found.origin or found.root) if found is not None else ""
 
 
+def standing(cwd: str, branches: Collection[str], trees: Collection[str]) -> set[str]:
+    """Returns which of some branches, and of the tops of some worktrees, the repository of a folder has now.
+
+    None of these paths is opened: git's own lists of them are.
+    """
+    try:
+        found = _found(cwd)
+        if found is None:
+            return set()
+        common, named = _common_folder(found[1], found[0]), {one for one in branches if _BRANCH.fullmatch(one)}
+        known = {one for one in named if os.path.isfile(f"{common}/{_HEADS}{one}")}
+        if named - known:
+            packed = small_text(f"{common}/packed-refs", _REFS_LIMIT) or ""
+            known |= {one for one in named - known if f" {_HEADS}{one}\n" in packed}
+        for name in (
+            os.listdir(f"{common}/worktrees")[:_WORKTREES] if trees and os.path.isdir(f"{common}/worktrees") else ()
+        ):
+            with suppress(OSError):
+                known |= {os.path.dirname(_named(f"{common}/worktrees/{name}/gitdir"))} & {*trees}
+        return known
+    except (OSError, ValueError):
+        return set()
+
+
 def _resolve(cwd: str) -> Repository | None:
+    found = _found(cwd)
+    if found is None:
+        return None
+    top, folder, path = found
+    common = _common_folder(folder, top)
+    config = small_text(f"{common}/config", _CONFIG_LIMIT)
+    url = _origin_url(config) if config is not None else None
+    main = _main_root(common)
+    root = top if common == folder or holds_home(main) else main
+    local = local_path(url, top) if url else None
+    origin = origin_of(url) if url and local is None else None
+    if local is not None and _is_other_repository(local, top):
+        root = local
+    return Repository(os.path.realpath(root), origin, path, _branch(folder))
+
+
+def _found(cwd: str) -> tuple[str, str, str] | None:
+    """Returns the top of a folder's working tree, git's folder of it, and the path inside. Raises `OSError`."""
     if not cwd.startswith("/") or len(cwd) > LENGTH or not cwd.isprintable() or not os.path.isdir(cwd):
         return None
     start = top = os.path.realpath(cwd)  # through whichever links it was reached
@@ -65,17 +116,17 @@ def _resolve(cwd: str) -> Repository | None:
             return None
         folder = _git_folder(f"{top}/.git")
         if folder is not None:
-            common = _common_folder(folder, top)
-            config = small_text(f"{common}/config", _CONFIG_LIMIT)
-            url = _origin_url(config) if config is not None else None
-            main = _main_root(common)
-            root = top if common == folder or holds_home(main) else main
-            local = local_path(url, top) if url else None
-            origin = origin_of(url) if url and local is None else None
-            if local is not None and _is_other_repository(local, top):
-                root = local
-            return Repository(os.path.realpath(root), origin, start[len(top) + 1 :])
+            return top, folder, start[len(top) + 1 :]
         top = os.path.dirname(top)
+    return None
+
+
+def _branch(folder: str) -> str | None:
+    """Returns the branch that is checked out where git's folder is; None for a commit, and for what is unusual."""
+    with suppress(OSError):
+        head = (small_text(f"{folder}/HEAD", _LINK_LIMIT) or "").strip()
+        name = head.removeprefix(f"ref: {_HEADS}")
+        return name if name != head and name.isprintable() and _BRANCH.fullmatch(name) else None
     return None
 
 

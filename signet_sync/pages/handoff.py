@@ -15,6 +15,7 @@ from signet_sync.pages.context import wrapped
 from signet_sync.pages.operations import projects_called
 from signet_sync.pages.project_context import project_text
 from signet_sync.pages.sections import plain
+from signet_sync.pages.store.branches import SESSIONS
 from signet_sync.pages.store.project_inputs import project_inputs
 from signet_sync.recall.open_session import describe_one, transcripts
 from signet_sync.sync.read_only import IndexPlace, reading
@@ -49,7 +50,8 @@ def handoff(
             seen = seen._replace(quoted=quoted, earlier=(), others=())
         else:
             seen = project_inputs(database, agent_id, now_us, own.__contains__, folder)
-            at = next(iter(nodes.newest_sessions(database, agent_id, seen.threads[0].id, 1)))
+            newest = nodes.newest_sessions(database, agent_id, seen.threads[0].id, SESSIONS)
+            at = next((one for one in newest if one.node_id == seen.threads[0].newest), newest[0])
             ref = sessions.one(database, agent_id, at.session_id)
         document = describe_one(database, ref)
     head = [neutral(line) for line in _deeds(document, at)]

@@ -77,11 +77,17 @@ _OF_EVERY_PROJECT = late(
 
 
 class EarlierSession(NamedTuple):
-    """A session of the project at hand: its node, when it ended, what it came to."""
+    """A session of the project at hand: its node, when it ended, what it came to.
+
+    Of another branch also `where` that is, the status, and the step or blocker that was left.
+    """
 
     id: str
     at_us: int
     sentence: str
+    where: str = ""
+    status: str = ""
+    left: str = ""
 
 
 class ProjectInputs(NamedTuple):
@@ -90,7 +96,8 @@ class ProjectInputs(NamedTuple):
     `statements` are those of the project at hand, `threads` its threads, `others` those of other projects,
     newest first; `warning` is what MEMORY.md warns of; `quoted` are the session that this one continues and those
     before it, and `earlier` the newest sessions of the project before the one that its thread tells of, newest first.
-    `ended` are texts of what no longer holds there: no quote says it.
+    `ended` are texts of what no longer holds there: no quote says it. `elsewhere` are the newest sessions of other
+    branches.
     """
 
     threads: tuple[ThreadView, ...] = ()
@@ -104,6 +111,7 @@ class ProjectInputs(NamedTuple):
     quoted: tuple[QuotedSession, ...] = ()
     earlier: tuple[EarlierSession, ...] = ()
     ended: tuple[str, ...] = ()
+    elsewhere: tuple[EarlierSession, ...] = ()
 
 
 class ContextText(NamedTuple):
@@ -136,7 +144,11 @@ def project_text(
         *(scope_of(view.project) for view in seen.threads),
         *(scope_of(view.project) for view in seen.statements),
     }
-    here = [view for view in seen.personal if scope_of(view.project) in own or _holds_everywhere(view)]
+    here = [
+        view
+        for view in seen.personal
+        if scope_of(view.project) in own or (view.kind == "preference" and _OF_EVERY_PROJECT.search(view.text))
+    ]
     names = distinct_names(view.project for view in (*seen.threads, *seen.others))
     threads = [
         view._replace(name=names.get(view.project or "", "")) for view in (seen.threads if project else seen.others)
@@ -151,14 +163,19 @@ def project_text(
 
     warning = [f"> [!warning] {neutral(seen.warning)}", ""] if seen.warning else []
     room = limit - sum(size(line) + 1 for line in warning)
-    quotes = [{words: one for words, one in _lines_of(session).items() if not known(words)} for session in seen.quoted]
+    quotes = [
+        {words: one for one in of.quotes if not known(words := quote_line(one, day_of(of.latest_us)))}
+        for of in seen.quoted
+    ]
     first = quotes[0] if quotes else {}
     # What an agent handed over stands in statements: the quotes get what these leave.
     noted = any(_LABEL.match(piece) for quote in first.values() for piece in _pieces(quote))
     for_quotes = 0 if noted else min(sum(size(words) + 1 for words in first), int(room * _OF_QUOTES), _QUOTED)
+    here_lines = candidates(inputs, now_us, at_hand=True)
+    others = (*_elsewhere(seen, basename(project), now_us, here_lines), *_earlier(seen, basename(project), now_us))
     lines = [
         line._replace(group="", alone="" if line.project in own else line.alone)
-        for line in (*candidates(inputs, now_us, at_hand=True), *_earlier(seen, basename(project), now_us))
+        for line in (*here_lines, *others)
         if not skip(line)
     ]
     marks = stale({line.id for line in sorted(lines, key=lambda line: line.rank)[:_MARKED]})
@@ -182,7 +199,7 @@ def project_text(
         said_of["" if place == 0 else session.id] = [*title[:1], *said.values(), *title[1:]] if said else []
         words_told += said
     own_lines = [headings["projects"], *parts.pop(headings["projects"], ())]
-    earlier = [
+    earlier = [line for one in board.lines["projects"] for line in said_of.get(one.id, ())] + [
         line
         for one in sorted(board.lines["earlier"], key=lambda one: one.place)
         for line in (neutral(one.shown()), *said_of.get(one.id, ()))
@@ -202,6 +219,20 @@ def project_text(
     return ContextText("\n".join(text).strip("\n"), chosen, tuple(words_told), left_out)
 
 
+def _elsewhere(seen: ProjectInputs, name: str, now_us: int, lines: Sequence[Line]) -> Iterator[Line]:
+    """Yields how other branches stand, behind what the project at hand came to: one line each."""
+    after = max((line.rank for line in lines if line.session), default=(True, 0.0, 0, ""))
+    for place, one in enumerate(seen.elsewhere):
+        outcome = plain(clause(ASKED.sub("", outcome_of(one.sentence, name)), _SHORT))
+        said = "; ".join(filter(None, [outcome.rstrip(" .;"), plain(clause(one.left, _SHORT))]))
+        about = ", ".join(
+            filter(None, [one.status.replace("question-only", ""), short_day(one.at_us, day_start(now_us))])
+        )
+        if said:
+            rank = (*after[:3], f"{after[3]}~{place}")
+            yield Line(one.id, "projects", f"{one.where} ({about}): {said}", rank, outcome, (True, _LAST, place))
+
+
 def _earlier(seen: ProjectInputs, name: str, now_us: int) -> Iterator[Line]:
     """Yields what earlier sessions of the project came to: the last lines to get room, newest first."""
     for place, one in enumerate(seen.earlier):
@@ -218,16 +249,6 @@ def _earlier(seen: ProjectInputs, name: str, now_us: int) -> Iterator[Line]:
                 (place,),
                 sentence=whole,
             )
-
-
-def _holds_everywhere(view: StatementView) -> bool:
-    """Returns whether a statement of another project says that it holds for all of them."""
-    return view.kind == "preference" and _OF_EVERY_PROJECT.search(view.text) is not None
-
-
-def _lines_of(session: QuotedSession) -> dict[str, Quote]:
-    """Returns quotes by their lines."""
-    return {quote_line(one, day_of(session.latest_us)): one for one in session.quotes}
 
 
 def _by_worth(quotes: Sequence[Quote], *, last: bool) -> list[tuple[Quote, int, str]]:

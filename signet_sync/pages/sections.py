@@ -69,7 +69,8 @@ _kept = lru_cache(maxsize=4_000)
 class ThreadView(NamedTuple):
     """A thread as page sections show it, by its newest session. Instants are microseconds since 1970 UTC.
 
-    `newest` is the node of that session, `name` the project's, if not the last part of its identity (`distinct_names`).
+    `newest` is the node of that session, `name` the project's, if not the last part of its identity (`distinct_names`);
+    `where` names its branch or worktree if others are told apart.
     """
 
     id: str
@@ -83,6 +84,7 @@ class ThreadView(NamedTuple):
     path: str
     newest: str = ""
     name: str = ""
+    where: str = ""
 
 
 class StatementView(NamedTuple):
@@ -255,7 +257,7 @@ def thread_line(view: ThreadView, today_us: int, *, at_hand: bool = False) -> st
         outcome = clause(outcome, QUIET_LENGTH)
     else:
         status = "" if view.status in ("settled", "question-only") else view.status
-        about = _listed(status, day, counted(view.sessions, "session") if view.sessions > 1 else "")
+        about = _listed(view.where, status, day, counted(view.sessions, "session") if view.sessions > 1 else "")
     said = f": {outcome if outcome.endswith(_ENDS) else outcome.rstrip(' ,;:') + '.'}" if outcome else "."
     return f"**{thread_name(view)}** ({about}){said}"
 

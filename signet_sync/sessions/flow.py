@@ -441,8 +441,7 @@ def _write_manifest(workspace: Workspace, flow: Flow) -> None:
 
 
 def _repository(document: Mapping[str, Any]) -> dict[str, str | None]:
-    root, origin, path = (document.get(name) for name in REPOSITORY_FIELDS)
-    return repository_fields(root, origin, path)
+    return repository_fields(*(document.get(name) for name in REPOSITORY_FIELDS))
 
 
 def _stamp_of(path: str) -> str:

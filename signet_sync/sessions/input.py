@@ -39,6 +39,7 @@ class _SharedFields:
     repository_root: str | None = None
     repository_origin: str | None = None
     repository_path: str | None = None
+    repository_branch: str | None = None
 
 
 @dataclass(kw_only=True, repr=False)

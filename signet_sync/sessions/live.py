@@ -282,10 +282,14 @@ def written_place(given: SessionInput) -> LivePlace:
 
 
 def found_repository(given: SessionInput | CompactionInput, identity: Mapping[str, str | None]) -> dict[str, Any]:
-    """Returns the fields of a session's repository as they are written: the one given, else that of its folder now."""
+    """Returns the fields of a session's repository as they are written: the one given, else that of its folder now.
+
+    The branch of now is not that of a session that was captured at another time.
+    """
     if given.repository_root is None and (found := resolve(given.project or "")) is not None:
-        root, origin, path = found
-        given = replace(given, repository_root=root, repository_origin=origin, repository_path=path)
+        found = found._replace(branch=None) if given.captured_at is not None else found
+        named: dict[str, Any] = dict(zip(REPOSITORY_FIELDS, found, strict=True))
+        given = replace(given, **named)
     return {} if holds_home(given.repository_root or "/") else written_repository(given, identity)
 
 

@@ -64,6 +64,7 @@ class Row(NamedTuple):
     repository_root: str | None = None
     repository_origin: str | None = None
     repository_path: str | None = None
+    repository_branch: str | None = None
 
 
 class Note(NamedTuple):

@@ -176,7 +176,7 @@ def rebuild_missing(workspace: Workspace, now_us: int) -> tuple[list[str], bool]
             "memory_md_refs": [],
             "updated_at": iso(now_us),
             "revision": 1,
-            **repository_fields(best.repository_root, best.repository_origin, best.repository_path),
+            **repository_fields(*(getattr(best, name) for name in REPOSITORY_FIELDS)),
         }
         if files.status_of(workspace.root, path) is not None:
             continue  # the path is taken by a file that is no readable manifest: its verdict reports it

@@ -648,7 +648,7 @@ class _Lines(NamedTuple):
     harness: str | None
     manifest_path: str | None
     source_node_id: str | None
-    repository: tuple[str | None, str | None, str | None]
+    repository: tuple[str | None, ...]
     redactions: set[str]
 
 
@@ -656,9 +656,9 @@ def _lines(record: Record) -> _Lines:
     manifest_path = record.links[0][1] if record.kind != "manifest" else None
     before = (
         record.session_id, record.session_key, record.project, record.harness, record.source_node_id,
-        *(record.repository or (None, None, None)),
+        *(record.repository or (None, None, None, None)),
     )  # fmt: skip
-    looks = (_name, _name, _value, _value, _line, _value, _value, _value)
+    looks = (_name, _name, _value, _value, _line, *(_value,) * 4)
     after = [look(value) if value is not None else None for look, value in zip(looks, before, strict=True)]
     redactions: set[str] = set()
     for old, new in zip(before, after, strict=True):
@@ -669,8 +669,7 @@ def _lines(record: Record) -> _Lines:
     shown_path = _link_line(manifest_path) if manifest_path is not None else None
     if manifest_path is not None and shown_path is not None:
         redactions |= _redactions(manifest_path, shown_path)
-    root, origin, folder = repository
-    return _Lines(session_id, key, project, harness, shown_path, node, (root, origin, folder), redactions)
+    return _Lines(session_id, key, project, harness, shown_path, node, tuple(repository), redactions)
 
 
 def _row(

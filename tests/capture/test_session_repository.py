@@ -35,11 +35,11 @@ def code(tmp_path: Path) -> Path:
 
 
 def stored(vault: Vault, *kinds: str) -> list[tuple[Any, ...]]:
-    """The fields of the newest file of each kind; None for one without them."""
+    """The fields of the newest file of each kind, but for the branch; None for one without them."""
     found = []
     for kind in kinds or KINDS:
         held = fields(vault, written(vault, kind)[-1])
-        found.append(tuple(held[name] for name in REPOSITORY_FIELDS) if "repository_root" in held else None)
+        found.append(tuple(held[name] for name in REPOSITORY_FIELDS[:3]) if "repository_root" in held else None)
     return found
 
 
@@ -61,9 +61,9 @@ def test_a_hook_hands_the_repository_over(vault: Vault, code: Path, tmp_path: Pa
     talk = talk_in(code / "docs")
     take(vault, "claude-code", payload("Stop", talk.path, cwd=str(code / "docs")), "--strict")
     (job,) = jobs(vault)
-    assert job.repository == Repository(str(code), NAME, "docs")
+    assert job.repository == Repository(str(code), NAME, "docs", "main")
     document = json.loads(Path(job.place).read_text())
-    assert document["v"] == 1 and document["repository"] == [str(code), NAME, "docs"]
+    assert document["v"] == 1 and document["repository"] == [str(code), NAME, "docs", "main"]
     assert SECRET.encode() not in everywhere(vault)
     for cwd in (str(tmp_path), str(code / "gone"), "relative", 7):
         take(vault, "claude-code", payload("Stop", talk.path, cwd=cwd))
@@ -104,7 +104,10 @@ def test_a_folder_of_several_repositories_is_none_of_them(vault: Vault, code: Pa
     assert stored(vault) == [None] * 3
 
 
-@pytest.mark.parametrize("wrong", [7, "x", [], ["/x", None], ["/x", None, None], [None, None, ""], ["/x", 7, ""]])
+@pytest.mark.parametrize("wrong", [
+    7, "x", [], ["/x", None], ["/x", None, "", 7], ["/x", None, None, None], [None, None, "", None],
+    ["/x", 7, "", None],
+])  # fmt: skip
 def test_a_job_with_another_thing_for_a_repository_is_damaged(tmp_path: Path, wrong: object) -> None:
     job = spool.Job(event="end", harness="codex", session_id="s", agent_id="default", at="2026-03-28T10:00:00.000Z")
     path = Path(spool.put(str(tmp_path / "spool"), job).place)
@@ -159,6 +162,38 @@ def test_a_worktree_that_is_gone_is_of_the_repository_that_the_harness_recorded(
     assert stored(vault) == [(root, name, "")] * 3
     assert vault.rows("select project from memory_thread_heads") == [(name,)]
     assert SECRET.encode() not in everywhere(vault)
+
+
+@pytest.mark.parametrize(("recorded", "hooked", "branch"), [
+    ("old", "main", "main"), ("HEAD", "main", "main"), ("wick", None, "wick"), ("wick", "", "wick"),
+    ("HEAD", "", None), ("", None, None),
+])  # fmt: skip
+def test_the_branch_is_what_the_hook_saw_last_else_the_harness(
+    vault: Vault, code: Path, recorded: str, hooked: str | None, branch: str | None
+) -> None:
+    """Without a hook the session may be long over: what is checked out now, `main`, says nothing."""
+    talk = talk_in(code)
+    talk.user("Go on with the wick, please.", 30, gitBranch="first")
+    talk.user("And now the brass.", 40, gitBranch=recorded or None)
+    if hooked is not None:
+        put(vault, talk, repository=Repository(str(code), NAME, "", hooked or None))
+        intake(vault)
+    else:
+        talk.idle()
+        import_(vault, "claude-code")
+    branch = branch or ("first" if recorded in ("HEAD", "") else None)
+    assert [fields(vault, written(vault, kind)[-1])["repository_branch"] for kind in KINDS] == [branch] * 3
+    assert vault.rows("select branch, tree from thread_sessions") == [(branch, str(code))]
+
+
+def test_a_session_that_ends_now_is_on_the_branch_of_now(vault: Vault, code: Path) -> None:
+    for number, (more, branch) in enumerate((
+        ({}, "main"), ({"captured_at": moment(1)}, None),
+        ({"repository_root": "/x", "repository_branch": "wick"}, "wick"),
+    )):  # fmt: skip
+        end(vault, session_id=f"s{number}", project=str(code), **more)
+        of = "select branch from thread_sessions where session_id = ?"
+        assert vault.rows(of, f"s{number}") == [(branch,)], more
 
 
 FIELDS = {"repository_root": "/code/lantern/", "repository_origin": ORIGIN, "repository_path": "docs"}

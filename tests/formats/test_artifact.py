@@ -344,6 +344,7 @@ def test_a_transcript_that_names_no_rules_is_read_as_ever(version):
 
 REPOSITORY = {
     "repository_root": "/code/lantern", "repository_origin": "example.org/ada/lantern", "repository_path": "docs",
+    "repository_branch": "wick",
 }  # fmt: skip
 
 

@@ -141,11 +141,12 @@ def told(sources, items):
 
 def test_a_session_as_its_thread_needs_it():
     late = source("transcript", at=T + HOUR, content=WORDS, membership_us=T + 2 * HOUR)
+    late = late._replace(branch="wick", tree="/wt/wick")
     items = {SUMMARY.source_path: [Item("decision", "Database: SQLite", 3), Item("next", "Old step", 50, done=True)]}
     best = of_session([SUMMARY], None).best
-    assert told([late, SUMMARY], items) == (
+    assert told([late, SUMMARY._replace(branch="main")], items) == (
         "default", "aaaabbbbccccdddd", "5e55", LANTERN.id, T, T + 2 * HOUR, "2026-W13", best,
-        SUMMARY.source_path, SUMMARY.sentence, None, "codex",
+        SUMMARY.source_path, SUMMARY.sentence, None, "codex", "wick", "/wt/wick",
     )  # fmt: skip
 
 

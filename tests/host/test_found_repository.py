@@ -10,10 +10,18 @@ from pathlib import Path
 import pytest
 
 from signet_sync.formats.origin import origin_of
-from signet_sync.host.repository import Repository, resolve
+from signet_sync.host import repository
+from signet_sync.host.repository import Repository, standing
 
 ORIGIN = "https://example.org/ada/lantern.git"
 NAME = "example.org/ada/lantern"
+
+
+def resolve(cwd: str) -> Repository | None:
+    """What is found of a folder, but for the branch."""
+    found = repository.resolve(cwd)
+    return found and found._replace(branch=None)
+
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -48,6 +56,31 @@ def made(tmp_path: Path) -> Path:
 
 
 # ── repositories that git makes ──
+
+
+@needs_git
+def test_each_worktree_has_its_branch_and_git_lists_which_are_there(made: Path) -> None:
+    tree, detached = made.parent / "tree", made.parent / "detached"
+    git(made, "worktree", "add", "-b", "ada/wick", str(tree))
+    git(made, "worktree", "add", "--detach", str(detached))
+    (tree / "docs").mkdir()
+    branches = [found and found.branch for found in map(repository.resolve, map(str, (made, tree / "docs", detached)))]
+    assert branches == ["main", "ada/wick", None]
+    (made / ".git" / "secret").write_text("x")
+    hostile = {"../../secret", "../heads/main", "/etc/passwd", "main/", "ada", "", "a..b", "main\n", ".", "ada//wick"}
+    for packed in (False, True):
+        if packed:
+            git(made, "pack-refs", "--all")
+        for place in (made, tree, detached):
+            assert standing(str(place), {"main", "ada/wick", "gone"} | hostile, set()) == {"main", "ada/wick"}
+            assert standing(str(place), set(), {str(tree), str(detached), str(made), "/etc"}) == {
+                str(tree),
+                str(detached),
+            }
+    git(made, "worktree", "remove", "--force", str(tree))
+    git(made, "branch", "-D", "ada/wick")
+    assert standing(str(made), {"main", "ada/wick"}, {str(tree)}) == {"main"}
+    assert standing(str(made.parent), {"main"}, set()) == standing(str(tree), {"main"}, set()) == set()
 
 
 @needs_git
@@ -339,3 +372,15 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
         assert resolve(str(wrong)) is None
     for text in ("", ".", "x", "/", "/" * 5_000, f"{place}\0", f"{place}\udcff", f"{place}\n", "/" + "a/" * 3_000):
         assert resolve(text) is None
+
+
+@pytest.mark.parametrize(("head", "branch"), [
+    ("ref: refs/heads/main\n", "main"), ("ref: refs/heads/ada/wick", "ada/wick"), ("ref: refs/heads/größer", "größer"),
+    ("0123456789abcdef0123456789abcdef01234567\n", None), ("ref: refs/heads/.invalid\n", None), ("", None),
+    ("ref: refs/heads/../../config", None), ("ref: refs/remotes/origin/main", None), ("ref: refs/heads/a b", None),
+    ("ref: refs/heads/main\nref: refs/heads/other", None), ("x" * 9_000, None),
+])  # fmt: skip
+def test_what_a_head_says(tmp_path: Path, head: str, branch: str | None) -> None:
+    place = with_origin(tmp_path / "x")
+    (place / ".git" / "HEAD").write_text(head, encoding="utf-8")
+    assert repository.resolve(str(place)) == Repository(str(place), NAME, "", branch)

@@ -54,6 +54,7 @@ class Conversation(NamedTuple):
     entries. `origin` is the session of which the file says that it is a fork, where the copied records have the time of
     the fork: those up to `copied_until`. `headless` means that the file shows that a program asked, and no person. If
     its folder is gone, the session is of the repository of the folder it was made a `worktree_of`, or of its `remote`.
+    `branch` is the last one that it names.
     """
 
     harness: str
@@ -72,6 +73,7 @@ class Conversation(NamedTuple):
     headless: bool = False
     worktree_of: str = ""
     remote: str = ""
+    branch: str = ""
 
     @property
     def turns(self) -> int:

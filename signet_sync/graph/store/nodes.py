@@ -7,9 +7,10 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
+from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.graph.nodes import ArtifactText, GraphEdge, GraphNode
-from signet_sync.graph.projects import make_place
+from signet_sync.graph.projects import make_place, top_of
 from signet_sync.graph.store.projects import Projects
 from signet_sync.graph.threads import ThreadSession, ThreadSummary
 from signet_sync.storage.database import batches
@@ -29,7 +30,7 @@ _CONTENT = "source_kind in ('summary', 'transcript', 'compaction')"
 _SENTENCE = "coalesce(ledger_sentence, '')"
 _SOURCE = (
     "source_path, source_kind, agent_id, session_id, session_key, session_token, project, harness, started_at,"
-    f" captured_us, membership_us, noise, {KEPT}, {_SENTENCE}, repository_root, repository_origin, repository_path"
+    f" captured_us, membership_us, noise, {KEPT}, {_SENTENCE}, {', '.join(REPOSITORY_FIELDS)}"
 )
 _PROJECT = ArtifactText._fields.index("project")
 # Sessions whose texts are read together.
@@ -44,7 +45,7 @@ _INSERT_NODE = f"insert or replace into session_summaries({_STORED}) values({pla
 _INSERT_EDGE = "insert or ignore into session_summary_children(agent_id, parent_id, child_id) values(?, ?, ?)"
 _DELETE_EDGE = "delete from session_summary_children where agent_id = ? and parent_id = ? and child_id = ?"
 _DELETE_SESSION = f"delete from thread_sessions where {_OF_SESSION}"
-_INSERT_SESSION = f"insert or replace into thread_sessions values({placeholders(12)})"
+_INSERT_SESSION = f"insert or replace into thread_sessions values({placeholders(len(ThreadSession._fields))})"
 
 
 def _stored(node: GraphNode, artifacts: Mapping[str, int], numbers: Mapping[Session, int]) -> tuple[Any, ...]:
@@ -57,7 +58,7 @@ def _stored(node: GraphNode, artifacts: Mapping[str, int], numbers: Mapping[Sess
 
 
 def source_of(row: Sequence[Any]) -> ArtifactText:
-    """Makes an artifact's text from its row (`stored_artifacts`), whose last column is its project."""
+    """Makes an artifact's text from its row (`stored_artifacts`), which ends in its project, branch and worktree."""
     columns = [*row[:8], parse_instant(row[8]) if row[8] else None, *row[9:12], opened(row[12]), *row[13:]]
     return ArtifactText(*columns)
 
@@ -79,11 +80,12 @@ def stored_artifacts(
     coming = iter(wanted)
     while some := list(islice(coming, _AT_ONCE)):
         found: dict[Session, list[tuple[Any, ...]]] = {session: [] for session in some}
-        for *row, root, origin, inside in of_sessions(
+        for *row, root, origin, inside, branch in of_sessions(
             database, _SOURCE, f"(select * from memory_artifacts where {_CONTENT})", some
         ):
-            project = projects.find(row[2], make_place(row[_PROJECT], root, origin), inside)
-            found[row[2], row[5], row[3]].append((*row, project))
+            place = make_place(row[_PROJECT], root, origin)
+            tree = top_of(place, inside) if place.root else None  # not by what other sessions name
+            found[row[2], row[5], row[3]].append((*row, projects.find(row[2], place, inside), branch, tree))
         hidden = doubled(database, some)
         for session, rows in found.items():
             yield session, [] if session in hidden else sorted(rows, key=itemgetter(9, 0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from signet_sync.storage.database.batches import Session
@@ -97,23 +97,27 @@ def of_newest(
     until_us: int,
     folder: str | None,
     without: str = "",
+    first: Collection[str] = (),
+    but: Collection[str] = (),
     most: int = 13,
 ) -> tuple[QuotedSession, ...]:
     """Returns the sessions that work in a folder continues, newest first: of some threads, first those in this folder.
 
-    A folder may be a worktree with a branch of its own. The session called `without` does not continue itself.
+    Before them those of the nodes that come `first`; none of those in `but`, of other branches. The session called
+    `without` does not continue itself.
     """
     rows = database.execute(
         "select t.session_token, t.session_id, t.latest_us, t.node_id, exists(select 1 from session_projects p"
         " where p.agent_id = t.agent_id and p.session_token = t.session_token and p.session_id = t.session_id"
         " and p.folder = ?4) from (select * from thread_sessions where agent_id = ?1"
         " and thread_id in (select value from json_each(?2)) and latest_us <= ?3 and session_id <> ?5"
+        " and node_id not in (select value from json_each(?6))"
         f" order by latest_us desc, session_token, session_id limit {_CONTINUABLE}) t",
-        (agent_id, json.dumps(list(threads)), until_us, folder or "", without),
+        (agent_id, json.dumps(list(threads)), until_us, folder or "", without, json.dumps(list(but))),
     )
-    # A stable order: the newest of those in the folder, then the newest of all.
+    # A stable order: the first ones, the newest of those in the folder, then the newest of all.
     found: list[QuotedSession] = []
-    for token, session_id, latest_us, node, _ in sorted(rows, key=lambda row: not row[-1]):
+    for token, session_id, latest_us, node, _ in sorted(rows, key=lambda row: (row[3] not in first, not row[-1])):
         if quoted := of_session(database, (agent_id, token, session_id)):
             found.append(QuotedSession(latest_us, quoted, node))
         if len(found) == most:

@@ -4,7 +4,7 @@ Imports no slow module: a harness waits for it.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from signet_sync.formats.handle import id_of
@@ -14,7 +14,7 @@ from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.graph.store import quotes
 from signet_sync.memories.score import Use
 from signet_sync.pages.project_context import EarlierSession, ProjectInputs
-from signet_sync.pages.sections import EntityEntry, MemoryView, StatementView, ThreadView
+from signet_sync.pages.sections import QUIET_AFTER, EntityEntry, MemoryView, StatementView, ThreadView
 from signet_sync.statements.store import rows
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import path_of
@@ -104,8 +104,18 @@ def project_inputs(
     threads = [ThreadView(*row) for row in database.execute(NEWEST_THREADS, (agent_id, now_us, THREADS))]
     own = [one for one in threads if belongs(one.project)]
     running = filter(belongs, rows.running_projects(database, agent_id))
-    threads_of = json.dumps([*(one.id for one in own), *(id_of("t", agent_id, "project", one) for one in running)])
+    ids = [one.id for one in own]
+    threads_of = json.dumps([*ids, *(id_of("t", agent_id, "project", one) for one in running)])
     of_project = _statements(database, _OF_THREADS, agent_id, json.dumps(OF_PROJECT), threads_of)
+    heads, elsewhere, hidden = own, list[EarlierSession](), set[str]()
+    if folder:
+        from signet_sync.pages.store import branches  # a page tells none apart
+
+        heads, away, hidden = branches.told_apart(database, agent_id, own, now_us, folder)
+        since_us = max((one.latest_us for one in heads), default=0) - QUIET_AFTER
+        steps, elsewhere = branches.steps_apart(database, agent_id, of_project, away, since_us) if away else ((), [])
+        of_project = {one: view for one, view in of_project.items() if one not in steps}
+    told = {one.newest for one in heads}
     personal = _statements(database, _OF_KINDS, agent_id, json.dumps(OF_PERSON))
     used = uses(database, agent_id, day_of(now_us))
     pins = [one for one, use in used.items() if use.pinned]
@@ -115,7 +125,7 @@ def project_inputs(
     kept |= memories(database, agent_id, pins)
     kept = {one: view for one, view in kept.items() if not view.project or belongs(view.project)}
     return ProjectInputs(
-        tuple(own),
+        tuple(heads),
         tuple(of_project.values()),
         tuple(personal.values()),
         tuple(kept.values()),
@@ -123,9 +133,10 @@ def project_inputs(
         tuple(one for one in threads if not belongs(one.project)),
         used,
         "; ".join(warnings(database, agent_id, halt_message(database))),
-        quotes.of_newest(database, agent_id, [one.id for one in own], now_us, folder, without),
-        tuple(_earlier(database, agent_id, own, now_us)),
-        tuple(ended(database, agent_id, [one.id for one in own])),
+        quotes.of_newest(database, agent_id, ids, now_us, folder, without, told if heads != own else (), hidden),
+        tuple(_earlier(database, agent_id, ids, now_us, told | hidden)),
+        tuple(ended(database, agent_id, ids)),
+        tuple(elsewhere),
     )
 
 
@@ -139,16 +150,18 @@ def standing(
     return sorted(found.values(), key=lambda one: (AT_MOMENTS.index(one.kind), -one.latest_us, one.id))
 
 
-def _earlier(database: Database, agent_id: str, own: Iterable[ThreadView], now_us: int) -> Iterator[EarlierSession]:
-    """Yields the newest sessions of some threads, but the one that each thread tells of."""
-    told = {one.newest for one in own}
+def _earlier(
+    database: Database, agent_id: str, threads: Iterable[str], now_us: int, but: Collection[str]
+) -> Iterator[EarlierSession]:
+    """Yields the newest sessions of some threads, but those of some nodes."""
     rows = database.execute(
-        "select node_id, latest_us, sentence from thread_sessions where agent_id = ?"
-        " and thread_id in (select value from json_each(?)) and latest_us <= ?"
-        f" order by latest_us desc, node_id limit {EARLIER + 1}",
-        (agent_id, json.dumps([one.id for one in own]), now_us),
+        "select t.node_id, t.latest_us, t.sentence from json_each(?2) j cross join thread_sessions t on t.rowid in"
+        " (select rowid from thread_sessions where agent_id = ?1 and thread_id = j.value and latest_us <= ?3"
+        f" and node_id not in (select value from json_each(?4)) order by latest_us desc, node_id limit {EARLIER})"
+        f" order by t.latest_us desc, t.node_id limit {EARLIER}",
+        (agent_id, json.dumps(list(threads)), now_us, json.dumps(list(but))),
     )
-    return (EarlierSession(*row) for row in rows if row[0] not in told)
+    return (EarlierSession(*row) for row in rows)
 
 
 def ended(database: Database, agent_id: str, threads: Iterable[str]) -> list[str]:

@@ -12,6 +12,7 @@ from signet_sync.formats.ids import token_of
 from signet_sync.statements.store import rows
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.native import HANDED_OVER
+from signet_sync.storage.database.table import placeholders
 from signet_sync.sync import outbox
 from signet_sync.sync.stages import Source
 from signet_sync.text.redacted_match import alike
@@ -46,6 +47,7 @@ class LivePlace(NamedTuple):
     repository_root: str | None = None
     repository_origin: str | None = None
     repository_path: str | None = None
+    repository_branch: str | None = None
 
 
 class RunningSession(NamedTuple):
@@ -166,7 +168,7 @@ def mirror(database: Database, agent_id: str, session_key: str, session_id: str,
 
 # ── sessions and their places ──
 
-_PLACE = "project, harness, repository_root, repository_origin, repository_path"
+_PLACE = ", ".join(LivePlace._fields)
 
 
 def describe(
@@ -177,7 +179,7 @@ def describe(
     if next(running(database, *names), None) != RunningSession(*names, place, noise):
         database.execute(
             f"insert or replace into live_sessions(agent_id, session_key, session_id, {_PLACE}, noise)"
-            " values(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f" values({placeholders(4 + len(place))})",
             (*names, *place, noise),
         )
         _queue(database, [names])
@@ -193,7 +195,7 @@ def running(
         f"select agent_id, session_key, session_id, {_PLACE}, noise from live_sessions where {where} order by 1, 2, 3",
         given,
     )
-    return (RunningSession(row[0], row[1], row[2], LivePlace(*row[3:8]), bool(row[8])) for row in list(rows))
+    return (RunningSession(row[0], row[1], row[2], LivePlace(*row[3:-1]), bool(row[-1])) for row in list(rows))
 
 
 def newest(database: Database, agent_id: str, session_key: str, session_id: str, most: int) -> list[LiveTurn]:

@@ -45,7 +45,8 @@ DERIVED: tuple[Table, ...] = (
         memory_sentence text, memory_sentence_quality text, built_sentence text,
         ledger_sentence text generated always as (coalesce(built_sentence, memory_sentence)) virtual, content text,
         captured_us integer not null, membership_us integer not null, noise integer not null,
-        refs text, revision integer, repository_root text, repository_origin text, repository_path text)""",
+        refs text, revision integer, repository_root text, repository_origin text, repository_path text,
+        repository_branch text)""",
         "create index memory_artifacts_session on memory_artifacts(agent_id, session_token, session_id)",
         "create index memory_artifacts_id on memory_artifacts(agent_id, session_id)",
         "create index memory_artifacts_ended on memory_artifacts(agent_id, session_key)"
@@ -177,11 +178,11 @@ DERIVED: tuple[Table, ...] = (
         key=("agent_id", "parent_id", "child_id"),
     ),
     derived(
-        "which session goes on which thread (`graph.threads`)",
+        "which session goes on which thread (`graph.threads`), and the branch and worktree that it worked in last",
         """create table thread_sessions(
         agent_id text not null, session_token text not null, session_id text not null, thread_id text not null,
         earliest_us integer not null, latest_us integer not null, week text not null, node_id text not null,
-        source_ref text not null, sentence text not null, status text, harness text,
+        source_ref text not null, sentence text not null, status text, harness text, branch text, tree text,
         unique(agent_id, session_token, session_id))""",
         "create index thread_sessions_time on thread_sessions(agent_id, thread_id, latest_us)",
         "create index thread_sessions_week on thread_sessions(agent_id, thread_id, week)",

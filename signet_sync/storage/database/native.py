@@ -125,6 +125,7 @@ class RunningSessionRow:
     repository_root: Text | None
     repository_origin: Text | None
     repository_path: Text | None
+    repository_branch: Text | None
     noise: bool
 
 
@@ -335,7 +336,8 @@ NATIVE: tuple[Table, ...] = (
         "the sessions that have live turns: where each works, and whether it is noise",
         """create table live_sessions(
         agent_id text not null, session_key text not null, session_id text not null, project text, harness text,
-        repository_root text, repository_origin text, repository_path text, noise integer not null,
+        repository_root text, repository_origin text, repository_path text, repository_branch text,
+        noise integer not null,
         primary key(agent_id, session_key, session_id)) without rowid""",
         row=RunningSessionRow,
         only=HANDED_OVER,

@@ -117,7 +117,7 @@ class _ClaudeCodeReader:
         self.summaries: list[tuple[str, str]] = []
         self.unknown: dict[str, int] = {}
         self.agent_id = ""
-        self.tip = self.leaf = self.worktree_of = ""
+        self.tip = self.leaf = self.worktree_of = self.branch = ""
         self.boundary: list[TranscriptEntry] | None = None
 
     def take(self, record: Mapping[str, Any]) -> None:
@@ -146,6 +146,9 @@ class _ClaudeCodeReader:
         agent_id = text_of(record.get("agentId"))
         self.agent_id = self.agent_id or agent_id
         turn = _Turn(uuid, session, bool(agent_id) or record.get("isSidechain") is True, [])
+        branch = text_of(record.get("gitBranch"))
+        if branch not in ("", "HEAD") and not turn.aside:  # so it calls a commit that is checked out, as in a rebase
+            self.branch = branch
         if kind in ("user", "assistant") and not turn.aside:
             # A `last-prompt` written before this record does not refer to it.
             self.tip, self.leaf = uuid, ""
@@ -310,7 +313,8 @@ class _ClaudeCodeReader:
             title=self._title(),
             parent=(session or UNNAMED) if aside else None,
         )
-        return found._replace(headless=bool(self.entrypoints) and headless, worktree_of=self.worktree_of)
+        headless = bool(self.entrypoints) and headless
+        return found._replace(headless=headless, worktree_of=self.worktree_of, branch=self.branch)
 
     def _session(self) -> str:
         """Returns the file's own session; those of other records in it are the ones that it continues."""

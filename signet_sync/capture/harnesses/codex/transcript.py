@@ -94,7 +94,7 @@ class _CodexReader:
         self.tools: dict[str, str] = {}
         self.ours = OwnCalls()
         self.unknown: dict[str, int] = {}
-        self.session_id = self.title = self.project = self.origin = self.remote = ""
+        self.session_id = self.title = self.project = self.origin = self.remote = self.branch = ""
         self.began = self.begins = NO_TIME
         self.parent: str | None = None
         self.headless = False
@@ -130,7 +130,8 @@ class _CodexReader:
         self.origin = text_of(meta.get("forked_from_id"))
         self.session_id = text_of(meta.get("id")) or text_of(meta.get("session_id"))
         self.project = text_of(meta.get("cwd")) or self.project
-        self.remote = text_of(mapping_of(meta.get("git")).get("repository_url"))
+        git = mapping_of(meta.get("git"))
+        self.remote, self.branch = text_of(git.get("repository_url")), text_of(git.get("branch"))
         self.headless = meta.get("source") in ("exec", "mcp")
         self.begins = time_of(meta.get("timestamp"))
         origin = mapping_of(meta.get("source"))
@@ -272,7 +273,8 @@ class _CodexReader:
             begins=self.begins,
         )
         until = self.began + FORK_US if self.origin else NO_TIME
-        return found._replace(origin=self.origin, copied_until=until, headless=self.headless, remote=self.remote)
+        found = found._replace(remote=self.remote, branch=self.branch)
+        return found._replace(origin=self.origin, copied_until=until, headless=self.headless)
 
 
 def _texts(content: object) -> list[str]:

@@ -1,0 +1,157 @@
+"""Tells the branches and worktrees of a project apart: which sessions are of the one at hand, and which of another.
+
+A session is of another one only as long as that is there and was not merged. Imports no slow module: a harness waits.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.paths import composed
+from signet_sync.host.repository import real_path, resolve, standing
+from signet_sync.pages.project_context import EarlierSession
+from signet_sync.pages.sections import StatementView, ThreadView
+from signet_sync.storage.database import batches
+from signet_sync.storage.database.connection import Database
+from signet_sync.text.sentences import basename, page_cell
+
+SESSIONS = 200  # of a project, the newest; older ones are not told apart
+_SHOWN = 2  # other branches
+# Branches that others are merged into: what came to an end is theirs.
+_TRUNKS = frozenset(("main", "master", "trunk", "develop"))
+# Deeds (`digest.quotes`): a branch was merged into the one in brackets, else that of the session; a pull request was,
+# of the session's own.
+_MERGED = late(
+    r"(?:\[(\S+) \w+\] )?Merge (?:(?:remote-tracking )?branch '(?:origin/)?([^']+)'"
+    r"|pull request \S+ from [^/\s]+/(\S+))"
+)
+_REQUEST = late(r"Merge pull request(?: #\S+)?")
+
+_NEWEST = f"""
+    json_each(?2) j cross join thread_sessions t on t.rowid in (select rowid from thread_sessions
+        where agent_id = ?1 and thread_id = j.value and latest_us <= ?3 order by latest_us desc limit {SESSIONS})"""
+_PLACES = f"select distinct t.branch, t.tree from {_NEWEST}"
+_SESSIONS = f"""
+    select n.session, t.thread_id, t.branch, t.tree, t.node_id, t.latest_us, t.sentence, coalesce(t.status, ''),
+        t.source_ref from {_NEWEST} join sessions n using (agent_id, session_token, session_id)
+    order by t.latest_us desc, t.node_id"""
+_DEEDS = (
+    "select q.session, q.deeds from json_each(?) j join session_notes q on q.session = j.value"
+    " where q.deeds like '%Merge %'"
+)
+# What is of the branch on which it was said, the most pressing first, and how a line calls it.
+STEPS = ("blocker", "next", "question")
+_LABELS = {"blocker": "blocked"}
+
+
+class PlacedSession(NamedTuple):
+    """A session by its number, the branch and worktree (None: unknown) that it worked in last, what it came to."""
+
+    number: int
+    thread: str
+    branch: str | None
+    tree: str | None
+    node: str
+    at_us: int
+    sentence: str
+    status: str
+    path: str
+
+    @property
+    def outcome(self) -> str:
+        """Returns what it came to, without the name of its worktree in front."""
+        return self.sentence.removeprefix(f"{basename(self.tree)}: ")
+
+
+def told_apart(
+    database: Database, agent_id: str, threads: Sequence[ThreadView], now_us: int, folder: str
+) -> tuple[list[ThreadView], list[PlacedSession], set[str]]:
+    """Returns threads as the branch at hand left them, the sessions of other branches, and nodes of those to leave out.
+
+    The newest come first. What a trunk had before the branch at hand began is its past, too, and not left out. Unless a
+    session was on the branch that a folder has now, or in its worktree without one, all threads are as they were.
+    """
+    here = resolve(folder)
+    if here is None:
+        return list(threads), [], set()
+    tree = composed(real_path(folder).removesuffix(f"/{here.path}"))
+    asked = agent_id, json.dumps([one.id for one in threads]), now_us
+    places = list(database.execute(_PLACES, asked))
+    at_hand = {(on, at) for on, at in places if (on == here.branch if on and here.branch else at == tree)}
+    if not at_hand or len(places) == len(at_hand):
+        return list(threads), [], set()
+    there = standing(folder, {on for on, _ in places if on}, {at for on, at in places if at and not on})
+    ended = [PlacedSession(*row) for row in database.execute(_SESSIONS, asked)]
+    near = {one.number for one in ended if (one.branch, one.tree) in at_hand}
+    until = _merged(database, ended, near, here.branch)
+    merged = {one.number for one in ended if one.branch and one.at_us <= until.get(one.branch, -1)}
+    away = [one for one in ended if (one.branch or one.tree) in there and one.number not in near | merged]
+    rest = {one.number for one in ended} - {one.number for one in away}
+    # A trunk has also what was on branches that are gone.
+    own = rest if here.branch in _TRUNKS else rest & (near | merged)
+    at = _named(here.branch, tree) if away else ""
+
+    def as_left(view: ThreadView) -> ThreadView | None:
+        its = [one for one in ended if one.thread == view.id]
+        told = next((one for some in (own, rest) for one in its if one.number in some), None)
+        if told is None:
+            return None if its else view
+        return view._replace(
+            status=told.status, latest_us=told.at_us, sample=told.outcome, path=told.path, newest=told.node,
+            where=at if told.number in near | merged else "",
+        )  # fmt: skip
+
+    found = sorted(filter(None, map(as_left, threads)), key=lambda view: (-view.latest_us, view.id))
+    began = min(one.at_us for one in ended if one.number in near)
+    return found, away, {one.node for one in away if one.branch not in _TRUNKS or one.at_us > began}
+
+
+def steps_apart(
+    database: Database, agent_id: str, views: Mapping[str, StatementView], away: Sequence[PlacedSession], since_us: int
+) -> tuple[set[str], list[EarlierSession]]:
+    """Returns the ids of what only sessions of other branches left open, and how those of these stand that are not old.
+
+    An old one may have been merged by somebody who told nobody.
+    """
+    said: dict[str, set[int]] = {}
+    steps = [one for one, view in views.items() if view.kind in STEPS]
+    for one, number in batches.of_ids(database, "id, session", "statements", agent_id, "id", steps):
+        said.setdefault(one, set()).add(number)
+    numbers = {one.number for one in away}
+    apart = {one: views[one] for one, by in said.items() if by <= numbers}
+    places: dict[str, list[PlacedSession]] = {}
+    for session in away:
+        places.setdefault(session.branch or session.tree or "", []).append(session)
+    found = []
+    for some in [*places.values()][:_SHOWN]:
+        last, by = some[0], {session.number for session in some}
+        if last.at_us < since_us:
+            break
+        left = [view for one, view in apart.items() if said[one] & by]
+        first = min(left, key=lambda view: (STEPS.index(view.kind), -view.latest_us, view.line), default=None)
+        step = f"{_LABELS.get(first.kind, first.kind)}: {first.text}" if first is not None else ""
+        found.append(
+            EarlierSession(last.node, last.at_us, last.outcome, _named(last.branch, last.tree), last.status, step)
+        )
+    return {*apart}, found
+
+
+def _named(branch: str | None, tree: str | None) -> str:
+    return f"on branch {page_cell(branch)}" if branch else f"in worktree {page_cell(basename(tree))}"
+
+
+def _merged(database: Database, ended: Sequence[PlacedSession], near: set[int], here: str | None) -> Mapping[str, int]:
+    """Returns until when branches were merged into the one `here`, as far as deeds of sessions say so."""
+    by_number, found = {one.number: one for one in ended}, dict[str, int]()
+    for number, deeds in database.execute(_DEEDS, (json.dumps([*by_number]),)):
+        one = by_number[number]
+        for line in deeds.split("\n"):
+            named = _MERGED.match(line)
+            if named is not None:
+                branch = (named[2] or named[3]) if (named[1] == here if named[1] else number in near) else None
+            else:
+                branch = one.branch if here in _TRUNKS and _REQUEST.fullmatch(line) else None
+            if branch:
+                found[branch] = max(found.get(branch, 0), one.at_us)
+    return found
