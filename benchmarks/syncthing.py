@@ -152,7 +152,7 @@ class Life:
             self.random.choice(self.machines),
             (self.ends, self.resumes, self.types, self.notes, self.removes),
         )
-        act = self.random.choices(acts, (5, 2, 6, 2, 1))[0]
+        act = self.random.choices(acts, (5, 2, 6, 2, 2))[0]
         self.number += 1
         word = f"quill{self.number:05}x"
         if act(machine, word):
@@ -198,10 +198,10 @@ class Life:
         return False
 
     def removes(self, machine: Machine, word: str) -> bool:
-        here = [name for name in sorted(self.said) if machine.call("open", name) == 0][:1]
-        if not here or machine.call("remove", here[0], "--reason", "asked for", "--yes") not in (0, 1):
+        name = self.random.choice([*self.said, ""])
+        if not name or machine.call("remove", name, "--reason", "asked for", "--yes") not in (0, 1):
             return False
-        self.gone[here[0]] = self.said.pop(here[0])
+        self.gone[name] = self.said.pop(name)
         return True
 
     def settle(self) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.migration.items import NO_AGENT, TOO_LONG, Item, Left
@@ -57,24 +58,14 @@ NOT_BROUGHT = {
     ),
 }
 # What follows from the rest, or holds nothing that a person would miss; and columns of tables that are read, likewise.
-WITHOUT_WORDS = frozenset(
-    """agents aggregate_evidence_sources aggregate_memory_sources api_keys connectors cross_agent_message_receipts
-    derived_memory_sources document_memories dreaming_attention dreaming_evidence_consumption
-    dreaming_evidence_exclusions dreaming_evidence_reviews dreaming_passes dreaming_state dreaming_tool_calls
-    embedding_index_failures embedding_index_state embedding_repair_backoff embedding_repair_budget embedding_usage
-    embeddings embeddings_staging entity_aliases entity_communities entity_cooccurrence entity_dependency_history
-    entity_retrieval_stats imported_source_lifecycle ingestion_jobs job_archive job_cancellations
-    legacy_markdown_chunks legacy_markdown_imports mcp_invocations memories_diagnostics_state
-    memories_duplicate_hash_counts memory_content_safety memory_entity_mentions memory_head_publications
-    memory_head_revision_entries memory_hints memory_history memory_jobs memory_md_heads memory_search_telemetry
-    native_source_sync_state ontology_contradictions ontology_proposals path_feedback_events path_feedback_sessions
-    path_feedback_stats scheduled_tasks schema_migrations schema_migrations_audit session_checkpoints session_claims
-    session_context_epochs session_extract_cursors session_memories session_recall_events session_scores
-    skill_invocations skill_meta source_import_files source_import_jobs source_import_record_attempts
-    source_import_records source_lifecycle_state source_sync_checkpoints summary_jobs task_meta task_runs
-    task_scope_hints telemetry_delivery_state telemetry_events telemetry_install temporal_edges
-    transcript_capture_status transcript_import_conversations transcript_recovery_files transcript_recovery_frontiers
-    umap_cache""".split()
+WITHOUT_WORDS = late(
+    r"(?:aggregate|derived|dreaming|embeddings?|job|legacy_markdown|native_source|path_feedback|schema_migrations|skill"
+    r"|source|task|telemetry|temporal_edges|transcript|umap|vec)(?:_\w+)?|memories_d\w+|mcp_invocations|agents|api_keys"
+    r"|connectors|document_memories|scheduled_tasks|imported_source_lifecycle|(?:ingestion|summary)_jobs"
+    r"|ontology_(?:contradictions|proposals)|entity_(?:aliases|communities|cooccurrence|dependency_history|retrieval_\w+)"
+    r"|memory_(?:content_safety|entity_mentions|head_publications|head_revision_entries|hints|history|jobs|md_heads"
+    r"|search_telemetry)|session_(?:checkpoints|claims|context_\w+|extract_\w+|memories|recall_events|scores)"
+    r"|cross_agent_message_receipts"
 )
 UNUSED_COLUMNS = frozenset(
     """access_count archive_reason archived_by attempts base_hash base_revision canonical_name captured_at category
@@ -94,7 +85,7 @@ UNUSED_COLUMNS = frozenset(
 SIGNET = ("", "signet")
 IMPORTANT = 0.8
 
-_NO_WORDS = re.compile(r"^ {0,3}(?:#{1,6}(?: .*)?|[-*_]{3,} *|<!--.*-->)$\n?", re.MULTILINE)
+_NO_WORDS = late(r"^ {0,3}(?:#{1,6}(?: .*)?|[-*_]{3,} *|<!--.*-->)$\n?", re.MULTILINE)
 _TYPES = {
     "preference": "preference", "decision": "decision", "rationale": "decision", "constraint": "constraint",
     "rule": "constraint", "person": "person", "relationship": "person", "blocker": "blocker", "issue": "blocker",

@@ -28,7 +28,6 @@ FOLDERS = ".daemon", "runtime"  # the second one is where newer versions have it
 # Seconds after its last write until a daemon without visible process counts as gone: it may run on another machine.
 HOLD = 3600.0
 _SIGNET = late(rb"signet(?![-_]sync)|daemon\.[jt]s\b", re.IGNORECASE)
-_STARTING = 60.0  # seconds from the start of a daemon until it has written its pid file
 
 
 def daemon_pid(root: str) -> int | None:
@@ -38,11 +37,8 @@ def daemon_pid(root: str) -> int | None:
         text = found.raw.decode("ascii", "replace").strip() if isinstance(found, Found) else ""
         if not text.isdigit() or not 1 < int(text) < 1 << 31 or int(text) == os.getpid():
             continue
-        if isinstance(found, Found) and process_alive(int(text)):
-            started = _started_at(int(text))
-            later = started is not None and started > found.signature.mtime_ns / 1e9 + _STARTING
-            if not later and _is_signet(int(text)):
-                return int(text)
+        if process_alive(int(text)) and _is_signet(int(text)):
+            return int(text)
     return None
 
 
@@ -60,18 +56,6 @@ def _is_signet(pid: int) -> bool:
             return True
         words = told.stdout
     return _SIGNET.search(words) is not None
-
-
-def _started_at(pid: int) -> float | None:
-    """Returns when a process started, in seconds since 1970; None where the system has no `/proc`."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-            ticks = int(file.read().rpartition(")")[2].split()[19])
-        with open("/proc/uptime", encoding="ascii") as file:
-            up = float(file.read().split()[0])
-        return time.time() - up + ticks / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, IndexError):
-        return None
 
 
 def holds(workspace: Workspace, agents: Sequence[str]) -> str:
