@@ -17,7 +17,6 @@ from signet_sync.migration.sessions import RemovedSessions, SessionBringer, Sess
 from signet_sync.migration.signet_rows import (
     DELETED,
     NOT_ACTIVE,
-    NOT_ENDED,
     NOT_VALID,
     OF_REMOVED,
     Row,
@@ -89,14 +88,13 @@ class SignetMigration:
         for table in self.signet.tables:
             if table not in known and signet_rows.WITHOUT_WORDS.fullmatch(table) is None:
                 self.report.left(table, "a table that is not known here", self.signet.count(table))
-        odd = [
+        odd = sorted(
             f"{table}.{column}"
             for table, columns in signet_rows.COLUMNS.items()
-            for column in sorted(self.signet.columns(table) - {*columns} - signet_rows.UNUSED_COLUMNS)
-        ]
+            for column in self.signet.columns(table).difference(columns, signet_rows.UNUSED_COLUMNS)
+        )
         if odd:
-            shown = ", ".join(odd[:20]) + (f" and {len(odd) - 20} more" if len(odd) > 20 else "")
-            self.report.notes.append(f"columns that are not known here were not read: {shown}")
+            self.report.notes.append(f"columns that are not known here were not read: {', '.join(odd)[:2000]}")
         self.memories.finish()
 
     # ── sessions ──
@@ -136,9 +134,9 @@ class SignetMigration:
     def _require_ended(self, given: SessionText) -> None:
         """Raises `Left` for a session of which nothing says that it ended."""
         names = given.session_id, given.session_key
-        ended = any((given.agent_id, name) in self._ended for name in names)
+        ended = any(name and (given.agent_id, name) in self._ended for name in names)
         if not ended and self.sessions.called(given.agent_id, *names) is None:
-            raise Left(NOT_ENDED)
+            raise Left("still runs, or was discarded in Signet")
 
     def _session(self, row: Row, begin: str, end: str) -> SessionText:
         """Returns the words of a row about one session. Raises `Left`."""
@@ -252,8 +250,6 @@ class SignetMigration:
             newest[entry] = max(newest.get(entry, 0), int(row["revision"] or 0))
         for row in self.signet.rows("memory_head_revisions"):
             with self.report.accounted("memory_head_revisions") as account:
-                if row["entry_id"] is None:
-                    raise Left("its entries say the same")
                 if int(row["revision"] or 0) < newest[row["agent_id"], row["entry_id"]]:
                     raise Left(NOT_ACTIVE)
                 account.is_new = self._bring(signet_rows.head_entry(row, now_us=self.now_us))

@@ -20,7 +20,6 @@ DELETED = "forgotten in Signet"
 OF_REMOVED = "its session was removed"
 NOT_ACTIVE = "superseded or archived in Signet"
 NOT_VALID = "not valid"
-NOT_ENDED = "still runs, or was discarded in Signet"
 OF_ONE = "of one session, which is brought itself"
 
 # What is read of each table beside the tombstones; whatever a version lacks is None.
