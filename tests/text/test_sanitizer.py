@@ -522,7 +522,7 @@ def test_a_secret_is_found_in_every_dress(dress: str) -> None:
         lambda text: sanitize_transcript_v2(words_of(text)),
         display,
         seen,
-        escaping._clean,
+        lambda text: escaping.fit(text)[0],
         lambda text: _json(text).decode(),
     ],
 )
