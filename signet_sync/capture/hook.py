@@ -101,7 +101,7 @@ class _RefusedEvent(Exception):
 def main(arguments: list[str], payload: bytes | bytearray, context: InjectedContext) -> int:
     """Runs `[--workspace PATH] hook HARNESS [--strict]`; returns the exit code: 0, or 2 if refused with `--strict`."""
     workspace = _parsed(arguments)[1]
-    if _guarded(os.environ):
+    if any(os.environ.get(name, "0") not in ("", "0") for name in GUARDS):
         code, out, said, _ = _finished(arguments, None, "")
     else:
         try:
@@ -178,10 +178,6 @@ def _facts(harness: str) -> HarnessFacts | None:
     with suppress(SignetSyncError):
         return registry.facts(harness)
     return None
-
-
-def _guarded(environ: Mapping[str, str]) -> bool:
-    return any(environ.get(name, "0") not in ("", "0") for name in GUARDS)
 
 
 class _HookEvent:

@@ -280,14 +280,9 @@ def _by_worth(quotes: Sequence[Quote], *, last: bool) -> list[tuple[Quote, int, 
     return [(quote, place, piece) for *_, place, quote, piece in sorted(ranked, key=lambda one: one[:4])]
 
 
-def _cut(piece: str) -> str:
-    kept = clause(piece, _PIECE)
-    return kept if kept == piece or kept.endswith("…") else f"{kept} …"
-
-
 def _pieces(quote: Quote) -> list[str]:
     return [
-        _cut(piece)
+        kept if (kept := clause(piece, _PIECE)) == piece or kept.endswith("…") else f"{kept} …"
         for sentence in split(quote.text)
         for piece in ([sentence] if _LABEL.match(sentence) else _ITEM_END.split(sentence))
     ]

@@ -212,7 +212,7 @@ def observe_flow(workspace: Workspace, flow: Flow) -> FlowObservation:
     document = flow.document
     answered = results.recorded(workspace.database, document["agent_id"], document["flow_key"]) is not None
     artifacts_found = tuple((kind, _artifact_state(workspace, flow, kind)) for kind in flow.kinds)
-    indexed = flow.reconciled or _indexed(workspace, flow)
+    indexed = flow.reconciled or len(artifacts.known_files(workspace.database, flow.paths)) == len(flow.paths)
     return FlowObservation(
         flow.kind,
         artifacts_found,
@@ -316,10 +316,6 @@ def _is_newer(fields: dict[str, Any], flow: Flow, kind: str) -> bool:
     if named is None:
         return True
     return max(parse_name_stamp(named.stamp), default=0) < (parse_instant(flow.document["captured_at"]) or 0)
-
-
-def _indexed(workspace: Workspace, flow: Flow) -> bool:
-    return len(artifacts.known_files(workspace.database, flow.paths)) == len(flow.paths)
 
 
 # ── the steps ──

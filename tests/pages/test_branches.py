@@ -42,7 +42,8 @@ class Story:
         talk.record("assistant", second + 1, message={"role": "assistant", "content": [edit]})
         talk.result("done", second + 2, "e")
         for number, command in enumerate(commands):
-            git(where, *command.split()[1:])
+            if command.startswith("git "):
+                git(where, *command.split()[1:])
             talk.call(command, second + 3 + number, f"c{number}")
             talk.result("done", second + 3.5 + number, f"c{number}")
         talk.assistant(report, second + 60)
@@ -140,7 +141,9 @@ def test_what_is_not_known_or_not_there_any_more_is_as_before(story: Story) -> N
     git(story.main, "checkout", "-b", "fresh")
     assert everything(story.told(story.main)), "a branch that no session has"
     git(story.main, "checkout", "--detach", "main")
-    assert "on branch" not in heads(story.told(story.main))[0] or heads(story.told(story.main))
+    assert heads(story.told(story.main))[0].startswith("**tidepool** (in worktree tidepool, done"), (
+        "none is checked out"
+    )
     git(story.main, "checkout", "main")
     for branch in ("export", "parser"):
         if branch == "parser":
@@ -164,6 +167,16 @@ def test_what_was_merged_is_of_the_branch_at_hand(story: Story, commands: list[s
     assert "on branch parser (blocked" in text and f"- {PARSER[1]}" not in text
     story.session(story.parser, "Bring main in.", "Outcome: the parser knows the harbour\nNext: x", "git merge main")
     assert f"- {MAIN[1]}" in story.told(story.parser), "what main had then is there, too"
+
+
+def test_a_pull_request_that_was_merged_is_in_the_trunk_alone(story: Story) -> None:
+    report = "Outcome: the export of tidepool was merged\nNext: tell the harbour of the export"
+    story.session(story.main, "Merge the export.", report, "gh pr merge 7 --squash")
+    assert "- next: tell the harbour" not in story.told(story.parser), "that branch does not have it"
+    git(story.main, "checkout", "main")
+    text = story.told(story.main)
+    assert "PR #7 merged" in heads(text)[0] and f"- {EXPORT[1]}" in text and f"- {MAIN[1]}" in text
+    assert "on branch export" not in text.replace(heads(text)[0], "")
 
 
 def test_worktrees_without_a_branch_are_told_apart(story: Story, tmp_path: Path) -> None:

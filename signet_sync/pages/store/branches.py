@@ -36,10 +36,7 @@ _SESSIONS = f"""
     select n.session, t.thread_id, t.branch, t.tree, t.node_id, t.latest_us, t.sentence, coalesce(t.status, ''),
         t.source_ref from {_NEWEST} join sessions n using (agent_id, session_token, session_id)
     order by t.latest_us desc, t.node_id"""
-_DEEDS = (
-    "select q.session, q.deeds from json_each(?) j join session_notes q on q.session = j.value"
-    " where q.deeds like '%Merge %'"
-)
+_DEEDS = "select session, deeds from json_each(?) join session_notes on session = value where deeds like '%Merge %'"
 # What is of the branch on which it was said, the most pressing first, and how a line calls it.
 STEPS = ("blocker", "next", "question")
 _LABELS = {"blocker": "blocked"}
