@@ -461,6 +461,17 @@ class Forget(TypedDict):
     git_history: Literal["no-repository", "clean", "contains", "unknown"]
 
 
+class StatementsDone(TypedDict):
+    id: str
+    text: str
+    status: Literal["done", "withdrawn", "open"]
+
+
+StatementsWithdraw = StatementsDone
+StatementsReopen = StatementsDone
+StatementsKeep = StatementsDone
+
+
 class Ui(TypedDict):
     url: str
     port: int

@@ -123,7 +123,7 @@ def _trouble(root: str, folder: "StateFolder", path: str, index: "_Index", *, ru
     if not os.path.exists(path):
         return "; ".join(filter(None, [index.trouble, other_machine.advice(root, folder.backups, indexed=False)]))
     found = index.trouble or _log_trouble(path) or index.held or _settings_trouble(root)
-    if not found and not (index.rows["memories"] or index.rows["pins"]):
+    if not found and not index.rows["memories"]:
         return other_machine.advice(root, folder.backups, indexed=True)
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from signet_sync.entities import stage as entities_stage
 from signet_sync.formats.filename import ArtifactName, artifact_name, tombstone_name
-from signet_sync.formats.paths import MEMORY, TOMBSTONES, dream_page, head_page, page_agent
+from signet_sync.formats.paths import MEMORY, TOMBSTONES, WORDS, dream_page, head_page, page_agent
 from signet_sync.formats.snapshot import STRANGE_NAME, Signature, Snapshot
 from signet_sync.pages.store import pages
 from signet_sync.storage import files
@@ -29,7 +29,10 @@ def relevant(workspace: Workspace, hinted: frozenset[str]) -> frozenset[str]:
     others = {
         path
         for path in hinted - vault
-        if path == MEMORY or page_agent(path) is not None or entities_stage.is_entity_path(path)
+        if path == MEMORY
+        or path.startswith(f"{WORDS}/")
+        or page_agent(path) is not None
+        or entities_stage.is_entity_path(path)
     }
     return (vault - ignored) | others
 

@@ -15,6 +15,7 @@ DERIVERS = (
     "signet_sync.recall.stage:FoundStatements",
 )
 RECOVERIES = (
+    "signet_sync.app.recovery:Words",
     # First, because removing a second link changes the signature of a file published just before a crash.
     "signet_sync.pages.conflict_copies:DisplacedSaves",
     # Before flows are finished: one of a removed session must not write.
@@ -32,6 +33,7 @@ ERASERS = (
 )
 MAINTENANCE = (
     InFull("signet_sync.sync.deriving:FullText"),
+    "signet_sync.app.recovery:Words",
     "signet_sync.entities.stage:Entities",
     InFull("signet_sync.sync.manifests:MissingManifests"),
     InFull("signet_sync.integrity.stage:Retention"),

@@ -21,7 +21,7 @@ from signet_sync.capture import spool
 from signet_sync.capture.worker import Worker, changed_sessions, due
 from signet_sync.entities.stage import entities_folder
 from signet_sync.errors import SignetSyncError
-from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TOMBSTONES, agent_folder, head_page
+from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TOMBSTONES, WORDS, agent_folder, head_page
 from signet_sync.formats.timestamps import DAY, SECOND, iso
 from signet_sync.history.scheduler import CommitScheduler
 from signet_sync.log import logger
@@ -171,7 +171,7 @@ class Scheduler:
         pages = [agent_folder(agent).rstrip("/") for agent in self._agents]
         entity_folders = [f"{entities_folder(agent)}/" for agent in {DEFAULT_AGENT, *self._agents}]
         spooled = os.path.realpath(self.workspace.state.spool)
-        return ["", MEMORY, TOMBSTONES, *(page for page in pages if page), *sorted(entity_folders), spooled]
+        return ["", MEMORY, TOMBSTONES, WORDS, *(page for page in pages if page), *sorted(entity_folders), spooled]
 
     # ── what is due ──
 

@@ -22,7 +22,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from signet_sync import __version__
-from signet_sync.formats.paths import MEMORY, OWN, TEMPORARY, TOMBSTONES
+from signet_sync.formats.paths import MEMORY, OWN, TEMPORARY, TOMBSTONES, WORDS
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage import locations
 from signet_sync.storage.durable import READ, publish, unlink
@@ -248,7 +248,7 @@ def _inputs(root: str, state: locations.StateFolder, database: str) -> dict[str,
         "beside": sorted(name for name in os.listdir(beside) if name.startswith(base) and not name.startswith(passing)),
         "state": {name: _listing(os.path.join(state.path, name)) for name in _FOLDERS}
         | {"": {name: sign for name, sign in own.items() if name in _FILES or name.endswith(".tmp")}},
-        "vault": dict(_walk(root, "")) | {_LIFTED: _listing(os.path.join(root, _LIFTED))},
+        "vault": dict(_walk(root, "")) | {where: _listing(os.path.join(root, where)) for where in (_LIFTED, WORDS)},
     }
 
 

@@ -21,7 +21,6 @@ from signet_sync.text.phrases import counted, human
 # Singular and plural for the rows of each table.
 _NOUNS = {
     "memories": ("memory", "memories"),
-    "pins": ("pin", "pins"),
     "memory_promotions": ("promotion", "promotions"),
     "recall_events": ("recall hit", "recall hits"),
     "seals": ("seal", "seals"),
@@ -30,7 +29,7 @@ _NOUNS = {
     "session_transcripts": ("live turn", "live turns"),
 }
 
-_GROUP = """Save what no file contains: memories, pins, promotions, recall hits, counters, seals, live turns.
+_GROUP = """Save what no file contains: memories, promotions, recall hits, counters, seals, live turns.
 
 Everything else is rebuilt from the markdown files by signet-sync reindex. The agent writes a backup into
 the state folder whenever such a row has changed, at most one a day; backup.keep sets how many are kept.
@@ -188,7 +187,7 @@ def _confirm(context: Context, coming: dict[str, int], sifted: DroppedRows, *, y
 def _show_read(document: dict[str, Any]) -> None:
     # Of an empty file a person must see that it has no memories, not only that nothing of it is new.
     contains = document["contains"]
-    missing = [f"0 {_NOUNS[table][1]}" for table in ("memories", "pins") if not contains.get(table)]
+    missing = [] if contains.get("memories") else ["0 memories"]
     click.echo(f"read {display(document['source'])}: {', '.join([*missing, *filter(None, [_in_words(contains)])])}")
 
 

@@ -29,6 +29,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "digest": ("digest", "Show what happened today or this week, by project."),
         "remember": ("memory", "Remember a text: MEMORY.md shows it, recall finds it."),
         "forget": ("memory", "Forget a memory, to the last byte."),
+        "statements": ("memory", "Say that a statement is done, not true, or to be kept."),
         "ui": ("web", "View the workspace in a browser, on this machine only."),
     },
     "memory": {

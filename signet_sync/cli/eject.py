@@ -24,7 +24,6 @@ from signet_sync.text.phrases import counted
 # What exists only in the state folder: singular and plural.
 _ONLY_HERE = {
     "memories": ("memory", "memories"),
-    "pins": ("pin", "pins"),
     "promotions": ("promotion", "promotions"),
     "recall_events": ("recall hit", "recall hits"),
     "running_sessions": ("running session", "running sessions"),
@@ -47,7 +46,7 @@ def eject(context: Context, yes: bool, keep_state: bool, dry_run: bool) -> int:
 
     First the service is stopped and removed, hooks and MCP server are removed from every harness that has them for this
     workspace, and captured sessions that wait are written. Then MEMORY.md loses its two markers and becomes ordinary
-    markdown. Last, the state folder is deleted, unless you keep it: memories, pins and other native rows exist nowhere
+    markdown. Last, the state folder is deleted, unless you keep it: memories and other native rows exist nowhere
     else (signet-sync backup create FILE saves them).
 
     memory/ with its tombstones, entities/, a git history and your settings stay untouched. If it is interrupted, run
@@ -101,7 +100,7 @@ def _show_plan(context: Context, plan: EjectPlan, *, keep_state: bool) -> None:
         click.echo(f"  {display(plan.state)}: {kept}")
         if plan.only_here and not keep_state:
             click.secho(f"    these exist nowhere else: {_counted(plan)}", fg="yellow")
-            if plan.only_here.keys() & {"memories", "pins", "promotions", "recall_events"}:
+            if plan.only_here.keys() & {"memories", "promotions", "recall_events"}:
                 click.secho(f"    to save them first: {context.command_line('backup create FILE')}", fg="yellow")
             if "given_up" in plan.only_here:
                 click.secho(f"    why they failed: {context.command_line('logs intake')}", fg="yellow")

@@ -1,4 +1,4 @@
-"""`remember` and `forget`, `pin`: let a person decide what is at the top of MEMORY.md.
+"""`remember` and `forget`, `statements`, `pin`: a person's word on what is remembered.
 
 The operations are loaded in the functions: completion does without.
 """
@@ -18,7 +18,7 @@ from signet_sync.cli.main import (
     show_redactions,
     working_directory,
 )
-from signet_sync.cli.parsing import Command, OfWorkspace, stdin_text
+from signet_sync.cli.parsing import Command, Group, OfWorkspace, stdin_text
 from signet_sync.formats.paths import display, dream_page, head_page
 from signet_sync.formats.timestamps import local_day
 from signet_sync.host.repository import project_at
@@ -26,8 +26,8 @@ from signet_sync.text.memory import LONGEST, TYPES
 from signet_sync.text.sentences import basename
 
 if TYPE_CHECKING:
-    from signet_sync.formats.statement import Status
     from signet_sync.privacy.forget import ForgetResult
+    from signet_sync.recall.pinning import Mark
 
 _ENOUGH = LONGEST * 32  # bytes: more than a memory may have, in any encoding
 
@@ -51,16 +51,27 @@ Examples:
   git log -1 --format=%B | signet-sync remember - --type decision --tag release
 """
 
-_FORGET = """Forget a memory to the last byte: rows, backups, kept copies of the page. Or say that a step is
-done, or that what a session states is not true.
+_FORGET = """Forget a memory to the last byte: rows, backups, kept copies of the page.
 
-\b
-ID is a handle as MEMORY.md shows it, with or without ^, or its beginning (six characters).
-  ^m-…   a memory: it is deleted
-  ^f-…   what a session states: no page shows it any more, nor does recall. The session's files
-         stay; signet-sync remove removes a whole session
+ID is the handle of a memory (^m-…) as MEMORY.md shows it, with or without ^, or its beginning (six
+characters). What a session states (^f-…): signet-sync statements withdraw.
+
 Older pages in the workspace's git history are not changed; if there are any, the answer says so.
 """
+
+_STATEMENTS = """Say of what sessions state that it is done, not true, or to be kept.
+
+\b
+HANDLE is that of a statement (^f-…) as MEMORY.md, recall and a session's start show it, or its
+beginning. Your word counts on every machine that has memory/words/, after every rebuild, and for
+the same said again by an agent. To remove the whole session: signet-sync remove.
+"""
+_WORDS: dict[str, tuple[Mark, str]] = {
+    "done": ("done", "It is done: a step, a blocker, a question."),
+    "withdraw": ("withdrawn", "It is not true, or not any more: no page shows it, nor does recall."),
+    "reopen": ("open", "It holds after all, whatever was said of it since."),
+    "keep": ("open", "It holds and stays at the top of MEMORY.md, until pin HANDLE --remove."),
+}
 
 _PIN = """Pin something to the top of MEMORY.md: neither decay nor budget removes it.
 
@@ -110,39 +121,19 @@ def _show_remembered(memory: dict[str, Any]) -> None:
     show_redactions(memory["redactions"])
 
 
-@click.command(cls=Command, help=_FORGET, short_help="Forget a memory; say that a step is done or not true.")
+@click.command(cls=Command, help=_FORGET, short_help="Forget a memory.")
 @click.argument("memory", metavar="ID")
-@click.option("--done", is_flag=True, help="The step is done, or the blocker is gone.")
-@click.option("--undo", is_flag=True, help="What was marked as done or not true holds after all.")
 @agent_option
 @now_option
 @json_option
 @pass_context
-def forget(context: Context, memory: str, done: bool, undo: bool) -> None:
-    if done and undo:
-        raise click.UsageError("--done and --undo exclude each other")
-    if done or undo or memory.strip().removeprefix("^").startswith("f-"):
-        _mark(context, memory, "done" if done else "open" if undo else "withdrawn")
-        return
+def forget(context: Context, memory: str) -> None:
     from signet_sync.privacy import forget as forget_operations
 
     with context.opened(lasting=True) as workspace:
         gone = forget_operations.forget(workspace, context.agent, memory, context.now_us)
     context.say(gone.waiting)
     context.answer(forget_operations.forgotten_document(gone), lambda: _show_forgotten(context, gone))
-
-
-def _mark(context: Context, handle: str, status: Status) -> None:
-    from signet_sync.recall import pinning
-
-    with context.opened(lasting=True) as workspace:
-        marked = pinning.mark(workspace, context.agent, handle, status, context.now_us)
-    shown = {"done": "done", "withdrawn": "not true", "open": "open again"}[status]
-    context.say(marked.waiting)
-    context.answer(
-        {"id": marked.id, "text": marked.text, "status": marked.status},
-        lambda: click.echo(f"{shown}: {display(marked.text)} ^{marked.id}"),
-    )
 
 
 def _show_forgotten(context: Context, done: ForgetResult) -> None:
@@ -156,6 +147,35 @@ def _show_forgotten(context: Context, done: ForgetResult) -> None:
 
         pages = head_page(context.agent), dream_page(context.agent)
         show_remedy(context, "has older pages, which may still show it", pages)
+
+
+@click.group(cls=Group, help=_STATEMENTS)
+def statements() -> None:
+    pass
+
+
+def _add(name: str, status: Mark, help_text: str) -> None:
+    @statements.command(name, cls=Command, help=help_text)
+    @click.argument("handle")
+    @agent_option
+    @now_option
+    @json_option
+    @pass_context
+    def say(context: Context, handle: str) -> None:
+        from signet_sync.recall import pinning
+
+        with context.opened(lasting=True) as workspace:
+            done = pinning.mark(workspace, context.agent, handle, status, context.now_us, keep=name == "keep")
+        context.say(done.waiting)
+        shown = "kept" if name == "keep" else pinning.IN_WORDS[done.status]
+        context.answer(
+            {"id": done.id, "text": done.text, "status": done.status},
+            lambda: click.echo(f"{shown}: {display(done.text)} ^{done.id}"),
+        )
+
+
+for _name, _given in _WORDS.items():
+    _add(_name, *_given)
 
 
 @click.command(cls=Command, help=_PIN, short_help="Pin something to the top of MEMORY.md, or list what is pinned.")

@@ -228,7 +228,7 @@ def _show_undo(context: Context, undo: Undo, *, dry_run: bool) -> None:
     token = undo.tombstone.session_token
     lifted = "was lifted earlier" if undo.earlier else "is lifted"
     click.echo(f"the removal of {token} {lifted}: its files may return, here and on other machines")
-    click.echo("  nothing is restored by itself; its memories, pins and counters are gone for good")
+    click.echo("  nothing is restored by itself; its memories, counters and what was said of it are gone for good")
     if undo.present:
         click.echo(f"  {counted(len(undo.present), 'file')} of it exist and are indexed by the next pass")
     click.echo("  put its files into memory/ again (from a copy of yours, git or another machine), then:")

@@ -11,6 +11,7 @@ from signet_sync.formats.lazy_pattern import late
 
 MEMORY = "memory"
 TOMBSTONES = "memory/tombstones"
+WORDS = "memory/words"  # what a person said of statements, and what is pinned
 RUNNING = "live/"  # begins what names a running session in the place of an artifact's path; no file has it
 OWN = ".signet"
 TEMPORARY = ".signet/tmp"

@@ -39,14 +39,15 @@ _TICK_NS, _COARSE_TICK_NS = 100_000_000, 2_000_000_000
 
 _OURS = late(
     rf"{OF_AGENT}(?:[^/]+\.md|ledger/(?:[^/]+/)*[^/]+\.md|entities/(?:[^/]+/)*[^/]+\.(?:md|jsonl))"
-    r"|memory/(?:tombstones/)?[^/]+\.md|signet-sync\.toml|\.git(?:ignore|attributes)"
+    r"|memory/(?:tombstones/)?[^/]+\.md|memory/words/[^/]+\.jsonl|signet-sync\.toml|\.git(?:ignore|attributes)"
 )
-_FOLDERS = late(rf"memory(?:/tombstones)?|agents|agents/[^/]+|{OF_AGENT}(?:ledger|entities)(?:/[^/]+)*")
+_FOLDERS = late(rf"memory(?:/tombstones|/words)?|agents|agents/[^/]+|{OF_AGENT}(?:ledger|entities)(?:/[^/]+)*")
 _TRANSCRIPT = late(r"memory/[^/]*--transcript[^/]*\.md")
 # The same list for a person's own git, whose `status` then shows what the next commit takes.
 _IGNORED = (
     "/* !/.gitignore !/.gitattributes !/*.md !/signet-sync.toml !/memory/ /memory/* !/memory/*.md "
-    "!/memory/tombstones/ /memory/tombstones/* !/memory/tombstones/*.md !/ledger/ !/entities/ !/agents/ "
+    "!/memory/tombstones/ /memory/tombstones/* !/memory/tombstones/*.md !/memory/words/ /memory/words/* "
+    "!/memory/words/*.jsonl !/ledger/ !/entities/ !/agents/ "
     "agents/*/* !agents/*/*.md !agents/*/ledger/ !agents/*/entities/ ledger/** !ledger/**/ "
     "!ledger/**/*.md entities/** !entities/**/ !entities/**/*.md !entities/**/*.jsonl "
     "/memory/*--transcript*.md transcripts/ media/ *.tmp *.swp .DS_Store "

@@ -6,7 +6,6 @@ import os
 from typing import Any
 
 from signet_sync.admin.stats import stats as numbers
-from signet_sync.digest.notes import hand_over
 from signet_sync.entities import queries
 from signet_sync.errors import UsageError
 from signet_sync.formats.snapshot import LARGEST
@@ -91,11 +90,6 @@ def history(memory: ServedMemory, asked: schemas.HistoryArguments) -> Document:
     if found.cut:
         more.append(found.cut)
     return answer({"diff": None, **found.document()}, "; ".join(more) or None)
-
-
-def note(_: ServedMemory, asked: schemas.NoteArguments) -> Document:
-    """`memory_note`: the transcript has the call, so nothing is written and nothing can be in its way."""
-    return answer({"lines": [{"label": line.label, "text": line.text} for line in hand_over(asked.note)]})
 
 
 def stats(memory: ServedMemory, asked: schemas.NoArguments) -> Document:

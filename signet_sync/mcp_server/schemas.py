@@ -87,17 +87,20 @@ class RememberArguments(ToolArguments):
 class NoteArguments(ToolArguments):
     """Arguments of `memory_note`."""
 
-    note: Words = Field(
-        description="One to three lines, each with one of these labels: `Outcome: …`, `Decided: …`, `Next: …`, "
-        "`Blocked: …`, `Tried: …` (what, and how it failed)."
+    note: str = Field(
+        "",
+        max_length=8_000,
+        description="One to three lines: `Outcome: …`, `Decided: …`, `Next: …`, `Blocked: …`, "
+        "`Tried: …` (what, and how it failed).",
     )
+    done: list[Name] = Field([], max_length=20, description="Steps and blockers that are done (^f-…).")
+    withdrawn: list[Name] = Field([], max_length=20, description="What an agent said and is not true (^f-…).")
 
 
 class ForgetArguments(ToolArguments):
     """Arguments of `memory_forget`."""
 
     id: Name = Field(description="Its id or beginning.")
-    done: bool = Field(False, description="Done")
 
 
 class CheckpointArguments(ToolArguments):

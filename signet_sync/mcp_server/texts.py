@@ -58,15 +58,15 @@ def remembered(document: Document) -> str:
 
 
 def noted(document: Document) -> str:
-    """Returns the labels that were understood; the words are where the caller has them."""
+    """Returns the labels that were understood, whose words the caller has, and what statements were marked as."""
     labels = ", ".join(line["label"] for line in document["lines"])
-    return f"Understood: {labels}. The next session reads it from this session's transcript."
+    told = [f"Understood: {labels}. The next session reads it from this session's transcript."] if labels else []
+    marked = ((("Done" if one["status"] == "done" else "Not true"), one) for one in document["said"])
+    return "\n".join([*told, *(f"{word}: {one['text']} ^{one['id']}" for word, one in marked)]) or "Nothing was said."
 
 
 def forgotten(document: Document) -> str:
-    """Returns what was forgotten, and where some of it still is; or what a statement was marked as."""
-    if "status" in document:
-        return f"{'Done' if document['status'] == 'done' else 'Not true'}: {document['text']} ^{document['id']}"
+    """Returns what was forgotten, and where some of it still is."""
     left = ["Some bytes of it cannot be deleted yet; every pass tries again."] if document["pending"] else []
     left += ["Older commits may still show it."] if document["git_history"] in ("contains", "unknown") else []
     return "\n".join([f"Forgot ^{document['id']}.", *left])

@@ -67,19 +67,20 @@ class Offer:
 def _schema(model: type[BaseModel]) -> dict[str, Any]:
     """Returns the schema of arguments without what a model does not need.
 
-    That is names of classes, null for "not given", and lengths of texts, which the error for a longer one names.
+    That is names of classes, "nothing" as a default, and most lengths, which the error for a longer one names.
     """
     schema = model.model_json_schema()
     for part in ("title", "description"):  # of the class, for readers of the code
         schema.pop(part, None)
     fields = schema.get("properties", {})
     for field in fields.values():
-        if field.get("default") is None and "anyOf" in field:
-            field.pop("default")
+        if "anyOf" in field:
             given, _ = field.pop("anyOf")
             field.update(given)
+        if field.get("default") in (None, "", []):
+            field.pop("default", None)
         for part in (field, field.get("items", {})):
-            for key in ("title", "minLength", "maxLength"):
+            for key in ("title", "minLength", "maxLength", "maxItems"):
                 part.pop(key, None)
     return schema
 
@@ -131,7 +132,7 @@ OFFERS = (
     Offer(
         "memory_forget",
         "Forget",
-        "Delete a wrong or unwanted memory, or mark a session's statement (^f-…).",
+        "Delete a wrong or unwanted memory (^m-…).",
         schemas.ForgetArguments,
         _late("write_tools", "forget"),
         _late("texts", "forgotten"),
@@ -152,11 +153,12 @@ OFFERS = (
     Offer(
         "memory_note",
         "Hand over",
-        "Hand your work over to the next session at the end of a turn that edited, decided or stopped, if its report "
-        "does not end with these lines anyway.",
+        "Say which statements are done or not true; hand your work over to the next session at the end of a turn, if "
+        "its report does not end with these lines anyway.",
         schemas.NoteArguments,
-        _late("read_tools", "note"),
+        _late("write_tools", "note"),
         _late("texts", "noted"),
+        writes=True,
     ),
     Offer(
         "memory_history",

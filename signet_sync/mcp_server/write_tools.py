@@ -6,9 +6,9 @@ import logging
 import os
 from collections.abc import Iterable
 
+from signet_sync.digest.notes import hand_over
 from signet_sync.entities import operations
 from signet_sync.entities.execute import Caller, EntityResult
-from signet_sync.formats.statement import Status
 from signet_sync.history import operations as history_operations
 from signet_sync.host.repository import project_at
 from signet_sync.mcp_server import schemas
@@ -41,16 +41,24 @@ def remember(memory: ServedMemory, asked: schemas.RememberArguments) -> Document
         return answer(done["memory"], _events(memory, database, done["events"], done["waiting"]))
 
 
+def note(memory: ServedMemory, asked: schemas.NoteArguments) -> Document:
+    """`memory_note`: the transcript has the call and its lines; only what it says of statements is written now."""
+    lines = [{"label": line.label, "text": line.text} for line in (hand_over(asked.note) if asked.note else ())]
+    said: list[pinning.Marked] = []
+    words: list[tuple[str, pinning.Mark]] = [(one, "done") for one in asked.done]
+    words += [(one, "withdrawn") for one in asked.withdrawn]
+    more = None
+    if words:
+        with memory.place.opened() as workspace:
+            for one, status in words:
+                said.append(pinning.mark(workspace, memory.agent_id, one, status, now_us(), by_agent=True))
+            more = _events(memory, workspace.database, workspace.events, said[-1].waiting)
+    return answer({"lines": lines, "said": [{"id": m.id, "text": m.text, "status": m.status} for m in said]}, more)
+
+
 def forget(memory: ServedMemory, asked: schemas.ForgetArguments) -> Document:
-    """`memory_forget`: deletes a memory; what a session states is marked as done or not true."""
+    """`memory_forget`: deletes a memory."""
     with memory.place.opened() as workspace:
-        if asked.done or asked.id.strip().removeprefix("^").startswith("f-"):
-            status: Status = "done" if asked.done else "withdrawn"
-            marked = pinning.mark(workspace, memory.agent_id, asked.id, status, now_us(), by_agent=True)
-            return answer(
-                {"id": marked.id, "text": marked.text, "status": marked.status},
-                _events(memory, workspace.database, workspace.events, marked.waiting),
-            )
         done = privacy_forget.forget(workspace, memory.agent_id, asked.id, now_us())
         return answer(
             privacy_forget.forgotten_document(done), _events(memory, workspace.database, workspace.events, done.waiting)

@@ -112,7 +112,7 @@ def _origin(workspace: Workspace, agent_id: str, name: str) -> Origin:
 
 
 def settle(workspace: Workspace, agent_id: str, now_us: int) -> str:
-    """Updates the page, and the backup, because memories and pins are in no file. Returns why the page waits."""
+    """Updates the page, and the backup, because memories are in no file. Returns why the page waits."""
     outcome = update_page(workspace, agent_id, now_us)
     back_up(workspace, iso(now_us))
     return waiting_for(agent_id, outcome)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from signet_sync.backup import operations as backups
 from signet_sync.formats.paths import AGENT_ID
 from signet_sync.formats.timestamps import iso
+from signet_sync.formats.word import Word
+from signet_sync.graph import words
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import Memory
 from signet_sync.migration.items import NO_AGENT, Item, Left, own_tags, parts_of
 from signet_sync.migration.report import Report
+from signet_sync.statements import word_files
 from signet_sync.storage import state_dir
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text import tags as text_tags
@@ -67,6 +70,7 @@ class MemoryWriter:
             return
         back_up_once(self.workspace, self.report, self.now_us)
         database, at = self.workspace.database, iso(self.now_us)
+        pinned = []
         with state_dir.workspace_lock(self.workspace.state), database.transaction(durable=True):
             stored = []
             for item, some in self._waiting:
@@ -76,9 +80,11 @@ class MemoryWriter:
                         new = memories.store(database, memory._replace(concepts=concepts), item.origin, indexed=False)
                         stored.append(new[0])
                         if item.pinned:
-                            memories.pin(database, memory.agent_id, memory.id, at)
+                            pinned.append(Word(memory.agent_id, memory.id, "pinned", at))
                         self._agents.add(memory.agent_id)
             memories.index(database, stored)
+            word_files.add(self.workspace, pinned)
+            words.follow(self.workspace)
         self._waiting.clear()
 
     def finish(self) -> None:

@@ -136,7 +136,7 @@ def _write(run: Pass, agent_id: str, text: str, next_us: int | None) -> bool:
 
 
 def _keep_other_rows(workspace: Workspace, agent_id: str, now_us: int) -> None:
-    """Keeps beside a page, which we write for the first time, its lines of another machine's memories and pins.
+    """Keeps beside a page, which we write for the first time, its lines of another machine's memories.
 
     They are in no file, so that a workspace that was copied has them nowhere else.
     """

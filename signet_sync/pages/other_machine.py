@@ -1,4 +1,4 @@
-"""Finds memories and pins that a copied workspace shows and no row here has: they are in no file."""
+"""Finds memories that a copied workspace shows and no row here has: they are in no file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.storage import files
 
 _MEMORY = late(r"\^m-[a-z2-7]{4,12}$")
-_PINNED = "- 📌"
 _HOW = (
     "signet-sync backup create FILE there, then signet-sync backup restore FILE here"
     " (docs/multi-machine.md says what else stays on a machine)"
@@ -19,12 +18,12 @@ _HOW = (
 
 
 def lines_of_rows(text: str) -> list[str]:
-    """Returns the lines of a page's text that show a memory or something pinned."""
-    return [line for line in text.split("\n") if line.startswith(_PINNED) or _MEMORY.search(line)]
+    """Returns the lines of a page's text that show a memory."""
+    return [line for line in text.split("\n") if _MEMORY.search(line)]
 
 
 def advice(root: str, backups: str, *, indexed: bool) -> str:
-    """Returns where a workspace without memories and pins shows some, and how to bring them; "" if nowhere.
+    """Returns where a workspace without memories shows some, and how to bring them; "" if nowhere.
 
     `indexed`: its pages are written from rows, and only copies kept beside them can show those of another machine. With
     a backup in the folder `backups` it is this machine's database that is gone, which the next pass brings back.
@@ -38,7 +37,6 @@ def advice(root: str, backups: str, *, indexed: bool) -> str:
             found = files.read(root, path, PAGE_LIMIT)
             raw = found.raw if isinstance(found, Found) else b""
             text = raw.decode("utf-8", "replace") if indexed else managed_block.generated(raw)
-            # A kept copy without a memory may show a pin of this machine that was taken away since.
-            if any(_MEMORY.search(line) or not indexed for line in lines_of_rows(text or "")):
-                return f"{path} shows memories or pins of another machine, which are not here: {_HOW}"
+            if lines_of_rows(text or ""):
+                return f"{path} shows memories of another machine, which are not here: {_HOW}"
     return ""

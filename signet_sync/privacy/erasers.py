@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.ids import token_of
+from signet_sync.graph import words
 from signet_sync.graph.store import marks
 from signet_sync.memories.store import memories, recall_events
 from signet_sync.sync.request import Pass
@@ -32,7 +33,7 @@ class RemovedWords(Eraser):
         return scrub.gather(run, removed)
 
     def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: scrub.RemovedTexts) -> Callable[[], None]:
-        """Deletes queries; returns what deletes orphaned marks once derived rows are up to date."""
+        """Deletes queries; returns what deletes orphaned marks, and words, once derived rows are up to date."""
         database = run.database
         recall_events.forget_queries(database, gathered.queries)
         tombstones_store.remember_lines(database, gathered.lines)
@@ -40,8 +41,13 @@ class RemovedWords(Eraser):
             tombstones_store.remember(database, agent_id, token, ids)
         for (agent_id, token), marks_of_prompts in gathered.prompts.items():
             tombstones_store.remember_marks(database, agent_id, token, marks_of_prompts)
-        orphans = marks.find_orphans(database, removed)
-        return lambda: marks.forget_orphaned_marks(database, orphans)
+        orphans, about = marks.find_orphans(database, removed), words.about_removed(run.workspace, removed)
+
+        def conclude() -> None:
+            gone = frozenset(marks.forget_orphaned_marks(database, orphans))
+            words.forget(run.workspace, about, gone)
+
+        return conclude
 
 
 class RemovedEvidence(Eraser):

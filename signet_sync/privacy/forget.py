@@ -121,7 +121,7 @@ def _named(workspace: Workspace, agent_id: str, name: str) -> Memory:
     if HANDLE.fullmatch(wanted) and wanted[0] != "m":
         raise UsageError(
             f"{name} is a {in_words(LETTERS[wanted[0]])} and not a memory: it comes from a session's files",
-            hint="signet-sync remove removes a whole session",
+            hint="signet-sync statements withdraw takes back what it states, signet-sync remove removes the session",
             code="not-a-memory",
         )
     return operations.named(workspace.database, agent_id, name)

@@ -23,6 +23,7 @@ from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TEMPORARY
 from signet_sync.formats.seal import unpack
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso
+from signet_sync.graph import words
 from signet_sync.memories import text_match
 from signet_sync.memories.store import memories, session_texts
 from signet_sync.memories.store.session_texts import names, used_elsewhere
@@ -110,6 +111,7 @@ def scrub(workspace: Workspace, now_us: int) -> None:
         if redactions.is_due(workspace.database):
             redact_copies(workspace)
         clean_entities(workspace, tombstones, now_us)
+        words.forget(workspace, {}, frozenset(memories.forgotten(workspace.database)))
         back_up(workspace, iso(now_us), force=True)
         _delete_damaged_databases(workspace.database.path)
         # Before the scrub is recorded as done: a power loss must not bring back deleted files after that.

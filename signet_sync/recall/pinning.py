@@ -1,24 +1,27 @@
-"""Pins what a handle refers to, or says of a statement that it is done, not true or open again; pages follow."""
+"""Says of a statement that it is done, not true or open again, and pins what a handle refers to; pages follow.
 
+It is written into `memory/words/` first: rows follow from there, on every machine that has the file.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import KINDS
 from signet_sync.formats.handle import LETTERS, beginning, in_words
 from signet_sync.formats.ids import require_agent
-from signet_sync.formats.statement import Status
 from signet_sync.formats.timestamps import iso
+from signet_sync.formats.word import Word
+from signet_sync.graph import words
 from signet_sync.graph.store import neighbours
-from signet_sync.graph.threads_stage import settled
 from signet_sync.memories import operations
 from signet_sync.memories.store import memories
 from signet_sync.recall.store import references
 from signet_sync.statements.store import rows
-from signet_sync.statements.validity import Mark
+from signet_sync.statements.validity import ENDS, word_hashes
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync import deriving
 from signet_sync.sync.workspace import Workspace
 
 
@@ -52,9 +55,8 @@ def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned
                 hint="signet-sync remember TEXT keeps what matters of it",
                 code="not-pinnable",
             )
-        with workspace.database.transaction(durable=True):
-            changed = memories.pin(workspace.database, agent_id, found, iso(now_us))
-        return Pinned(found, changed, operations.settle(workspace, agent_id, now_us))
+        changed = not memories.is_pinned(workspace.database, agent_id, found)
+        return Pinned(found, changed, _say(workspace, [Word(agent_id, found, "pinned", iso(now_us))], now_us))
 
 
 class Pin(NamedTuple):
@@ -82,9 +84,19 @@ def unpin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinn
         bare = handle.strip().removeprefix("^")
         pinned = memories.is_pinned(workspace.database, agent_id, bare)
         found = bare if pinned else beginning(references.resolve(workspace.database, agent_id, handle).id)
-        with workspace.database.transaction(durable=True):
-            changed = memories.unpin(workspace.database, agent_id, found)
-        return Pinned(found, changed, operations.settle(workspace, agent_id, now_us))
+        changed = memories.is_pinned(workspace.database, agent_id, found)
+        return Pinned(found, changed, _say(workspace, [Word(agent_id, found, "unpinned", iso(now_us))], now_us))
+
+
+def _say(workspace: Workspace, said: Sequence[Word], now_us: int) -> str:
+    """Writes words of an agent, and has rows and the page follow; returns why the page waits."""
+    words.say(workspace, said)
+    return operations.settle(workspace, said[0].agent_id, now_us)
+
+
+Mark = Literal["done", "withdrawn", "open"]
+# What each is in a person's words.
+IN_WORDS: dict[Mark, str] = {"done": "done", "withdrawn": "not true", "open": "open again"}
 
 
 class Marked(NamedTuple):
@@ -92,16 +104,23 @@ class Marked(NamedTuple):
 
     id: str
     text: str
-    status: Status
+    status: Mark
     waiting: str
 
 
 def mark(
-    workspace: Workspace, agent_id: str, handle: str, status: Status, now_us: int, *, by_agent: bool = False
+    workspace: Workspace,
+    agent_id: str,
+    handle: str,
+    status: Mark,
+    now_us: int,
+    *,
+    by_agent: bool = False,
+    keep: bool = False,
 ) -> Marked:
-    """Marks a statement as `done`, `withdrawn` or `open`; the files of its session stay as they are.
+    """Marks a statement as `done`, `withdrawn` or `open`, and pins it with `keep`; the files of its session stay.
 
-    An agent takes back no person's words.
+    An agent ends steps and blockers, and takes back no person's words.
 
     Raises `UsageError` if the handle refers to nothing or to something else; `WorkspaceError`, `DatabaseError`.
     """
@@ -117,14 +136,16 @@ def mark(
                 hint="MEMORY.md and recall show the handles of statements (^f-…)",
                 code="not-a-statement",
             )
-        if by_agent and status == "withdrawn" and found.speaker != "agent":
+        if by_agent and (found.speaker != "agent" if status == "withdrawn" else found.kind not in ENDS):
+            what = "no agent's statement" if status == "withdrawn" else f"a {found.kind}, no step or blocker"
+            verb = "withdraw" if status == "withdrawn" else "done"
             raise UsageError(
-                f"{handle} is no agent's statement, so only a person can say that it is not true",
-                hint=f"ask the person to run: signet-sync forget {statement_id}",
+                f"{handle} is {what}, so only a person can say that it is {IN_WORDS[status]}",
+                hint=f"ask the person to run: signet-sync statements {verb} {statement_id}",
                 code="not-an-agents",
             )
-        with database.transaction(durable=True):
-            rows.add(database, found.session, Mark(found.id, found.kind, found.text, status, now_us))
-            change = settled(database, rows.Moved({(agent_id, found.id)}, set(), set()))
-            deriving.queue(database, workspace.pipeline, change.sources)
-        return Marked(found.id, found.text, status, operations.settle(workspace, agent_id, now_us))
+        hashes = " ".join(sorted(word_hashes(found.text)))
+        by: Literal["person", "agent"] = "agent" if by_agent else "person"
+        said = [Word(agent_id, found.id, status, iso(now_us), by, found.kind, hashes, *found.session[1:])]
+        said += [Word(agent_id, found.id, "pinned", iso(now_us))] if keep else []
+        return Marked(found.id, found.text, status, _say(workspace, said, now_us))

@@ -5,9 +5,11 @@ a wrong end is worse than a stale line.
 """
 
 import re
+from base64 import b32encode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from hashlib import sha256
 from itertools import chain
 from math import ceil, log
 from types import MappingProxyType
@@ -19,7 +21,7 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.statement import Status
 
 # Kinds that an outcome ends, and kinds of which a newer one replaces one that says nearly the same.
-_ENDS = frozenset(("next", "blocker", "question"))
+ENDS = frozenset(("next", "blocker", "question"))
 _FEWEST = 3  # content words; fewer are alike by chance
 _SAME = 0.75  # of the words of two statements, those that both have
 _DONE = 0.4  # of the words of a step, those that an outcome has
@@ -78,11 +80,14 @@ class Outcome(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """What a person or agent did to a session's statement at an instant: `done`, `withdrawn`, or `open` again."""
+    """What a person or agent did to a session's statement at an instant: `done`, `withdrawn`, or `open` again.
+
+    `words` are the hashes of its words.
+    """
 
     id: str
     kind: str
-    text: str
+    words: frozenset[str]
     status: Status
     at_us: int
     session: int = 0
@@ -132,7 +137,7 @@ def _named(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
         for one in known if handles else ():
             if not one.done and one.id.startswith(handles) and one.at_us < at_us and one.session != session:
                 if by is None or by.kind not in ("decision", "constraint", "preference"):
-                    if one.kind in _ENDS:
+                    if one.kind in ENDS:
                         yield one.number, "done", None
                 elif by.kind == one.kind and (by.speaker == "person" or one.speaker != "person"):
                     yield one.number, "replaced", by.id
@@ -142,13 +147,13 @@ def _relisted(known: Sequence[Known]) -> _Ends:
     """Yields the open steps and blockers of a session of which a later part of it has a newer list."""
     newest: dict[tuple[int, str], Known] = {}
     for one in known:
-        if one.kind in _ENDS and one.artifact > 0:
+        if one.kind in ENDS and one.artifact > 0:
             held = newest.setdefault((one.session, one.kind), one)
             if held.at_us < one.at_us:
                 newest[one.session, one.kind] = one
     for one in known:
         last = newest.get((one.session, one.kind))
-        if last is not None and last.at_us > one.at_us and one.kind in _ENDS and one.artifact > 0:
+        if last is not None and last.at_us > one.at_us and one.kind in ENDS and one.artifact > 0:
             yield one.number, "replaced", None
 
 
@@ -158,7 +163,7 @@ def _restated(known: Sequence[Known]) -> _Ends:
     for one in sorted(known, key=lambda one: (one.at_us, one.id)):
         by_kind.setdefault(one.kind, []).append(one)
     for some in by_kind.values():
-        words = [_words(one.text, numbers=one.kind in _ENDS) for one in some]
+        words = [_words(one.text, numbers=one.kind in ENDS) for one in some]
         often = Counter(chain.from_iterable(words))
         rank = {word: place for place, word in enumerate(sorted(often, key=often.__getitem__))}
         # Two such texts share one of the rarest words of each: of all but so many as may differ, and one more.
@@ -220,7 +225,7 @@ def _carried_out(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
 
     A word counts the more, the fewer sessions of the project have it.
     """
-    steps = [one for one in known if one.kind in _ENDS]
+    steps = [one for one in known if one.kind in ENDS]
     deeds = list(_deeds(outcomes))
     having: dict[str, list[int]] = {}
     sessions: dict[str, set[int]] = {}
@@ -299,20 +304,20 @@ def _marked(known: Sequence[Known], marks: Iterable[Mark], own: Mapping[str, int
     """
     last: dict[int, tuple[Known, Mark]] = {}
     for mark in sorted(marks, key=lambda one: (one.at_us, one.id)):
-        last |= {one.number: (one, mark) for one in _meant(known, mark)}
+        last |= {one.number: (one, mark) for one in meant(known, mark)}
     for one, mark in last.values():
         again_us = own.get(one.id, mark.at_us) if mark.status == "withdrawn" else one.at_us
         if again_us <= mark.at_us:
             yield one.number, mark.status, None
 
 
-def _meant(known: Sequence[Known], mark: Mark) -> list[Known]:
+def meant(known: Sequence[Known], mark: Mark) -> list[Known]:
     """Returns the statements that a mark is about: by id, or in nearly the same words.
 
     If it finds none, a newer digest has told its session otherwise: then one that is all in the other.
     """
-    words = stems(mark.text)
-    same = [(one, stems(one.text)) for one in known if one.kind == mark.kind and len(words) >= _FEWEST]
+    words = mark.words
+    same = [(one, word_hashes(one.text)) for one in known if one.kind == mark.kind and len(words) >= _FEWEST]
     alike = [one for one, said in same if said and len(words & said) >= _SAME * len(words | said)]
     found = alike + [one for one in known if one.id == mark.id]
     return found or [
@@ -320,3 +325,9 @@ def _meant(known: Sequence[Known], mark: Mark) -> list[Known]:
         for one, said in same
         if one.session == mark.session and len(words & said) >= max(_FEWEST, min(len(words), len(said)))
     ]
+
+
+@_kept
+def word_hashes(text: str) -> frozenset[str]:
+    """Returns hashes of the content words of a text: four characters each, which say no word."""
+    return frozenset(b32encode(sha256(one.encode()).digest()[:5])[:4].decode("ascii").lower() for one in stems(text))

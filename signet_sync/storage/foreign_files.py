@@ -7,7 +7,7 @@ import stat
 from collections.abc import Collection, Iterator
 
 from signet_sync.formats.filename import artifact_name
-from signet_sync.formats.paths import MEMORY, OWN, TOMBSTONES
+from signet_sync.formats.paths import MEMORY, OWN, TOMBSTONES, WORDS
 from signet_sync.storage.durable import READ
 from signet_sync.storage.files import is_dataless
 
@@ -21,13 +21,14 @@ def foreign_files(root: str, leave: Collection[str] = ()) -> Iterator[tuple[str,
     cannot be opened is skipped. `leave` are absolute real paths of files and folders that are not touched at all:
     merely closing a live SQLite file would drop its locks.
     """
+    own = (OWN, TOMBSTONES, WORDS)
     for where, folders, names, parent in os.fwalk(os.path.realpath(root), follow_symlinks=False):
         relative = os.path.relpath(where, os.path.realpath(root)).replace(os.sep, "/")
         base = "" if relative == "." else f"{relative}/"
         folders[:] = sorted(
             name
             for name in folders
-            if name != ".git" and f"{base}{name}" not in (OWN, TOMBSTONES) and os.path.join(where, name) not in leave
+            if name != ".git" and f"{base}{name}" not in own and os.path.join(where, name) not in leave
         )
         for name in sorted(names):
             ours = base == f"{MEMORY}/" and artifact_name(name) is not None

@@ -41,7 +41,6 @@ def database(tmp_path):
         for origin in (memories.OWN_WORD, ("token", "s-1"), ("token", "s-2")):
             memories.store(made, MEMORY, origin)
         memories.store(made, MEMORY._replace(agent_id="scout"), memories.OWN_WORD)
-        memories.pin(made, "default", MEMORY.id, AT)
     for day in ("2026-03-01", "2026-03-02"):
         counts.count_ids(made, "default", [MEMORY.id, "t-abcdefghijkl"], day)
     set_version(made, "key", "value")
@@ -120,10 +119,6 @@ def test_the_fingerprint_follows_what_a_backup_holds(database):
         lambda: database.execute("update memories set tags = replace(tags, 'lamb', 'lama')"),
         lambda: memories.store(database, MEMORY, ("token", "s-3")),
         lambda: memories.forget_session(database, "default", "token", ["s-3"]),
-        lambda: (
-            memories.unpin(database, "default", MEMORY.id),
-            memories.pin(database, "default", "t-abcdefghijkl", AT),
-        ),
         lambda: counts.count_ids(database, "default", ["t-abcdefghijkl"], "2026-03-02"),
         lambda: entities_store.set_log_end(database, "default", "hash", "id", 1),
         lambda: database.execute("delete from node_telemetry"),

@@ -92,7 +92,7 @@ def test_copied_workspace_and_file_are_all_that_a_new_machine_needs(
 def test_a_copied_workspace_without_the_file_says_what_is_not_here(
     vault: Vault, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = [line for line in vault.page().splitlines() if "^m-" in line or line.startswith("- 📌")]
+    lines = [line for line in vault.page().splitlines() if "^m-" in line]
     assert "of another machine" not in str(vault.call("status", "--json").json["trouble"])
     monkeypatch.setenv("SIGNET_STATE", str(tmp_path / "new/state"))
     missing = "of another machine, which are not here: signet-sync backup create FILE there"
@@ -115,7 +115,7 @@ def test_a_copied_workspace_without_sessions_keeps_the_memories_that_it_shows(
     native_rows.done(vault.call("remember", "Ada wants short answers", "--now", NOW))
     monkeypatch.setenv("SIGNET_STATE", str(tmp_path / "new/state"))
     (said,) = vault.reindex()["trouble"]
-    assert said.startswith("MEMORY.md shows memories or pins of another machine")
+    assert said.startswith("MEMORY.md shows memories of another machine")
     assert "Ada wants short answers" in vault.page(), "without a session no page is written"
     vault.session(1)
     vault.reindex()
@@ -170,23 +170,23 @@ def test_rows_that_are_there_win_and_are_kept_first(vault: Vault, file: Path) ->
     lamp = native_rows.memory(native_rows.LAMP, kind="preference").id
     with vault.database(readonly=False) as database, database.transaction():
         database.execute("update memories set tags = '[\"mine\"]' where id = ?", (lamp,))
-        database.execute("delete from pins")
+        database.execute("delete from node_telemetry")
     answer = restore(vault, file).json
-    assert answer["rows"]["pins"] == 3 and answer["total"] == 3
+    assert answer["rows"]["node_telemetry"] == 1 and answer["total"] == 1
     assert vault.rows("select tags from memories where id = ?", lamp) == [('["mine"]',)]
     with apsw.Connection(answer["before"]) as connection:
-        assert connection.execute("select count(*) from pins").get == 0
+        assert connection.execute("select count(*) from node_telemetry").get == 0
     assert stat.S_IMODE(os.stat(answer["before"]).st_mode) == 0o600
 
 
 def test_the_newest_backup_is_taken_where_none_is_named_and_any_by_its_name(vault: Vault) -> None:
     made = native_rows.done(vault.call("backup", "create", "--json", "--now", LATER)).json["path"]
     with vault.database(readonly=False) as database, database.transaction():
-        database.execute("delete from pins")
-    assert restore(vault).json["rows"]["pins"] == 3
+        database.execute("delete from node_telemetry")
+    assert restore(vault).json["rows"]["node_telemetry"] == 1
     with vault.database(readonly=False) as database, database.transaction():
-        database.execute("delete from pins")
-    assert restore(vault, Path(made).stem, now="2026-03-29T14:00:00.000Z").json["rows"]["pins"] == 3
+        database.execute("delete from node_telemetry")
+    assert restore(vault, Path(made).stem, now="2026-03-29T14:00:00.000Z").json["rows"]["node_telemetry"] == 1
     error = restore(vault, "native-1999.db", code=2).json["error"]
     assert error["code"] == "no-backup" and "backup list" in error["hint"]
 
@@ -203,7 +203,7 @@ def test_nothing_of_a_session_that_was_removed_since_comes_back(vault: Vault, fi
     wipe(vault)
     restore(vault, file)
     after = native_rows.native(vault)
-    for table in ("seals", "memories", "memory_promotions", "pins", "artifact_telemetry", "flow_results"):
+    for table in ("seals", "memories", "memory_promotions", "artifact_telemetry", "flow_results"):
         assert after[table] == before[table], table
     queries = [row[2] for row in after["recall_events"]]
     assert queries == ["what about the wick"] * 2 + ["Bogotá"], "none in its words"
@@ -294,7 +294,7 @@ def resealed(path: Path) -> None:
 
 def test_rows_that_no_signet_sync_writes_are_told_and_left(vault: Vault, file: Path) -> None:
     with apsw.Connection(str(file)) as connection:
-        connection.execute("update pins set agent_id = '../../up' where rowid = 1")
+        connection.execute("update node_telemetry set agent_id = '../../up' where rowid = 1")
         connection.execute("update dream_sweeps set sweep_id = 'soon'")
         connection.execute("insert into forgotten_memories values('../x'), (null)")
         connection.execute("insert into acceptances values('memory/x.md', 0, ?, 'y')", (NOW,))
@@ -304,13 +304,13 @@ def test_rows_that_no_signet_sync_writes_are_told_and_left(vault: Vault, file: P
     resealed(file)
     wipe(vault)
     answer = vault.call("backup", "restore", str(file), "--now", LATER)
-    assert answer.code == 0 and "1 invalid row of pins left out" in answer.err
+    assert answer.code == 0 and "1 invalid row of node_telemetry left out" in answer.err
     marks = vault.rows("select * from forgotten_memories") + vault.rows("select * from acceptances order by path")
     assert len(marks) == 3 and "memory/x.md" not in str(marks)
     assert "hunter2" not in str(marks) and "REDACTED" in str(marks)
     shutil.copy(file, vault.state / "backups/native-20200101.db")
     assert "native-20200101.db" in native_rows.done(vault.call("backup", "list")).out
-    assert vault.rows("select distinct agent_id from pins") == [("default",)]
+    assert vault.rows("select count(*) from node_telemetry") == [(0,)]
     assert vault.rows("select count(*) from dream_sweeps") == [(0,)]
 
 
@@ -371,7 +371,7 @@ def test_the_list_tells_of_each_when_how_large_what_and_whether_it_is_whole(vaul
     assert [one["made_at"] for one in listed][:2] == [NOW, LATER] or listed[0]["name"] == "native-20260329.db"
     assert set(listed[0]["rows"]) == set(BACKED_UP) and listed[0]["bytes"] > 0
     text = native_rows.done(vault.call("backup", "list")).out
-    assert "intact: 4 memories, 3 pins" in text and "damaged" in text
+    assert "intact: 4 memories, 2 promotions" in text and "damaged" in text
     wipe(vault)
     assert "no backups yet" in native_rows.done(vault.call("backup", "list")).out
 
@@ -426,8 +426,8 @@ def test_backups_work_beside_a_running_agent(vault: Vault, file: Path) -> None:
     try:
         until(lambda: native_rows.done(vault.call("status", "--json")).json["running"])
         with vault.database(readonly=False) as database, database.transaction():
-            database.execute("delete from pins")
-        assert restore(vault, file).json["rows"]["pins"] == 3
+            database.execute("delete from node_telemetry")
+        assert restore(vault, file).json["rows"]["node_telemetry"] == 1
         native_rows.done(vault.call("backup", "create", str(file)))
         assert agent.poll() is None
     finally:

@@ -44,7 +44,7 @@ def test_what_signet_sync_wrote_comes_back_as_it_was(rows: Rows) -> None:
 
 
 HOSTILE: dict[str, tuple[str, dict[str, Any]]] = {
-    "another agent's name": ("pins", {"agent_id": "../up"}),
+    "another agent's name": ("node_telemetry", {"agent_id": "../up"}),
     "a path that leaves the vault": ("seals", {"path": "memory/../../x--y--summary.md"}),
     "an access to what is no artifact": ("artifact_telemetry", {"source_path": "/etc/passwd"}),
     "a number that is too large": ("recall_events", {"at_us": 10**30}),
@@ -56,7 +56,7 @@ HOSTILE: dict[str, tuple[str, dict[str, Any]]] = {
     "a text in place of a list": ("memories", {"tags": '"x"'}),
     "what is no JSON": ("memories", {"tags": "x"}),
     "half a letter": ("recall_events", {"query": "\ud800"}),
-    "a time that is none": ("pins", {"pinned_at": "soon"}),
+    "a time that is none": ("acceptances", {"at": "soon"}),
     "another mark": ("forgotten_memories", {"mark": "halted"}),
 }
 

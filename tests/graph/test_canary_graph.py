@@ -23,10 +23,11 @@ from benchmarks import index_rows
 from signet_sync.app.workspace import opened
 from signet_sync.formats.handle import LETTERS
 from signet_sync.formats.paths import RUNNING
-from signet_sync.memories.store import memories
+from signet_sync.formats.word import Word
+from signet_sync.graph import words
+from signet_sync.recall import pinning
 from signet_sync.settings.model import Settings
-from signet_sync.statements.store import rows
-from signet_sync.statements.validity import Mark
+from signet_sync.statements import word_files
 from signet_sync.storage.database.tables import NODES, STATEMENTS, TABLES
 from signet_sync.sync.store import counts
 from signet_sync.sync.workspace import Workspace
@@ -146,9 +147,8 @@ class Scene:
         heads = self.vault.rows("select thread_id from memory_thread_heads union select id from memories")
         self.mark({*nodes, *stated, *heads})
         ((step,),) = self.vault.rows("select id from statements where newest = 1 and text = ?", said("next"))
-        with self.writing() as workspace, workspace.database.transaction():
-            mark = Mark(step, "next", said("next"), "done", now_us())
-            rows.add(workspace.database, ("default", self.token, ID), mark)
+        with self.writing() as workspace:
+            pinning.mark(workspace, "default", step, "done", now_us())
 
     def shared_marks(self) -> None:
         """The same pins and accesses, of what the session has no part in alone."""
@@ -160,9 +160,8 @@ class Scene:
 
     def mark(self, pinned: Iterable[tuple[Any, ...]]) -> None:
         with self.writing() as workspace:
-            with workspace.database.transaction():
-                for (one,) in pinned:
-                    memories.pin(workspace.database, "default", one, NOW)
+            word_files.add(workspace, [Word("default", one, "pinned", NOW) for (one,) in pinned])
+            words.follow(workspace)
             assert counts.count_ids(workspace.database, "default", [one for (one,) in pinned], "2026-03-28")
         self.ask("reindex")
 

@@ -15,9 +15,13 @@ from hypothesis import strategies as st
 from invented_secrets import some
 from workbench import NOW, Answer, Vault, numbered
 
+from signet_sync.app.workspace import opened
 from signet_sync.errors import UsageError
+from signet_sync.formats.word import Word
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import Memory
+from signet_sync.settings.model import Settings
+from signet_sync.statements import word_files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import counts
 from signet_sync.text.memory import LONGEST, cleaned, memory_id, tags_of
@@ -285,7 +289,7 @@ def test_what_is_no_memory_is_not_forgotten(vault: Vault) -> None:
     memory = remember(vault, TEXT)["id"]
     for name, code in (
         ("t-abcdefghijkl", "not-a-memory"),
-        ("^f-abcdefghijkl", "unknown-handle"),
+        ("^f-abcdefghijkl", "not-a-memory"),
         ("s-abcdefghijkl", "not-a-memory"),
         ("m-", "unknown-memory"),
         ("nothing", "unknown-memory"),
@@ -328,8 +332,8 @@ def test_a_memory_is_pinned_and_unpinned(vault: Vault) -> None:
     assert ask("pin", "--remove", memory) == {"id": memory, "pinned": False, "changed": True}
     assert ask("pin", "--remove", memory) == {"id": memory, "pinned": False, "changed": False}
     assert vault.page() != pinned
-    for words in (("pin", "nothing"), ("pin", "--remove", "t-aaaaaaaaaaaa"), ("pin", memory, "--agent", "scout")):
-        answer = vault.call(*words, "--json")
+    for said in (("pin", "nothing"), ("pin", "--remove", "t-aaaaaaaaaaaa"), ("pin", memory, "--agent", "scout")):
+        answer = vault.call(*said, "--json")
         assert answer.code == 2 and answer.json["error"]["code"] == "unknown-handle", answer
 
 
@@ -373,9 +377,9 @@ def test_a_session_that_no_page_lists_cannot_be_pinned(vault: Vault) -> None:
 
 
 def test_what_is_gone_can_still_be_unpinned(vault: Vault) -> None:
+    with opened(str(vault.root), Settings()) as workspace:
+        word_files.add(workspace, [Word("default", "f-abcdefghijkl", "pinned", NOW)])
     vault.reindex()
-    with vault.database(readonly=False) as database, database.transaction():
-        memories.pin(database, "default", "f-abcdefghijkl", NOW)
     assert vault.call("pin", "--remove", "^f-abcdefghijkl").out == "unpinned ^f-abcdefghijkl\n"
     assert vault.rows("select * from pins") == []
 
@@ -425,16 +429,14 @@ STEPS = st.one_of(
     st.tuples(st.just("remember"), AGENT, WORDS, FROM),
     st.tuples(st.just("forget"), AGENT, WORDS, st.none()),
     st.tuples(st.just("remove"), AGENT, st.sampled_from(["token", "other"]), st.sampled_from([(), ("s1",), ("s2",)])),
-    st.tuples(st.just("pin"), AGENT, WORDS, st.none()),
 )
 
 
 @given(st.lists(STEPS, max_size=25))
 def test_memories_of_two_agents_live_their_own_lives(steps: list[tuple[str, str, Any, Any]]) -> None:
-    """Against a model: for each agent and text the set of its sources, and whether it is pinned."""
+    """Against a model: for each agent and text the set of its sources."""
     database = Database(":memory:")
     model: dict[tuple[str, str], set[tuple[str, str]]] = {}
-    pinned: set[tuple[str, str]] = set()
     for what, agent, text, more in steps:
         if what == "remember":
             memories.store(database, memory_of(agent, text), more)
@@ -442,23 +444,18 @@ def test_memories_of_two_agents_live_their_own_lives(steps: list[tuple[str, str,
         elif what == "forget":
             memories.forget(database, agent, [memory_of(agent, text).id])
             model.pop((agent, text), None)
-        elif what == "pin" and (agent, text) in model:
-            memories.pin(database, agent, memory_of(agent, text).id, NOW)
-            pinned.add((agent, text))
         elif what == "remove":
             memories.forget_session(database, agent, text, more)
             for key in [key for key in model if key[0] == agent]:
                 model[key] = {o for o in model[key] if o[0] != text or (more and o[1] not in more)}
                 if not model[key]:
                     del model[key]
-        pinned &= model.keys()
     assert set(database.execute("select agent_id, content from memories")) == set(model)
     assert set(database.execute("select agent_id, text from texts")) == set(model)
     assert {tuple(row) for row in database.execute("select agent_id, memory_id, session_token, session_id from"
                                                    " memory_sources")} == {
         (agent, memory_of(agent, text).id, *origin) for (agent, text), origins in model.items() for origin in origins
     }  # fmt: skip
-    assert set(database.execute("select agent_id, id from pins")) == {(a, memory_of(a, t).id) for a, t in pinned}
     assert sorted(line[:4] for line in memories.lines(database)) == sorted(
         (agent, "memory", memory_of(agent, text).id, text) for agent, text in model
     )

@@ -379,6 +379,9 @@ def remembering(vary: Callable[[Vault], object] | None = None) -> Prepare:
             for handle in (prepared["forget"], *_arcs_and_nodes(workspace.database, prepared["remove"])):
                 pinning.pin(workspace, "default", handle, NOW_US)
                 counts.count_ids(workspace.database, "default", [handle], NOW[:10])
+            said = "select id from statements where newest = 1 order by at_us, id"
+            prepared["say"], second, *_ = [one for (one,) in workspace.database.execute(said)]
+            pinning.mark(workspace, "default", second, "done", NOW_US)
             turn = Turn(1, "user", "Bound it.", MOMENT)
             live.append(workspace, [turn], agent_id="default", session_key=RUNNING["session_key"])
             live.append(workspace, [turn], agent_id="default", session_key="somebody else's")
@@ -506,7 +509,7 @@ def with_a_backup(folder: Path) -> None:
     place = folder / "kept.backup"
     assert vault.call("backup", "create", str(place), "--now", NOW).code == 0
     with vault.database(readonly=False) as database, database.transaction():
-        for table in ("pins", "memory_sources", "memories", "node_telemetry"):
+        for table in ("memory_sources", "memories", "node_telemetry"):
             database.execute(f"delete from {table}")
     for made_before in vault.state.glob("backups/*"):
         made_before.unlink()

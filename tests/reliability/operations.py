@@ -153,6 +153,7 @@ def _on(ask: Callable[..., object], name: str) -> Callable[[Prepared], Callable[
 
 
 _pin, _unpin = _on(pinning.pin, "pin"), _on(pinning.unpin, "forget")
+_withdraw = _on(lambda *given: pinning.mark(*given[:3], "withdrawn", given[3]), "say")
 _undo_promotion, _forget = _on(promotion.undo, "pin"), _on(privacy_forget.forget, "forget")
 
 
@@ -278,6 +279,10 @@ _ALL = (
     Operation("remember", vaults.remembering(), lambda _: Scenario(done(remember)), ("remember",)),
     Operation("pin", vaults.remembering(), lambda prepared: Scenario(done(_pin(prepared))), ("pin",)),
     Operation("unpin", vaults.remembering(), lambda prepared: Scenario(done(_unpin(prepared))), ("pin",)),
+    Operation(
+        "a person's word", vaults.remembering(), lambda prepared: Scenario(done(_withdraw(prepared))),
+        ("statements done", "statements withdraw", "statements reopen", "statements keep"),
+    ),
     Operation("dream sweep", vaults.recalled, lambda _: Scenario(done(sweep)), ("dream",)),
     Operation(
         "promotion undone", vaults.dreamed, lambda prepared: Scenario(done(_undo_promotion(prepared))), ("dream",),

@@ -452,16 +452,16 @@ def test_a_table_that_is_only_half_readable_is_read_from_both_ends(tmp_path: Pat
     vault = Vault(tmp_path / "vault")
     vault.session(1)
     vault.reindex()
-    ids = ["f-" + f"{number:012}".translate(str.maketrans("0189", "abcd")) for number in range(2000)]
+    ids = ["m-" + f"{number:012}".translate(str.maketrans("0189", "abcd")) for number in range(2000)]
     with vault.database(readonly=False) as database:
         with database.transaction():
-            database.executemany("insert into pins values('default', ?, '2026-03-28')", [(one,) for one in ids])
+            database.executemany("insert into undone_promotions values('default', ?, 1)", [(one,) for one in ids])
         database.close()
-    leaves = [page for page, table in sorted(owners(vault.db).items()) if table == "pins"]
+    leaves = [page for page, table in sorted(owners(vault.db).items()) if table == "undone_promotions"]
     assert len(leaves) > 10
     change_page(vault, leaves[len(leaves) // 2], "zeros")
     vault.reindex("--full")
-    kept = {row[0] for row in vault.rows("select id from pins")}
+    kept = {row[0] for row in vault.rows("select memory_id from undone_promotions")}
     assert 1800 < len(kept) < 2000 and {min(ids), max(ids)} <= kept
 
 
@@ -788,7 +788,9 @@ def test_a_page_that_nobody_reads_is_looked_at_once_a_day(tmp_path: Path, monkey
     vault = Vault(tmp_path / "vault")
     vault.session(1)
     vault.reindex()
-    page, size = vault.rows("select rootpage, page_size from sqlite_schema, pragma_page_size where name = 'pins'")[0]
+    page, size = vault.rows(
+        "select rootpage, page_size from sqlite_schema, pragma_page_size where name = 'undone_promotions'"
+    )[0]
     settings, _ = model.load(str(vault.root))
 
     def looked() -> bool:

@@ -22,7 +22,7 @@ from signet_sync.recall.stage import FoundStatements
 from signet_sync.statements.sections import items
 from signet_sync.statements.store import rows
 from signet_sync.statements.store.rows import StatedItems
-from signet_sync.statements.validity import Mark
+from signet_sync.statements.validity import word_hashes
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import SESSION
@@ -255,12 +255,18 @@ def test_weeks_that_list_a_statement_or_listed_it_are_named_and_no_others(databa
 # ── marks ──
 
 
+def say(database: Database, id_: str, kind: str, text: str, status: str, day: int, number: int = 1) -> None:
+    hashes = " ".join(sorted(word_hashes(text)))
+    row = ("default", id_, kind, hashes, status, day * DAY, *session(number)[1:])
+    database.execute("insert or replace into statement_marks values(?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+
 def mark(database: Database, text: str, status: str, day: int, *, number: int = 1) -> None:
     """What a person did to a statement of a session. The thread is settled."""
     found = database.execute("select id, kind, text from statements where text = ? and newest = 1", (text,))
     (row,) = found
     with database.transaction():
-        rows.add(database, session(number), Mark(*row, status, day * DAY))  # type: ignore[arg-type]
+        say(database, *row, status, day, number)
         settle(database, set(), {("default", f"t-{PROJECT}")})
 
 
@@ -319,7 +325,7 @@ def test_a_mark_says_nothing_to_another_agent_or_project(database):
         (row,) = database.execute(
             "select id, kind, text from statements where project = ? and agent_id = 'default'", (PROJECT,)
         )
-        rows.add(database, session(1), Mark(*row, "done", 9 * DAY))
+        say(database, *row, "done", 9)
         every = {("default", f"t-{PROJECT}"), ("default", "t-/code/prism"), ("scout", f"t-{PROJECT}")}
         settle(database, set(), every)
     done = "select agent_id, project from statements where status = 'done'"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.formats.statement import Kind, Speaker
-from signet_sync.statements.validity import Known, Mark, Outcome, Settled, settled
+from signet_sync.statements.validity import Known, Mark, Outcome, Settled, settled, word_hashes
 
 OPEN = ("open", None)
 HELD = "a statement"  # the one of a case whose end is asked for: of the session and day 1
@@ -41,7 +41,7 @@ def came(
 
 
 def marked(one: Known, status: str, day: int, *, text: str = "", by: str = "f-of-an-older-wording") -> Mark:
-    return Mark(by, one.kind, text or one.text, status, day)  # type: ignore[arg-type]
+    return Mark(by, one.kind, word_hashes(text or one.text), status, day)  # type: ignore[arg-type]
 
 
 def end_of(one: Known, *others: Known | Outcome | Mark) -> Settled:

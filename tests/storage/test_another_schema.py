@@ -29,7 +29,7 @@ def another(path: Path) -> Rows:
                 connection.execute(f"insert into {table} values({', '.join('?' * len(row))})", row)
         for statement in (
             "drop table garden_days",
-            "alter table pins add column colour text",
+            "alter table undone_promotions add column colour text",
             "alter table memories drop column concept_tags",
             "drop index seals_bytes",
             "create index seals_digest on seals(digest)",
@@ -43,7 +43,7 @@ def another(path: Path) -> Rows:
     kept = native(connection)
     connection.close()
     kept["garden_days"] = []
-    kept["pins"] = [row[:3] for row in kept["pins"]]
+    kept["undone_promotions"] = [row[:3] for row in kept["undone_promotions"]]
     # The column that the other schema lacks is empty, in its place.
     kept["memories"] = [(*row[:-1], None, row[-1]) for row in kept["memories"]]
     return kept
@@ -123,7 +123,7 @@ def test_a_backup_is_read_by_the_names_of_tables_and_columns(tmp_path: Path) -> 
         for statement in (
             "alter table memories drop column concept_tags",
             "alter table seals add column colour text",
-            "drop table pins",
+            "drop table node_telemetry",
             "create table highlights(text)",
         ):
             connection.execute(statement)
@@ -132,7 +132,7 @@ def test_a_backup_is_read_by_the_names_of_tables_and_columns(tmp_path: Path) -> 
     place.write_bytes(raw[:60] + zlib.crc32(raw[:60] + bytes(4) + raw[64:]).to_bytes(4, "big") + raw[64:])
     fresh = Database(":memory:")
     counts = native_backup.restore(fresh, str(place))
-    assert (counts["memories"], counts["seals"]) == (1, 2) and not counts.keys() & {"pins", "highlights"}
+    assert (counts["memories"], counts["seals"]) == (1, 2) and not counts.keys() & {"node_telemetry", "highlights"}
     assert fresh.value("select concept_tags is null from memories")
     with native_backup.opened(str(place)) as kept:
         assert kept.counts() == counts

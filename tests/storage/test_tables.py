@@ -213,7 +213,7 @@ def made_up(database: Database, table: Table, session: tuple[str, str, str]) -> 
     batches.number(database, [session])
     of["session"] = batches.numbers(database, [session])[session]
     listed = database.execute("select name, type from pragma_table_info(?)", (table.name,))
-    return [of.get(name, 1 if kind.lower() == "integer" else f"{WORD} {name}") for name, kind in listed]
+    return [of.get(name, 1 if kind.lower() == "integer" else f"{WORD} {name} {session[1]}") for name, kind in listed]
 
 
 def of_session(database: Database, table: Table, session: tuple[str, str, str]) -> list[tuple[Any, ...]]:

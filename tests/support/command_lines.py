@@ -116,6 +116,10 @@ COMMAND_LINES: dict[str, Line] = {
     "note": Line("Next: oil the door"),
     "forget": Line("{memory}"),
     "pin": Line("{memory}"),
+    "statements done": Line("{statement}"),
+    "statements withdraw": Line("{statement}"),
+    "statements reopen": Line("{statement}"),
+    "statements keep": Line("{statement}"),
     "dream": Line(),
     "entity create": Line("part Perfectionist"),
     "entity show": reads("{entity}"),
@@ -258,6 +262,7 @@ def furnish(vault: Vault) -> None:
     (vault.state / "logs/signet-sync.log").write_text("2026-03-29 12:00:00 INFO began\n")
     known = {"session": numbered(1)["session_id"], "other": numbered(3)["session_id"], "memory": memory}
     known |= {"entity": entity, "edit": edit, "proposal": proposal, "drifted": drifted, "changed": changed}
+    ((known["statement"],),) = vault.rows("select id from statements where newest = 1 order by id limit 1")
     note(vault, **known)
 
 

@@ -338,12 +338,11 @@ NATIVE = {
     "events": "recall_events order by id",
 }
 KEPT = (
-    "memories", "memory_sources", "pins", "node_telemetry", "dream_sweeps", "memory_promotions", "undone_promotions",
+    "memories", "memory_sources", "node_telemetry", "dream_sweeps", "memory_promotions", "undone_promotions",
 )  # fmt: skip
 BACKED_UP = (
     "memories",
     "memory_sources",
-    "pins",
     "recall_events",
     "dream_sweeps",
     "memory_promotions",
@@ -466,9 +465,13 @@ class Judge:
 
     def recover(self, may_be_nothing: bool) -> int:
         """One ordinary pass, and all that must hold then."""
-        begun = may_be_nothing and is_begun(self.root, self.scenario)
         acknowledged = (self.here / "answer.json").exists()
         found = contents(self.root)
+        said, before = (
+            {name: digest for name, digest in files.items() if name.startswith("memory/words/")}
+            for files in (found, self.before["files"])
+        )
+        begun = may_be_nothing and (said != before or is_begun(self.root, self.scenario))
         if may_be_nothing and not begun and not acknowledged:
             whole = found in (self.before["files"], self.after["files"])
             loose = self.scenario.piecemeal or self.scenario.tidies

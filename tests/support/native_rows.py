@@ -18,10 +18,8 @@ from signet_sync.integrity import store as integrity_store
 from signet_sync.memories.promotion_score import Promotion, Signals
 from signet_sync.memories.store import memories, promotions
 from signet_sync.sessions.store import live
-from signet_sync.statements.store import rows
-from signet_sync.statements.validity import Mark
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.tables import NODES, backed_up
+from signet_sync.storage.database.tables import backed_up
 from signet_sync.text.memory import memory_id
 from signet_sync.text.tags import derive
 
@@ -79,10 +77,6 @@ def put(database: Database) -> None:
     ):
         memories.store(database, one, origin)
     lamp, opals = memory(LAMP, kind="preference").id, memory(OF_SESSION).id
-    memories.pin(database, "default", lamp, NOW)
-    memories.pin(database, "default", opals, NOW)
-    node = f"select id from {NODES} where session_id = ? and depth = 0 and source_type = 'summary'"
-    memories.pin(database, "default", database.value(node, (FIRST,)), NOW)
     for agent, found, query in (
         ("default", lamp, "what about the wick"),
         ("default", lamp, "what about the wick"),
@@ -100,8 +94,6 @@ def put(database: Database) -> None:
     database.execute("insert into artifact_telemetry values('default', ?, 3, ?)", (vault_path("summary", 1), NOW))
     database.execute("insert into artifact_telemetry values('default', ?, 1, ?)", (vault_path("manifest", 1), NOW))
     database.execute(f"insert into node_telemetry values('default', '{lamp}', 2, '2026-03-29', 1, '2026-03-28')")
-    step = Mark("f-aaaaaaaaaaaa", "next", "Show the opals to Mina", "done", NOW_US)
-    rows.add(database, ("default", *first), step)
     database.execute(
         "insert into flow_results values('default', 'key', 'end', 'hash', ?, ?, ?, 0, ?)",
         (*first, '{"summary": "memory/x.md", "words": ["é"]}', NOW),

@@ -16,7 +16,9 @@ from signet_sync.app import pipeline
 from signet_sync.app.workspace import opened
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
+from signet_sync.formats.word import Word
 from signet_sync.settings.model import Settings
+from signet_sync.statements import word_files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.engine import index_paths, pages_at_end, run_pass
 from signet_sync.sync.request import Pass, Request
@@ -163,10 +165,7 @@ def changed_by(workspace: Workspace, at_us: int = NOW_US + 60 * SECOND) -> bool:
 
 def pin(vault: Vault, workspace: Workspace) -> None:
     node = workspace.database.value("select id from session_summaries where source_type = 'summary'")
-    with workspace.database.transaction():
-        from signet_sync.memories.store import memories
-
-        memories.pin(workspace.database, "default", node, NOW)
+    word_files.add(workspace, [Word("default", node, "pinned", NOW)])
 
 
 def remember(vault: Vault, workspace: Workspace) -> None:
@@ -220,7 +219,7 @@ def test_pages_after_passes_over_some_paths_are_those_of_a_rebuild(vault: Vault,
         run_pass(workspace, Request(NOW_US, paths=frozenset(vault.session(number).values())))
     remember(vault, workspace)
     pin(vault, workspace)
-    run_pass(workspace, Request(NOW_US, paths=frozenset({"MEMORY.md"})))
+    run_pass(workspace, Request(NOW_US, paths=frozenset({"MEMORY.md", "memory/words/a.jsonl"})))
     followed = {path: path.read_bytes() for path in vault.root.rglob("*.md") if b"signet:begin" in path.read_bytes()}
     assert len(followed) > 2 and b"number 5" in followed[vault / "MEMORY.md"]
     run_pass(workspace, Request(NOW_US, rebuild=True))

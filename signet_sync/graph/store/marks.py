@@ -1,4 +1,4 @@
-"""Deletes accesses and pins of what only removed sessions stood behind."""
+"""Deletes accesses of what only removed sessions stood behind, and tells which pins go."""
 
 import json
 from collections.abc import Sequence
@@ -46,8 +46,8 @@ def find_orphans(database: Database, tombstones: "Sequence[Tombstone]") -> Orpha
     return orphans
 
 
-def forget_orphaned_marks(database: Database, orphans: Orphans) -> None:
-    """Deletes accesses and pins of ids that no row has any more, once the graph is updated.
+def forget_orphaned_marks(database: Database, orphans: Orphans) -> list[tuple[str, str]]:
+    """Deletes accesses of ids that no row has any more, once the graph is updated; returns these, agent and id.
 
     The ids of what vanished sessions were are in no row before either. While another vanished session of the agent may
     come back, they may be its own. Also deletes derived rows of removed sessions that are left.
@@ -56,9 +56,12 @@ def forget_orphaned_marks(database: Database, orphans: Orphans) -> None:
         drop_session(database, scope, "derived")
     ids = set(orphans.ids)
     made = " union ".join(f"select {TABLES[name].handle} from {name} where agent_id = ?1" for name in of_ids())
+    made += " union select id from pins where agent_id = ?1"
     for agent_id in orphans.agents:
         if not database.value(f"select exists(select 1 from seals where agent_id = ? and {_VANISHED})", (agent_id,)):
             ids.update((agent_id, one) for (one,) in database.execute(made, (agent_id,)))
     behind = [one for one in TABLES.values() if one.handle and (one.kind == "derived" or one.name == "memories")]
     there = " union all ".join(f"select 1 from {one.rows} where agent_id = ?1 and {one.handle} = ?2" for one in behind)
-    drop_ids(database, [one for one in sorted(ids) if not database.value(f"select exists({there})", one)], *of_ids())
+    gone = [one for one in sorted(ids) if not database.value(f"select exists({there})", one)]
+    drop_ids(database, gone, *of_ids())
+    return gone

@@ -1,5 +1,5 @@
-"""Stores memories, pins, recall events and promotions, all native rows.
+"""Stores memories, recall events and promotions, all native rows.
 
-Tables: memories, memory_sources, forgotten_memories, pins, recall_events, dream_sweeps, memory_promotions,
+Tables: memories, memory_sources, forgotten_memories, recall_events, dream_sweeps, memory_promotions,
 undone_promotions.
 """

@@ -1,4 +1,4 @@
-"""Stores memories, with their sources, marks of forgotten ones, and what is pinned. Native rows."""
+"""Stores memories, with their sources and marks of forgotten ones, native rows; reads what is pinned."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -164,7 +164,7 @@ def forget_concepts(database: Database) -> None:
 
 
 def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
-    """Deletes memories with their sources, lines, pins, accesses, hits and promotions. In the caller's transaction."""
+    """Deletes memories with their sources, lines, accesses, hits and promotions. In the caller's transaction."""
     removal.drop_ids(database, [(agent_id, memory_id) for memory_id in ids], *of_memories())
     texts.drop(database, agent_id, ids)
 
@@ -227,18 +227,6 @@ def forget_marks_of(database: Database, remembered: Iterable[tuple[str, str]]) -
 
 
 # ── pins ──
-
-
-def pin(database: Database, agent_id: str, node_id: str, now_iso: str) -> bool:
-    """Pins an id, so that it stays on MEMORY.md; returns False if it was pinned. In the caller's transaction."""
-    database.execute("insert or ignore into pins values(?, ?, ?)", (agent_id, node_id, now_iso))
-    return database.connection.changes() > 0
-
-
-def unpin(database: Database, agent_id: str, node_id: str) -> bool:
-    """Unpins an id; returns False if it was not pinned. In the caller's transaction."""
-    database.execute("delete from pins where agent_id = ? and id = ?", (agent_id, node_id))
-    return database.connection.changes() > 0
 
 
 def is_pinned(database: Database, agent_id: str, node_id: str) -> bool:

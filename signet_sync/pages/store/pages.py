@@ -209,10 +209,9 @@ def head_written(database: Database, agent_id: str) -> bool:
 
 
 def is_without_rows(database: Database, agent_id: str) -> bool:
-    """Returns whether an agent has no memory and no pin, and no memory was ever forgotten here."""
+    """Returns whether an agent has no memory, and none was ever forgotten here."""
     some: int = database.value(
-        "select exists(select 1 from memories where agent_id = ?1) or exists(select 1 from pins where agent_id = ?1)"
-        " or exists(select 1 from forgotten_memories)",
+        "select exists(select 1 from memories where agent_id = ?1) or exists(select 1 from forgotten_memories)",
         (agent_id,),
     )
     return not some

@@ -7,13 +7,14 @@ newest has the words that are shown, and its status.
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from signet_sync.formats.handle import id_of
 from signet_sync.formats.paths import RUNNING
 from signet_sync.formats.statement import Item, Kind, Status
+from signet_sync.formats.timestamps import parse_instant
 from signet_sync.statements.sections import normal
-from signet_sync.statements.validity import Known, Mark, Outcome, settled
+from signet_sync.statements.validity import Known, Mark, Outcome, meant, settled, word_hashes
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session, of_sessions
 from signet_sync.storage.database.connection import Database
@@ -22,29 +23,8 @@ from signet_sync.storage.database.tables import path_of
 from signet_sync.sync.store.texts import Line
 from signet_sync.text.sentences import basename
 
-
-def add(database: Database, session: Session, mark: Mark) -> None:
-    """Adds what was done to a statement of a session. In the caller's transaction."""
-    agent_id, token, session_id = session
-    database.execute(
-        "insert or replace into statement_marks(agent_id, id, kind, text, status, at_us, session_token, session_id)"
-        " values(?, ?, ?, ?, ?, ?, ?, ?)",
-        (agent_id, *mark[:5], token, session_id),
-    )
-
-
-def marks_of_thread(database: Database, agent_id: str, thread_id: str) -> list[Mark]:
-    """Returns what was done to the statements of a thread's sessions."""
-    rows = database.execute(
-        "select m.id, m.kind, m.text, m.status, m.at_us, ifnull(n.session, 0) from statement_marks m"
-        " left join sessions n using (agent_id, session_token, session_id) where m.agent_id = ?1 and (exists("
-        " select 1 from thread_sessions t where t.agent_id = ?1 and t.session_token = m.session_token"
-        " and t.session_id = m.session_id and t.thread_id = ?2)"
-        " or exists(select 1 from statements s where s.agent_id = ?1 and s.id = m.id and s.thread_id = ?2))",
-        (agent_id, thread_id),
-    )
-    return [Mark(*row) for row in rows]
-
+if TYPE_CHECKING:
+    from signet_sync.formats.word import Word
 
 # The deriver of what running sessions state.
 LIVE = "live statements"
@@ -236,6 +216,83 @@ def weeks(database: Database, keys: Iterable[Key], sessions: Iterable[Session]) 
         for row in database.execute(_WEEKS, (agent_id, json.dumps([one for _, one in some])))
     }
     return found.union(of_sessions(database, "agent_id, thread_id, week", "thread_sessions", list(sessions)))
+
+
+# ── what was said of statements ──
+
+
+def marks_of_thread(database: Database, agent_id: str, thread_id: str) -> list[Mark]:
+    """Returns what was done to the statements of a thread's sessions."""
+    rows = database.execute(
+        "select m.id, m.kind, m.words, m.status, m.at_us, ifnull(n.session, 0) from statement_marks m"
+        " left join sessions n using (agent_id, session_token, session_id) where m.agent_id = ?1 and (exists("
+        " select 1 from thread_sessions t where t.agent_id = ?1 and t.session_token = m.session_token"
+        " and t.session_id = m.session_id and t.thread_id = ?2)"
+        " or exists(select 1 from statements s where s.agent_id = ?1 and s.id = m.id and s.thread_id = ?2))",
+        (agent_id, thread_id),
+    )
+    return [Mark(one, kind, frozenset(words.split()), *more) for one, kind, words, *more in rows]
+
+
+def follow_words(database: Database, said: "Iterable[Word]") -> tuple[set[Key], set[str]]:
+    """Makes marks and pins the last words about each id; returns the threads in which marks moved, and agents of pins.
+
+    In the caller's transaction.
+    """
+    last = list(said)
+    wanted: dict[str, set[tuple[Any, ...]]] = {
+        "pins": {(one.agent_id, one.id, one.at) for one in last if one.said == "pinned"},
+        "statement_marks": {
+            (one.agent_id, one.id, one.kind, one.words, one.said, parse_instant(one.at), one.token, one.session_id)
+            for one in last
+            if not one.is_pin
+        },
+    }
+    moved: dict[str, set[tuple[Any, ...]]] = {}
+    for table, rows in wanted.items():
+        held = set(database.execute(f"select * from {table}"))
+        moved[table] = held ^ rows
+        gone, come = sorted(row[:2] for row in held - rows), sorted(rows - held)
+        database.executemany(f"delete from {table} where agent_id = ? and id = ?", gone)
+        for row in come:
+            database.execute(f"insert into {table} values({placeholders(len(row))})", row)
+    marks = moved["statement_marks"]
+    threads = {(row[0], one) for row in marks for one in threads_of(database, row[0], row[1], *row[6:])}
+    return threads, {row[0] for row in moved["pins"]}
+
+
+def counts(database: Database, word: "Word") -> bool:
+    """Returns whether the same was said before, and nothing since."""
+    if word.is_pin:
+        pinned = "select exists(select 1 from pins where agent_id = ? and id = ?)"
+        return bool(database.value(pinned, word[:2])) == (word.said == "pinned")
+    marked = (
+        "select exists(select 1 from statement_marks m where agent_id = ?1 and id = ?2 and status = ?3 and not exists("
+        " select 1 from statements s where s.agent_id = ?1 and s.id = ?2 and s.at_us > m.at_us))"
+    )
+    return bool(database.value(marked, word[:3]))
+
+
+def threads_of(database: Database, agent_id: str, statement_id: str, token: str, session_id: str) -> set[str]:
+    """Returns the threads in which a mark may count: those of its session, and of statements that it names."""
+    rows = database.execute(
+        "select thread_id from thread_sessions where agent_id = ?1 and session_token = ?3 and session_id = ?4"
+        " union select thread_id from statements where agent_id = ?1 and id = ?2",
+        (agent_id, statement_id, token, session_id),
+    )
+    return {thread_id for (thread_id,) in rows}
+
+
+def others_meant(database: Database, word: "Word", threads: Iterable[str]) -> "Iterator[Word]":
+    """Yields the same word about each statement of some threads that it means."""
+    about = Mark(word.id, word.kind, frozenset(word.words.split()), "open", 0, -1)
+    for thread_id in threads:
+        rows = database.execute(_KNOWN, (word.agent_id, thread_id, word.kind))
+        known = [Known._make((*said, bool(done))) for *said, done, _, _ in rows]
+        for one in meant(known, about):
+            if (found := get(database, word.agent_id, one.id)) is not None:
+                hashes = " ".join(sorted(word_hashes(one.text)))
+                yield word._replace(id=one.id, words=hashes, token=found.session[1], session_id=found.session[2])
 
 
 # ── what running sessions state ──

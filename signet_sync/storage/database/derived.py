@@ -269,6 +269,23 @@ DERIVED: tuple[Table, ...] = (
         local=("statement",),
     ),
     derived(
+        "what a person or agent said last of a statement (`formats.word`): done, not true, open again",
+        """create table statement_marks(
+        agent_id text not null, id text not null, kind text not null, words text not null, status text not null,
+        at_us integer not null, session_token text not null, session_id text not null,
+        primary key(agent_id, id)) without rowid""",
+        "create index statement_marks_session on statement_marks(agent_id, session_token, session_id)",
+        session=SESSION,
+        key=("agent_id", "id"),
+    ),
+    derived(
+        "what is pinned",
+        """create table pins(
+        agent_id text not null, id text not null, pinned_at text not null,
+        primary key(agent_id, id)) without rowid""",
+        key=("agent_id", "id"),
+    ),
+    derived(
         "vectors of texts, for `recall` by meaning: of each the rows of full text, by one model (`embeddings.vectors`)",
         """create table vectors(
         made integer primary key, text integer not null references texts(first) on delete cascade,
@@ -302,7 +319,8 @@ DERIVED: tuple[Table, ...] = (
     ),
     derived(
         "by which version of its rules each deriver made its rows, and whether it is still at it; so of `artifacts` "
-        "(the sanitizer), of `concepts` (the tags of memories) and of `vectors` (the model that answers)",
+        "(the sanitizer), of `concepts` (the tags of memories), of `vectors` (the model that answers) and of `words` "
+        "(files as they were read last)",
         """create table derivers(
         name text primary key, version text not null, rebuilding integer not null default 0) without rowid""",
     ),

@@ -153,12 +153,6 @@ class ForgottenRow:
     mark: Mark
 
 
-class PinRow:
-    agent_id: Agent
-    id: Id
-    pinned_at: When
-
-
 class NodeAccessesRow:
     agent_id: Agent
     id: Id
@@ -204,17 +198,6 @@ class UndoneRow:
     agent_id: Agent
     memory_id: MemoryId
     at_us: Instant
-
-
-class StatementMarkRow:
-    agent_id: Agent
-    id: Id
-    kind: Text
-    text: SanitizedLine
-    status: Literal["open", "done", "withdrawn"]
-    at_us: Instant
-    session_token: Token
-    session_id: Text
 
 
 class ChainRow:
@@ -391,27 +374,6 @@ NATIVE: tuple[Table, ...] = (
         """create table unscrubbed_memories(
         agent_id text not null, memory_id text not null,
         primary key(agent_id, memory_id)) without rowid""",
-    ),
-    native(
-        "what is pinned",
-        """create table pins(
-        agent_id text not null, id text not null, pinned_at text not null,
-        primary key(agent_id, id)) without rowid""",
-        row=PinRow,
-        handle="id",
-    ),
-    native(
-        "what a person or agent did to a statement: done, not true, open again. The words find it when a newer digest "
-        "words it otherwise",
-        """create table statement_marks(
-        agent_id text not null, id text not null, kind text not null, text text not null, status text not null,
-        at_us integer not null, session_token text not null, session_id text not null,
-        primary key(agent_id, id)) without rowid""",
-        "create index statement_marks_session on statement_marks(agent_id, session_token, session_id)",
-        row=StatementMarkRow,
-        session=SESSION,
-        handle="id",
-        texts=("text",),
     ),
     native(
         "how often a node, statement, thread or memory was asked for, up to the UTC day `last_day`, and up to the day "

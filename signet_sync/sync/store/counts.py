@@ -172,7 +172,6 @@ def nowhere_else(database: Database) -> dict[str, int]:
     running = "(select distinct agent_id, session_key, session_id from session_transcripts)"
     counted = {
         "memories": "memories",
-        "pins": "pins",
         "promotions": "memory_promotions",
         "recall_events": "recall_events",
         "running_sessions": running,

@@ -9,7 +9,6 @@ from typing import get_args
 from signet_sync.errors import UsageError
 from signet_sync.formats.handle import handle
 from signet_sync.formats.paths import dream_page, head_page
-from signet_sync.formats.statement import Status
 from signet_sync.graph.store import neighbours
 from signet_sync.memories import operations
 from signet_sync.memories.store import memories
@@ -167,21 +166,24 @@ def _mark(request: ViewRequest) -> ActionPlan:
         found = statements.get(database, request.agent, references.resolve(database, request.agent, wanted).id)
     if found is None:
         raise UsageError(f"{wanted} is no statement", hint="use the buttons of the views", code="not-a-statement")
-    word = {"withdrawn": [], "done": ["--done"], "open": ["--undo"]}[status]
+    word = {"withdrawn": "withdraw", "done": "done", "open": "reopen"}[status]
     return ActionPlan(
         title=title,
         button=button,
-        sentences=[said, "The files of its session stay as they are; your word counts for every later session."],
+        sentences=[
+            said,
+            "The files of its session stay as they are; your word counts for later sessions, on every machine.",
+        ],
         prose=Prose(found.text),
         back=_view_of(found.id),
         state=[found.id, found.status],
-        command=request.command("forget", found.id, *word),
+        command=request.command("statements", word, found.id),
         computed=found.id,
     )
 
 
 def _do_mark(call: ActionCall) -> ActionResult:
-    status: Status = next(one for one in get_args(Status) if one == call.request.query["status"])
+    status: pinning.Mark = next(one for one in get_args(pinning.Mark) if one == call.request.query["status"])
     done = pinning.mark(call.workspace, call.request.agent, call.plan.computed, status, call.request.now_us)
     return ActionResult(
         "Noted",
