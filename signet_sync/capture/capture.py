@@ -322,7 +322,8 @@ def _write(
     if not fresh and not heard:
         done.remark = "" if done.compactions else "nothing new since it was captured"
         return
-    after = _after(rows)
+    # The first time that is not used in a segment's name yet.
+    after = max((row.captured_us // 1000 * 1000 + 1000 for row in rows if row.source_kind == "transcript"), default=0)
     room = _room(workspace.settings.max_file_bytes)
     chunks = [*_chunks(fresh, room)] if fresh else [heard]
     for chunk in chunks:
@@ -415,11 +416,6 @@ def _is_kept(entry: TranscriptEntry, rows: Sequence[Row]) -> bool:
     text = sanitize_transcript_v2(entry.text)
     kept = (row for row in rows if row.source_kind == "compaction")
     return any(row.captured_us == moment or alike(row.content, text) for row in kept)
-
-
-def _after(rows: Sequence[Row]) -> int:
-    """Returns the first time that is not yet used in a segment's name, in microseconds since 1970 UTC."""
-    return max((row.captured_us // 1000 * 1000 + 1000 for row in rows if row.source_kind == "transcript"), default=0)
 
 
 def _segment(

@@ -97,7 +97,8 @@ def _resolve(cwd: str) -> Repository | None:
     common = _common_folder(folder, top)
     config = small_text(f"{common}/config", _CONFIG_LIMIT)
     url = _origin_url(config) if config is not None else None
-    main = _main_root(common)
+    # The folder that holds `.git`; a bare repository under a visible name is its own.
+    main = os.path.dirname(common) if os.path.basename(common).startswith(".") else common
     root = top if common == folder or holds_home(main) else main
     local = local_path(url, top) if url else None
     origin = origin_of(url) if url and local is None else None
@@ -205,11 +206,6 @@ def _common_folder(folder: str, top: str) -> str:
         raise OSError("not listed by this repository")
     _require_own(os.lstat(common))
     return common
-
-
-def _main_root(common: str) -> str:
-    """Returns the folder that holds `.git`; a bare repository under a visible name is its own."""
-    return os.path.dirname(common) if os.path.basename(common).startswith(".") else common
 
 
 def _named(place: str, label: str = "") -> str:

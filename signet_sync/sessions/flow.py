@@ -337,7 +337,9 @@ def _run_step(workspace: Workspace, flow: Flow, step: FlowStep, seen: FlowState)
     elif step is FlowStep.RESET:
         _reset(workspace, flow)
     elif step is FlowStep.ANSWER:
-        _sync_folder(workspace, flow)
+        # An earlier process may have died between a file of ours and the fsync of its folder.
+        if not flow.published.issuperset(flow.kinds):
+            files.sync_folders(workspace.root, {MEMORY})
         _record(workspace, flow, flow.answer(), refused=False)
     elif step is FlowStep.REFUSE:
         _refuse(workspace, flow, seen)
@@ -386,12 +388,6 @@ def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
     with suppress(FileExistsError):  # the next observation determines whose file it is
         files.create_once(workspace.root, flow.path(kind), write(fields, body))
         flow.published.add(kind)
-
-
-def _sync_folder(workspace: Workspace, flow: Flow) -> None:
-    """Syncs the folder of files that an earlier process wrote: it may have died before its own fsync."""
-    if not flow.published.issuperset(flow.kinds):
-        files.sync_folders(workspace.root, {MEMORY})
 
 
 def _write_manifest(workspace: Workspace, flow: Flow) -> None:

@@ -55,11 +55,6 @@ class PlacedSession(NamedTuple):
     status: str
     path: str
 
-    @property
-    def outcome(self) -> str:
-        """Returns what it came to, without the name of its worktree in front."""
-        return self.sentence.removeprefix(f"{basename(self.tree)}: ")
-
 
 def told_apart(
     database: Database, agent_id: str, threads: Sequence[ThreadView], now_us: int, folder: str
@@ -79,7 +74,9 @@ def told_apart(
     if not at_hand or len(places) == len(at_hand):
         return list(threads), [], set()
     there = standing(folder, {on for on, _ in places if on}, {at for on, at in places if at and not on})
-    ended = [PlacedSession(*row) for row in database.execute(_SESSIONS, asked)]
+    found = (PlacedSession(*row) for row in database.execute(_SESSIONS, asked))
+    # Without the name of its worktree in front.
+    ended = [one._replace(sentence=one.sentence.removeprefix(f"{basename(one.tree)}: ")) for one in found]
     near = {one.number for one in ended if (one.branch, one.tree) in at_hand}
     until = _merged(database, ended, near, here.branch)
     merged = {one.number for one in ended if one.branch and one.at_us <= until.get(one.branch, -1)}
@@ -95,13 +92,13 @@ def told_apart(
         if told is None:
             return None if its else view
         return view._replace(
-            status=told.status, latest_us=told.at_us, sample=told.outcome, path=told.path, newest=told.node,
+            status=told.status, latest_us=told.at_us, sample=told.sentence, path=told.path, newest=told.node,
             where=at if told.number in near | merged else "",
         )  # fmt: skip
 
-    found = sorted(filter(None, map(as_left, threads)), key=lambda view: (-view.latest_us, view.id))
+    heads = sorted(filter(None, map(as_left, threads)), key=lambda view: (-view.latest_us, view.id))
     began = min(one.at_us for one in ended if one.number in near)
-    return found, away, {one.node for one in away if one.branch not in _TRUNKS or one.at_us > began}
+    return heads, away, {one.node for one in away if one.branch not in _TRUNKS or one.at_us > began}
 
 
 def steps_apart(
@@ -129,7 +126,7 @@ def steps_apart(
         first = min(left, key=lambda view: (STEPS.index(view.kind), -view.latest_us, view.line), default=None)
         step = f"{_LABELS.get(first.kind, first.kind)}: {first.text}" if first is not None else ""
         found.append(
-            EarlierSession(last.node, last.at_us, last.outcome, _named(last.branch, last.tree), last.status, step)
+            EarlierSession(last.node, last.at_us, last.sentence, _named(last.branch, last.tree), last.status, step)
         )
     return {*apart}, found
 
