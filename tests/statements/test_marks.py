@@ -10,8 +10,11 @@ import pytest
 from workbench import NOW, Vault, numbered
 
 from signet_sync.app.workspace import opened
+from signet_sync.cli.main import Context
 from signet_sync.errors import UsageError
 from signet_sync.formats.timestamps import parse_instant
+from signet_sync.mcp_server import schemas, write_tools
+from signet_sync.mcp_server.memory import ServedMemory
 from signet_sync.recall import pinning
 from signet_sync.settings.model import Settings
 
@@ -70,6 +73,17 @@ def test_only_a_statement_is_marked_and_an_agent_takes_back_no_other_ones_words(
         with pytest.raises(UsageError, match="no agent's statement"):
             pinning.mark(workspace, "default", handle(vault, DECIDED), "withdrawn", now_us, by_agent=True)
         pinning.mark(workspace, "default", handle(vault, STEP), "done", now_us, by_agent=True)
+    assert shown(vault) == [DECIDED]
+
+
+def test_an_agent_ends_steps_through_memory_note_and_nothing_that_holds(vault: Vault) -> None:
+    memory = ServedMemory(Context(str(vault.root)).place(), agent_id="default", all_tools=True)
+    said = write_tools.note(memory, schemas.NoteArguments(note="Outcome: it burns", done=[handle(vault, STEP)]))
+    assert [one["status"] for one in said["said"]] == ["done"] and len(said["lines"]) == 1
+    assert shown(vault) == [DECIDED] and b'"by":"agent"' in b"".join(words(vault).values())
+    for given in ({"done": [handle(vault, DECIDED)]}, {"withdrawn": [handle(vault, DECIDED)]}):
+        with pytest.raises(UsageError, match="only a person can say"):
+            write_tools.note(memory, schemas.NoteArguments(**given))
     assert shown(vault) == [DECIDED]
 
 
