@@ -469,7 +469,7 @@ class Judge:
         found = contents(self.root)
         said, before = (
             {name: digest for name, digest in files.items() if name.startswith("memory/words/")}
-            for files in (found, self.before["files"])
+            for files in (found, self.before.get("files", {}))
         )
         begun = may_be_nothing and (said != before or is_begun(self.root, self.scenario))
         if may_be_nothing and not begun and not acknowledged:
