@@ -8,6 +8,7 @@ Then thirty planted attempts, each in a session after the one that stated it: ho
 from __future__ import annotations
 
 import argparse
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,11 +20,13 @@ from signet_sync.digest.record import Record
 from signet_sync.digest.statements import Item, statements
 from signet_sync.digest.summary import item_line
 from signet_sync.digest.transcript import ToolCall
+from signet_sync.digest.tried import list_worked
 from signet_sync.pages.moments import names
 from signet_sync.pages.sections import StatementView
 from signet_sync.pages.store.project_inputs import AT_MOMENTS
 from signet_sync.text.sentences import unescape
 
+COMMAND = re.compile(r"\"([^\"]+)\" ")  # of a dead end that is none any more where it works
 HEAD = "## {} · 2026-03-01T10:00:00.000Z\n\n{}\n\n"
 FAILED = "- `Bash` · 2026-03-01T10:00:01.000Z · `{}` · failed\n  ```\n  {}\n  ```\n\n"
 RAN = "- `Bash` · 2026-03-01T10:00:02.000Z · `{}`\n\n"
@@ -180,6 +183,16 @@ def moments_of(text: str) -> Iterator[Moment]:
                         yield Moment("", step.detail, step.printed or "failed")
 
 
+def still_open(known: Sequence[StatementView], text: str) -> Iterator[StatementView]:
+    """What is still said after a session: no dead end whose command worked there."""
+    steps = (step for turn in Record(text).turns for step in turn.steps)
+    worked = list_worked(step for step in steps if isinstance(step, ToolCall))
+    for view in known:
+        found = COMMAND.match(view.text) if view.kind == "tried" else None
+        if found is None or found[1] not in worked:
+            yield view
+
+
 def replay(folder: Path) -> tuple[int, list[str]]:
     """How many calls sessions made, and what was said at which."""
     sessions = sorted(read_sessions(folder, folder), key=lambda one: str(one.labels.get("started_at")))
@@ -197,7 +210,7 @@ def replay(folder: Path) -> tuple[int, list[str]]:
                     when = "after it failed" if moment.error else "before"
                     told.append(f"{session.name}: {at[:160]}\n    {when}: {view.kind} ({view.speaker}): {view.text}")
                     break
-        known[project] = [*views(session.text, day), *known[project]]
+        known[project] = [*views(session.text, day), *still_open(known[project], session.text)]
     return calls, told
 
 

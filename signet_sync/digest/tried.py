@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from signet_sync.digest.deeds import EDITORS, SHELLS, refused
+from signet_sync.digest.sentences import IS_CJK
 from signet_sync.digest.transcript import ToolCall
 from signet_sync.digest.turns import Turn
 from signet_sync.formats.lazy_pattern import late
@@ -29,6 +30,7 @@ _WORK = late(
     r"|compile|vet)\b"
 )
 _CANCELLED = "Cancelled: parallel tool call"  # for another one failed
+_NOT_FOUND = "command not found"  # in this shell alone, unless something else worked
 _TAKES_BACK = late(r"\bgit (?:checkout (?:\S+ )?-- |restore (?!--staged))([^;&|]+)")
 _HOW = {
     "is not a command here": r"command not found|not recognized as an? |unrecognized (?:sub)?command"
@@ -101,11 +103,11 @@ def _failure(
     if not _is_plain(core) or core in worked:
         return ""
     if refused(call):
-        said = _said(next_words)  # the reason that the person gives is its next message
-        return f'The person refused "{core}": “{said}”' if said else ""
+        said = _said(next_words)  # the reason that the person gives is its next message; a word or two are another task
+        return f'The person refused "{core}": “{said}”' if len(said.split()) > 2 or IS_CJK.search(said) else ""
     how = _how_failed(call.output)
     instead = _instead(core, after)
-    if how in ("", "is not permitted") and _WORK.search(core):
+    if (how in ("", "is not permitted") and _WORK.search(core)) or (not instead and _NOT_FOUND in call.printed):
         return ""
     if not how and (not instead or not _ends_alike(core, instead)):
         return ""
@@ -146,12 +148,12 @@ def _instead(core: str, after: Sequence[tuple[int, ToolCall]]) -> str:
 
     After an edit the same may work that failed before.
     """
-    wanted = set(_TOKEN.findall(core))
+    wanted = set(_TOKEN.findall(core.replace("-", " ")))
     for _, call in after:
         if call.tool in EDITORS:
             return ""
         other = core_of(call.detail) if call.tool in SHELLS and not call.failed else ""
-        words = set(_TOKEN.findall(other))
+        words = set(_TOKEN.findall(other.replace("-", " ")))
         shared = len(wanted & words)
         most = shared > 1 and 2 * shared >= min(len(wanted), len(words))
         if other and other != core and _is_plain(other) and (most or 2 * shared >= max(len(wanted), len(words)) > 1):

@@ -96,7 +96,10 @@ def names(view: StatementView, moment: Moment) -> bool:
         return True
     if moment.command:
         return _names_command(view, moment.command)
-    return any(_is_file(one, path) for path in moment.path.split(", ") if path for one in PATH.findall(view.text))
+    if view.kind == "tried" and _QUOTED.search(view.text):
+        return False  # it is of a command
+    named = PATH.findall(view.text)[: 1 if view.kind == "decision" else None]  # others a question names in passing
+    return any(_is_file(one, path) for path in moment.path.split(", ") if path for one in named)
 
 
 def _is_file(name: str, path: str) -> bool:

@@ -37,12 +37,16 @@ UNKNOWN = ran("cd lamp && oil run wick 2>&1 | tail -3", "error: unrecognized sub
     ((UNKNOWN, ran("cd /lamp && trim it && oil run wick | tail -3", "burns")), []),
     ((ran("pytest -q tests/wick", "1 failed", failed=True), ran("pytest -q tests/wick -k trim")), []),
     ((ran("grep -n oil src/wick.py", failed=True), ran("grep -n wick src/wick.py")), []),
+    ((ran("oil-run -d wick", "zsh: command not found: oil-run", failed=True), ran("oil run -d wick")),
+     ['"oil-run -d wick" is not a command here; "oil run -d wick" worked']),
+    ((ran("oil-run -d wick", "zsh: command not found: oil-run", failed=True), ran("ls")), []),
     ((ran("npm run typecheck", "error TS1: a wick", failed=True), ran("npm run trim")), []),
     ((ran("ssh pier oil ping door", "no reply", failed=True), ran("ssh pier oil look")), []),
     ((ran("oil run wick", "Cancelled: parallel tool call Bash(x) errored", failed=True), ran("oil run -f wick")), []),
     ((ran("find /pier -name wick", "find: Operation not permitted", failed=True),), []),
     ((ran("make lamp && oil it", "oil: command not found", failed=True),), []),
     ((ran("git push --force origin pier", REFUSED, failed=True),), []),
+    ((ran("oil run wick", REFUSED, failed=True), user("Commit")), []),
 ])  # fmt: skip
 def test_dead_ends(steps: tuple[str, ...], expected: list[str]) -> None:
     found = [one for one in statements(Record(TASK + "".join(steps) + assistant("Done."))) if one.kind == "tried"]
