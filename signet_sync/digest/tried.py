@@ -104,7 +104,8 @@ def _failure(
         return ""
     if refused(call):
         said = _said(next_words)  # the reason that the person gives is its next message; a word or two are another task
-        return f'The person refused "{core}": “{said}”' if len(said.split()) > 2 or IS_CJK.search(said) else ""
+        told = not _WORK.search(core) and (len(said.split()) > 2 or IS_CJK.search(said) is not None)
+        return f'The person refused "{core}": “{said}”' if told else ""
     how = _how_failed(call.output)
     instead = _instead(core, after)
     if (how in ("", "is not permitted") and _WORK.search(core)) or (not instead and _NOT_FOUND in call.printed):

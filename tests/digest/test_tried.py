@@ -47,6 +47,7 @@ UNKNOWN = ran("cd lamp && oil run wick 2>&1 | tail -3", "error: unrecognized sub
     ((ran("make lamp && oil it", "oil: command not found", failed=True),), []),
     ((ran("git push --force origin pier", REFUSED, failed=True),), []),
     ((ran("oil run wick", REFUSED, failed=True), user("Commit")), []),
+    ((ran("git log --all", REFUSED, failed=True), user("retry the commit of the wick")), []),
 ])  # fmt: skip
 def test_dead_ends(steps: tuple[str, ...], expected: list[str]) -> None:
     found = [one for one in statements(Record(TASK + "".join(steps) + assistant("Done."))) if one.kind == "tried"]
