@@ -1109,123 +1109,96 @@ class FleetCheckProblem(TypedDict):
     line: NotRequired[int]
 
 
-class FleetCheckUnreachable(TypedDict):
-    workspace: str  # The folder, absolute, or the URL, without what is secret in it.
-    message: str  # Why it could not be read, or why its worker gave no answer.
+class FleetStates(TypedDict):
+    ok: int
+    empty: int  # Without an artifact or session.
+    damaged: int
+    vanished: int
+    unreachable: int
+
+
+class FleetMatch(TypedDict):
+    workspace: str  # The folder, absolute, the URL, without what is secret in it, or the name or id of a share.
+    state: Literal["ok", "empty", "damaged", "vanished", "unreachable"]
+    message: str  # Why it is not ok.
 
 
 class FleetCheck(TypedDict):
-    workspaces: int  # How many the targets named, each once.
+    states: FleetStates
+    workspaces: list[FleetMatch]  # Every match, each once.
     counts: FleetCheckCounts  # Of all workspaces that could be read, as in `check`.
     problems: list[FleetCheckProblem]
-    unreachable: list[FleetCheckUnreachable]
 
 
-class FleetIndexRows(TypedDict):
-    verdicts: int
-    sessions: int
-    statements: int
+class FleetShareMatch(FleetMatch):
+    shared: Literal["written", "unchanged", "withdrawn", ""]
 
 
-class FleetIndexUnreachable(TypedDict):
-    workspace: str
-    message: str
+class FleetShareRemovals(TypedDict):
+    halted: int  # Sessions that wait for a person, because more than 20 were to go at once.
+    tokens: dict[str, str]  # `AGENT/TOKEN`: removed, absent, halted, or failed and why.
 
 
-class FleetIndex(TypedDict):
-    workspaces: int  # That the targets name.
-    indexed: int  # Whose files or rules changed.
-    unchanged: int  # That were not read.
-    dropped: int  # No longer named, whose rows --prune deleted.
-    rows: FleetIndexRows  # Of the workspaces that could be reached.
-    unreachable: list[FleetIndexUnreachable]  # Their rows stay as they are.
+class FleetShare(TypedDict):
+    states: FleetStates
+    workspaces: list[FleetShareMatch]
+    url: str
+    removals: NotRequired[FleetShareRemovals | None]  # Of this workspace, where its person allows them.
+
+
+class FleetShareState(FleetMatch):
+    share: NotRequired[str]  # Its id; absent for a place without shares.
 
 
 class FleetSearchHit(TypedDict):
-    workspace: str  # Path or URL.
+    workspace: str  # The name of the share.
     agent_id: str
     session_token: str  # The name of a session: the 16 characters by which its files are called.
     session_id: str
-    project: str | None  # Origin of its repository, else its root, else a folder.
+    project: (
+        str | None
+    )  # Origin of its repository, else its root, else a folder; of a share without text the last part.
     harness: str | None
     day: str  # UTC day of its end.
-    sentence: str  # What the session was about.
+    sentence: str | None  # What the session was about; null in a share without text.
     path: str  # Its best file, relative to the workspace.
-    score: float  # Higher is better.
+    score: float  # Share of the words that it has.
     snippet: str  # The line of it that has most of the words; empty if the sentence has as many.
 
 
 class FleetSearch(TypedDict):
     query: str
     hits: list[FleetSearchHit]
-
-
-FleetReportCounts = TypedDict(
-    "FleetReportCounts",
-    {
-        "sessions": int,
-        "artifacts": int,  # Files of sessions, whatever their state.
-        "bytes": int,
-        "tombstones": int,  # Sessions that were removed for good.
-        "secret": int,  # Files that seem to hold a secret.
-        "changed": int,  # Files that are never changed once written, and were.
-        "came-back": int,  # Files of removed sessions.
-        "unreadable": int,
-        "invalid": int,
-    },
-)
-
-
-class FleetReportByRule(TypedDict):
-    rule: str  # The rule of the sanitizer that found a secret.
-    files: int
-    workspaces: int
-
-
-FleetReportByWorkspace = TypedDict(
-    "FleetReportByWorkspace",
-    {
-        "workspace": str,  # The folder or URL, without credentials.
-        "last_session": str | None,  # When the newest session ended.
-        "agents": int,
-        "sessions": int,
-        "artifacts": int,  # Files of sessions, whatever their state.
-        "bytes": int,
-        "tombstones": int,  # Sessions that were removed for good.
-        "secret": int,  # Files that seem to hold a secret.
-        "changed": int,  # Files that are never changed once written, and were.
-        "came-back": int,  # Files of removed sessions.
-        "unreadable": int,
-        "invalid": int,
-    },
-)
-
-
-class FleetReportFinding(TypedDict):
-    workspace: str  # The folder or URL, without credentials.
-    kind: Literal["secret", "changed", "came-back", "unreadable", "invalid"]
-    path: str
-    code: str  # As in check.
-    message: str
-    hint: str
-    line: int
-    rules: list[str]  # Of a secret: the rules that found it.
-
-
-class FleetReportUnreachable(TypedDict):
-    workspace: str  # The folder or URL, without credentials.
-    message: str
+    states: FleetStates
+    workspaces: list[FleetShareState]
 
 
 class FleetReport(TypedDict):
-    now: str
-    version: str  # Of the signet-sync that made the report.
-    workspaces: int  # All that were asked for, also those that were not reached.
-    counts: FleetReportCounts
-    by_rule: list[FleetReportByRule]  # Secrets, by rule; a file may be found by several.
-    by_workspace: list[FleetReportByWorkspace]
-    findings: list[FleetReportFinding]  # The first thousand of a kind in each workspace.
-    unreachable: list[FleetReportUnreachable]
+    columns: list[str]
+    rows: list[list[str | int | float | bool | None]]
+    states: FleetStates
+    workspaces: list[FleetShareState]
+
+
+class FleetRemoveWaiting(TypedDict):
+    workspace: str
+    why: str  # It has not answered, does not allow removals, halted, or failed and why.
+    shared_at: str  # When its share was written last; empty if never.
+
+
+class FleetRemoveToken(TypedDict):
+    agent: str
+    token: str
+    reason: str
+    at: str
+    removed: int
+    absent: int  # Machines that never had it.
+    waiting: list[FleetRemoveWaiting]
+
+
+class FleetRemove(TypedDict):
+    url: str
+    approved: list[FleetRemoveToken]
 
 
 class EjectPlan(TypedDict):

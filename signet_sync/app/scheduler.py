@@ -17,6 +17,7 @@ import apsw
 from signet_sync.app import changed_paths
 from signet_sync.app.database_supervisor import DatabaseSupervisor
 from signet_sync.app.heartbeat import Heartbeat
+from signet_sync.app.timers import Timers
 from signet_sync.capture import spool
 from signet_sync.capture.worker import Worker, changed_sessions, due
 from signet_sync.entities.stage import entities_folder
@@ -119,6 +120,7 @@ class Scheduler:
             spool.prepare(workspace.state.spool)
         self.worker = Worker(workspace)
         self.commits = CommitScheduler(workspace)
+        self.timers = Timers(workspace)
         self.watcher = self._watcher()
         self.watcher.start()
         self._log_trouble(())
@@ -180,7 +182,7 @@ class Scheduler:
         if self.everything:
             return
         settings = self.workspace.settings
-        due = min(*self._due.values(), *self._again.values(), self.commits.due) - time.monotonic()
+        due = min(*self._due.values(), *self._again.values(), self.commits.due, self.timers.due) - time.monotonic()
         longest = max(min(due, longest), 0.0)
         hint = self.watcher.gather(settings.debounce, LONGEST_WAIT, longest, lead=min(LEAD, settings.debounce))
         if hint is not None:
@@ -207,6 +209,7 @@ class Scheduler:
             else:
                 self._start_capture()
         self.commits.run_due()
+        self.timers.run_due()
 
     def _start_capture(self) -> None:
         """Processes the hooks' jobs and reads running sessions; the files it writes return as changes."""

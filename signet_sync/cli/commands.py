@@ -65,7 +65,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "migrate": ("migrate", "Bring over what another program remembers."),
     },
     "fleet": {
-        "fleet": ("fleet", "Check, index, search and report on many workspaces."),
+        "fleet": ("fleet", "Share, ask, check and clean many workspaces."),
     },
     "advanced": {
         "eject": ("eject", "Detach signet-sync from a workspace; the vault stays."),

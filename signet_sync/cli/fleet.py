@@ -1,8 +1,7 @@
-"""`fleet …`: checks, indexes, searches and reports on many workspaces, which it only reads."""
+"""`fleet …`: shares rows with an organisation, asks those of all machines, checks many workspaces, removes sessions."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from functools import partial, wraps
 from itertools import groupby
@@ -10,139 +9,173 @@ from typing import Any, TypeVar
 
 import click
 
-from signet_sync.cli.main import Context, json_option, now_option, pass_context
+from signet_sync.cli.main import Context, agent_option, confirm, json_option, now_option, pass_context, yes_option
 from signet_sync.cli.parsing import Command, Group, Moment, SharedOption
 from signet_sync.cli.reindex import progress_bar, show_problems
-from signet_sync.fleet.engines import Engine
+from signet_sync.errors import Halted, UsageError
 from signet_sync.formats.paths import display
-from signet_sync.formats.timestamps import local_day
-from signet_sync.text.phrases import counted, human
+from signet_sync.text.phrases import counted
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 _MOST = 40  # workspaces that are shown
 
 
-def over_workspaces(command: _Command) -> _Command:
-    """Adds TARGET... and the options of the engine to a command, which gets them as `targets` and `engine`."""
+def on_engine(command: _Command) -> _Command:
+    """Adds the options of the engine to a command, which gets them as `address` and `workers`."""
 
     @wraps(command)
-    def called(*given: Any, engine: str, address: str | None, workers: int | None, **more: Any) -> Any:
+    def called(*given: Any, engine: str, address: str | None, **more: Any) -> Any:
         if address is not None and engine != "ray":
             raise click.UsageError("--address is of a Ray cluster: use it with --engine ray")
-        return command(*given, engine=Engine(engine, address, workers), **more)
+        return command(*given, address=address or ("local" if engine == "ray" else None), **more)
 
-    called.__doc__ = f"{command.__doc__}\n\n    TARGET: a folder, a URL or a glob of them, or @FILE."
     for add in (
-        click.argument("targets", type=click.Path(readable=False), metavar="TARGET...", nargs=-1, required=True),
         click.option("--workers", type=click.IntRange(1), metavar="N", help="Workspaces at a time."),
         click.option("--address", metavar="HOST:PORT", help="A Ray cluster (default: this machine)."),
-        click.option(
-            "--engine", type=click.Choice(["ray", "local"]), default="ray", help="Ray (default) or processes."
-        ),
+        click.option("--engine", type=click.Choice(["local", "ray"]), default="local", help="Processes, or Ray."),
     ):
         called = add(called)
     return called  # type: ignore[return-value]
 
 
-_HELP = """Check, index, search and report on many workspaces.
-
-\b
-TARGET  a workspace: a folder, or a URL (s3://, git://, zip:// and what else fsspec reads);
-        a glob of them; or @FILE with one on each line
-
-See docs/fleet.md.
-"""
+def _at(*, several: bool = False) -> Callable[[_Command], _Command]:
+    text = "Where shares are: a folder or a URL (default: the setting fleet.url)."
+    name, many = ("places", True) if several else ("place", False)
+    return click.option("--at", name, metavar="PLACE", multiple=many, type=click.Path(), help=text)
 
 
-@click.group(cls=Group, help=_HELP, short_help="Check, index, search and report on many workspaces.")
+def _place(context: Context, given: str | None) -> str:
+    """Returns the place that the command line or the person's own settings name; a workspace's file cannot."""
+    if place := given or context.settings().fleet_url:
+        return place
+    hint = "give --at PLACE, or: signet-sync settings fleet.url PLACE"
+    raise UsageError("no place for shares is named", hint=hint, code="no-place")
+
+
+@click.group(cls=Group, short_help="Share, ask, check and clean many workspaces.")
 def fleet() -> None:
-    pass
+    """Share, ask, check and clean many workspaces.
+
+    \b
+    PLACE   where shares are: a folder, or a URL of fsspec (s3://, gs://, abfs://)
+    TARGET  a workspace: a folder, or a URL (s3://, git://, zip:// and what else fsspec reads);
+            a glob of them; or @FILE with one on each line
+
+    See docs/fleet.md.
+    """
 
 
 @fleet.command(cls=Command)
-@over_workspaces
+@click.argument("targets", type=click.Path(readable=False), metavar="TARGET...", nargs=-1, required=True)
+@on_engine
 @now_option
 @json_option
 @pass_context
-def check(context: Context, targets: tuple[str, ...], engine: Engine) -> int:
-    """Validate every file of many workspaces, as check does. Exit 1 if one has a problem or cannot be read."""
+def check(context: Context, /, targets: tuple[str, ...], **engine: Any) -> int:
+    """Validate every file of many workspaces, as check does. Exit 1 unless each is ok or empty.
+
+    TARGET: a folder, a URL or a glob of them, or @FILE.
+    """
     from signet_sync.fleet import check as fleet_check  # with the pass, which other commands do not need
-    from signet_sync.sync.index_records import PROBLEMS
 
     with progress_bar("checking", show=not context.as_json and not context.quiet) as advance:
-        document = fleet_check.check(targets, engine, context.now_us, advance)
-    if not document["counts"]["scanned"]:  # the folder may be the one above the workspaces
-        context.say("warning: there is no artifact in memory/ of any of these workspaces")
-    ok = not document["unreachable"] and all(one["verdict"] not in PROBLEMS for one in document["problems"])
-    context.answer(document, partial(_show_check, document, ok=ok))
-    return 0 if ok else 1
+        document = fleet_check.check(targets, context.now_us, advance, **engine)
+    context.answer(document, partial(_show_check, document))
+    return _code(document)
 
 
-def _show_check(document: dict[str, Any], *, ok: bool) -> None:
+def _code(document: dict[str, Any]) -> int:
+    return 1 if any(document["states"][state] for state in ("damaged", "vanished", "unreachable")) else 0
+
+
+def _show_check(document: dict[str, Any]) -> None:
     counts = document["counts"]
     click.echo(
-        f"{counted(document['workspaces'], 'workspace')} · {counts['indexed']} valid · {counts['invalid']} invalid"
-        f" · {counted(counts['violation'], 'violation')} · {counts['tombstoned']} should be gone"
-        f" · {counts['ignored']} ignored"
+        f"{counts['indexed']} valid · {counts['invalid']} invalid · {counted(counts['violation'], 'violation')}"
+        f" · {counts['tombstoned']} should be gone · {counts['ignored']} ignored"
     )
     wrong = [problem for problem in document["problems"] if problem["verdict"] != "ignored"]
-    by_workspace = [(name, list(found)) for name, found in groupby(wrong, key=lambda one: one["workspace"])]
-    for name, found in by_workspace[:_MOST]:
+    for name, found in [(name, list(found)) for name, found in groupby(wrong, key=lambda one: one["workspace"])][
+        :_MOST
+    ]:
         click.secho(display(name), bold=True)
-        own = f"signet-sync --workspace {shlex.quote(name)} "  # a remedy can be pasted, if the workspace is a folder
-        for one in found if "://" not in name else ():
-            one["hint"] = one["hint"].replace("signet-sync ", own)
         show_problems(found, [], limit=10)
-    if len(by_workspace) > _MOST:
-        click.echo(f"… and {len(by_workspace) - _MOST} more workspaces with problems (--json lists them all)")
-    _show_unreachable(document)
-    click.secho("ok" if ok else "not ok", fg="green" if ok else "red", bold=True)
+    _show_states(document)
 
 
-def _show_unreachable(document: dict[str, Any]) -> None:
-    for one in document["unreachable"][:_MOST]:
-        click.echo(click.style("unreachable", fg="red") + f"  {display(one['workspace'])}")
-        click.echo(f"    {display(one['message'])}")
-    if len(document["unreachable"]) > _MOST:
-        click.echo(f"… and {len(document['unreachable']) - _MOST} more (--json lists them all)")
+def _show_states(document: dict[str, Any]) -> None:
+    """Prints how many matches have each state, and those that are not right."""
+    wrong = [one for one in document["workspaces"] if one["state"] not in ("ok", "empty")]
+    for one in wrong[:_MOST]:
+        click.echo(click.style(one["state"], fg="red") + f"  {display(one['workspace'])}  {display(one['message'])}")
+    if len(wrong) > _MOST:
+        click.echo(f"… and {len(wrong) - _MOST} more (--json lists them all)")
+    total = counted(len(document["workspaces"]), "workspace")
+    click.echo(f"{total}: " + ", ".join(f"{count} {state}" for state, count in document["states"].items() if count))
 
 
 @fleet.command(cls=Command)
-@over_workspaces
-@click.option("--tables", type=click.Path(), metavar="PLACE", required=True, help="The tables: a folder or a URL.")
-@click.option("--bodies", is_flag=True, help="With the sanitized text of artifacts, which search then covers.")
-@click.option("--prune", is_flag=True, help="Delete the rows of workspaces that no TARGET names.")
+@click.argument("targets", type=click.Path(readable=False), metavar="[TARGET]...", nargs=-1)
+@_at()
+@click.option("--holds", type=click.Choice(["rows", "text"]), help="Without text, or with it (setting fleet.holds).")
+@click.option("--withdraw", is_flag=True, help="Delete this workspace's share.")
+@click.option("--accept-removals", is_flag=True, help="Remove what is approved, however many sessions that is.")
+@on_engine
 @now_option
 @json_option
 @pass_context
-def index(context: Context, targets: tuple[str, ...], engine: Engine, tables: str, bodies: bool, prune: bool) -> int:
-    """Bring tables up to date with many workspaces. Exit 1 if one cannot be read; its rows stay.
+def share(
+    context: Context,
+    /,
+    targets: tuple[str, ...],
+    place: str | None,
+    holds: str | None,
+    withdraw: bool,
+    accept_removals: bool,
+    **engine: Any,
+) -> int:
+    """Write this workspace's rows to where an organisation reads them; only what changed.
 
-    One that did not change is not read.
+    The agent does so by itself if your own settings name the place (fleet.url); if they allow it (fleet.removals), it
+    first removes the sessions that are approved there. With TARGETs, shares those workspaces by their files alone.
     """
-    from signet_sync.fleet import index as fleet_index  # with the pass, which other commands do not need
+    from signet_sync.fleet import share as fleet_share  # with the pass, which other commands do not need
 
-    with progress_bar("indexing", show=not context.as_json and not context.quiet) as advance:
-        document = fleet_index.index(
-            targets, engine, context.now_us, place=tables, bodies=bodies, prune=prune, progress=advance
+    settings = context.settings()
+    url, holds = _place(context, place), holds or settings.fleet_holds
+    if targets:
+        if withdraw or accept_removals:
+            raise click.UsageError("--withdraw and --accept-removals are of this workspace: leave out TARGET")
+        from signet_sync.fleet import check as fleet_check
+
+        with progress_bar("sharing", show=not context.as_json and not context.quiet) as advance:
+            document = fleet_check.share_targets(targets, url, holds, context.now_us, advance, **engine)
+    else:
+        enforces = settings.fleet_removals and url == settings.fleet_url
+        document = fleet_share.share_own(
+            context.place(), url, holds, context.now_us, enforces=enforces, accept=accept_removals, withdraw=withdraw
         )
-    context.answer(document, partial(_show_index, context, document))
-    return 1 if document["unreachable"] else 0
+    if halted := (document.get("removals") or {}).get("halted"):
+        message = f"{halted} sessions are to be removed at once; none was, the rows were shared"
+        raise Halted(message, path=url, hint=f"fleet remove lists them; then: {context.command_line(_ACCEPT)}")
+
+    def show() -> None:
+        for one in document["workspaces"] if len(document["workspaces"]) < _MOST else ():
+            click.echo(f"{one['shared'] or one['state']}  {display(one['workspace'])}")
+        for token, done in ((document.get("removals") or {}).get("tokens") or {}).items():
+            click.echo(f"  {token}: {done}")
+        _show_states(document)
+
+    context.answer(document, show)
+    return _code(document)
 
 
-def _show_index(context: Context, document: dict[str, Any]) -> None:
-    said = f"{counted(document['workspaces'], 'workspace')}: {document['indexed']} indexed"
-    click.echo(f"{said}, {document['unchanged']} unchanged, {len(document['unreachable'])} unreachable")
-    click.echo("  " + " · ".join(f"{rows:,} {table}" for table, rows in document["rows"].items()))
-    if document["dropped"]:
-        click.echo(f"  rows of {counted(document['dropped'], 'workspace')} deleted")
-    _show_unreachable(document)
+_ACCEPT = "fleet share --accept-removals"
 
 
 @fleet.command(cls=Command)
 @click.argument("query")
-@click.argument("targets", metavar="[TARGET]...", nargs=-1)
-@click.option("--tables", type=click.Path(), metavar="PLACE", required=True, help="The tables: a folder or a URL.")
+@_at(several=True)
 @click.option("--project", metavar="PROJECT", help="Only this project: its name, path or origin.")
 @click.option("--agent", cls=SharedOption, metavar="ID", help="Only this agent.")
 @click.option("--since", metavar="TIME", type=Moment(), help="Only sessions since this day or time, or so long: 3w.")
@@ -150,58 +183,85 @@ def _show_index(context: Context, document: dict[str, Any]) -> None:
 @click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Maximum number of hits.")
 @json_option
 @pass_context
-def search(context: Context, /, query: str, targets: tuple[str, ...], tables: str, **wanted: Any) -> int:
-    """Find sessions of many workspaces by their words, in tables.
+def search(context: Context, /, query: str, places: tuple[str, ...], **wanted: Any) -> int:
+    """Find sessions of all machines by their words; of shares without text, by project.
 
-    Those with all words of QUERY; if there are none, those with any of them. TARGETs limit the workspaces.
+    Those with all words of QUERY; if there are none, those with most of them. Exit 1 if a share cannot be read.
     """
-    from signet_sync.fleet.search import search as search_tables  # with libraries that other commands do not need
-    from signet_sync.fleet.store import Selection
+    from signet_sync.fleet.query import search as search_shares  # with libraries that other commands do not need
 
-    document = search_tables(query, targets, tables, Selection(**wanted))
+    document = search_shares(query, places or [_place(context, None)], **wanted)
 
     def show() -> None:
         if not document["hits"]:
             context.say("nothing found")
         for hit in document["hits"]:
-            click.echo(click.style(display(hit["workspace"]), bold=True) + f"  {hit['path']}  {hit['day']}")
-            click.echo(f"  {hit['sentence']}")
-            if hit["snippet"]:
-                click.echo(f"  {hit['snippet']}")
+            click.echo(click.style(display(hit["workspace"]), bold=True) + f"  {display(hit['path'])}  {hit['day']}")
+            for line in filter(None, (hit["sentence"] or hit["project"], hit["snippet"])):
+                click.echo(f"  {display(line)}")
+        _show_states(document)
 
     context.answer(document, show)
-    return 0
+    return _code(document)
 
 
 @fleet.command(cls=Command)
-@over_workspaces
+@_at(several=True)
+@click.option("--sql", metavar="QUERY", help="Ask this of the tables shares, sessions, statements and files.")
+@json_option
+@pass_context
+def report(context: Context, places: tuple[str, ...], sql: str | None) -> int:
+    """Report what all machines share: sessions, problems, secrets, blockers. Exit 1 if a share cannot be read."""
+    from signet_sync.fleet.query import report as report_shares  # with libraries that other commands do not need
+
+    document = report_shares(places or [_place(context, None)], sql)
+
+    def show() -> None:
+        rows = [document["columns"], *([str("" if one is None else one) for one in row] for row in document["rows"])]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        _show_states(document)
+
+    context.answer(document, show)
+    return _code(document)
+
+
+@fleet.command(cls=Command)
+@click.argument("tokens", metavar="[TOKEN]...", nargs=-1)
+@_at()
+@click.option("--reason", help="Why; recorded in every tombstone.  [required with TOKEN]")
+@click.option("--undo", is_flag=True, help="Take TOKENs off the list; what was removed stays removed.")
+@yes_option
+@agent_option
 @now_option
 @json_option
 @pass_context
-def report(context: Context, /, targets: tuple[str, ...], engine: Engine) -> int:
-    """Report secrets, changes and size of many workspaces.
+def remove(
+    context: Context, tokens: tuple[str, ...], place: str | None, reason: str | None, undo: bool, yes: bool
+) -> int:
+    """Approve that sessions are removed on every machine, and show who has not. Exit 1 while somebody has not.
 
-    A secret is named by its rule and file, never by its value. Exit 0 whatever was found: fleet check is what fails.
+    TOKEN: the 16 characters by which a session's files are called; all sessions of it go, for good.
     """
-    from signet_sync.fleet.check import report as fleet_report  # with the pass, which other commands do not need
+    from signet_sync.fleet import removals  # with the pass, which other commands do not need
+    from signet_sync.fleet.tables import Tables
 
-    with progress_bar("reading", show=not context.as_json and not context.quiet) as advance:
-        document = fleet_report(targets, engine, context.now_us, advance)
-    context.answer(document, lambda: _show_report(document))
-    return 0
+    tables = Tables(_place(context, place))
+    if tokens and not undo:
+        if not (reason or "").strip():
+            raise click.UsageError("--reason is required; it is recorded in every tombstone")
+        confirm(context, f"remove {counted(len(tokens), 'token')} of every machine for good?", yes=yes)
+    removals.approve(tables, context.agent, tokens, reason or "", context.now_us, undo=undo)
+    document = removals.answers(tables)
 
+    def show() -> None:
+        for one in document["approved"]:
+            click.secho(f"{one['agent']}/{one['token']}  {one['at']}  {display(one['reason'])}", bold=True)
+            click.echo(f"  {one['removed']} removed it, {one['absent']} never had it, {len(one['waiting'])} wait")
+            for each in one["waiting"][:_MOST]:
+                seen = f", shared {each['shared_at']}" if each["shared_at"] else ""
+                click.echo(f"  {display(each['workspace'])}: {display(each['why'])}{display(seen)}")
 
-def _show_report(document: dict[str, Any]) -> None:
-    rows = [("", *"sessions files bytes last secrets changed back unreadable invalid".split())]
-    total = {"workspace": counted(document["workspaces"], "workspace"), "last_session": None, **document["counts"]}
-    for one in (*document["by_workspace"], total):
-        last = local_day(one["last_session"] or "")
-        wrong = [str(one[kind]) for kind in ("secret", "changed", "came-back", "unreadable", "invalid")]
-        rows.append((one["workspace"], str(one["sessions"]), str(one["artifacts"]), human(one["bytes"]), last, *wrong))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for first, *rest in rows:
-        cells = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
-        click.echo("  ".join((first.ljust(widths[0]), *cells)).rstrip())
-    for one in document["by_rule"]:
-        click.echo(f"{one['rule']}: {counted(one['files'], 'file')} in {counted(one['workspaces'], 'workspace')}")
-    _show_unreachable(document)
+    context.answer(document, show)
+    return 1 if any(one["waiting"] for one in document["approved"]) else 0

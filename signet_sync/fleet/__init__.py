@@ -1,4 +1,4 @@
-"""Checks, indexes, searches and reports on many workspaces: folders, object stores, repositories, archives.
+"""Many workspaces: each machine writes its own share of rows to one place, and any engine reads all of them.
 
-The work on one workspace is a plain function of plain values; an engine runs it for all of them.
+The work on one workspace is a plain function of plain values, which an engine runs for many.
 """

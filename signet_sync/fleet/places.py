@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from signet_sync.errors import SignetSyncError, Unreachable, UsageError, WorkspaceError, extra_hint, reason, sentence_of
+from signet_sync.errors import SignetSyncError, Unreachable, UsageError, WorkspaceError, extra_hint
 from signet_sync.formats.paths import display
 from signet_sync.formats.snapshot import Found, Trouble
 from signet_sync.history import repository
@@ -21,6 +21,8 @@ _SECRET = re.compile(r"(?<=//)[^/\s]*@|\?[^#\s]*")
 # What a place changes with every change of a file, as far as a listing holds it.
 _VERSIONS = "ETag etag VersionId version_id generation hex CRC sha256".split()
 _VERSIONS += "LastModified last_modified mtime modified updated created".split()
+_AT_ONCE = 64  # files: an object store takes 20 to 100 ms for each
+_MOST_BYTES = 16 << 20
 
 
 class Place(NamedTuple):
@@ -44,15 +46,8 @@ def opened(url: str) -> Iterator[Place]:
         yield Place(path)
         return
     system, path = file_system(url)
-    vault = RemoteVault(system, path.rstrip("/"), url)
-    try:
-        found = vault.statuses()
-    except PermissionError:
-        hint = "check the rights of the credentials"
-        raise WorkspaceError("the workspace cannot be read", path=shown(url), hint=hint) from None
-    except OSError:
-        found = {}
-    if not found:
+    vault = _listed(system, path.rstrip("/"), url)
+    if not vault.entries:
         hint = "check its address; a place without files counts as missing"
         raise WorkspaceError("the workspace does not exist", path=shown(url), hint=hint)
     yield Place(shown(url), vault)
@@ -63,111 +58,81 @@ def file_system(url: str) -> tuple[Any, str]:
 
     Settings and credentials are fsspec's own: its configuration and environment, and those of the store's library.
     """
-    scheme = url.partition("://")[0]
+    scheme, _, rest = url.partition("://")
     try:
         import fsspec
     except ImportError:
         raise UsageError("URLs need an extra", path=shown(url), hint=extra_hint("fleet")) from None
     try:
-        if scheme == "git":
-            return _repository(url)
+        if scheme == "git":  # `git://PATH:REF@FOLDER`, as fsspec writes it; without a ref it is the HEAD
+            where, _, inner = rest.partition(":")
+            ref, at, folder = inner.partition("@")
+            given = {"path": _checked_repository(where), "ref": ref if at and ref else "HEAD"}
+            return fsspec.filesystem("git", skip_instance_cache=True, **given), (folder if at else inner).strip("/")
         if scheme == "zip" and os.path.exists(archive := url.rpartition("::")[2]) and not os.path.isfile(archive):
             raise OSError(errno.EINVAL, "it is not a regular file")
-        found, path = fsspec.url_to_fs(url, use_listings_cache=False, skip_instance_cache=True)
+        found: tuple[Any, str] = fsspec.url_to_fs(url, use_listings_cache=False, skip_instance_cache=True)
+        return found
     except SignetSyncError:
         raise
     except ImportError:
         hint = extra_hint("s3") if scheme == "s3" else "install the library that fsspec names for it"
         raise UsageError(f"{scheme}:// needs another library", path=shown(url), hint=hint) from None
-    except Exception as error:  # noqa: BLE001  # each library has errors of its own
+    except Exception as error:  # noqa: BLE001 - each library has errors of its own
         if isinstance(error, ValueError) and "Protocol" in str(error):
             hint = "s3, zip, git and what else fsspec knows"
             raise UsageError(f"there is no way to read {scheme}://", path=shown(url), hint=hint) from None
         raise unreachable(url, error) from None
-    return found, path
 
 
-def _repository(url: str) -> tuple[Any, str]:
-    """Returns a revision of a repository of this machine, `git://PATH:REF@FOLDER` as fsspec writes it.
-
-    Without a ref it is the HEAD. A repository that points elsewhere is refused, as everywhere.
-    """
-    where, _, inner = url.removeprefix("git://").partition(":")
-    ref, at, folder = inner.partition("@")
+def _checked_repository(where: str) -> str:
+    """Returns the path of a repository of this machine; one that points elsewhere is refused, as everywhere."""
     path = os.path.abspath(os.path.expanduser(where))
     if not os.path.isdir(path):
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        raise WorkspaceError("the repository does not exist", path=path, hint="check its address")
     bare = not os.path.lexists(os.path.join(path, ".git"))
     if why := repository.objection(path, "." if bare else ".git"):
         hint = "see docs/history.md, *Repositories we refuse*"
         raise UsageError(f"the repository is not opened: {why}", path=path, hint=hint)
     repository.require()
-    from fsspec.implementations.git import GitFileSystem
-
-    class Revision(GitFileSystem):  # type: ignore[misc]  # fsspec's classes are without types
-        """Reads names as they are, and a submodule as the empty folder that it is in a checkout."""
-
-        @classmethod
-        def _strip_protocol(cls, path: str) -> str:
-            return path.strip("/")
-
-        def ls(self, path: str, detail: bool = True, ref: str | None = None, **_more: Any) -> list[dict[str, Any]]:
-            found = self._path_to_object(path, ref)
-            below = f"{path}/" if path else ""
-            return [
-                {"name": f"{below}{one.name}", "type": "directory", "size": 0}
-                if one.type_str == "commit"
-                else self._object_to_info(one, path)
-                for one in (found if found.type_str == "tree" else ())
-            ]
-
-    system = Revision(path=path, ref=ref if at and ref else "HEAD", skip_instance_cache=True)
-    return system, (folder if at else inner).strip("/")
+    return path
 
 
 class RemoteVault:
-    """A folder of a file system of fsspec: listed once, without a request for a file; its files are read many at once.
+    """A folder of a file system of fsspec, all of whose entries are known; its files are read many at once.
 
     A file that changes between the listing and its reading gets the verdict of the bytes that were read; its signature
     is that of the listing, so that the next look at it sees the change.
     """
 
     def __init__(self, system: Any, path: str, url: str) -> None:
+        self.entries: dict[str, os.stat_result | RemoteVault] = {}
         self._system, self._path, self._url = system, path, url
-        self._listed: dict[str, os.stat_result] | None = None
-        self._infos: dict[str, str] = {}
         self._begun: dict[str, bytes | BaseException] = {}
-        self._folders: dict[str, RemoteVault] = {}
 
     def names(self) -> list[str]:
-        """Returns the names of a listing."""
-        return list(self.statuses())
+        """Returns every name."""
+        return list(self.entries)
 
     def list(self) -> Iterator[tuple[str, os.stat_result | OSError]]:
-        """Yields the names of a listing."""
-        yield from self.statuses().items()
+        """Yields every name with its status."""
+        yield from ((name, _status({"type": "directory"}) if isinstance(one, RemoteVault) else one)
+                    for name, one in self.entries.items())  # fmt: skip
 
     def status(self, name: str) -> os.stat_result | None:
-        """Returns the status in a listing."""
-        return self.statuses().get(name)
+        """Returns the status of a name; None if nothing is there."""
+        found = self.entries.get(name)
+        return _status({"type": "directory"}) if isinstance(found, RemoteVault) else found
 
     @contextmanager
     def inside(self, name: str) -> "Iterator[RemoteVault | None]":
-        """Yields a folder of this one, listed once for all who ask."""
-        status = self.status(name)
-        if status is None or not stat.S_ISDIR(status.st_mode):
-            yield None
-            return
-        if name not in self._folders:
-            self._folders[name] = RemoteVault(self._system, self._infos[name], self._url)
-        yield self._folders[name]
+        """Yields a folder of this one."""
+        found = self.entries.get(name)
+        yield found if isinstance(found, RemoteVault) else None
 
     def read(self, name: str, limit: int) -> Found | Trouble:
         """Reads what the listing shows to be a regular file of bearable size; answers as a disk does."""
-        try:
-            status = self.status(name)
-        except PermissionError as error:
-            return Trouble("unreadable", f"it cannot be opened: {error.strerror or os.strerror(errno.EACCES)}")
+        status = self.status(name)
         if status is None:
             return Trouble("gone", "it is not there")
         if stat.S_ISLNK(status.st_mode):
@@ -176,8 +141,6 @@ class RemoteVault:
             return Trouble("not-a-file", f"it is a {kind_of(status.st_mode)}", signature_of(status))
         if status.st_size > limit:
             return Trouble("too-large", f"{status.st_size:,} bytes, more than {limit:,}", signature_of(status))
-        if not status.st_size:
-            return Found(b"", signature_of(status))
         if name not in self._begun:
             self._fetch(name, limit)
         raw = self._begun.pop(name)
@@ -186,57 +149,63 @@ class RemoteVault:
         if isinstance(raw, PermissionError):
             return Trouble("unreadable", f"it cannot be opened: {os.strerror(errno.EACCES)}")
         if isinstance(raw, BaseException):
-            self._list()  # raises where the whole place does not answer
+            _listed(self._system, self._path, self._url)  # raises where the whole place does not answer
             said = raw.strerror if isinstance(raw, OSError) and raw.strerror else type(raw).__name__
             return Trouble("unreadable", f"reading failed: {sanitize_line(shown(said))[:300]}")
         if len(raw) != status.st_size:
             return Trouble("unsettled", "it changed while it was read", signature_of(status))
         return Found(raw, signature_of(status))
 
-    def statuses(self) -> dict[str, os.stat_result]:
-        """Lists the folder, once. Raises `FileNotFoundError`, `PermissionError`, `Unreachable`."""
-        if self._listed is None:
-            self._listed = self._list()
-        return self._listed
-
     def _fetch(self, name: str, limit: int) -> None:
         """Reads a file, and where the file system asks for many at once also those that come after it by name."""
-        wanted, size = [name], 0
+        wanted, size = {name: self.status(name)}, 0
         if getattr(self._system, "async_impl", False):
-            for other, status in sorted(self.statuses().items()):
-                size += status.st_size
-                if other > name and stat.S_ISREG(status.st_mode) and 0 < status.st_size <= limit:
-                    wanted.append(other)
-                if len(wanted) == 64 or size > 16 << 20:  # an object store takes 20 to 100 ms for each
-                    break
-        ends, paths = [self.statuses()[one].st_size for one in wanted], [self._infos[one] for one in wanted]
+            for other, status in sorted(self.list(), key=lambda one: one[0]):
+                if other > name and isinstance(status, os.stat_result) and stat.S_ISREG(status.st_mode):
+                    size += status.st_size
+                    if len(wanted) == _AT_ONCE or size > _MOST_BYTES:
+                        break
+                    if status.st_size <= limit:
+                        wanted[other] = status
+        sizes = {one: status.st_size for one, status in wanted.items() if status is not None}
+        self._begun = {one: b"" for one, length in sizes.items() if not length}
+        asked = [one for one, length in sizes.items() if length]
+        paths = [f"{self._path}/{one}".lstrip("/" if not self._path else "") for one in asked]
         try:
-            found = self._system.cat_ranges(paths, 0, ends, on_error="return")
-        except Exception as error:  # noqa: BLE001  # damage of many kinds, and the errors of any place
-            found = [error] * len(wanted)
-        self._begun = dict(zip(wanted, found, strict=True))
+            # Never more than an entry states and one byte: an archive may hold more.
+            found = self._system.cat_ranges(paths, 0, [sizes[one] for one in asked], on_error="return") if asked else []
+        except Exception as error:  # noqa: BLE001 - damage of many kinds, and the errors of any place
+            found = [error] * len(asked)
+        self._begun |= dict(zip(asked, found, strict=True))
 
-    def _list(self) -> dict[str, os.stat_result]:
-        try:
-            infos: list[dict[str, Any]] = self._system.ls(self._path, detail=True)
-        except (FileNotFoundError, NotADirectoryError):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._path) from None
-        except PermissionError:
-            raise
-        except Exception as error:  # noqa: BLE001  # each library has errors of its own
-            raise unreachable(self._url, error) from None
-        found: dict[str, os.stat_result] = {}
-        for info in infos:
-            full = info["name"].rstrip("/")
-            below = f"{self._path}/" if self._path else ""
-            name = full[len(below) :] if full.startswith(below) else ""
-            # What no folder of this machine could hold is not looked at. A store may have a file and a folder of one
-            # name: what is below it decides.
-            strange = name in ("", ".", "..", ".git") or "/" in name or "\0" in name
-            if not strange and not (name in found and stat.S_ISDIR(found[name].st_mode)):
-                found[name] = _status(info)
-                self._infos[name] = full
-        return found
+
+def _listed(system: Any, path: str, url: str) -> RemoteVault:
+    """Lists a place with all that is below it. Raises `Unreachable`, `WorkspaceError` where it may not be read."""
+    top = RemoteVault(system, path, url)
+    try:
+        found = system.find(path, detail=True)
+    except FileNotFoundError:
+        return top
+    except PermissionError:
+        hint = "check the rights of the credentials"
+        raise WorkspaceError("the workspace cannot be read", path=shown(url), hint=hint) from None
+    except Exception as error:  # noqa: BLE001 - as above
+        raise unreachable(url, error) from None
+    below = f"{path}/" if path else ""
+    for full, info in found.items():
+        parts = full[len(below) :].split("/") if full.startswith(below) else [""]
+        # What no folder of this machine could hold is not looked at.
+        if any(part in ("", ".", "..", ".git") or "\0" in part for part in parts):
+            continue
+        folder = top
+        for depth, part in enumerate(parts[:-1], 1):
+            inner = folder.entries.get(part)
+            if not isinstance(inner, RemoteVault):  # a store may have a file and a folder of one name
+                inner = folder.entries[part] = RemoteVault(system, below + "/".join(parts[:depth]), url)
+            folder = inner
+        if parts[-1] not in folder.entries:
+            folder.entries[parts[-1]] = _status(info)
+    return top
 
 
 def _status(info: dict[str, Any]) -> os.stat_result:
@@ -265,8 +234,3 @@ def unreachable(url: str, error: BaseException) -> Unreachable:
     said = sanitize_line(shown(f"{type(error).__name__}: {error}"))[:300]
     hint = "check its address, the network and the credentials of this machine"
     return Unreachable(f"the workspace cannot be reached: {said}", path=shown(url), hint=hint)
-
-
-def why_not(error: SignetSyncError | OSError) -> str:
-    """Returns why a workspace could not be read, and what to do."""
-    return sentence_of(error) if isinstance(error, SignetSyncError) else reason(error)

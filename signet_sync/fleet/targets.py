@@ -1,38 +1,58 @@
-"""Finds the workspaces that the command line or a list names."""
+"""Finds the workspaces that the command line or a list names; every match has one state in the answer.
+
+`ok`, `empty` (no artifact), `damaged` (something in it is wrong, or it is no workspace), `vanished` (nothing is there)
+or `unreachable` (its place does not answer: this says nothing about the workspace).
+"""
 
 from __future__ import annotations
 
 import glob
 import os
 import re
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from signet_sync.errors import ConfigError, SignetSyncError, UsageError, place_of
-from signet_sync.fleet.places import file_system
-from signet_sync.formats.paths import MEMORY
+from signet_sync.errors import ConfigError, SignetSyncError, Unreachable, UsageError, place_of, sentence_of
+from signet_sync.fleet.places import file_system, shown
+from signet_sync.formats.paths import display
 
+STATES = ("ok", "empty", "damaged", "vanished", "unreachable")
 _GLOB = re.compile(r"[*?\[]")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_GLOB_HINT = f"a glob finds folders that have a {MEMORY}/; quote it, so that the shell leaves it alone"
 
 
-def workspaces(targets: Sequence[str]) -> list[str]:
-    """Returns the workspaces of targets, each once, sorted: absolute paths, and URLs in which nothing is secret.
+def matches(targets: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Returns what targets match, sorted, each once: an absolute path or URL, and its state and why, if known already.
 
-    A target is a folder, a URL, a glob of them, or `@FILE` with one a line. A glob finds the folders that have a
-    `memory/`; it follows no link. Raises `UsageError` if a target names nothing, `ConfigError` with file and line for
-    a faulty file.
+    A target is a folder, a URL, a glob of them, or `@FILE` with one a line. A glob matches folders and follows no link.
+    Raises `UsageError` for what is no target, `ConfigError` with file and line for a faulty list.
     """
-    found: dict[str, str] = {}
     named = (one for target in targets for one in (_listed(target[1:]) if target[:1] == "@" else _expanded(target)))
-    for name in sorted(named):
-        found.setdefault(name if _URL.match(name) else os.path.realpath(name), name)
-    return sorted(found.values())
+    found: dict[str, tuple[str, str]] = {}
+    for name, state, why in sorted(named):
+        found.setdefault(name if state or _URL.match(name) else os.path.realpath(name), (state, why))
+    return dict(sorted(found.items()))
 
 
-def _listed(path: str) -> Iterator[str]:
+def state_of(error: Exception) -> tuple[str, str]:
+    """Returns the state of a workspace that could not be read, and why, without what may be secret in a URL."""
+    said = sentence_of(error) if isinstance(error, SignetSyncError | OSError) else place_of(error)
+    if "does not exist" in said:
+        return "vanished", said
+    silent = isinstance(error, PermissionError | Unreachable) or getattr(error, "code", "") == "tables-unreachable"
+    return "unreachable" if silent or "cannot be read" in said else "damaged", said
+
+
+def answer(states: Iterable[tuple[str, str, str, dict[str, Any]]]) -> dict[str, Any]:
+    """Returns the part of a document that says of every match its state, by name, and how many have each."""
+    rows = sorted(states, key=lambda one: one[0])
+    counts = {state: sum(one[1] == state for one in rows) for state in STATES}
+    listed = [{"workspace": display(name), "state": state, "message": why, **more} for name, state, why, more in rows]
+    return {"states": counts, "workspaces": listed}
+
+
+def _listed(path: str) -> Iterator[tuple[str, str, str]]:
     """Yields what a list names; `-` is the standard input. Paths are relative to the current folder."""
     try:
         with open("/dev/stdin" if path == "-" else path, encoding="utf-8-sig") as file:
@@ -40,45 +60,38 @@ def _listed(path: str) -> Iterator[str]:
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ConfigError(f"cannot be read: {why}", path=path, hint="name an existing file of UTF-8 lines") from None
-    wanted = [(number, one) for number, line in enumerate(lines, 1) if (one := line.strip()) and one[0] != "#"]
-    if not wanted:
-        raise ConfigError("names no workspace", path=path, hint="write one folder or URL on each line")
-    for number, one in wanted:
+    for number, one in enumerate(map(str.strip, lines), 1):
         try:
-            yield from list(_expanded(one))
+            yield from _expanded(one) if one and one[0] != "#" else ()
         except UsageError as error:
-            message = f"line {number}: {error.message}" + (f": {error.path}" if error.path else "")
-            raise ConfigError(message, path=path, hint=error.hint) from None
+            raise ConfigError(f"line {number}: {error.message}", path=path, hint=error.hint) from None
 
 
-def _expanded(target: str) -> Iterator[str]:
-    """Yields a target, or what its glob finds."""
+def _expanded(target: str) -> Iterator[tuple[str, str, str]]:
+    """Yields a target, or what its glob matches."""
     if not target or "\0" in target:
         raise UsageError("a target is empty", hint="name a folder, a URL or @FILE")
     if _URL.match(target):
         url = _checked_url(target)
         if not url.startswith("file:"):
             begins = _GLOB.search(url)
-            yield from (url,) if begins is None else _glob_url(url, begins.start())
+            yield from ((url, "", ""),) if begins is None else _glob_url(url, begins.start())
             return
         target = unquote(url.removeprefix("file://"))
     name = os.path.expanduser(target)
     path = os.path.abspath(name)
     begins = _GLOB.search(name)
     if begins is None or os.path.lexists(path):  # a folder may have such a name itself
-        yield path
+        yield path, "", ""
         return
-    start = os.path.join(os.path.abspath(name[: begins.start()].rpartition("/")[0] or ("/" if name[0] == "/" else ".")))
-    found = {
-        os.path.abspath(one)
-        for one in glob.iglob(name, recursive=True)
-        if os.path.isdir(memory := os.path.join(os.path.abspath(one), MEMORY))
-        # None of its parts below `start` is a link.
-        and os.path.realpath(memory) == os.path.join(os.path.realpath(start), os.path.relpath(memory, start))
-    }
+    start = os.path.abspath(name[: begins.start()].rpartition("/")[0] or ("/" if name[0] == "/" else "."))
+    found = [one for one in map(os.path.abspath, glob.iglob(name, recursive=True)) if os.path.isdir(one)]
+    for one in found:
+        # An agent may put a link among the workspaces, but not choose what is read with it.
+        linked = os.path.realpath(one) != os.path.join(os.path.realpath(start), os.path.relpath(one, start))
+        yield (one, "damaged", "it is a link, or behind one") if linked else (one, "", "")
     if not found:
-        raise UsageError("this finds no workspace", path=target, hint=_GLOB_HINT, code="no-workspace")
-    yield from found
+        yield path, "vanished", "this glob finds no folder"
 
 
 def _checked_url(target: str) -> str:
@@ -93,25 +106,23 @@ def _checked_url(target: str) -> str:
             raise UsageError(f"a {scheme.lower()}:// URL contains a user or password", hint=hint, code="secret-in-url")
     if not urlsplit(url).netloc and scheme.lower() not in ("file", "zip", "git", "memory"):
         raise UsageError("this URL names no place", path=target, hint="for example: s3://bucket/agents/*")
+    if _GLOB.search(url) and scheme.lower() in ("git", "zip", "http", "https"):
+        raise UsageError("a URL of this kind is no glob", path=url, hint="name each, for example in a file: @FILE")
     return url
 
 
-def _glob_url(url: str, begins: int) -> list[str]:
-    """Returns the folders of a store that a glob finds, as URLs."""
-    if url.startswith(("git:", "zip:", "http:", "https:")):
-        raise UsageError("a URL of this kind is no glob", path=url, hint="name each, for example in a file: @FILE")
+def _glob_url(url: str, begins: int) -> Iterator[tuple[str, str, str]]:
+    """Yields the folders of a store that a glob finds, as URLs; the glob itself if the store does not answer."""
     fixed = url[: url.rindex("/", 0, begins)]
-    store, pattern = file_system(url)
-    _, start = file_system(fixed)
     try:
-        matches = sorted(path for path, what in store.glob(pattern, detail=True).items() if what["type"] == "directory")
-        with ThreadPoolExecutor(32) as pool:
-            with_memory = list(pool.map(store.isdir, (f"{path}/{MEMORY}" for path in matches)))
+        (store, pattern), (_, start) = file_system(url), file_system(fixed)
+        found = [path for path, what in store.glob(pattern, detail=True).items() if what["type"] == "directory"]
+    except UsageError:
+        raise
     except Exception as error:  # noqa: BLE001 - each store has its own; its text may repeat what gave access
         why = error.strerror if isinstance(error, OSError) and error.strerror else place_of(error)
-        hint = "check the address and what gives access"
-        raise SignetSyncError(f"this cannot be listed: {why}", path=url, hint=hint, code="unlisted") from None
-    found = [fixed + path.removeprefix(start) for path, has in zip(matches, with_memory, strict=True) if has]
+        yield shown(url), "unreachable", f"this cannot be listed: {why}"
+        return
+    yield from ((fixed + path.removeprefix(start), "", "") for path in found)
     if not found:
-        raise UsageError("this finds no workspace", path=url, hint=_GLOB_HINT, code="no-workspace")
-    return found
+        yield shown(url), "vanished", "this glob finds no folder"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,18 +107,6 @@ def check(
     if any(stage.has_folder(place, owner) for owner in stage.possible_agents(place)):
         _entities(workspace, checked, agent, database, now_us)
     return checked
-
-
-def besides(root: str, now_us: int, vault: Vault | None = None) -> list[dict[str, Any]]:
-    """Returns the problems of a check that are of no artifact: of the workspace's settings and its entities."""
-    checked = CheckResult()
-    place: Root = vault or root
-    settings = _settings(root, vault, checked)
-    if any(stage.has_folder(place, owner) for owner in stage.possible_agents(place)):
-        with closing(Database(":memory:")) as database:
-            workspace = _workspace(root, vault, settings, database)
-            _entities(workspace, checked, None, None, now_us)
-    return checked.problems
 
 
 def _workspace(root: str, vault: Vault | None, settings: Settings, database: Database) -> Workspace:

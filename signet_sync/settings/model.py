@@ -6,8 +6,8 @@ last good one (kept in the state folder), else by the default, and a `SettingsRe
 comes first, because a default may be weaker: `noise.*` keeps sessions off pages, `agents.projects` keeps agents apart.
 
 What is wrong in the person's own file or environment is an error. For callers that run unattended (`anyway`) it is
-replaced likewise, and until it is repaired no model is asked, no history is written and no kept data is deleted
-(`_CAUTION`): the part that cannot be read may be the one that forbids it.
+replaced likewise, and until it is repaired no model is asked, no history is written, nothing is shared and no kept
+data is deleted (`_CAUTION`): the part that cannot be read may be the one that forbids it.
 """
 
 import errno
@@ -181,6 +181,14 @@ class Settings:
         "", "meaning.query_prefix", "Put before a question; empty: what is usual for a model of this name."
     )
     meaning_passage_prefix: str = _setting("", "meaning.passage_prefix", "Put before a text, likewise.")
+    fleet_url: str = _setting(
+        "", "fleet.url", "Where the agent shares this machine's rows: a folder or a URL; empty: nowhere."
+    )
+    fleet_holds: str = _setting(
+        "rows", "fleet.holds", "What a share holds: `rows` without text, or `text` as well.", choices=("rows", "text")
+    )
+    fleet_interval: float = _setting(3600.0, "fleet.interval", "Seconds between two shares by `run`.", (1.0, 604_800.0))
+    fleet_removals: bool = _setting(False, "fleet.removals", "Also remove the sessions that are approved there.")
 
     def __init__(self, **values: Any) -> None:
         if unknown := values.keys() - _DEFAULTS.keys():
@@ -362,7 +370,7 @@ _OF_WORKSPACE, _OF_USER = "workspace", "user"
 # What the unreadable part of a person's settings may have forbidden or required.
 _CAUTION: dict[str, Any] = {"llm_provider": "none", "recall_meaning": "paused"}
 _CAUTION |= {"history_enabled": False, "recall_retention_days": 0.0, "seals_keep_days": 0.0, "seals_max_bytes": 0}
-_CAUTION |= {"backup_keep": 1000}
+_CAUTION |= {"backup_keep": 1000, "fleet_url": "", "fleet_removals": False}
 
 
 class _Layers:

@@ -26,7 +26,7 @@ from signet_sync.storage.locations import read_json as read_json
 from signet_sync.storage.locations import silence as silence
 
 _RUN, _INTAKE = "run.lock", "intake.lock"
-_ESTABLISH, _TOKENS, _FLEET = "establish.lock", "llm-tokens.lock", "fleet.lock"  # of all workspaces
+_ESTABLISH, _TOKENS = "establish.lock", "llm-tokens.lock"  # of all workspaces
 _MOMENT = 0.25  # seconds: a process that only looks holds the lock of a run for much less
 # The folder of locks of the workspace that this thread holds for several operations.
 _HELD_HERE: ContextVar[str | None] = ContextVar("held_here", default=None)
@@ -124,7 +124,7 @@ def discard(folder: StateFolder, real: str, environ: Mapping[str, str] = os.envi
 def _leave(where: str) -> None:
     """Deletes what the last workspace leaves: our locks, and their folder unless a variable names it."""
     with suppress(OSError, WorkspaceError):
-        if {_ESTABLISH, _TOKENS, _FLEET}.issuperset(os.listdir(where)):
+        if {_ESTABLISH, _TOKENS}.issuperset(os.listdir(where)):
             with _held(where, _ESTABLISH, 0.0, "held"):
                 for name in os.listdir(where):
                     os.unlink(os.path.join(where, name))
@@ -310,9 +310,9 @@ def token_lock(where: str) -> AbstractContextManager[None]:
     return _held(where, _TOKENS, 5.0, "another process holds the record of tokens")
 
 
-def fleet_lock(where: str) -> AbstractContextManager[None]:
-    """Locks the tables of many workspaces for one writer of this machine. Raises `WorkspaceError` (`busy`) at once."""
-    return _held(where, _FLEET, 0.0, "another signet-sync fleet index is running on this machine")
+def fleet_lock(folder: StateFolder) -> AbstractContextManager[None]:
+    """Locks the share of a workspace for one writer. Raises `WorkspaceError` (`busy`) at once if it is locked."""
+    return _held(folder.locks, "fleet.lock", 0.0, "another process is sharing this workspace's rows")
 
 
 def dream_lock(folder: StateFolder) -> AbstractContextManager[None]:

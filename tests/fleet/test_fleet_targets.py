@@ -1,4 +1,4 @@
-"""Targets of a fleet: what names what, each once, and errors that say where."""
+"""Targets of a fleet: what names what, each once and with a state, and errors that say where."""
 
 from __future__ import annotations
 
@@ -7,130 +7,84 @@ from pathlib import Path
 
 import pytest
 
-from signet_sync.errors import ConfigError, SignetSyncError, UsageError
+from signet_sync.errors import ConfigError, UsageError
 from signet_sync.fleet import targets
 
 
 @pytest.fixture
 def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three workspaces, a folder that is none, and the current folder above them."""
-    for name in ("ada", "ben", "team/cay"):
+    """Three workspaces, a folder that is none, links, a folder with a name like a glob; the current one is above."""
+    for name in ("ada", "ben", "team/cay", "[x]"):
         (tmp_path / "agents" / name / "memory").mkdir(parents=True)
-    (tmp_path / "agents" / "notes").mkdir()
+    (tmp_path / "agents/notes").mkdir()
+    (tmp_path / "agents/file").write_text("")
+    (tmp_path / "home/.agents/memory").mkdir(parents=True)
+    (tmp_path / "agents/eve").symlink_to(tmp_path / "home/.agents")
+    (tmp_path / "link").symlink_to(tmp_path / "agents/ada")
+    (tmp_path / "all").symlink_to(tmp_path / "agents")
+    (tmp_path / "list").write_text("# agents\n\nagents/ada\n  agents/b*  \ns3://bucket/cay\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def found(fleet: Path, *named: str) -> list[str]:
-    """The names of workspaces below the folder of agents."""
-    return [os.path.relpath(one, fleet / "agents") for one in targets.workspaces(named)]
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        ("agents/ada", "ada"),
+        ("agents/ada/ agents/../agents/ada link", "ada"),
+        ("agents/[ab]* agents/team/ca?", "ada ben team/cay"),
+        ("agents/*", "[x] ada ben eve:damaged notes team"),
+        ("all/[ab]*", "ada ben"),
+        ("agents/[x]", "[x]"),
+        ("agents/notes agents/gone", "gone notes"),  # a worker says what is wrong with it
+        ("agents/z*", "z*:vanished"),
+        ("@list", "ada ben s3://bucket/cay"),
+        ("S3://bucket/ada/ s3://bucket/ada", "s3://bucket/ada"),
+        ("git:///srv/lantern:main@agents", "git:///srv/lantern:main@agents"),
+        ("memory://none/*", "memory://none/*:vanished"),
+    ],
+)
+def test_what_targets_match(fleet: Path, named: str, expected: str) -> None:
+    above = f"{fleet}/agents/"
+    found = {name.removeprefix(above): state for name, (state, _) in targets.matches(named.split()).items()}
+    assert [f"{name}:{state}" if state else name for name, state in found.items()] == expected.split()
 
 
-def test_folders_and_globs(fleet: Path) -> None:
-    assert found(fleet, "agents/ada") == found(fleet, str(fleet / "agents/ada/")) == ["ada"]
-    assert found(fleet, "agents/*") == ["ada", "ben"]
-    assert found(fleet, "agents/**") == ["ada", "ben", "team/cay"]
-    assert found(fleet, "agents/[ab]*", "agents/team/ca?") == ["ada", "ben", "team/cay"]
-    # What is named is taken as it is: a worker says what is wrong with it.
-    assert found(fleet, "agents/notes", "agents/gone") == ["gone", "notes"]
-
-
-def test_each_is_there_once(fleet: Path) -> None:
-    (fleet / "link").symlink_to(fleet / "agents/ada")
-    assert found(fleet, "agents/ada", "agents/*", f"file://{fleet}/agents/ada", "agents/../agents/ada") == [
-        "ada",
-        "ben",
-    ]
-    assert found(fleet, "link", "agents/ada") == ["ada"]
-    assert targets.workspaces(["S3://bucket/ada/", "s3://bucket/ada"]) == ["s3://bucket/ada"]
-
-
-def test_a_name_may_look_like_a_glob(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (fleet / "agents/[x]/memory").mkdir(parents=True)
-    assert found(fleet, "agents/[x]") == ["[x]"]
-    (fleet / "agents/[x]/dee/memory").mkdir(parents=True)
-    monkeypatch.chdir(fleet / "agents/[x]")
-    assert found(fleet, "*") == ["[x]/dee"]
-
-
-def test_a_glob_follows_no_link(fleet: Path) -> None:
-    """An agent may put a link among the workspaces, but not choose what is read with it."""
-    outside = fleet / "home/.agents"
-    (outside / "memory").mkdir(parents=True)
-    (fleet / "agents/eve").symlink_to(outside)
-    (fleet / "agents/fay").mkdir()
-    (fleet / "agents/fay/memory").symlink_to(outside / "memory")
-    (fleet / "agents/group").symlink_to(fleet / "home")
-    assert found(fleet, "agents/*") == ["ada", "ben"]
-    assert found(fleet, "agents/**") == ["ada", "ben", "team/cay"]
-    with pytest.raises(UsageError, match="finds no workspace"):
-        targets.workspaces(["agents/*/.agents"])
-    (fleet / "all").symlink_to(fleet / "agents")
-    assert [os.path.basename(one) for one in targets.workspaces(["all/*"])] == ["ada", "ben"]
-
-
-def test_lists(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (fleet / "list").write_text("# agents\n\nagents/ada\n  agents/b*  \ns3://bucket/cay\n")
-    assert targets.workspaces(["@list"]) == [f"{fleet}/agents/ada", f"{fleet}/agents/ben", "s3://bucket/cay"]
-    (fleet / "list").write_text("agents/ada\nagents/none*\n")
-    with pytest.raises(ConfigError) as raised:
-        targets.workspaces(["@list"])
-    assert (raised.value.message, raised.value.path) == ("line 2: this finds no workspace: agents/none*", "list")
-    (fleet / "list").write_text("# nothing\n")
-    with pytest.raises(ConfigError, match="names no workspace"):
-        targets.workspaces(["@list"])
-    (fleet / "list").write_bytes(b"agents/ada\nagents/\xff\n")
-    with pytest.raises(ConfigError, match="is not UTF-8"):
-        targets.workspaces(["@list"])
-    with pytest.raises(ConfigError, match="No such file"):
-        targets.workspaces(["@gone"])
-
-
-def test_urls_without_secrets() -> None:
-    assert targets.workspaces(["git:///srv/lantern:main@agents"]) == ["git:///srv/lantern:main@agents"]
-    assert targets.workspaces(["sftp://ada@example.org/srv"])
-    for secret in (
-        "s3://key:hunter2@bucket/ada",
-        "sftp://ada:hunter2@example.org/srv",
-        "zip://ada::https://hunter2@example.org/build.zip",
-    ):
-        with pytest.raises(UsageError) as raised:
-            targets.workspaces([secret])
-        assert "hunter2" not in f"{raised.value.message} {raised.value.path} {raised.value.hint}"
-        assert raised.value.code == "secret-in-url"
-
-
-@pytest.mark.parametrize("target", ["", "s3://", "git:///srv/*", "zip:///srv/*.zip"])
-def test_what_is_no_target(target: str) -> None:
+@pytest.mark.parametrize(
+    "target",
+    [
+        "", "s3://", "git:///srv/*", "zip:///srv/*.zip", "nosuch://bucket/*", "s3://key:hunter2@bucket/ada",
+        "sftp://ada:hunter2@example.org/srv", "zip://ada::https://hunter2@example.org/build.zip",
+    ],
+)  # fmt: skip
+def test_what_is_no_target(fleet: Path, target: str) -> None:
     with pytest.raises(UsageError) as raised:
-        targets.workspaces([target])
-    assert raised.value.hint
+        targets.matches([target])
+    assert raised.value.hint and "hunter2" not in f"{raised.value.message} {raised.value.path} {raised.value.hint}"
 
 
-def test_globs_of_urls() -> None:
-    fsspec = pytest.importorskip("fsspec")
-    store = fsspec.filesystem("memory")
-    for name in ("globbed/ada/memory/a.md", "globbed/ben/memory/b.md", "globbed/notes/c.md", "globbed/d.md"):
-        store.pipe_file(name, b"")
-    try:
-        assert targets.workspaces(["memory://globbed/*"]) == ["memory://globbed/ada", "memory://globbed/ben"]
-        with pytest.raises(UsageError, match="finds no workspace"):
-            targets.workspaces(["memory://globbed/n*"])
-    finally:
-        store.rm("globbed", recursive=True)
-    with pytest.raises(SignetSyncError, match="no way to read nosuch"):
-        targets.workspaces(["nosuch://bucket/*"])
-
-
-def test_the_input_is_a_list(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_faulty_list_names_its_line_and_the_input_is_one(fleet: Path) -> None:
+    for text, says in (("agents/ada\ns3://\n", "line 2"), (b"agents/\xff\n", "is not UTF-8"), (None, "No such file")):
+        if text is not None:
+            (fleet / "bad").write_bytes(text if isinstance(text, bytes) else text.encode())
+        with pytest.raises(ConfigError, match=says):
+            targets.matches(["@bad" if text is not None else "@gone"])
     read, write = os.pipe()
     os.write(write, b"agents/ada\n")
     os.close(write)
     before = os.dup(0)
     try:
         os.dup2(read, 0)
-        assert found(fleet, "@-") == ["ada"]
+        assert list(targets.matches(["@-"])) == [f"{fleet}/agents/ada"]
     finally:
         os.dup2(before, 0)
         os.close(before)
         os.close(read)
+
+
+def test_globs_of_stores(memory: object) -> None:
+    for name in ("globbed/ada/memory/a.md", "globbed/notes/c.md", "globbed/d.md"):
+        memory.pipe_file(name, b"")  # type: ignore[attr-defined]
+    assert list(targets.matches(["memory://globbed/*"])) == ["memory://globbed/ada", "memory://globbed/notes"]
+    found = targets.matches(["ftp://127.0.0.1:1/srv/*", "memory://globbed/a*"])
+    assert found["ftp://127.0.0.1:1/srv/*"][0] == "unreachable" and found["memory://globbed/ada"] == ("", "")

@@ -29,7 +29,7 @@ default; `status`, `doctor`, the log and MEMORY.md report it.
 
 **A broken `config.toml`** or environment: `reindex`, `check`, `render`, `context` and commands that change data exit
 with 2; most others that read still work. Hooks, the agent and the MCP server use the valid part, but ask no model,
-write no history and delete no kept data until it is corrected.
+write no history, share nothing and delete no kept data until it is corrected.
 
 """
 

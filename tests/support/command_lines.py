@@ -133,7 +133,7 @@ COMMAND_LINES: dict[str, Line] = {
     "entity check": reads("{entity}"),
     "entity undo": Line("{edit}"),
     "entity promote": Line("Mood --actor maintainer"),
-    "fleet check": reads("{workspace} --engine local --workers 1"),
+    "fleet check": reads("{workspace} --workers 1"),
     "mcp": SERVES,
     "ui": SERVES,
     "backup create": Line("{folder}/new.backup"),
@@ -154,10 +154,11 @@ COMMAND_LINES: dict[str, Line] = {
     "eject": Line("--yes"),
     "logs": reads(),
     "settings": Line("watch.mode polling"),
-    "fleet report": reads("{workspace} {folder}/signet --engine local --workers 1"),
+    "fleet report": SERVES,  # needs shares: tests/fleet/test_fleet_query.py
     "doctor": Line(),
-    "fleet index": Line("{folder}/vault --engine local --workers 1 --tables {folder}/tables"),
-    "fleet search": SERVES,  # needs tables: tests/fleet/test_fleet_search.py
+    "fleet share": Line("--at {folder}/tables"),
+    "fleet search": SERVES,  # as above
+    "fleet remove": Line("hlsgdojfn5rbswr6 --undo --at {folder}/tables"),
 }
 
 

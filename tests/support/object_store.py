@@ -15,6 +15,10 @@ Fault = Callable[
 ]  # of a method and a path with its query: the status to answer with, 0 for none; it may wait first
 
 
+_CODES = {403: "AccessDenied", 409: "ConditionalRequestConflict", 412: "PreconditionFailed"}
+_CODES |= {500: "InternalError", 503: "SlowDown"}
+
+
 class Store:
     """The server: its address, every request that it was asked (method, path and query), and its faults."""
 
@@ -33,7 +37,7 @@ class Store:
             status = self.fault(method, asked)
             if not status:
                 return application(environ, start)
-            code = {403: "AccessDenied", 500: "InternalError", 503: "SlowDown"}[status]
+            code = _CODES[status]
             start(f"{status} fault", [("Content-Type", "application/xml")])
             return [f"<Error><Code>{code}</Code><Message>a fault of the test</Message></Error>".encode()]
 
