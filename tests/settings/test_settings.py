@@ -84,7 +84,7 @@ def test_exactly_log_backup_history_providers_and_what_deletes_are_out_of_a_work
     denied = {f.key for f in ALL_SETTINGS if not f.workspace}
     own = (
         "log_", "backup_", "history_", "llm_", "meaning_",
-        "recall_", "max_file_bytes", "seals_", "capture_exclude",
+        "recall_", "max_file_bytes", "seals_", "capture_exclude", "fleet_",
     )  # fmt: skip
     assert denied == {f.key for f in ALL_SETTINGS if f.name.startswith(own)} != set()
 
