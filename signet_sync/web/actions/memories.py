@@ -110,86 +110,71 @@ def _do_forget(call: ActionCall) -> ActionResult:
     return ActionResult("Forgotten", [*_waiting(done.waiting), *said], (_RECALL,), command, well=not done.pending)
 
 
-# ── pins ──
+# ── a person's word ──
+
+# Of each word: title, button, what it means, what follows, and the command before and after the handle.
+_SAYS: Mapping[str, tuple[str, str, str, str, tuple[str, ...], tuple[str, ...]]] = {
+    "withdrawn": (
+        "Is this not true any more?", "It is not true any more", "No page, context or recall shows it.", "is not true",
+        ("statements", "withdraw"), (),
+    ),
+    "done": (
+        "Is this done?", "It is done", "It is no next step or blocker any more.", "is done",
+        ("statements", "done"), (),
+    ),
+    "open": (
+        "Does this hold after all?", "It holds", "Pages and recall show it again.", "holds",
+        ("statements", "reopen"), (),
+    ),
+    "pinned": (
+        "Pin this to the top of MEMORY.md?", "Pin it", "Neither age nor lack of room removes it from MEMORY.md.",
+        "is at the top of MEMORY.md", ("pin",), (),
+    ),
+    "unpinned": (
+        "Remove this pin?", "Remove the pin", "Age and room decide again whether MEMORY.md shows it.", "has no pin",
+        ("pin",), ("--remove",),
+    ),
+}  # fmt: skip
 
 
-def _pins(request: ViewRequest, *, pin: bool) -> ActionPlan:
-    wanted = request.query.get("handle", "")
+def _say(request: ViewRequest, word: str = "") -> ActionPlan:
+    wanted, word = request.query.get("handle", ""), word or request.query.get("status", "")
+    if word not in _SAYS:
+        raise UsageError("there is no such action", hint="use the buttons of the views", code="unknown-action")
+    title, button, means, _, before, after = _SAYS[word]
     with reading(request.site.place) as database:
         found = references.resolve(database, request.agent, wanted).id
+        stated = statements.get(database, request.agent, found)
         is_pinned = memories.is_pinned(database, request.agent, found)
         label = neighbours.labels(database, request.agent, [found]).get(found, found)
-    if is_pinned == pin:
-        raise UsageError(
-            f"{handle(found)} is {'pinned already' if pin else 'not pinned'}", hint="nothing is to be done"
-        )
-    said = "It stays at the top of MEMORY.md: neither age nor lack of room removes it."
+    if before[0] == "statements" and stated is None:
+        raise UsageError(f"{wanted} is no statement", hint="use the buttons of the views", code="not-a-statement")
+    if word == ("pinned" if is_pinned else "unpinned"):
+        raise UsageError(f"{handle(found)} is {'pinned already' if is_pinned else 'not pinned'}", hint="nothing to do")
     return ActionPlan(
-        title="Pin this to the top of MEMORY.md?" if pin else "Remove this pin?",
-        button="Pin it" if pin else "Remove the pin",
-        prose=Prose(label),
-        sentences=[said if pin else "Age and room decide again whether MEMORY.md shows it."],
+        title=title,
+        button=button,
+        sentences=[means, "The files of its session stay as they are; your word counts on every machine."],
+        prose=Prose(stated.text if stated else label),
         back=_view_of(found),
-        state=[found, is_pinned],
-        command=request.command("pin", found, *([] if pin else ["--remove"])),
+        state=[found, is_pinned, stated and stated.status],
+        command=request.command(*before, found, *after),
         computed=found,
     )
 
 
-def _do_pins(call: ActionCall, *, pin: bool) -> ActionResult:
-    change = pinning.pin if pin else pinning.unpin
-    done = change(call.workspace, call.request.agent, call.plan.computed, call.request.now_us)
-    said = f"{handle(done.id)} {'is at the top of MEMORY.md' if pin else 'has no pin'}."
-    links = (call.plan.back, ViewLink("MEMORY.md", "page"))
-    return ActionResult("Pinned" if pin else "Pin removed", [said, *_waiting(done.waiting)], links)
+def _do_say(call: ActionCall, word: str = "") -> ActionResult:
+    word = word or call.request.query["status"]
+    to, now_us = (call.workspace, call.request.agent, call.plan.computed), call.request.now_us
+    status = next((one for one in get_args(pinning.Mark) if one == word), None)
+    change = pinning.pin if word == "pinned" else pinning.unpin
+    waiting = pinning.mark(*to, status, now_us).waiting if status else change(*to, now_us).waiting
+    said = f"{handle(call.plan.computed)} {_SAYS[word][3]}."
+    return ActionResult("Noted", [said, *_waiting(waiting)], (call.plan.back, ViewLink("MEMORY.md", "page")))
 
 
 def _view_of(found: str) -> ViewLink:
     return ViewLink("The memory" if found.startswith("m-") else "What belongs to it", "node", {"node": found})
-
-
-# ── statements ──
-
-_MARKS: Mapping[str, tuple[str, str, str]] = {
-    "withdrawn": ("Is this not true any more?", "It is not true any more", "No page, context or recall shows it."),
-    "done": ("Is this done?", "It is done", "It is no next step or blocker any more."),
-    "open": ("Does this hold after all?", "It holds", "Pages and recall show it again."),
-}
-
-
-def _mark(request: ViewRequest) -> ActionPlan:
-    wanted, status = request.query.get("handle", ""), request.query.get("status", "")
-    if status not in _MARKS:
-        raise UsageError("there is no such action", hint="use the buttons of the views", code="unknown-action")
-    title, button, said = _MARKS[status]
-    with reading(request.site.place) as database:
-        found = statements.get(database, request.agent, references.resolve(database, request.agent, wanted).id)
-    if found is None:
-        raise UsageError(f"{wanted} is no statement", hint="use the buttons of the views", code="not-a-statement")
-    word = {"withdrawn": "withdraw", "done": "done", "open": "reopen"}[status]
-    return ActionPlan(
-        title=title,
-        button=button,
-        sentences=[
-            said,
-            "The files of its session stay as they are; your word counts for later sessions, on every machine.",
-        ],
-        prose=Prose(found.text),
-        back=_view_of(found.id),
-        state=[found.id, found.status],
-        command=request.command("statements", word, found.id),
-        computed=found.id,
-    )
-
-
-def _do_mark(call: ActionCall) -> ActionResult:
-    status: pinning.Mark = next(one for one in get_args(pinning.Mark) if one == call.request.query["status"])
-    done = pinning.mark(call.workspace, call.request.agent, call.plan.computed, status, call.request.now_us)
-    return ActionResult(
-        "Noted",
-        [f"{handle(done.id)} is marked.", *_waiting(done.waiting)],
-        (call.plan.back, ViewLink("MEMORY.md", "page")),
-    )
 
 
 def _waiting(why: str) -> list[str]:
@@ -198,8 +183,8 @@ def _waiting(why: str) -> list[str]:
 
 ACTIONS = (
     Action("remember", (), _remember, _do_remember),
-    Action("mark", ("handle", "status"), _mark, _do_mark),
+    Action("mark", ("handle", "status"), _say, _do_say),
     Action("forget", ("memory",), _forget, _do_forget),
-    Action("pin", ("handle",), partial(_pins, pin=True), partial(_do_pins, pin=True)),
-    Action("unpin", ("handle",), partial(_pins, pin=False), partial(_do_pins, pin=False)),
+    Action("pin", ("handle",), partial(_say, word="pinned"), partial(_do_say, word="pinned")),
+    Action("unpin", ("handle",), partial(_say, word="unpinned"), partial(_do_say, word="unpinned")),
 )
