@@ -115,7 +115,7 @@ def measure(lines: Sequence[str], moment: Moment, misses: list[str]) -> Counter[
 
 def lines_at(database: Database, moment: Moment, limit: int) -> tuple[list[str], str]:
     """The lines on the project and the person in a context, without bullets and handles, and all of its text."""
-    name, belongs = session_context.of_path(moment.project)
+    name, belongs = session_context.name_project(moment.project)
     seen = project_inputs(database, "default", moment.at_us, belongs)
     text = project_text(seen, name, moment.at_us, limit, estimate_tokens).text
     lines = []

@@ -32,7 +32,7 @@ from signet_sync.capture.harnesses.claude_code import transcript as claude_code
 from signet_sync.capture.harnesses.codex import transcript as codex
 from signet_sync.capture.harnesses.compactions import compaction_text
 from signet_sync.capture.harnesses.gemini import transcript as gemini
-from signet_sync.capture.harnesses.jsonl import parsed
+from signet_sync.capture.harnesses.jsonl import parse_line
 from signet_sync.capture.harnesses.openclaw import transcript as openclaw
 from signet_sync.capture.harnesses.opencode import transcript as opencode
 from signet_sync.digest.model_answer import read as read_answer
@@ -47,7 +47,7 @@ from signet_sync.formats import frontmatter, managed_block, turn
 from signet_sync.formats.artifact import MODELS, FieldProblem, validate_tombstone
 from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
 from signet_sync.formats.entity_paths import shapes
-from signet_sync.formats.filename import artifact_file_name, artifact_name, ignored_code, tombstone_file_name
+from signet_sync.formats.filename import artifact_file_name, artifact_name, find_ignored_code, tombstone_file_name
 from signet_sync.formats.ids import derive_token
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.formats.temporary_sessions import NoiseRule
@@ -248,7 +248,7 @@ def _names() -> Sequence[bytes]:
 
 def _read_name(raw: bytes) -> object:
     name = os.fsdecode(raw)
-    return artifact_name(name), ignored_code(name), leaves_workspace(name)
+    return artifact_name(name), find_ignored_code(name), leaves_workspace(name)
 
 
 # ── texts ──
@@ -303,8 +303,8 @@ def _read_page(raw: bytes) -> object:
     merged = managed_block.merge(raw, "new\ntext")
     again = managed_block.merge(merged.data, "new\ntext")
     assert again.data == merged.data, "a page that was merged changes again"
-    managed_block.without_block(raw)
-    return managed_block.generated(raw)
+    managed_block.drop_block(raw)
+    return managed_block.read_generated(raw)
 
 
 # ── entities ──
@@ -409,7 +409,7 @@ def _read_transcripts(raw: bytes) -> object:
         markdown.render(conversation.entries)
     parts = [(str(number), line.decode("utf-8", "replace")) for number, line in enumerate(lines[:20])]
     rows = [opencode.MessageRow(str(number), data, parts[:3]) for number, data in parts]
-    session = next((found for line in lines if (found := parsed(line)) is not None), {})
+    session = next((found for line in lines if (found := parse_line(line)) is not None), {})
     return read, opencode.read(session, rows)
 
 

@@ -29,7 +29,7 @@ from signet_sync.recall.operations import recall
 from signet_sync.recall.search import Within
 from signet_sync.storage import locations
 from signet_sync.storage.database.connection import Database
-from signet_sync.text.prompt import searched
+from signet_sync.text.prompt import find_search_words
 
 ELSEWHERE = "/nowhere/at/all"
 UNRELATED = tuple(
@@ -169,10 +169,10 @@ class Answers:
 
     def sessions(self, prompt: str, folder: str) -> list[str]:
         """The sessions of the lines that are injected; "" for a line without one."""
-        words = searched(prompt)
+        words = find_search_words(prompt)
         if not words:
             return []
-        _, belongs = session_context.of_path(folder)
+        _, belongs = session_context.name_project(folder)
         hits = worth_injecting(self.database, "default", words, belongs)[:MOST_INJECTED]
         known = sessions_of_paths(self.database, [hit.path for hit in hits if hit.path])
         return [known.get(hit.path or "", "") for hit in hits]

@@ -29,9 +29,9 @@ from benchmarks.ground import machine
 from benchmarks.labelled import Workspace, holds, workspace_in
 from benchmarks.recall_sets import Question, Session, Set, words_of
 from benchmarks.recall_speed import AGENT, LIMIT, ours
-from signet_sync.embeddings.near import told_by
+from signet_sync.embeddings.near import let_tell
 from signet_sync.embeddings.resident import Resident
-from signet_sync.formats.filename import carried_token
+from signet_sync.formats.filename import find_carried_token
 from signet_sync.formats.ids import token_of
 from signet_sync.settings.model import load
 from signet_sync.storage.database.connection import Database
@@ -92,7 +92,7 @@ def systems(made: Workspace, sessions: Sequence[Session], model: Path | None = N
 
         def ask(text: str) -> list[Hit]:
             return [
-                Hit(sessions_by_token.get(carried_token(path) or "") if path else None, shown, known)
+                Hit(sessions_by_token.get(find_carried_token(path) or "") if path else None, shown, known)
                 for path, shown, known in ours(database, text)
             ]
 
@@ -112,14 +112,14 @@ def with_meaning(made: Workspace, folder: Path, ask: Ask) -> Ask:
     with closing(Database(str(database_of(made)))) as database:
         while agent.work(database) == 0:
             pass
-    told_by(None)
+    let_tell(None)
 
     def meant(text: str) -> Sequence[Hit]:
-        told_by(agent.near)
+        let_tell(agent.near)
         try:
             return ask(text)
         finally:
-            told_by(None)
+            let_tell(None)
 
     return meant
 
@@ -283,7 +283,7 @@ def _without(made: Workspace, ids: set[str]) -> Iterator[None]:
     aside, memory = made.root.parent / "aside", made.root / "memory"
     aside.mkdir()
     tokens = {token_of(AGENT, one) for one in ids}
-    for path in [path for path in memory.iterdir() if carried_token(f"memory/{path.name}") in tokens]:
+    for path in [path for path in memory.iterdir() if find_carried_token(f"memory/{path.name}") in tokens]:
         path.rename(aside / path.name)
     made.run("reindex", "--accept-removals")
     yield

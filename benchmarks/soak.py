@@ -263,7 +263,7 @@ class Look:
         call(self.vault.root, "--db", scratch, "reindex", "--index-only", "--json")
         with closing(_Opened(self.state.database, readonly=not at_rest)) as ours, closing(_Opened(scratch)) as fresh:
             self.wrong += [f"the database: {problem}" for problem in ours.database.problems()]
-            if not texts.in_step(ours.database):
+            if not texts.is_in_step(ours.database):
                 self.wrong.append("full text is out of step")
             mine, others = (set(_told(canonical_dump(one.database))) for one in (ours, fresh))
             for row in itertools.islice(mine ^ others, 4):

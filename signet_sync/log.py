@@ -59,7 +59,7 @@ class _Limited:
         return True
 
 
-def _escaped(record: Record) -> None:
+def _escape_record(record: Record) -> None:
     """Escapes text of files in messages and exceptions, so that it cannot forge a line, control a terminal, or leak.
 
     The traceback is rendered here, by the standard library, which shows no local values, and is added to the message as
@@ -95,7 +95,7 @@ class _Late:
     def __getattr__(self, name: str) -> Any:
         if self.wanted and name in ("debug", "info"):
             return lambda *_: None
-        return getattr(_loaded(), name)
+        return getattr(_load_logger(), name)
 
 
 def _late() -> Logger:
@@ -106,26 +106,26 @@ def _late() -> Logger:
 logger = _late()
 
 
-def _loaded() -> Logger:
+def _load_logger() -> Logger:
     from loguru import logger
 
     if _Late.wanted:
         level, _Late.wanted = _Late.wanted, ""
-        _to_stderr(level)
+        _log_to_stderr(level)
     return logger
 
 
-def for_people(level: str = "WARNING") -> None:
+def log_for_people(level: str = "WARNING") -> None:
     """Logs plain lines to stderr and to no file: for a command that a person waits for."""
     if "loguru" in sys.modules:
-        _to_stderr(level)
+        _log_to_stderr(level)
     else:
         _Late.wanted = level
 
 
-def _to_stderr(level: str) -> None:
+def _log_to_stderr(level: str) -> None:
     logger.remove()
-    logger.configure(patcher=_escaped)
+    logger.configure(patcher=_escape_record)
     if sys.stderr is not None:  # None if the caller closed it
         logger.add(
             sys.stderr,
@@ -153,7 +153,7 @@ def set_up(
     """
     _Late.wanted = ""
     logger.remove()
-    logger.configure(patcher=_escaped)
+    logger.configure(patcher=_escape_record)
     limited = _Limited()
     if _is_journal(environ):
 
@@ -177,14 +177,14 @@ def set_up(
     if folder is not None:
         private_folder(folder)
         path = os.path.join(folder, f"{name}.log")
-        to_file(path, level, rotation_bytes=rotation_bytes, keep=keep)
+        log_to_file(path, level, rotation_bytes=rotation_bytes, keep=keep)
     import logging  # watchdog uses it; its problems reach us as events
 
     logging.getLogger("watchdog").setLevel(logging.ERROR)
     return path
 
 
-def to_file(
+def log_to_file(
     path: str, level: str, *, rotation_bytes: int = ROTATION_BYTES, keep: int = KEEP, delay: bool = False
 ) -> None:
     """Adds a file to the sinks, with `delay` at the first line that is logged."""

@@ -90,7 +90,7 @@ def plan(root: str, database: str) -> EjectPlan:
     there = any(os.path.lexists(place) for place in state_dir.remains(folder))
     return EjectPlan(
         tuple(services),
-        tuple(_plugged(root)),
+        tuple(_find_harnesses(root)),
         tuple(path for path, _, _ in _pages(root)),
         folder.path if there else None,
         _only_here(database, folder),
@@ -117,7 +117,7 @@ def eject(
     units = _services(root)
     if (running := _runs_by_itself(folder, units)) is not None:
         raise running
-    _raise_first(hooks_install.uninstall(root, _plugged(root), dry_run=True))
+    _raise_first(hooks_install.uninstall(root, _find_harnesses(root), dry_run=True))
     if not keep_state:
         state_dir.require_own(folder, os.path.realpath(root))
     _write_what_waits(root, settings, folder, database, now_us)
@@ -126,7 +126,7 @@ def eject(
     for unit in units:
         done.services.append(service.uninstall(name=unit.name))
     with _alone(folder, done) as locks:
-        done.hooks = hooks_install.uninstall(root, _plugged(root))
+        done.hooks = hooks_install.uninstall(root, _find_harnesses(root))
         _raise_first(done.hooks)
         hooks_install.remove_empty_folders(folder)
         _write_what_waits(root, settings, folder, database, now_us)
@@ -151,10 +151,10 @@ def eject(
 
 def _services(root: str) -> list[ServiceState]:
     real = os.path.realpath(root)
-    return [unit for unit in service.installed() if unit.workspace and os.path.realpath(unit.workspace) == real]
+    return [unit for unit in service.list_installed() if unit.workspace and os.path.realpath(unit.workspace) == real]
 
 
-def _plugged(root: str) -> list[str]:
+def _find_harnesses(root: str) -> list[str]:
     """Returns harnesses whose hooks feed this workspace, or whose agents have its memory as tools."""
     found = hooks_install.conditions(root, registry.names())
     return [each.harness for each in found if hooks_install.is_fed(each, root) or hooks_install.is_served(each, root)]
@@ -249,7 +249,7 @@ def _pages(root: str) -> Iterator[tuple[str, bytes, bytes]]:
         if found is None or not found.raw.strip():
             continue
         before, begin, block = found.raw.partition(managed_block.BEGIN)
-        after = managed_block.without_marks(before + begin + block.replace(f"{HINT}\n\n".encode(), b"", 1))
+        after = managed_block.drop_marks(before + begin + block.replace(f"{HINT}\n\n".encode(), b"", 1))
         if after != found.raw:
             yield path, found.raw, after
 
@@ -274,7 +274,7 @@ def _rewrite(root: str, wanted: str) -> str:
 
 
 def _only_here(database: str, folder: state_dir.StateFolder) -> dict[str, int]:
-    counts = {**_rows_only_here(database), "given_up": spool.given_up(folder.spool)}
+    counts = {**_rows_only_here(database), "given_up": spool.count_given_up(folder.spool)}
     # If the database is lost or unreadable, the sessions are still counted by their files.
     counts["running_sessions"] = max(counts.get("running_sessions", 0), len(live_files.names(folder.live)))
     return {name: count for name, count in counts.items() if count}
@@ -295,7 +295,7 @@ def _rows_only_here(database: str) -> dict[str, int]:
 
 def _not_taken_in(folder: state_dir.StateFolder) -> int:
     """Counts the jobs of hooks that wait or were given up, without the markers of running sessions."""
-    return spool.size(folder.spool)[0] - len(spool.markers(folder.spool)) + spool.given_up(folder.spool)
+    return spool.size(folder.spool)[0] - len(spool.markers(folder.spool)) + spool.count_given_up(folder.spool)
 
 
 def _discard(root: str, folder: state_dir.StateFolder, done: Ejected) -> None:

@@ -44,7 +44,7 @@ class HookOutcome:
     folders: tuple[str, ...] = ()
 
 
-def chosen(name: str, environ: Mapping[str, str] = os.environ) -> list[str]:
+def choose_harnesses(name: str, environ: Mapping[str, str] = os.environ) -> list[str]:
     """Returns the harnesses that a name means: itself, or with `auto` every one whose folder exists."""
     if name != AUTO:
         return [name]
@@ -72,11 +72,11 @@ def install(
     for name in names:
         harness = registry.settings(name)
         before = harness.condition(program, environ)
-        outcome = _carried_out(name, before, partial(harness.install, program, environ, flags), dry_run)
+        outcome = _carry_out(name, before, partial(harness.install, program, environ, flags), dry_run)
         if outcome.error is None and not dry_run:
             made = set(outcome.folders)
-            if before.events and not _same(_fed_root(before), root):
-                made |= _note(state_dir.locate(_fed_root(before)), name, None)
+            if before.events and not _same(_find_fed_root(before), root):
+                made |= _note(state_dir.locate(_find_fed_root(before)), name, None)
             _note(establish(root), name, now, made)
         after = harness.condition(program, environ)
         outcomes.append(replace(outcome, events=after.events, server=after.server))
@@ -92,10 +92,10 @@ def uninstall(
     for name in names:
         harness = registry.settings(name)
         before = harness.condition(program, environ)
-        outcome = _carried_out(name, before, partial(harness.uninstall, environ), dry_run)
+        outcome = _carry_out(name, before, partial(harness.uninstall, environ), dry_run)
         outcomes.append(outcome)
         if outcome.error is None and not dry_run:
-            for fed in {root, _fed_root(before)} if before.events else {root}:
+            for fed in {root, _find_fed_root(before)} if before.events else {root}:
                 folder = state_dir.locate(fed)
                 remove_empty_folders(folder, name)
                 _note(folder, name, None)
@@ -113,7 +113,7 @@ def remove_empty_folders(folder: state_dir.StateFolder, name: str | None = None)
 
 def is_fed(condition: Condition, root: str) -> bool:
     """Returns whether the hooks installed at a harness feed this workspace."""
-    return bool(condition.events) and _same(_fed_root(condition), root)
+    return bool(condition.events) and _same(_find_fed_root(condition), root)
 
 
 def is_served(condition: Condition, root: str) -> bool:
@@ -129,7 +129,7 @@ def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.
     for name in names:
         condition = registry.settings(name).condition(program, environ)
         with suppress(SignetSyncError, OSError):  # settings that cannot be read are among the problems
-            condition = replace(condition, signet=signet.found(name, environ).events)
+            condition = replace(condition, signet=signet.find_entries(name, environ).events)
         if condition.signet and is_fed(condition, root) and (pid := daemon_pid(root)) is not None:
             message = f"its sessions go to Signet, too, whose daemon (pid {pid}) runs on this workspace"
             hint = "to take Signet's hooks out: signet-sync migrate signet"
@@ -160,10 +160,10 @@ def program_for(root: str) -> Program:
 
 def feeds_a_folder(condition: Condition) -> bool:
     """Returns whether the workspace that the present hooks feed exists."""
-    return os.path.isdir(_fed_root(condition))
+    return os.path.isdir(_find_fed_root(condition))
 
 
-def _carried_out(name: str, before: Condition, plan: Callable[[], SettingsPlan], dry_run: bool) -> HookOutcome:
+def _carry_out(name: str, before: Condition, plan: Callable[[], SettingsPlan], dry_run: bool) -> HookOutcome:
     """Makes the edits of a plan, again from the start if another program changed a file meanwhile."""
     made: list[str] = []
     for _ in range(3):
@@ -185,7 +185,7 @@ def _same(one: str, other: str) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-def _fed_root(condition: Condition) -> str:
+def _find_fed_root(condition: Condition) -> str:
     return condition.workspace or os.path.expanduser(DEFAULT_WORKSPACE)
 
 

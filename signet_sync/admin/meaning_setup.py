@@ -39,21 +39,23 @@ class Published(NamedTuple):
     files: tuple[File, ...]
 
 
-def _published(where: str, revision: str, licence: str, model: tuple[int, str], tokens: tuple[int, str]) -> Published:
+def _describe_model(
+    where: str, revision: str, licence: str, model: tuple[int, str], tokens: tuple[int, str]
+) -> Published:
     at = f"https://{where}/resolve/{revision}/"
     files = File(_MODEL, f"{at}onnx/model_quantized.onnx", *model), File(_TOKENS, f"{at}tokenizer.json", *tokens)
     return Published(where, licence, files)
 
 
 PUBLISHED = {
-    "local": _published(
+    "local": _describe_model(
         "huggingface.co/Xenova/all-MiniLM-L6-v2",
         "751bff37182d3f1213fa05d7196b954e230abad9",
         "Apache-2.0",
         (22_972_370, "afdb6f1a0e45b715d0bb9b11772f032c399babd23bfc31fed1c170afc848bdb1"),
         (711_661, "da0e79933b9ed51798a3ae27893d3c5fa4a201126cef75586296df9b4d2c62a0"),
     ),
-    "multilingual": _published(
+    "multilingual": _describe_model(
         "huggingface.co/Xenova/multilingual-e5-small",
         "761b726dd34fb83930e26aab4e9ac3899aa1fa78",
         "MIT",

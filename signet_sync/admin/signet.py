@@ -43,19 +43,19 @@ class SignetEntries:
     words: str
 
 
-def found(harness: str, environ: Mapping[str, str]) -> SignetEntries:
+def find_entries(harness: str, environ: Mapping[str, str]) -> SignetEntries:
     """Returns what of Signet is in a harness's settings, where all else stays. Raises `ConfigError`, `OSError`."""
     texts = {}
     events, names = [], []
     if registry.settings(harness).hooks:
         path = registry.settings(harness).path(environ)
-        texts[path] = files.opened(path, files.read(path))
+        texts[path] = files.open_settings(path, files.read(path))
         events = [place.event for place in harnesses.strip(texts[path], _HOOK)]
     if (listed := registry.settings(harness).servers) is not None:
         path = listed.path(environ)
         raw = files.read(path) or b""
         if path not in texts and (b"signet" in raw.lower() or b":3850" in raw):
-            texts[path] = files.opened(path, raw)
+            texts[path] = files.open_settings(path, raw)
         if (settings := texts.get(path)) is not None:
             way = listed.way(settings.data)
             servers = settings.at(way)
@@ -96,7 +96,7 @@ def there(environ: Mapping[str, str] = os.environ) -> list[str]:
     lines = []
     for harness in registry.names():
         with suppress(SignetSyncError, OSError):
-            if words := found(harness, environ).words:
+            if words := find_entries(harness, environ).words:
                 lines.append(f"{harness}: Signet's {words}")
     return lines
 
@@ -106,7 +106,7 @@ def take_out(root: str, environ: Mapping[str, str] = os.environ) -> TakenOut:
     result = TakenOut()
     for harness in registry.names():
         try:
-            entries = found(harness, environ)
+            entries = find_entries(harness, environ)
             for edit in entries.edits:
                 files.apply(edit)
         except (SignetSyncError, OSError) as error:

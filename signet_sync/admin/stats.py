@@ -42,7 +42,7 @@ class Stats(NamedTuple):
     artifacts: int
 
 
-def remembered(database: Database, agent_id: str) -> Remembered:
+def count_remembered(database: Database, agent_id: str) -> Remembered:
     """Returns the counts of an agent. Raises what reading the database raises."""
     memories, promoted = promotions.counts(database, agent_id)
     last = promotions.last_sweep(database, agent_id)
@@ -53,7 +53,7 @@ def remembered(database: Database, agent_id: str) -> Remembered:
 def stats(database: Database, agent_id: str, now_us: int) -> Stats:
     """Returns the counts at `now_us`. Raises what reading the database raises."""
     since = now_us - DAYS * DAY
-    now = remembered(database, agent_id)
+    now = count_remembered(database, agent_id)
     sessions, artifacts = counts.counts_of(database, agent_id)
     return Stats(
         now.memories,
@@ -89,7 +89,7 @@ class Receipt(NamedTuple):
 def receipt(database: Database, folder: StateFolder, now_us: int) -> Receipt:
     """Returns the receipt of the last days, of all agents."""
     since_us = now_us - DAYS * DAY
-    recent = list(injections.since(folder, since_us / 1e6))
+    recent = list(injections.list_changed(folder, since_us / 1e6))
     given = [(one.agent_id, line, int(one.at * 1e6)) for one in recent for line in one.ids if line.startswith("f-")]
     stale = database.value(
         "select count(*) from json_each(?) g cross join statements s on s.agent_id = g.value->>0 and s.id = g.value->>1"
@@ -110,7 +110,7 @@ def receipt(database: Database, folder: StateFolder, now_us: int) -> Receipt:
     )
 
 
-def on_disk(database: str, folder: StateFolder) -> dict[str, int]:
+def measure_disk(database: str, folder: StateFolder) -> dict[str, int]:
     """Returns bytes of the database, its log (`wal`), folders of the state folder, and all of it together (`state`).
 
     `damaged` are databases that were moved aside.
@@ -127,7 +127,7 @@ def on_disk(database: str, folder: StateFolder) -> dict[str, int]:
     }
 
 
-def inside(database: Database) -> tuple[dict[str, int], dict[str, int]]:
+def measure_inside(database: Database) -> tuple[dict[str, int], dict[str, int]]:
     """Returns bytes and row counts of what the database keeps besides derived rows.
 
     `unused` is space in the database's file that dropped rows have left and new ones will fill.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.admin import stats
-from signet_sync.admin.stats import receipt, remembered
+from signet_sync.admin.stats import count_remembered, receipt
 from signet_sync.capture import spool
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.timestamps import SECOND, parse_instant
@@ -94,7 +94,7 @@ def status_document(place: "IndexPlace") -> dict[str, Any]:
         "violations": index.violations,
         "entity_drift": index.drifted,
         "backlog": index.backlog,
-        "sizes": stats.on_disk(path, folder) | index.sizes,
+        "sizes": stats.measure_disk(path, folder) | index.sizes,
         "rows": index.rows,
         "memory": index.memory,
         "notes": index.notes,
@@ -133,7 +133,7 @@ def _settings_trouble(root: str) -> str:
         return ""
     from signet_sync.settings import model  # eighty settings; most workspaces set none
 
-    return model.in_one_line(model.load(root, anyway=True)[1])
+    return model.join_remarks(model.load(root, anyway=True)[1])
 
 
 class _Index:
@@ -172,7 +172,7 @@ def _index(path: str, root: str) -> _Index:
         return found
     try:
         _count(database, root, found)
-        found.held = _held(database, root)
+        found.held = _find_hold(database, root)
     except (apsw.Error, DatabaseError) as error:
         translated = note_damage(error, path)
         found.trouble = f"{translated.message}: {translated.hint}"
@@ -203,13 +203,15 @@ def _count(database: Database, root: str, found: _Index) -> None:
             found.meaning = store.progress(database)
         found.halt = passes.halt_message(database)
         found.refused = database.value("select count(*) from flow_results where refused = 1")
-        found.sizes, found.rows = stats.inside(database)
-        found.notes = {name: {"noted": some, "sessions": of} for name, (some, of) in quotes.noted(database).items()}
+        found.sizes, found.rows = stats.measure_inside(database)
+        found.notes = {
+            name: {"noted": some, "sessions": of} for name, (some, of) in quotes.count_noted(database).items()
+        }
         found.receipt = receipt(database, state_dir.locate(root), now_us())._asdict()
-        found.memory = {agent: remembered(database, agent)._asdict() for agent in agents}
+        found.memory = {agent: count_remembered(database, agent)._asdict() for agent in agents}
 
 
-def _held(database: Database, root: str) -> str:
+def _find_hold(database: Database, root: str) -> str:
     """Returns why pages are held back without a visible Signet daemon; a running agent reports that itself."""
     path, age = replaced(root, database, counts.agents(database))
     if not path or age >= HOLD:
@@ -248,7 +250,7 @@ def _intake(folder: "StateFolder", refused: int) -> dict[str, Any]:
         "harnesses": sorted(state_dir.read_json(folder.harnesses) or {}),
         "waiting": max(spool.size(folder.spool)[0] - marked, 0),
         "at_work": marked,
-        "given_up": spool.given_up(folder.spool),
+        "given_up": spool.count_given_up(folder.spool),
         "unfinished": len(journal.keys(folder.journal)),
         "refused": refused,
     }

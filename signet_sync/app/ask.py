@@ -100,7 +100,7 @@ def ask(arguments: list[str], payload: bytes | bytearray, environ: Mapping[str, 
     """Prints what the agent answers to a hook; returns the exit code, or None: the hook has to do it itself."""
     try:
         root = locations.locate_workspace(_workspace(arguments), environ)
-        found = _answered(root, {"arguments": arguments}, payload, environ)
+        found = _read_answer(root, {"arguments": arguments}, payload, environ)
         code, out, said = (int(found["code"]), str(found["out"]), str(found["err"])) if found else (0, "", "")
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -130,7 +130,7 @@ def operation(
     """
     asked = {"agent": agent_id, "command": command, "anyway": anyway, "given": given}
     try:
-        found = None if chosen else _answered(root, {"operation": name, "given": asked}, b"", os.environ)
+        found = None if chosen else _read_answer(root, {"operation": name, "given": asked}, b"", os.environ)
     except (OSError, ValueError):
         found = None
     if found is None:
@@ -156,7 +156,7 @@ def _error_of(said: dict[str, Any]) -> Exception:
     return error
 
 
-def _answered(
+def _read_answer(
     root: str, asked: Mapping[str, Any], payload: bytes | bytearray, environ: Mapping[str, str]
 ) -> dict[str, Any] | None:
     """Returns the agent's answer, None if it gives none. Raises `OSError`, `ValueError`."""

@@ -22,7 +22,7 @@ def relevant(workspace: Workspace, hinted: frozenset[str]) -> frozenset[str]:
     """
     vault = frozenset(path for path in hinted if path.rpartition("/")[0] in (MEMORY, TOMBSTONES))
     foreign = [path for path in vault if not _is_ours(path)]
-    known = artifacts.known_files(workspace.database, foreign)
+    known = artifacts.list_known_files(workspace.database, foreign)
     ignored = {
         path for path, before in known.items() if before.verdict == "ignored" and files.status_of(workspace.root, path)
     }
@@ -48,7 +48,7 @@ def not_written_by_us(workspace: Workspace, heard: frozenset[str]) -> frozenset[
         if page_agent(path) is not None and (state := pages.page_state(database, path)) and state.inputs_sha256:
             known[path] = state.signature
     written = [path for path in heard if (name := _artifact(path)) is not None and name.kind == "manifest"]
-    for path, before in artifacts.known_files(database, written).items():
+    for path, before in artifacts.list_known_files(database, written).items():
         if before.verdict == "indexed":
             known[path] = before.signature
     found = files.signatures(workspace.root, known)
@@ -93,8 +93,8 @@ class Poll:
 
 
 def _differences(workspace: Workspace, snapshot: Snapshot) -> set[str]:
-    known = artifacts.known_files(workspace.database)
-    changed = {path for path, signature in snapshot.files.items() if _changed(known.get(path), signature)}
+    known = artifacts.list_known_files(workspace.database)
+    changed = {path for path, signature in snapshot.files.items() if _has_changed(known.get(path), signature)}
     changed |= {path for path, what in snapshot.odd.items() if _is_news(path, what, known.get(path))}
     return changed | {
         path for path, before in known.items() if before.code != "vanished" and not _there(path, snapshot)
@@ -113,7 +113,7 @@ def _pages(workspace: Workspace) -> set[str]:
     return changed
 
 
-def _changed(before: Known | None, signature: Signature) -> bool:
+def _has_changed(before: Known | None, signature: Signature) -> bool:
     return before is None or before.signature != signature
 
 

@@ -331,7 +331,7 @@ class Daemon:
         """Reads the settings; returns the problems with them, which stop nothing. Raises `ConfigError` for flags."""
         self._settings_files = model.file_states(self.options.root)
         self.settings, remarks = model.load(self.options.root, flags=self.options.flags, anyway=True)
-        self._bad_settings = model.in_one_line(remarks)
+        self._bad_settings = model.join_remarks(remarks)
         return remarks
 
     def _log_to(self, folder: str | None) -> None:

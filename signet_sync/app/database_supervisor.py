@@ -80,11 +80,11 @@ class DatabaseSupervisor:
 
     def _examine_if_due(self) -> None:
         database, now_us = self.workspace.database, int(time.time() * SECOND)
-        before = parse_instant(passes.examined_at(database))
+        before = parse_instant(passes.read_examined(database))
         if before is None or abs(now_us - before) > EXAMINE_EVERY:
             self.workspace.examine(native_tables())
             with database.transaction():
-                passes.examined(database, iso(now_us))
+                passes.record_examined(database, iso(now_us))
 
     def move_aside(self, error: DatabaseCorrupt) -> None:
         """Moves a damaged database away, so that the next `ensure_open` creates a new one."""

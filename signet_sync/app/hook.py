@@ -42,9 +42,9 @@ def _context(session: HookSession, words: str | Moment | None, source: str | Non
     if isinstance(words, tuple):
         from signet_sync.pages import moments  # only the agent does that
 
-        return moments.at_moment(session, words)
+        return moments.answer_moment(session, words)
     from signet_sync.pages import hook_context  # only starts and prompts need it
 
     if words is None:
-        return hook_context.at_start(session, source, budget)
-    return hook_context.at_prompt(session, words, budget)
+        return hook_context.answer_start(session, source, budget)
+    return hook_context.answer_prompt(session, words, budget)

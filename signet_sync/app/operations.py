@@ -124,7 +124,7 @@ def list_sessions(place: IndexPlace, agent: str, *, limit: int) -> Document:
 
     with reading(place) as database:
         found = session_list.page(database, agent, session_list.SessionFilter(), limit=limit)
-        left_out = session_list.left_out(database, agent)
+        left_out = session_list.count_left_out(database, agent)
     sessions = [{name: getattr(one, name) for name in _LISTED} for one in found.entries]
     return {"sessions": sessions, "more": found.more, "left_out": left_out}
 
@@ -143,10 +143,10 @@ def context(
     from signet_sync.pages import operations as pages_operations
 
     require_root(place.root)
-    composed = pages_operations.at_start(
+    composed = pages_operations.compose_at_start(
         place, agent, shared=shared, budget=budget, project=project, called=called, now=now_us
     )
-    return _composed(agent, composed, shared)
+    return _describe_context(agent, composed, shared)
 
 
 def handoff(
@@ -165,11 +165,11 @@ def prompt_context(
     from signet_sync.pages import operations as pages_operations
 
     require_root(place.root)
-    composed = pages_operations.at_prompt(place, agent, prompt, shared=shared, budget=budget, counted=counted)
-    return _composed(agent, composed, shared)
+    composed = pages_operations.compose_at_prompt(place, agent, prompt, shared=shared, budget=budget, counted=counted)
+    return _describe_context(agent, composed, shared)
 
 
-def _composed(agent: str, composed: SessionContext, shared: bool) -> Document:
+def _describe_context(agent: str, composed: SessionContext, shared: bool) -> Document:
     from signet_sync.pages import operations as pages_operations
 
     document = pages_operations.document(agent, composed, shared=shared)
@@ -203,7 +203,7 @@ def remember(
             project=project,
             now_us=now_us,
         )
-        document = memories_operations.remembered_document(done)
+        document = memories_operations.describe_remembered(done)
         return {"memory": document, "waiting": done.waiting, "events": list(workspace.events)}
 
 

@@ -123,7 +123,7 @@ def _is_away(run: Pass) -> bool:
         return True
     names = scan.names(run.workspace.root) or ()
     away = not any(where == MEMORY and artifact_name(name) for where, _, name in (one.rpartition("/") for one in names))
-    return away and not run.request.accept_removals and counts.indexed_count(run.database) > 0
+    return away and not run.request.accept_removals and counts.count_indexed(run.database) > 0
 
 
 def _go_on_with(workspace: Workspace, flow: Flow) -> bool:

@@ -19,7 +19,7 @@ from signet_sync.app.database_supervisor import DatabaseSupervisor
 from signet_sync.app.heartbeat import Heartbeat
 from signet_sync.app.timers import Timers
 from signet_sync.capture import spool
-from signet_sync.capture.worker import Worker, changed_sessions, due
+from signet_sync.capture.worker import Worker, due, list_changed_sessions
 from signet_sync.entities.stage import entities_folder
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TOMBSTONES, WORDS, agent_folder, head_page
@@ -38,7 +38,7 @@ from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.store import artifacts, counts
 from signet_sync.sync.watcher import Hint, Watcher
 from signet_sync.sync.workspace import Workspace
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 # Delay in seconds before the first change after a quiet time is answered; half-written files are read again later.
 LEAD = 0.02
@@ -214,7 +214,7 @@ class Scheduler:
     def _start_capture(self) -> None:
         """Processes the hooks' jobs and reads running sessions; the files it writes return as changes."""
         moment = now_us()
-        rests = [wait for _, _, wait in changed_sessions(self.workspace, moment)]
+        rests = [wait for _, _, wait in list_changed_sessions(self.workspace, moment)]
         if next(due(self.workspace, moment), None) is not None or any(wait <= 0 for wait in rests):
             self.worker.start(sweep=False)
         elif rests:
@@ -270,7 +270,7 @@ class Scheduler:
         self.heartbeat.touch()
         self.supervisor.check()
         # The process that was writing a journalled flow may have died before the first file.
-        if journal.keys(self.workspace.state.journal) or live.to_distil(self.workspace.database):
+        if journal.keys(self.workspace.state.journal) or live.any_to_distil(self.workspace.database):
             self._pass(frozenset())
         if bool(signet_daemon.holds(self.workspace, self._agents)) != bool(self.held):
             self.everything = True
@@ -343,7 +343,7 @@ class Scheduler:
     def _rolling(self) -> list[str]:
         """Returns paths whose content is due to be read again: a small share of the vault at every full pass."""
         database, interval = self.workspace.database, self.workspace.settings.interval
-        share = math.ceil(2 * counts.indexed_count(database) * interval * SECOND / REREAD_AFTER) + 10
+        share = math.ceil(2 * counts.count_indexed(database) * interval * SECOND / REREAD_AFTER) + 10
         return artifacts.due_for_reading(database, now_us() - REREAD_AFTER, min(share, MOST_REREAD))
 
     def _pass(self, paths: frozenset[str], confirmed: frozenset[str] = frozenset()) -> None:
@@ -397,7 +397,7 @@ class Scheduler:
         """Logs what is known now and was not before, by this pass or a command: how many files, and each problem."""
         if outcome.change.paths:
             removed = f", {len(outcome.tombstoned)} of removed sessions" if outcome.tombstoned else ""
-            logger.info("{} moved in the index{}", counted(len(outcome.change.paths), "file"), removed)
+            logger.info("{} moved in the index{}", count_noun(len(outcome.change.paths), "file"), removed)
         if outcome.full or request.paths:  # a verdict alone moves nothing in the index
             self._problems = counts.open_problems(self.workspace.database)
             for path in sorted(self._problems.keys() | before.keys()):

@@ -121,7 +121,7 @@ def _contents(root: str, where: str) -> Contents | None:
                 status = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(status.st_mode):
                     sign = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
-                    digest.update(_told(entry.name, sign))
+                    digest.update(_write_sign(entry.name, sign))
                 elif stat.S_ISDIR(status.st_mode):
                     folders.append(entry.name)
                 else:
@@ -131,7 +131,7 @@ def _contents(root: str, where: str) -> Contents | None:
     return digest.digest(), sorted(folders)
 
 
-def _told(name: str, sign: Sign) -> bytes:
+def _write_sign(name: str, sign: Sign) -> bytes:
     """Returns the name and signature of a file; names of different files give different bytes."""
     return os.fsencode(name) + b"/" + _packed(*sign)
 
@@ -183,7 +183,7 @@ def save(current: CurrentInputs, outcome: Outcome, document: dict[str, Any], now
     digests, folders = {MEMORY: sha256(), TOMBSTONES: sha256()}, {MEMORY: list[str](), TOMBSTONES: list[str]()}
     for path, signature in found.files.items():  # in the order of the scan
         where, _, name = path.rpartition("/")
-        digests[where].update(_told(name, signature))
+        digests[where].update(_write_sign(name, signature))
     for path in found.odd:
         where, _, name = path.rpartition("/")
         folders[where].append(name)

@@ -52,7 +52,7 @@ def open_workspace(
     own = place == folder.database
     opened_database = open_database(place, folder, own, events)
     workspace = Workspace(root, settings, folder, opened_database, touch_nothing, own, events, PIPELINE)
-    if own and not touch_nothing and (other := state_dir.kept_under_path(folder, root)) is not None:
+    if own and not touch_nothing and (other := state_dir.find_under_path(folder, root)) is not None:
         _take_over(workspace, other)
     return workspace
 

@@ -12,7 +12,7 @@ from signet_sync.backup.row_form import Places
 from signet_sync.capture import store as capture_store
 from signet_sync.errors import DatabaseCorrupt
 from signet_sync.formats.artifact import Tombstone, validate_tombstone
-from signet_sync.formats.filename import carried_token
+from signet_sync.formats.filename import find_carried_token
 from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import iso
@@ -110,13 +110,13 @@ def _move_here(rows: Database, places: Places) -> None:
 def drop_removed(workspace: Workspace, incoming: Incoming, now_us: int) -> None:
     """Drops what was removed or forgotten here, and what the imported removals cover; a second call nothing more."""
     rows, dropped = incoming.rows, incoming.dropped
-    undone = tombstones_files.lifted(workspace.root, tombstones_store.mirrored(rows))
+    undone = tombstones_files.list_lifted(workspace.root, tombstones_store.list_mirrored(rows))
     with rows.transaction():
         for tombstone in undone:
             tombstones_store.lift(rows, tombstone.agent_id, tombstone.session_token)
         dropped.undone += len(undone)
         here = removals.all_tombstones(workspace)
-        tombstones = _all(here, tombstones_store.mirrored(rows))
+        tombstones = _all(here, tombstones_store.list_mirrored(rows))
         if tombstones:
             _drop_sessions(rows, tombstones, now_us, dropped, workspace.pipeline.erasers)
         _drop_forgotten(workspace, rows, dropped)
@@ -155,7 +155,7 @@ def _drop_sessions(
 def _alias_tombstone(agent_id: str, token: str, ids: tuple[str, ...], now_us: int) -> Tombstone:
     """Makes a tombstone for sessions that another one covers under a different name."""
     return validate_tombstone(
-        {**tombstones_store.by_name(agent_id, token, iso(now_us)).fields(), "session_ids": list(ids)}
+        {**tombstones_store.name_tombstone(agent_id, token, iso(now_us)).fields(), "session_ids": list(ids)}
     )
 
 
@@ -178,7 +178,7 @@ def _that_go(workspace: Workspace, tombstones: Sequence[Tombstone], now_us: int)
     judging = JudgeContext(counting, workspace.noise, lambda _: None, iso(now_us), workspace.settings.max_file_bytes)
     for name in files.listing(workspace.root, MEMORY, "") if counting else ():
         path = f"{MEMORY}/{name}"
-        if carried_token(name) in counting.tokens:
+        if find_carried_token(name) in counting.tokens:
             found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
             if isinstance(found, Found) and planner.judge(path, found, judging).unlink:
                 yield path

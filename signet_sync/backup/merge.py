@@ -14,7 +14,7 @@ from signet_sync.storage import state_dir
 from signet_sync.storage.database import native_backup
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import Table
-from signet_sync.storage.database.tables import backed_up
+from signet_sync.storage.database.tables import list_backed_up
 from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.sync.store import texts
@@ -26,7 +26,7 @@ BYTES = "sealed_bytes"
 
 def counts(database: Database) -> dict[str, int]:
     """Counts the rows that are backed up, by table."""
-    return {table.name: database.value(f"select count(*) from {table.rows}") for table in backed_up()}
+    return {table.name: database.value(f"select count(*) from {table.rows}") for table in list_backed_up()}
 
 
 def missing(database: Database, other: Database) -> dict[str, int]:
@@ -35,7 +35,7 @@ def missing(database: Database, other: Database) -> dict[str, int]:
         table.name: len(
             native_backup.missing_rows(database, table.name, table.columns, _rows(other, table, table.columns))
         )
-        for table in backed_up()
+        for table in list_backed_up()
     }
     return {**found, BYTES: len(list(_bytes(database, other)))}
 
@@ -48,7 +48,7 @@ def merge(database: Database, other: Database) -> dict[str, int]:
     given = list(_bytes(database, other))
     database.executemany("update seals set packed = ? where path = ?", given)
     taken = {}
-    for table in backed_up():
+    for table in list_backed_up():
         names = tuple(table.types)
         taken[table.name] = native_backup.add_missing(database, table.name, names, _rows(other, table, names))
     if taken["session_transcripts"]:

@@ -111,7 +111,7 @@ def _write(workspace: Workspace, path: str, temporary: str, now_us: int) -> None
 def _settle(workspace: Workspace, now_us: int) -> None:
     """Looks at the vault and finishes a pending scrub, so that nothing removed is written out."""
     memories_operations.first_pass(workspace, now_us)
-    if tombstones_store.unscrubbed(workspace.database):
+    if tombstones_store.is_unscrubbed(workspace.database):
         engine.run_locked(workspace, Request(now_us=now_us))
 
 
@@ -233,7 +233,7 @@ def merge_rows(workspace: Workspace, incoming: Incoming, now_us: int) -> Restore
             taken = merge.merge(database, incoming.rows)
         outcome = engine.run_locked(workspace, Request(now_us=now_us))
         if taken["session_transcripts"] and outcome.cliff is None:
-            live.drop_recorded(workspace, live_store.handed_over(incoming.rows))
+            live.drop_recorded(workspace, live_store.list_handed_over(incoming.rows))
         if incoming.dropped.agents and outcome.cliff is None:
             _drop_orphaned_marks(workspace, incoming.dropped.agents, taken)
         back_up(workspace, iso(now_us))

@@ -15,7 +15,7 @@ class Backup(Maintenance):
 
     def due(self, run: Pass) -> bool:
         """Returns whether a backup may be written: until a scrub is complete, a backup could contain removed words."""
-        return not tombstones_store.unscrubbed(run.database)
+        return not tombstones_store.is_unscrubbed(run.database)
 
     def run(self, run: Pass) -> None:
         """Writes a backup if native rows changed."""

@@ -13,8 +13,15 @@ from signet_sync.capture import injections
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.harnesses.compactions import compaction_text
-from signet_sync.capture.harnesses.markdown import behind, render, since
-from signet_sync.capture.harnesses.records import NO_TIME, Conversation, EntryKind, TranscriptEntry, is_dated, redated
+from signet_sync.capture.harnesses.markdown import entries_after, entries_after_text, render
+from signet_sync.capture.harnesses.records import (
+    NO_TIME,
+    Conversation,
+    EntryKind,
+    TranscriptEntry,
+    drop_future_times,
+    is_dated,
+)
 from signet_sync.capture.harnesses.texts import file_stem
 from signet_sync.capture.spool import CUT, Job
 from signet_sync.capture.store import TranscriptState
@@ -22,7 +29,7 @@ from signet_sync.capture.stores import transcripts
 from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.body import utf8
-from signet_sync.formats.ids import agent_for, asks_model, in_model_folder, is_excluded, is_session_id, token_of
+from signet_sync.formats.ids import agent_for, asks_model, is_excluded, is_in_model_folder, is_session_id, token_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.origin import origin_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
@@ -38,7 +45,14 @@ from signet_sync.sessions.input import (
     session_input,
 )
 from signet_sync.sessions.live import refuse_removed
-from signet_sync.sessions.live_turns import SpokenTurn, insert_live, is_live, is_same, live_turns_in, recorded_entries
+from signet_sync.sessions.live_turns import (
+    SpokenTurn,
+    find_recorded_entries,
+    insert_live,
+    is_live,
+    is_same,
+    live_turns_in,
+)
 from signet_sync.sessions.states import Propose
 from signet_sync.sync.planner import Row
 from signet_sync.sync.store import artifacts
@@ -111,10 +125,10 @@ def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
     last = max((entry.recorded_at for entry in found.entries), default=NO_TIME)
     latest = max(last, 0) if now_us is None else now_us + FUTURE_US
     if last > latest or last == NO_TIME:
-        begins = (found.begins, _named_time(source.path), source.mtime_ns // 1000)
+        begins = (found.begins, _read_named_time(source.path), source.mtime_ns // 1000)
         now_us = latest if now_us is None else now_us
-        found = redated(found, latest, next((at for at in begins if 0 <= at <= now_us), now_us))
-    found = _without_own_calls(found._replace(project=_in_wsl(found.project)))
+        found = drop_future_times(found, latest, next((at for at in begins if 0 <= at <= now_us), now_us))
+    found = _drop_own_calls(found._replace(project=_translate_wsl_path(found.project)))
     if not found.session_id:
         return found
     named = session_name(found.session_id)
@@ -123,10 +137,10 @@ def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
     return found._replace(session_id=named)
 
 
-def _without_own_calls(found: Conversation) -> Conversation:
+def _drop_own_calls(found: Conversation) -> Conversation:
     """Drops what we asked a model, each question with all that follows up to the next one of a person."""
     kept: list[TranscriptEntry] = []
-    ours = own_folder = in_model_folder(found.project)
+    ours = own_folder = is_in_model_folder(found.project)
     for entry in found.entries:
         if entry.kind == "user":
             ours = own_folder or asks_model(entry.text)
@@ -135,7 +149,7 @@ def _without_own_calls(found: Conversation) -> Conversation:
     return found if len(kept) == len(found.entries) else found._replace(entries=tuple(kept), remark=OWN_CALL)
 
 
-def _in_wsl(project: str | None) -> str | None:
+def _translate_wsl_path(project: str | None) -> str | None:
     """Returns a folder as Linux sees it beside a Windows whose program wrote the transcript; others as they are."""
     drive = _DRIVE.match(project or "")
     if drive is not None:
@@ -144,7 +158,7 @@ def _in_wsl(project: str | None) -> str | None:
     return share[1].replace("\\", "/") if share is not None else project
 
 
-def _named_time(path: str) -> int:
+def _read_named_time(path: str) -> int:
     """Returns the time in a transcript's name, taken as UTC, so that it is the same everywhere."""
     found = _NAMED_TIME.search(os.path.basename(path))
     return parse_instant(f"{found[1]}T{found[2]}:{found[3]}:{found[4] or '00'}Z") or NO_TIME if found else NO_TIME
@@ -181,7 +195,7 @@ def capture(
         places = views(conversation.project, done.repository) if conversation.project is not None else []
         done.agent_id = agent_id or agent_for(places, environ, workspace.settings.agents_projects)
         refuse_removed(workspace, done.agent_id, conversation.session_id, conversation.session_id)
-        conversation = without_copies(workspace, conversation, done.agent_id)
+        conversation = drop_copies(workspace, conversation, done.agent_id)
         done.remark = _why_empty(conversation, prompt)
     if not done.remark:
         _write(workspace, conversation, done, now_us, propose, end=end, handed=handed, prompt=prompt)
@@ -202,7 +216,7 @@ def is_left_out(workspace: Workspace, conversation: Conversation) -> bool:
     return is_excluded(conversation.project, workspace.settings.capture_exclude, os.environ)
 
 
-def without_copies(workspace: Workspace, conversation: Conversation, agent_id: str) -> Conversation:
+def drop_copies(workspace: Workspace, conversation: Conversation, agent_id: str) -> Conversation:
     """Drops the exchanges with which a conversation begins and that another session holds, or a removed one held."""
     entries = conversation.entries
     places = [place for place, entry in enumerate(entries) if entry.kind == "user" and entry.text.strip()]
@@ -222,7 +236,7 @@ def without_copies(workspace: Workspace, conversation: Conversation, agent_id: s
     copies, rest = held.copies(exchanges()), entries
     if copies.number:
         last, end = places[copies.number - 1], [*places, len(entries)][copies.number]
-        rest = (*behind(entries[last:end], copies.text), *entries[end:])
+        rest = (*entries_after_text(entries[last:end], copies.text), *entries[end:])
     rest = tuple(
         entry
         for entry in rest
@@ -233,7 +247,7 @@ def without_copies(workspace: Workspace, conversation: Conversation, agent_id: s
 
 def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str, job: Job) -> tuple[TranscriptEntry, ...]:
     """Returns the entries that no indexed segment contains yet, and what a hook heard last."""
-    rows = _indexed(workspace, conversation, agent_id)
+    rows = _list_indexed(workspace, conversation, agent_id)
     fresh = () if _why_empty(conversation) else _fresh(conversation, rows)
     return (*fresh, *_last_words(conversation, rows, job))
 
@@ -277,7 +291,7 @@ def _shows_activity_after(conversation: Conversation, at_us: int) -> bool:
 
 def _why_empty(conversation: Conversation, prompt: Job | None = None) -> str:
     """Returns why nothing of a transcript is kept; empty if it is worth keeping."""
-    if in_model_folder(conversation.project):
+    if is_in_model_folder(conversation.project):
         return OWN_CALL
     if conversation.parent is not None:
         return "a sub-agent's transcript: it is part of another session"
@@ -304,12 +318,12 @@ def _write(
     unrecorded = [one for one in handed if not _is_recorded(conversation, one)]
     done.recorded = not unrecorded
     compactions = [*_compactions(conversation), *(_entry(one) for one in unrecorded if one.final)]
-    if not end and all(_is_kept(entry, _indexed(workspace, conversation, done.agent_id)) for entry in compactions):
+    if not end and all(_is_kept(entry, _list_indexed(workspace, conversation, done.agent_id)) for entry in compactions):
         # Returns before the refresh below, which could delay others.
         done.remark = "it contains no new compaction"
         return
     sessions_operations.refresh(workspace, done.agent_id, token_of(done.agent_id, conversation.session_id))
-    rows = _indexed(workspace, conversation, done.agent_id)
+    rows = _list_indexed(workspace, conversation, done.agent_id)
     for entry in compactions:
         if not _is_kept(entry, rows):
             kept = _compaction(conversation, entry, done, now_us)
@@ -372,7 +386,7 @@ def _is_recorded(conversation: Conversation, handed: ReportedCompaction) -> bool
     return any(abs(entry.at - handed.at) <= SAME_COMPACTION_US for entry in _compactions(conversation))
 
 
-def _indexed(workspace: Workspace, conversation: Conversation, agent_id: str) -> list[Row]:
+def _list_indexed(workspace: Workspace, conversation: Conversation, agent_id: str) -> list[Row]:
     session_id = conversation.session_id
     return artifacts.session_rows(workspace.database, agent_id, token_of(agent_id, session_id), session_id)
 
@@ -388,17 +402,17 @@ def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[TranscriptE
     fresh = conversation.entries
     if kept:
         if not is_dated(conversation):
-            fresh = redated(conversation, 0, min(row.membership_us for row in kept)).entries
+            fresh = drop_future_times(conversation, 0, min(row.membership_us for row in kept)).entries
         boundary = max(row.membership_us for row in kept)
         # If the clock was set back, several segments may end in the same millisecond.
         last = "\n\n".join(row.content for row in kept if row.membership_us == boundary)
-        fresh = since(fresh, boundary, last)
-    fresh = _without_held(fresh, said)
+        fresh = entries_after(fresh, boundary, last)
+    fresh = _drop_held(fresh, said)
     has_words = any(entry.kind not in ("event", "compaction") and entry.text.strip() for entry in fresh)
     return fresh if has_words or not transcripts else ()
 
 
-def _without_held(entries: tuple[TranscriptEntry, ...], said: Sequence[SpokenTurn]) -> tuple[TranscriptEntry, ...]:
+def _drop_held(entries: tuple[TranscriptEntry, ...], said: Sequence[SpokenTurn]) -> tuple[TranscriptEntry, ...]:
     """Returns the entries without those that a segment already contains as live turns."""
     if not said:
         return entries
@@ -407,7 +421,7 @@ def _without_held(entries: tuple[TranscriptEntry, ...], said: Sequence[SpokenTur
         (entries[place].kind, sanitize_transcript_v2(words_of(entries[place].text)), entries[place].at)
         for place in spoken
     ]
-    gone = {spoken[place] for place in recorded_entries(words, said)}
+    gone = {spoken[place] for place in find_recorded_entries(words, said)}
     return tuple(entry for place, entry in enumerate(entries) if place not in gone)
 
 
@@ -489,7 +503,7 @@ def _folder_of(conversation: Conversation, reported: Job | None) -> Repository |
     if os.path.lexists(project):
         return resolve(project)
     if known is None:
-        return _of_folder_gone(project, conversation)
+        return _find_former_repository(project, conversation)
     folder = project.rstrip("/")
     if cwd.startswith(f"{folder}/"):
         return known._replace(path=known.path.removesuffix(cwd[len(folder) + 1 :]).rstrip("/"))
@@ -497,7 +511,7 @@ def _folder_of(conversation: Conversation, reported: Job | None) -> Repository |
     return known._replace(path=f"{known.path}/{below}".lstrip("/")) if below != folder else None
 
 
-def _of_folder_gone(project: str, conversation: Conversation) -> Repository | None:
+def _find_former_repository(project: str, conversation: Conversation) -> Repository | None:
     """Returns the repository that a folder was a worktree of or in, unless the harness recorded another remote."""
     above = project
     while not os.path.isdir(above) and above not in ("", "/"):

@@ -65,7 +65,7 @@ def _paths(database: Database, agent_id: str, environ: Mapping[str, str]) -> Ite
         pairs = dict.fromkeys(captured) if facts.memory_beside else ()
         alone = store.is_alone(database, harness, agent_id)
         own = {os.path.realpath(place) for place, _ in pairs}
-        own |= {os.path.realpath(_of_top(place, folder)) for place, folder in pairs if alone}
+        own |= {os.path.realpath(_place_of_top(place, folder)) for place, folder in pairs if alone}
         beside = [one for one in sorted(own) if any(one.startswith(f"{home}/") for home in homes)]
         shared = homes if facts.memory and alone else []
         for folder, patterns in [
@@ -82,7 +82,7 @@ def _paths(database: Database, agent_id: str, environ: Mapping[str, str]) -> Ite
         yield from (("", f"{place}/{name}") for place in dict.fromkeys((real, top)) for name in instructions)
 
 
-def _of_top(place: str, folder: str) -> str:
+def _place_of_top(place: str, folder: str) -> str:
     """Returns where a harness that names a place after each folder has that of the top of a session's repository."""
     found = resolve(folder) if folder else None
     below = re.sub(r"[^A-Za-z0-9]", "-", f"/{found.path}") if found is not None and found.path else ""

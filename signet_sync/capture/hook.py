@@ -28,8 +28,8 @@ from signet_sync.formats.ids import (
     TRIAL,
     agent_for,
     asks_model,
-    in_model_folder,
     is_excluded,
+    is_in_model_folder,
     is_project,
     is_session_id,
 )
@@ -100,15 +100,15 @@ class _RefusedEvent(Exception):
 
 def main(arguments: list[str], payload: bytes | bytearray, context: InjectedContext) -> int:
     """Runs `[--workspace PATH] hook HARNESS [--strict]`; returns the exit code: 0, or 2 if refused with `--strict`."""
-    workspace = _parsed(arguments)[1]
+    workspace = _parse_arguments(arguments)[1]
     if any(os.environ.get(name, "0") not in ("", "0") for name in GUARDS):
-        code, out, said, _ = _finished(arguments, None, "")
+        code, out, said, _ = _finish_hook(arguments, None, "")
     else:
         try:
             root = locations.locate_workspace(workspace)
             code, out, said, _ = answer(arguments, payload, context, os.environ, root, locations.locate(root))
         except Exception as error:  # noqa: BLE001 - no error may fail a session
-            code, out, said, _ = _finished(arguments, None, f"unexpected {type(error).__name__}")
+            code, out, said, _ = _finish_hook(arguments, None, f"unexpected {type(error).__name__}")
     _write(1, out)
     _write(2, said)
     return code
@@ -128,7 +128,7 @@ def answer(
 
     What the session gets is recorded, or `later`, by the caller.
     """
-    words = _parsed(arguments)[0]
+    words = _parse_arguments(arguments)[0]
     call, trouble = _HookEvent(words[0] if words else "", root, folder, context, environ, later), ""
     try:
         call.run(payload)
@@ -138,11 +138,11 @@ def answer(
         trouble = f"failed: {error.strerror or type(error).__name__}"
     except Exception as error:  # noqa: BLE001 - no error may fail a session
         trouble = f"unexpected {type(error).__name__}"
-    return _finished(arguments, call, trouble)
+    return _finish_hook(arguments, call, trouble)
 
 
-def _finished(arguments: list[str], call: _HookEvent | None, trouble: str) -> HookAnswer:
-    words, _, strict = _parsed(arguments)
+def _finish_hook(arguments: list[str], call: _HookEvent | None, trouble: str) -> HookAnswer:
+    words, _, strict = _parse_arguments(arguments)
     harness = words[0] if words else ""
     out = "".join(f"{text}\n" for text in call.printed) if call is not None else ""
     known = _facts(harness)
@@ -159,7 +159,7 @@ def _finished(arguments: list[str], call: _HookEvent | None, trouble: str) -> Ho
     return 2 if strict else 0, out, f"signet-sync hook: {trouble}\n" if strict else "", record
 
 
-def _parsed(arguments: list[str]) -> tuple[list[str], str | None, bool]:
+def _parse_arguments(arguments: list[str]) -> tuple[list[str], str | None, bool]:
     """Returns the words after `hook`, the workspace and `--strict`; other options are ignored, with their values."""
     words: list[str] = []
     workspace = None
@@ -217,7 +217,7 @@ class _HookEvent:
             return
         cwd = payload.get("cwd")
         project = cwd if isinstance(cwd, str) and is_project(cwd) else None
-        if in_model_folder(project) or asks_model(payload.get("prompt")):
+        if is_in_model_folder(project) or asks_model(payload.get("prompt")):
             return
         settings = _settings(self.root, self.folder)
         rules = settings.get("agents_projects", ())
@@ -276,7 +276,7 @@ class _HookEvent:
             if words is None:
                 return
         elif name in PROMPTS:
-            words = _searched(payload.get("prompt")) if settings.get("context_prompts", True) else ""
+            words = _find_searched_words(payload.get("prompt")) if settings.get("context_prompts", True) else ""
             if not words and self.facts.reports_compaction:
                 return
         found = self._context(
@@ -363,7 +363,7 @@ class _HookEvent:
             reason=_word(
                 payload.get({"end": "reason", "session-start": "source", "compact": "trigger"}.get(event, ""))
             ),
-            compaction=_sanitized(payload.get("compact_summary")) if event == "compact" else None,
+            compaction=_sanitize_field(payload.get("compact_summary")) if event == "compact" else None,
             prompt=_prompt(payload.get("prompt")) if name in PROMPTS else None,
             answer=_answer(payload, path) if event == "stop" and name not in PROMPTS else None,
             # Now, because a worktree may be gone when its session is captured.
@@ -453,7 +453,7 @@ def _word(value: object) -> str | None:
     return None
 
 
-def _sanitized(value: object) -> str | None:
+def _sanitize_field(value: object) -> str | None:
     if not isinstance(value, str) or not value.strip():
         return None
     from signet_sync.text.sanitizer import sanitize_transcript_v2  # slow; most events hold no text
@@ -463,7 +463,7 @@ def _sanitized(value: object) -> str | None:
 
 def _prompt(value: object) -> str | None:
     """Returns the user's prompt, sanitized and without what hooks put before it."""
-    return _sanitized(_prompt_words(value))
+    return _sanitize_field(_prompt_words(value))
 
 
 def _answer(payload: Mapping[str, object], path: object) -> str | None:
@@ -498,11 +498,11 @@ def _moment(payload: Mapping[str, object], facts: HarnessFacts) -> Moment | None
     return Moment(path, "", "") if isinstance(path, str) and not error else None
 
 
-def _searched(value: object) -> str:
+def _find_searched_words(value: object) -> str:
     """Returns the words of a prompt that are searched for."""
-    from signet_sync.text.prompt import searched  # most events are no prompts
+    from signet_sync.text.prompt import find_search_words  # most events are no prompts
 
-    return searched(_prompt_words(value))
+    return find_search_words(_prompt_words(value))
 
 
 def _prompt_words(value: object) -> str:

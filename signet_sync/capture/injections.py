@@ -112,7 +112,7 @@ def mark_compacted(folder: StateFolder, agent_id: str, session_id: str) -> None:
             record.due = "compact"
 
 
-def since(folder: StateFolder, at: float) -> Iterator[Injections]:
+def list_changed(folder: StateFolder, at: float) -> Iterator[Injections]:
     """Yields the records that changed since a time in seconds since 1970."""
     with suppress(OSError):
         for name in os.listdir(folder.injected):

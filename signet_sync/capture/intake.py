@@ -32,7 +32,7 @@ from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import engine
 from signet_sync.sync.request import Request
-from signet_sync.sync.tombstones.files import is_removed, removed_session
+from signet_sync.sync.tombstones.files import is_removed, refuse_removed_session
 from signet_sync.sync.workspace import Workspace
 
 # When the hook runs, the harness has not yet written the record of its compaction.
@@ -83,7 +83,7 @@ def run_capture(
         try:
             with state_dir.intake_lock(workspace.state):
                 with pages_at_end(workspace, now_us, propose):
-                    for jobs in by_session(due(workspace, now_us())):
+                    for jobs in group_by_session(due(workspace, now_us())):
                         sweep |= any(job.event == "session-start" for job in jobs)
                         unrecorded |= not _process_session(workspace, jobs, done, now_us(), propose, environ, looks)
                     if sweep:
@@ -110,7 +110,7 @@ def pages_at_end(
     return engine.pages_at_end(workspace, now_us) if propose is None else nullcontext()
 
 
-def by_session(jobs: Iterable[Job]) -> list[list[Job]]:
+def group_by_session(jobs: Iterable[Job]) -> list[list[Job]]:
     """Groups jobs by session, the one that waits longest first; the jobs of a session in their order."""
     found: dict[tuple[str | None, ...], list[Job]] = {}
     for job in jobs:
@@ -128,7 +128,7 @@ def _process_session(
     looks: dict[str, _RecordWait],
 ) -> bool:
     """Processes the jobs of one session; False if the record of a compaction must still be waited for."""
-    left = _superseded(jobs)
+    left = _drop_superseded(jobs)
     ends = [job for job in left if job.event in ("stop", "end")]
     look = looks.setdefault(left[-1].place, _RecordWait())
     if not ends and look.shape and look.shape == _record_shape(left[-1]):
@@ -151,7 +151,7 @@ def _process_session(
     final = bool(ends) or look.count >= RECORD_LOOKS - 1 or last.tries > 1
     try:
         if is_removed(workspace, last.agent_id, token_of(last.agent_id, last.session_id), last.session_id):
-            raise removed_session(last.session_id)
+            raise refuse_removed_session(last.session_id)
         source, rest = _source_or_rest(workspace, last)
         if source is not None:
             captured = capture.capture(
@@ -162,7 +162,7 @@ def _process_session(
                 agent_id=last.agent_id,
                 propose=propose,
                 end=bool(ends),
-                handed=[one for job in begun if (one := _reported_compaction(job, final=final)) is not None],
+                handed=[one for job in begun if (one := _read_reported_compaction(job, final=final)) is not None],
                 prompt=spool.marker(workspace.state.spool, last) if ends else None,
                 reported=last,
                 environ=environ,
@@ -191,7 +191,7 @@ def _process_session(
     return True
 
 
-def _superseded(jobs: Sequence[Job]) -> list[Job]:
+def _drop_superseded(jobs: Sequence[Job]) -> list[Job]:
     """Drops the jobs of one session that a later one covers, and returns the others.
 
     A job with a summary is kept, because nothing else contains the summary.
@@ -240,7 +240,7 @@ def _read_running_sessions(workspace: Workspace, now_us: int) -> None:
 def _distil_running_sessions(workspace: Workspace, now_us: int) -> None:
     """Brings statements and pages up to date with the turns that were read; else the agent does it later."""
     try:
-        if live.to_distil(workspace.database):
+        if live.any_to_distil(workspace.database):
             engine.run_pass(workspace, Request(now_us=now_us, paths=frozenset()))
     except (OSError, SignetSyncError) as error:
         logger.debug("what running sessions state is distilled later: {}", reason(error))
@@ -276,7 +276,7 @@ def length(job: Job) -> int:
         return 0
 
 
-def _reported_compaction(job: Job, *, final: bool) -> ReportedCompaction | None:
+def _read_reported_compaction(job: Job, *, final: bool) -> ReportedCompaction | None:
     """Returns the summary that a hook delivered; `final` once its record is no longer waited for."""
     if job.compaction is None:
         return None
@@ -287,7 +287,7 @@ def _sweep(
     workspace: Workspace, done: IntakeResult, now_us: int, propose: Propose | None, environ: Mapping[str, str]
 ) -> None:
     """Captures transcripts of the connected harnesses that changed since they were connected, are idle and unread."""
-    for harness, since_us in connected_harnesses(workspace).items():
+    for harness, since_us in list_connected_harnesses(workspace).items():
         try:
             sources = list(transcripts.sources(harness, environ))
         except SignetSyncError as error:
@@ -379,7 +379,7 @@ def _is_unchanged(mark: TranscriptState, source: TranscriptSource) -> bool:
     return (mark.size, mark.mtime_ns) == (source.size, source.mtime_ns)
 
 
-def connected_harnesses(workspace: Workspace) -> dict[str, int]:
+def list_connected_harnesses(workspace: Workspace) -> dict[str, int]:
     """Returns the harnesses whose hooks were installed for this workspace, and since when (µs since 1970 UTC)."""
     found = {}
     for harness, entry in (state_dir.read_json(workspace.state.harnesses) or {}).items():

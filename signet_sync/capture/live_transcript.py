@@ -16,7 +16,7 @@ from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.sessions.input import session_input
-from signet_sync.sessions.live import describe, refuse_removed, written_place
+from signet_sync.sessions.live import describe, refuse_removed, write_place
 from signet_sync.sessions.store import live
 from signet_sync.sessions.store.live import LivePlace, LiveTurn
 from signet_sync.sync.workspace import Workspace
@@ -30,7 +30,7 @@ def source_of(job: Job) -> TranscriptSource | None:
     path = job.transcript_path
     if job.event == "session-start" or path is None:
         return None
-    path = transcripts.renamed(job.harness, path)
+    path = transcripts.find_renamed(job.harness, path)
     gone = HarnessError("the transcript is gone", path=path, hint="nothing of it can be captured")
     # It was a file when the hook checked it; a link or folder in its place may lead anywhere.
     if os.path.islink(path) or not os.path.isfile(path):
@@ -72,7 +72,7 @@ def update_live_turns(
         return 0
     if capture.is_left_out(workspace, conversation):
         return 0
-    conversation = capture.without_copies(workspace, conversation, agent_id)
+    conversation = capture.drop_copies(workspace, conversation, agent_id)
     token = token_of(agent_id, session_id)
     segments = live.segments(database, agent_id, token, session_id)
     turns = list(_turns(conversation, capture.unwritten(workspace, conversation, agent_id, job)))
@@ -81,7 +81,7 @@ def update_live_turns(
         refuse_removed(workspace, agent_id, session_id, session_id)
         if segments != live.segments(database, agent_id, token, session_id):
             return 0  # it was ended meanwhile: the next look reads what is new since then
-        if live.streamed(database, agent_id, session_id) or not wanted():
+        if live.is_streamed(database, agent_id, session_id) or not wanted():
             return 0
         new = live.mirror(database, agent_id, session_id, session_id, turns)
         if turns:
@@ -98,7 +98,7 @@ def _place(conversation: Conversation, job: Job) -> LivePlace:
         "transcript": "",
         **dict(zip(REPOSITORY_FIELDS, capture.repository_of(conversation, job) or (), strict=False)),
     }
-    return written_place(session_input(named, now_us=0))
+    return write_place(session_input(named, now_us=0))
 
 
 def _read(job: Job, now_us: int | None) -> Conversation | None:

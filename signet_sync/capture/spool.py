@@ -170,7 +170,7 @@ def jobs(folder: str, now_us: int | None = None) -> list[Job]:
         path = os.path.join(folder, name)
         try:
             job = known.get(path)
-            if job is None or not _unchanged(job):
+            if job is None or not _is_unchanged(job):
                 job = _read(path)
             _read_before[path] = job
             job = Job(**vars(job))  # the caller may change its own
@@ -191,7 +191,7 @@ def begin(job: Job, now_us: int | None = None) -> bool:
     So a job that kills its worker is delayed like others, though not after the first time, which may have been a power
     cut. Raises `OSError`.
     """
-    if not _unchanged(job):
+    if not _is_unchanged(job):
         return True
     now = time.time() if now_us is None else now_us / _SECOND
     if job.tries + 1 >= MOST_TRIES:
@@ -210,7 +210,7 @@ def _wait(tries: int) -> float:
 
 def finish(*jobs: Job) -> None:
     """Deletes jobs of one spool. Raises `OSError`."""
-    gone = [job for job in jobs if _unchanged(job) and unlink(job.place)]
+    gone = [job for job in jobs if _is_unchanged(job) and unlink(job.place)]
     if gone:
         sync_folder(os.path.dirname(gone[0].place))
 
@@ -221,7 +221,7 @@ def retry_later(job: Job, reason: str, now_us: int | None = None) -> bool:
     A job moves to `bad/` after 8 tries or 7 days. `reason` is written to disk: it must contain no text of a session.
     Raises `OSError`.
     """
-    if not _unchanged(job):
+    if not _is_unchanged(job):
         return True
     now = time.time() if now_us is None else now_us / _SECOND
     job.tries += job.trouble != _BEGUN
@@ -268,7 +268,7 @@ def markers(folder: str) -> list[str]:
     return [name for name in _names(folder) if name.startswith("stop-") and name.endswith(_SUFFIX)]
 
 
-def given_up(folder: str) -> int:
+def count_given_up(folder: str) -> int:
     """Counts the jobs in `bad/`."""
     return len(_names(_bad(folder)))
 
@@ -406,7 +406,7 @@ def _mark(status: os.stat_result) -> tuple[int, int]:
     return status.st_ino, status.st_mtime_ns
 
 
-def _unchanged(job: Job) -> bool:
+def _is_unchanged(job: Job) -> bool:
     """Checks whether the file is still the one that was read: a marker may have been renewed meanwhile."""
     try:
         return _mark(os.lstat(job.place)) == job.mark

@@ -105,17 +105,17 @@ def read_lately(database: Database) -> dict[str, tuple[int, str]]:
 
 def places(database: Database, agent_id: str, ids: Collection[str], token: str | None = None) -> list[str]:
     """Returns the absolute paths where transcripts of the sessions with these ids, or with this token, were read."""
-    return sorted({path for _, path, _ in _of(database, agent_id, ids, token)})
+    return sorted({path for _, path, _ in _rows_of_sessions(database, agent_id, ids, token)})
 
 
 def sources(database: Database, agent_id: str, ids: Collection[str], token: str | None) -> list[tuple[str, str, str]]:
     """Returns harness, path and the harness's session id of the transcripts of sessions, as `places` finds them."""
-    return _of(database, agent_id, ids, token)
+    return _rows_of_sessions(database, agent_id, ids, token)
 
 
 def hide(database: Database, agent_id: str, ids: Collection[str], token: str | None = None) -> None:
     """Hides where the transcripts of removed sessions are, not that they were read. In the caller's transaction."""
-    for harness, path, session_id in _of(database, agent_id, ids, token):
+    for harness, path, session_id in _rows_of_sessions(database, agent_id, ids, token):
         database.execute(
             "update or replace captures set path = ?, session_id = ?, agent_id = '', outcome = ?, conversation = '',"
             " folder = '' where harness = ? and path = ? and session_id = ?",
@@ -155,7 +155,9 @@ def forget_read(database: Database) -> None:
     database.execute("delete from captures where outcome <> ?", (REMOVED,))
 
 
-def _of(database: Database, agent_id: str, ids: Collection[str], token: str | None) -> list[tuple[str, str, str]]:
+def _rows_of_sessions(
+    database: Database, agent_id: str, ids: Collection[str], token: str | None
+) -> list[tuple[str, str, str]]:
     """Returns harness, path and session id of the rows whose conversation is one of the sessions."""
     return [
         (harness, path, session_id)

@@ -37,15 +37,15 @@ def due(workspace: Workspace, now_us: int) -> Iterator[Job]:
 
 def due_sessions(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str]]:
     """Yields stop markers of running sessions whose turns are to be read now, and the shapes of their transcripts."""
-    return ((job, shape) for job, shape, wait in changed_sessions(workspace, now_us) if wait <= 0)
+    return ((job, shape) for job, shape, wait in list_changed_sessions(workspace, now_us) if wait <= 0)
 
 
-def changed_sessions(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, int]]:
+def list_changed_sessions(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, int]]:
     """Yields stop markers of sessions whose transcripts changed since the last read, with shape and time to wait (µs).
 
     A further hook event ends the wait early; changes without an event wait longer.
     """
-    for job, shape, mark in _changed(workspace, now_us):
+    for job, shape, mark in _list_changed(workspace, now_us):
         if _idle(workspace, job, now_us):
             continue
         wait = mark.rests_until - now_us if mark is not None else 0
@@ -60,12 +60,12 @@ def unread(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str]]:
 
     Sessions being read at this moment are left out: a transcript that kills its reader is left to the worker.
     """
-    for job, shape, mark in _changed(workspace, now_us):
+    for job, shape, mark in _list_changed(workspace, now_us):
         if mark is None or mark.shape or mark.rests_until <= now_us:
             yield job, shape
 
 
-def _changed(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, live.TranscriptMark | None]]:
+def _list_changed(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, live.TranscriptMark | None]]:
     """Yields stop markers whose transcripts changed since the last read, with their shapes and the last read."""
     for job in spool.jobs(workspace.state.spool, now_us):
         if job.event == "stop" and (shape := shape_of(job)):

@@ -16,7 +16,7 @@ from signet_sync.cli.main import Context, confirm, json_option, now_option, pass
 from signet_sync.cli.parsing import Group
 from signet_sync.formats.paths import display
 from signet_sync.storage.safe_paths import require_root
-from signet_sync.text.phrases import counted, human
+from signet_sync.text.phrases import count_noun, human
 
 # Singular and plural for the rows of each table.
 _NOUNS = {
@@ -121,7 +121,7 @@ def _drop_others(context: Context, path: str, *, yes: bool) -> None:
     ):
         gone = merge.others(workspace, rows)
         if gone:
-            what = counted(len(gone), "memory that is not in it", "memories that are not in it")
+            what = count_noun(len(gone), "memory that is not in it", "memories that are not in it")
             confirm(context, f"take out {what}?", yes=yes)
             merge.drop_others(workspace, rows, context.now_us)
             context.say(f"taken out: {what}")
@@ -143,7 +143,7 @@ def restore(context: Context, source: str | None, replace: bool, yes: bool) -> i
         _drop_others(context, path, yes=yes)
     with incoming.of_backup(path, backup_operations.places(context.root)) as rows:
         for table, count in sorted(rows.invalid.items()):
-            context.say(f"note: {counted(count, 'invalid row')} of {table} left out")
+            context.say(f"note: {count_noun(count, 'invalid row')} of {table} left out")
         _merge(context, rows, path, yes=yes)
     return 0
 
@@ -178,7 +178,7 @@ def _confirm(context: Context, coming: dict[str, int], sifted: DroppedRows, *, y
     if sifted.goes:
         for path in () if context.as_json else sifted.goes:
             click.echo(f"  {path}", err=True)
-        files = counted(len(sifted.goes), "file")
+        files = count_noun(len(sifted.goes), "file")
         confirm(context, f"a removal in it covers files here: delete {files} for good?", yes=yes)
     elif any(coming.values()) and not context.as_json and sys.stdin.isatty():
         confirm(context, f"add {_in_words(coming)}?", yes=yes)
@@ -213,7 +213,7 @@ def _in_words(rows: dict[str, int]) -> str:
     """`3 memories, 1 pin, 12 other rows`."""
     known = [f"{rows[table]:,} {_NOUNS[table][rows[table] != 1]}" for table in _NOUNS if rows.get(table)]
     others = sum(count for table, count in rows.items() if table not in _NOUNS)
-    return ", ".join([*known, *([f"{counted(others, 'other row')}"] if others else [])])
+    return ", ".join([*known, *([f"{count_noun(others, 'other row')}"] if others else [])])
 
 
 def _left_out_document(sifted: DroppedRows) -> dict[str, int]:
@@ -235,4 +235,4 @@ def _show_left_out(sifted: DroppedRows) -> None:
         (sifted.undone, "removal that was undone since", "removals that were undone since"),
     ):
         if count:
-            click.echo(f"left out: {counted(count, one, several)}")
+            click.echo(f"left out: {count_noun(count, one, several)}")

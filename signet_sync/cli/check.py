@@ -16,7 +16,7 @@ from signet_sync.cli.parsing import Command, SharedOption
 from signet_sync.cli.reindex import progress_bar, show_problems
 from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.storage.database.connection import Database
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 if TYPE_CHECKING:
     from signet_sync.integrity.check import CheckResult
@@ -50,7 +50,7 @@ def check(
 
     form = "json" if context.as_json else form
     try:
-        checked = _checked(context, progress=form == "text" and not context.quiet, **asked)
+        checked = _run_check(context, progress=form == "text" and not context.quiet, **asked)
         sealed = _restorable(context, checked)
         document = integrity_check.document(context.root, checked, context.now_us, strict=strict, sealed=sealed)
     except SignetSyncError as error:
@@ -74,7 +74,7 @@ def check(
     return 0 if document["ok"] else 1
 
 
-def _checked(
+def _run_check(
     context: Context,
     *,
     with_index: bool,
@@ -141,8 +141,8 @@ def _escape(text: str, *, in_property: bool = False) -> str:
 def _show(document: dict[str, Any]) -> None:
     counts = document["counts"]
     click.echo(
-        f"{counts['indexed']} valid · {counts['invalid']} invalid · {counted(counts['violation'], 'violation')}"
-        f" · {counts['tombstoned']} should be gone · {counted(counts['tombstones'], 'tombstone')}"
+        f"{counts['indexed']} valid · {counts['invalid']} invalid · {count_noun(counts['violation'], 'violation')}"
+        f" · {counts['tombstoned']} should be gone · {count_noun(counts['tombstones'], 'tombstone')}"
         f" · {counts['ignored']} ignored"
     )
     for note in document["notes"]:

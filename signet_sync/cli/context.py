@@ -14,7 +14,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.handle import handle
 from signet_sync.formats.ids import require_agent
 from signet_sync.storage.safe_paths import require_root
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 if TYPE_CHECKING:
     from signet_sync.pages.operations import Shown
@@ -109,12 +109,12 @@ def _show_last(context: Context, session_id: str) -> int:
             if line.text is not None:
                 click.echo(f"- {inert(flatten(line.text))} {handle(line.id)}")
         if gone := sum(line.text is None for line in lines):
-            click.echo(f"[{counted(gone, 'line')} no longer exist]" if gone > 1 else "[1 line no longer exists]")
+            click.echo(f"[{count_noun(gone, 'line')} no longer exist]" if gone > 1 else "[1 line no longer exists]")
 
     def show() -> None:
         show_all("=== At its start ===", found.start)
         if found.files:
-            click.echo(f"and {counted(found.files, 'whole file')} of the workspace")
+            click.echo(f"and {count_noun(found.files, 'whole file')} of the workspace")
         show_all("=== At prompts ===", found.prompts)
 
     def described(lines: Sequence[Shown]) -> list[dict[str, str | None]]:

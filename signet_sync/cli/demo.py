@@ -22,7 +22,7 @@ from signet_sync.sync.engine import run_pass
 from signet_sync.sync.index_records import PROBLEMS
 from signet_sync.sync.request import Request
 from signet_sync.sync.store import counts
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 _QUESTION = "may a measurement be deleted"
 _WORDS = "Priya counts in millimetres"
@@ -51,7 +51,7 @@ def demo(context: Context, path: str | None, yes: bool) -> int:
         outcome = run_pass(workspace, Request(now_us=context.now_us))
         sessions.mark(workspace.state)
         sessions.make_entities(workspace, context.now_us)
-        document = report.reindexed(workspace, outcome, context.now_us)
+        document = report.describe_pass(workspace, outcome, context.now_us)
         held = counts.sessions(workspace.database)
     wrong = sum(document["counts"][verdict] for verdict in PROBLEMS)
 
@@ -68,7 +68,7 @@ def demo(context: Context, path: str | None, yes: bool) -> int:
 def _show_start(root: str, page: str, sessions: int, agents: int) -> None:
     """Prints what the page says of each project."""
     where = os.path.relpath(root)
-    click.secho(f"{where}/ contains {sessions} made-up sessions of {counted(agents, 'agent')}", bold=True)
+    click.secho(f"{where}/ contains {sessions} made-up sessions of {count_noun(agents, 'agent')}", bold=True)
     click.echo("They were summarised on this machine, by rules, without a language model.")
     click.echo()
     click.secho("The next session would know, among other things:", bold=True)
@@ -85,7 +85,7 @@ def _show_what_to_try(root: str, page: str, wrong: int) -> None:
         "the sessions of a project; each ^handle leads further down": f"expand {_first_handle(page)}",
         "what a session of lantern gets at its start": "context --project /home/mira/code/lantern",
         "a statement to keep; recall finds it from now on": f"remember {_WORDS}",
-        f"{counted(wrong, 'problem')}, made on purpose, and the copy of a sync service": "check",
+        f"{count_noun(wrong, 'problem')}, made on purpose, and the copy of a sync service": "check",
     }
     click.echo()
     click.secho("Try:", bold=True)

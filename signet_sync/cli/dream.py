@@ -14,7 +14,7 @@ from signet_sync.memories.promotion_score import Promotion
 from signet_sync.memories.store import memories
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import require_index
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import flatten
 
 _DREAM = """Sweep an agent's memories: those that recall found often, by several queries, are promoted into MEMORY.md.
@@ -103,7 +103,7 @@ def _show(context: Context, swept: SweepResult, texts: dict[str, str]) -> None:
         return
     verb = "would be promoted" if swept.dry_run else "promoted"
     already = f", {swept.skipped} of them promoted before" if swept.skipped else ""
-    found = counted(swept.candidates, "memory", "memories")
+    found = count_noun(swept.candidates, "memory", "memories")
     click.echo(f"{found} found by recall{already}; {len(swept.promoted)} {verb} into MEMORY.md")
     for one in swept.promoted:
         _show_promotion(one, texts)
@@ -114,10 +114,10 @@ def _show(context: Context, swept: SweepResult, texts: dict[str, str]) -> None:
 
 
 def _show_promotion(one: Promotion, texts: dict[str, str], lacks: str = "") -> None:
-    queries = counted(one.queries, "query", "queries")
+    queries = count_noun(one.queries, "query", "queries")
     why = (
-        f"score {one.score:.2f}: {counted(one.signals.recall_count, 'hit')} by {queries}"
-        f" on {counted(one.signals.unique_days, 'day')}{lacks}"
+        f"score {one.score:.2f}: {count_noun(one.signals.recall_count, 'hit')} by {queries}"
+        f" on {count_noun(one.signals.unique_days, 'day')}{lacks}"
     )
     click.echo(f"  {texts.get(one.memory_id, '')} " + click.style(f"^{one.memory_id}", fg="cyan"))
     click.echo(click.style(f"    {why}", dim=True))

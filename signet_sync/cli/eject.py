@@ -19,7 +19,7 @@ from signet_sync.cli.main import (
 )
 from signet_sync.cli.parsing import Command
 from signet_sync.formats.paths import display
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 # What exists only in the state folder: singular and plural.
 _ONLY_HERE = {
@@ -99,7 +99,7 @@ def _show_plan(context: Context, plan: EjectPlan, *, keep_state: bool) -> None:
         kept = "stays (--keep-state)" if keep_state else "is deleted, if you agree: database, seals, backups, logs"
         click.echo(f"  {display(plan.state)}: {kept}")
         if plan.only_here and not keep_state:
-            click.secho(f"    these exist nowhere else: {_counted(plan)}", fg="yellow")
+            click.secho(f"    these exist nowhere else: {_count_plan(plan)}", fg="yellow")
             if plan.only_here.keys() & {"memories", "promotions", "recall_events"}:
                 click.secho(f"    to save them first: {context.command_line('backup create FILE')}", fg="yellow")
             if "given_up" in plan.only_here:
@@ -110,8 +110,8 @@ def _show_plan(context: Context, plan: EjectPlan, *, keep_state: bool) -> None:
         click.echo("  nothing of signet-sync is left")
 
 
-def _counted(plan: EjectPlan) -> str:
-    return ", ".join(counted(count, *_ONLY_HERE[name]) for name, count in plan.only_here.items())
+def _count_plan(plan: EjectPlan) -> str:
+    return ", ".join(count_noun(count, *_ONLY_HERE[name]) for name, count in plan.only_here.items())
 
 
 def _show(context: Context, done: Ejected, plan: EjectPlan, *, keep_state: bool) -> None:

@@ -14,7 +14,7 @@ from signet_sync.cli.parsing import Command, Group, Moment, SharedOption
 from signet_sync.cli.reindex import progress_bar, show_problems
 from signet_sync.errors import Halted, UsageError
 from signet_sync.formats.paths import display
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 _MOST = 40  # workspaces that are shown
@@ -91,7 +91,7 @@ def _code(document: dict[str, Any]) -> int:
 def _show_check(document: dict[str, Any]) -> None:
     counts = document["counts"]
     click.echo(
-        f"{counts['indexed']} valid · {counts['invalid']} invalid · {counted(counts['violation'], 'violation')}"
+        f"{counts['indexed']} valid · {counts['invalid']} invalid · {count_noun(counts['violation'], 'violation')}"
         f" · {counts['tombstoned']} should be gone · {counts['ignored']} ignored"
     )
     wrong = [problem for problem in document["problems"] if problem["verdict"] != "ignored"]
@@ -110,7 +110,7 @@ def _show_states(document: dict[str, Any]) -> None:
         click.echo(click.style(one["state"], fg="red") + f"  {display(one['workspace'])}  {display(one['message'])}")
     if len(wrong) > _MOST:
         click.echo(f"… and {len(wrong) - _MOST} more (--json lists them all)")
-    total = counted(len(document["workspaces"]), "workspace")
+    total = count_noun(len(document["workspaces"]), "workspace")
     click.echo(f"{total}: " + ", ".join(f"{count} {state}" for state, count in document["states"].items() if count))
 
 
@@ -251,7 +251,7 @@ def remove(
     if tokens and not undo:
         if not (reason or "").strip():
             raise click.UsageError("--reason is required; it is recorded in every tombstone")
-        confirm(context, f"remove {counted(len(tokens), 'token')} of every machine for good?", yes=yes)
+        confirm(context, f"remove {count_noun(len(tokens), 'token')} of every machine for good?", yes=yes)
     removals.approve(tables, context.agent, tokens, reason or "", context.now_us, undo=undo)
     document = removals.answers(tables)
 

@@ -14,7 +14,7 @@ from signet_sync.history import operations as history_operations
 from signet_sync.history.log import CommitSummary
 from signet_sync.history.operations import DISABLED, CheckpointResult, CommitList
 from signet_sync.storage.clock import now_us
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 
 @click.command(cls=Command)
@@ -41,7 +41,7 @@ def _show_checkpoint(done: CheckpointResult) -> None:
     else:
         click.echo(done.reason if done.ok else f"not committed: {done.reason}")
     if done.skipped_files:
-        many = counted(len(done.skipped_files), "file")
+        many = count_noun(len(done.skipped_files), "file")
         click.echo(f"left out ({many}: too large, containing a secret, or not a regular file):")
         for path in done.skipped_files:
             click.echo(f"  {display(path)}")

@@ -14,14 +14,14 @@ from signet_sync.admin import hooks_install
 from signet_sync.admin.hooks_install import HookOutcome
 from signet_sync.capture.harnesses import registry
 from signet_sync.cli.init import show_models
-from signet_sync.cli.main import Context, described, json_option, one_line, pass_context, show_by_hand
+from signet_sync.cli.main import Context, describe_error, json_option, one_line, pass_context, show_by_hand
 from signet_sync.cli.parsing import Group, SharedOption
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import DEFAULT_AGENT, display
 from signet_sync.formats.timestamps import iso
 from signet_sync.host.harness_settings.settings_text import Condition, Edit, Server
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 Outcomes = Sequence[HookOutcome]
 _NAMES = click.Choice([*registry.names(), hooks_install.AUTO])
@@ -66,7 +66,7 @@ def install(
     if flags and not mcp:
         raise UsageError("--agent, --scope and --tools need --mcp", hint="add --mcp, or omit them")
     now, wanted = iso(context.now_us), flags if mcp else None
-    outcomes = hooks_install.install(context.root, _chosen(harness), now=now, flags=wanted, dry_run=dry_run)
+    outcomes = hooks_install.install(context.root, _choose_harnesses(harness), now=now, flags=wanted, dry_run=dry_run)
     return _answer(context, outcomes, dry_run, partial(_show_installed, context))
 
 
@@ -80,7 +80,7 @@ def uninstall(context: Context, harness: str, dry_run: bool) -> int:
 
     HARNESS is one that `hooks status` lists; auto means all whose folder exists.
     """
-    outcomes = hooks_install.uninstall(context.root, _chosen(harness), dry_run=dry_run)
+    outcomes = hooks_install.uninstall(context.root, _choose_harnesses(harness), dry_run=dry_run)
     return _answer(context, outcomes, dry_run, _show_uninstalled)
 
 
@@ -117,8 +117,8 @@ def status(context: Context, harness: str) -> int:
     return 0
 
 
-def _chosen(harness: str) -> list[str]:
-    names = hooks_install.chosen(harness)
+def _choose_harnesses(harness: str) -> list[str]:
+    names = hooks_install.choose_harnesses(harness)
     if not names:
         hint = f"name one to create its settings: {', '.join(registry.names())}"
         raise UsageError("no harness was found on this machine", hint=hint)
@@ -137,7 +137,7 @@ def _answer(context: Context, outcomes: Outcomes, dry_run: bool, show: Callable[
             "events": list(outcome.events),
             "mcp": _server_document(outcome.server),
             "by_hand": list(outcome.plan.by_hand),
-            "error": None if outcome.error is None else described(outcome.error),
+            "error": None if outcome.error is None else describe_error(outcome.error),
         }
         diff = {"diff": "".join(map(_difference, outcome.plan.edits))} if dry_run else {}
         documents.append(document | diff)
@@ -159,7 +159,7 @@ def _answer(context: Context, outcomes: Outcomes, dry_run: bool, show: Callable[
 def _show_installed(context: Context, outcomes: Outcomes) -> None:
     for outcome in outcomes:
         _show_files(outcome)
-        click.echo(f"  hooks for {counted(len(outcome.events), 'event')}: {', '.join(outcome.events)}")
+        click.echo(f"  hooks for {count_noun(len(outcome.events), 'event')}: {', '.join(outcome.events)}")
         _show_server(outcome.server)
     if not outcomes:
         return

@@ -21,7 +21,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.ids import agent_for
 from signet_sync.formats.paths import AGENT_ID, display
 from signet_sync.storage.state_dir import run_lock_holder
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 if TYPE_CHECKING:
     from signet_sync.capture.intake import IntakeResult
@@ -173,10 +173,10 @@ def _show(context: Context, document: dict[str, Any], path: str | None) -> None:
         where = path or f"the folder of {document['harness']}"
         click.echo(f"No transcripts in {display(where)}.")
         return
-    written = f"{counted(len(document['segments']), 'segment')} of {counted(document['sessions'], 'session')}"
+    written = f"{count_noun(len(document['segments']), 'segment')} of {count_noun(document['sessions'], 'session')}"
     click.echo(
-        f"{counted(document['transcripts'], 'transcript')}: {written} and "
-        f"{counted(len(document['compactions']), 'compaction')} written."
+        f"{count_noun(document['transcripts'], 'transcript')}: {written} and "
+        f"{count_noun(len(document['compactions']), 'compaction')} written."
     )
     nothing = document["nothing"]
     for reason, number in Counter(entry["reason"] for entry in nothing if entry["reason"] in HELD).most_common():
@@ -224,8 +224,8 @@ def restore(context: Context, session: str, harness: str) -> int:
 
     def show() -> None:
         lost = [("redaction", done["redacted"]), ("image", done["images"]), ("cut result", done["cut"])]
-        missing = ", ".join(["thinking", *(counted(number, name) for name, number in lost if number)])
-        click.echo(f"restored {counted(done['turns'], 'turn')} to {done['path']}")
+        missing = ", ".join(["thinking", *(count_noun(number, name) for name, number in lost if number)])
+        click.echo(f"restored {count_noun(done['turns'], 'turn')} to {done['path']}")
         click.echo(f"not in it: {missing}")
         click.echo(f"go on with: cd {shlex.quote(done['folder'])} && {done['command']}")
 

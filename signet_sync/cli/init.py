@@ -19,7 +19,7 @@ from signet_sync.settings.model import ALL_SETTINGS
 from signet_sync.storage import files
 from signet_sync.storage.locations import locate, read_id
 from signet_sync.storage.safe_paths import folder, require_root
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 _TEMPLATE_HEAD = """\
 # Settings of this workspace for signet-sync. Every line is optional; what is commented out is the default.
@@ -89,10 +89,10 @@ def follow(context: Context, root: str, made: list[str]) -> str:
     from signet_sync.sessions.store import results
     from signet_sync.sync import engine
     from signet_sync.sync.request import Request
-    from signet_sync.sync.store.counts import indexed_count
+    from signet_sync.sync.store.counts import count_indexed
 
     with main.open_to_write(root, context.settings(), database=context.chosen_database) as workspace:
-        gone = indexed_count(workspace.database)
+        gone = count_indexed(workspace.database)
         outcome = engine.run_pass(workspace, Request(now_us=context.now_us, accept_removals=anew))
         with workspace.database.transaction():
             if outcome.cliff is None:  # what was there once may come again
@@ -100,7 +100,7 @@ def follow(context: Context, root: str, made: list[str]) -> str:
                 results.forget_answers(workspace.database)
     if outcome.cliff is not None:
         return f"{outcome.cliff.message}: {outcome.cliff.hint}"
-    left = f"its {counted(gone, 'file')} left the index, " if gone else ""
+    left = f"its {count_noun(gone, 'file')} left the index, " if gone else ""
     words = f"a workspace was here before: {left}memories and removals stay"
     return f"{words} (to delete these, too: {context.command_line('eject', root)})"
 
@@ -131,7 +131,7 @@ def _toml(value: object) -> str:
 
 def show_models(root: str) -> None:
     """Prints the programs that PATH names with their settings; nothing if a person has decided, or without any."""
-    found = installed.installed_models(os.environ)
+    found = installed.list_models(os.environ)
     if not found or not installed.is_undecided(model.load(root, anyway=True)[0]):
         return
     told = "rules make the summaries; a language model, which is sent texts of your sessions, is used if you add to"

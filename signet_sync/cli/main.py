@@ -219,7 +219,7 @@ class Context:
         """Sends log lines to stderr as plain text from now on; no warnings if quiet."""
         from signet_sync import log  # one command in ten logs
 
-        log.for_people("ERROR" if self.quiet else "WARNING")
+        log.log_for_people("ERROR" if self.quiet else "WARNING")
 
     def say(self, text: str) -> None:
         """Prints a line on stderr, unless it is empty or `--quiet` is set."""
@@ -256,7 +256,7 @@ def _instant(text: str | None) -> int | None:
     return instant
 
 
-def _shared_option(
+def _declare_shared_option(
     *names: str, field: str, read: Callable[[Any], Any] = lambda value: value, **more: Any
 ) -> Callable[[_Command], _Command]:
     """Declares an option that many commands share; its value becomes a field of the `Context`."""
@@ -268,7 +268,7 @@ def _shared_option(
     return click.option(*names, cls=SharedOption, callback=store, expose_value=False, **more)
 
 
-now_option = _shared_option(
+now_option = _declare_shared_option(
     "--now",
     field="now",
     read=_instant,
@@ -276,8 +276,8 @@ now_option = _shared_option(
     metavar="TIME",
     help="Use this as the current time (ISO 8601).",
 )
-json_option = _shared_option("--json", field="as_json", is_flag=True, help="Print one JSON document on stdout.")
-agent_option = _shared_option(
+json_option = _declare_shared_option("--json", field="as_json", is_flag=True, help="Print one JSON document on stdout.")
+agent_option = _declare_shared_option(
     "--agent",
     field="agent",
     metavar="ID",
@@ -295,7 +295,7 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmati
     epilog="Exit codes: 0 success · 1 problems found · 2 usage · 3 workspace or database unusable · "
     "4 another agent is running · 5 halted for safety · 130 interrupted.",
 )
-@_shared_option(
+@_declare_shared_option(
     "--workspace",
     field="workspace_flag",
     everywhere=True,
@@ -303,7 +303,7 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmati
     type=click.Path(),
     help="The workspace root (default: SIGNET_WORKSPACE, else ~/.agents).",
 )
-@_shared_option(
+@_declare_shared_option(
     "--db",
     field="database_flag",
     everywhere=True,
@@ -314,7 +314,7 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmati
 @agent_option
 @json_option
 @now_option
-@_shared_option(
+@_declare_shared_option(
     "-v",
     "--verbose",
     field="verbose",
@@ -322,7 +322,7 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmati
     count=True,
     help="More output; -vv: tracebacks of unexpected errors.",
 )
-@_shared_option("-q", "--quiet", field="quiet", everywhere=True, is_flag=True, help="Less output.")
+@_declare_shared_option("-q", "--quiet", field="quiet", everywhere=True, is_flag=True, help="Less output.")
 @click.version_option(__version__, prog_name="signet-sync", message="%(prog)s %(version)s")
 @click.pass_context
 def group(ctx: click.Context) -> None:
@@ -442,7 +442,7 @@ def system_error(error: Exception, root: str) -> SignetSyncError:
     )
 
 
-def described(error: SignetSyncError) -> dict[str, object]:
+def describe_error(error: SignetSyncError) -> dict[str, object]:
     """Returns an error for JSON; `suggestions` only if there are any."""
     document: dict[str, object] = {
         "code": error.code,
@@ -463,7 +463,7 @@ def one_line(error: SignetSyncError) -> str:
 def _fail(error: SignetSyncError, wants_json: bool) -> int:
     with suppress(OSError):  # a full disk may affect stderr, too; the exit code still reports the error
         if wants_json:
-            click.echo(_json({"error": described(error), **error.details}))
+            click.echo(_json({"error": describe_error(error), **error.details}))
         else:
             click.echo(display(f"signet-sync: {one_line(error)}"), err=True)
     return error.exit_code

@@ -206,7 +206,7 @@ def _answer_pins(context: Context) -> None:
     from signet_sync.sync.read_only import reading
 
     with reading(context.place()) as database:
-        found = pinning.pinned(database, context.agent)
+        found = pinning.list_pins(database, context.agent)
 
     def show() -> None:
         for one in found:

@@ -32,7 +32,7 @@ from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 _HELP = f"""Bring over what another program remembers, each thing once.
 
@@ -88,7 +88,7 @@ def _signet(context: Context, place: str | None, dry_run: bool, yes: bool, accep
             click.echo(display(f"  {line}"), err=not dry_run)
 
     def ask(number: int) -> None:
-        confirm(context, f"Remove {counted(number, 'session')} that Signet removed?", yes=yes)
+        confirm(context, f"Remove {count_noun(number, 'session')} that Signet removed?", yes=yes)
 
     if hooks and not dry_run:
         confirm(context, "Bring Signet's memory over, and take these out?", yes=yes, listing=show_hooks)

@@ -14,7 +14,7 @@ from signet_sync.cli.commands import ALIASES
 from signet_sync.errors import UsageError, proposing
 from signet_sync.formats.timestamps import parse_moment
 from signet_sync.storage.clock import now_us
-from signet_sync.storage.locations import in_workspace
+from signet_sync.storage.locations import make_relative
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ class SharedOption(click.Option):
     def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
         """Returns the value from here or from before. Raises `click.UsageError` if both are given and differ."""
         value, source = super().consume_value(ctx, opts)
-        given = _given(ctx)
+        given = _read_given(ctx)
         before = given.get(self.long_name)
         if source is not ParameterSource.COMMANDLINE:
             return (value, source) if before is None else (before, ParameterSource.COMMANDLINE)
@@ -54,15 +54,15 @@ class SharedOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Returns nothing for a command that has it from the program, whose own help shows it."""
-        return None if self in _passed_on(ctx) else super().get_help_record(ctx)
+        return None if self in _list_passed_on(ctx) else super().get_help_record(ctx)
 
 
-def _given(ctx: click.Context) -> dict[str, Any]:
+def _read_given(ctx: click.Context) -> dict[str, Any]:
     given: dict[str, Any] = ctx.meta.setdefault(_GIVEN, {})
     return given
 
 
-def _passed_on(ctx: click.Context) -> list[SharedOption]:
+def _list_passed_on(ctx: click.Context) -> list[SharedOption]:
     """Returns the program's shared options that a command has besides its own."""
     command = ctx.command
     if ctx.parent is None:
@@ -80,8 +80,8 @@ def _passed_on(ctx: click.Context) -> list[SharedOption]:
 def refuse_unknown(ctx: click.Context) -> None:
     """Raises `click.UsageError` for a shared option, given before the command, that it does not know."""
     known = {name for parameter in ctx.command.params for name in parameter.opts}
-    known.update(name for option in _passed_on(ctx) if option.everywhere for name in option.opts)
-    for name in _given(ctx):
+    known.update(name for option in _list_passed_on(ctx) if option.everywhere for name in option.opts)
+    for name in _read_given(ctx):
         if name not in known and not ctx.resilient_parsing:
             raise click.NoSuchOption(name, f"{ctx.command_path} has no option {name}", ctx=ctx)
 
@@ -98,7 +98,7 @@ class _Described(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Returns its own parameters and the program's."""
         own = super().get_params(ctx)
-        return [*own, *(option for option in _passed_on(ctx) if option not in own)]
+        return [*own, *(option for option in _list_passed_on(ctx) if option not in own)]
 
     def get_short_help_str(self, limit: int = 45) -> str:
         """Returns its first sentence; of one that is too long the clauses that fit."""
@@ -111,7 +111,7 @@ class _Described(click.Command):
         if isinstance(self, click.Group):
             self.format_commands(ctx, formatter)
         click.Command.format_options(self, ctx, formatter)
-        names = [option.long_name for option in _passed_on(ctx) if option.everywhere]
+        names = [option.long_name for option in _list_passed_on(ctx) if option.everywhere]
         if names:
             formatter.write_paragraph()
             formatter.write_text(f"Options of all commands: {' '.join(names)} ({ctx.find_root().info_name} --help).")
@@ -135,7 +135,7 @@ class Command(_Described):
         for parameter in self.params:
             value = ctx.params.get(parameter.name or "")
             if isinstance(parameter.type, OfWorkspace) and value:
-                several = [in_workspace(ctx.obj.root, one) for one in (value if parameter.nargs == -1 else [value])]
+                several = [make_relative(ctx.obj.root, one) for one in (value if parameter.nargs == -1 else [value])]
                 ctx.params[parameter.name or ""] = tuple(several) if parameter.nargs == -1 else several[0]
         return super().invoke(ctx)
 

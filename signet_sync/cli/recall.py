@@ -15,7 +15,7 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import display
 from signet_sync.formats.snapshot import LARGEST
 from signet_sync.formats.timestamps import local_day
-from signet_sync.recall.as_text import expanded_lines, handle_of, newest_paths, session_lines
+from signet_sync.recall.as_text import handle_of, list_expanded_lines, newest_paths, session_lines
 
 _COMMIT = late(r"[0-9a-fA-F]{7,64}")
 _LISTED = 30  # sessions
@@ -121,7 +121,7 @@ def expand(context: Context, handle: str, budget: int) -> int:
     bold, cyan = partial(click.style, bold=True), partial(click.style, fg="cyan")
 
     def show() -> None:
-        for line in expanded_lines(document, bold=bold, cyan=cyan, quote=shlex.quote, rest=": --json lists them"):
+        for line in list_expanded_lines(document, bold=bold, cyan=cyan, quote=shlex.quote, rest=": --json lists them"):
             click.echo(line)
 
     context.answer(document, show)
@@ -154,10 +154,10 @@ def open_(context: Context, session: str | None, wanted: str | None) -> int:
     try:
         document = context.ask("open_session", session=session)
     except UsageError as error:
-        from signet_sync.formats.handle import HANDLE, LETTERS, in_words  # only for this error
+        from signet_sync.formats.handle import HANDLE, LETTERS, name_kind  # only for this error
 
         if error.code == "unknown-session" and HANDLE.fullmatch(session):
-            kind = in_words(LETTERS[session.removeprefix("^")[0]])
+            kind = name_kind(LETTERS[session.removeprefix("^")[0]])
             error.hint = f"it is a handle ({kind}), which expand follows: {context.command_line(f'expand {session}')}"
         raise
     if wanted is not None:

@@ -11,8 +11,8 @@ from signet_sync.privacy import redact as redactions
 from signet_sync.privacy.redact import RedactResult
 from signet_sync.privacy.remove import refresh
 from signet_sync.sync.read_only import reading, require_index
-from signet_sync.sync.store.redactions import redacted_files
-from signet_sync.text.phrases import counted
+from signet_sync.sync.store.redactions import list_redacted
+from signet_sync.text.phrases import count_noun
 from signet_sync.text.sanitizer import sanitize_line
 
 
@@ -61,13 +61,13 @@ def redact(
     with context.opened(touch_nothing=dry_run) as workspace:
         if not dry_run:
             refresh(workspace, context.now_us, "redacted")
-        paths = redactions.selected(workspace, context.agent, name)
+        paths = redactions.select_artifacts(workspace, context.agent, name)
         coming = redactions.preview(workspace, paths)
         if dry_run:
             context.answer(_document(coming, dry_run=True), lambda: _show_preview(coming))
             return 1 if coming.left else 0
         if coming.files:
-            question = f"redact {counted(len(coming.files), 'file')} for good?"
+            question = f"redact {count_noun(len(coming.files), 'file')} for good?"
             confirm(context, question, yes=yes, listing=lambda: _list(coming))
         with progress_bar("redacting", show=not context.as_json and not context.quiet) as advance:
             done = redactions.redact(workspace, paths, reason or "", context.now_us, progress=advance)
@@ -77,7 +77,7 @@ def redact(
 
 def _history(context: Context) -> int:
     with reading(context.place()) as database:
-        found = redacted_files(database)
+        found = list_redacted(database)
 
     def show() -> None:
         for path, at, reason in found:
@@ -105,7 +105,7 @@ def _show_preview(coming: RedactResult) -> None:
 
 def _show(context: Context, done: RedactResult) -> None:
     _list(done)
-    click.echo(f"redacted {counted(len(done.files), 'file')}")
+    click.echo(f"redacted {count_noun(len(done.files), 'file')}")
     if done.files and done.git_history == "contains":
         from signet_sync.cli.history import show_remedy  # most workspaces have no history
 

@@ -14,7 +14,7 @@ from signet_sync.app import unchanged
 from signet_sync.cli.main import Context, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command, SharedOption
 from signet_sync.pages import other_machine
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +37,9 @@ def reindex(
     context: Context, full: bool, index_only: bool, agent: str | None, strict: bool, accept_removals: bool
 ) -> int:
     """Run one full pass: validate every artifact, update the index, write MEMORY.md and the session log."""
-    document = passed(context, full=full, index_only=index_only, agent=agent, accept_removals=accept_removals)
+    document = run_pass_if_changed(
+        context, full=full, index_only=index_only, agent=agent, accept_removals=accept_removals
+    )
     if context.as_json or not context.quiet:
         context.answer(document, partial(show, document))
     if document["halted"]:
@@ -47,7 +49,7 @@ def reindex(
     return 1 if strict and wrong else 0
 
 
-def passed(
+def run_pass_if_changed(
     context: Context,
     *,
     full: bool = False,
@@ -114,7 +116,7 @@ def show_problems(problems: list[dict[str, str]], notes: list[dict[str, str]], *
     if len(real) > limit:
         click.echo(f"  … and {len(real) - limit} more problems (--json lists them all)")
     if foreign:
-        click.echo(f"  {counted(len(foreign), 'other file')} in memory/ ignored")
+        click.echo(f"  {count_noun(len(foreign), 'other file')} in memory/ ignored")
     by_code: dict[str, int] = {}
     for note in notes:
         by_code[note["code"]] = by_code.get(note["code"], 0) + 1

@@ -25,7 +25,7 @@ from signet_sync.sync.request import Request
 from signet_sync.sync.store import counts, passes
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 
 def run(
@@ -48,7 +48,7 @@ def run(
             outcome = run_pass_mending(workspace, request)
         if not index_only and outcome.cliff is None and _take_spool(context, workspace):
             outcome = run_pass_mending(workspace, Request(now_us=instant))
-        document = report.reindexed(workspace, outcome, instant, agent=agent, rebuild=full)
+        document = report.describe_pass(workspace, outcome, instant, agent=agent, rebuild=full)
         if current is not None and not outcome.read:
             until = lasts_until(workspace, instant)
     if current is not None and not context.warnings:
@@ -71,7 +71,7 @@ def _take_spool(context: Context, workspace: Workspace) -> bool:
     done = intake.run_capture(workspace, now_us=now_us)
     written = sum(captured.wrote for captured in done.captured)
     failed = f", {len(done.failed)} failed" if done.failed else ""
-    context.say(f"{counted(written, 'session')} captured from hooks{failed}")
+    context.say(f"{count_noun(written, 'session')} captured from hooks{failed}")
     return written > 0
 
 
@@ -80,7 +80,7 @@ def lasts_until(workspace: Workspace, now_us: int) -> int | None:
     database, settings = workspace.database, workspace.settings
     if passes.any_due(database) or native_backup.is_due(database):
         return None
-    if tombstones_store.unscrubbed(database) or counts.dated_after(database, now_us) is not None:
+    if tombstones_store.is_unscrubbed(database) or counts.find_dated_after(database, now_us) is not None:
         return None
     if outbox.any_waits(database):
         return None

@@ -12,7 +12,7 @@ from signet_sync.cli.main import Context, agent_option, confirm, json_option, no
 from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display, head_page
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.text.sentences import flatten
 
@@ -81,13 +81,13 @@ def remove(
         if not dry_run:
             removals.refresh(workspace, context.now_us)
         plans = removals.plan(workspace, context.agent, session)
-        quoted = quotes.quoted(workspace, plans)
+        quoted = quotes.find_quotes(workspace, plans)
         if dry_run:
             _preview(context, plans, quoted.places, [removals.entity_lines(workspace, one) for one in plans])
             return 0
         assert reason is not None
         if quoted.places and quoting is None:
-            raise _quoted(quoted.places)
+            raise _refuse_quoted(quoted.places)
         _confirm(context, plans, quoted.paths if quoting == "redact" else (), yes=yes)
         redacting = quoting == "redact"
         if redacting:
@@ -103,10 +103,10 @@ def remove(
     return 1 if any(one.pending for one in done) else 0
 
 
-def _quoted(paths: Sequence[str]) -> UsageError:
+def _refuse_quoted(paths: Sequence[str]) -> UsageError:
     shown = ", ".join(map(display, paths[:4])) + (f" and {len(paths) - 4} more" if len(paths) > 4 else "")
     return UsageError(
-        f"it is quoted in {counted(len(paths), 'place')} of other sessions: {shown}; nothing was removed",
+        f"it is quoted in {count_noun(len(paths), 'place')} of other sessions: {shown}; nothing was removed",
         hint="--quoting redact redacts the passages, --quoting keep leaves them; --dry-run lists all of them",
         code="quoted",
         details={"quoted_in": list(paths)},
@@ -120,8 +120,8 @@ def _confirm(context: Context, plans: list[SessionRemoval], redacted: Sequence[s
             click.echo(f"  passages of it are redacted in: {path}")
 
     count = sum(len(plan.paths) for plan in plans)
-    more = f", and redact passages in {counted(len(redacted), 'other file')}" if redacted else ""
-    confirm(context, f"remove {counted(count, 'file')}{more} for good?", yes=yes, listing=listing)
+    more = f", and redact passages in {count_noun(len(redacted), 'other file')}" if redacted else ""
+    confirm(context, f"remove {count_noun(count, 'file')}{more} for good?", yes=yes, listing=listing)
 
 
 def _list(plans: list[SessionRemoval]) -> None:
@@ -168,7 +168,7 @@ def _show_taken(lines: Sequence[TakenLine]) -> None:
 
 
 def _show(context: Context, done: RemoveResult, *, redacted: bool) -> None:
-    files, rows = counted(len(done.removed_paths), "file"), counted(done.removed_rows, "row")
+    files, rows = count_noun(len(done.removed_paths), "file"), count_noun(done.removed_rows, "row")
     click.echo(f"removed {files} and {rows} of {done.session_token}")
     click.echo(f"  tombstone: {done.tombstone}")
     click.echo(f"  to let it return: signet-sync remove --undo {done.session_token}; what was deleted stays deleted")
@@ -230,7 +230,7 @@ def _show_undo(context: Context, undo: Undo, *, dry_run: bool) -> None:
     click.echo(f"the removal of {token} {lifted}: its files may return, here and on other machines")
     click.echo("  nothing is restored by itself; its memories, counters and what was said of it are gone for good")
     if undo.present:
-        click.echo(f"  {counted(len(undo.present), 'file')} of it exist and are indexed by the next pass")
+        click.echo(f"  {count_noun(len(undo.present), 'file')} of it exist and are indexed by the next pass")
     click.echo("  put its files into memory/ again (from a copy of yours, git or another machine), then:")
     click.echo(f"    {context.command_line('reindex')}")
 

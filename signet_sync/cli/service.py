@@ -81,7 +81,7 @@ def uninstall(context: Context) -> int:
 @pass_context
 def status(context: Context) -> int:
     """List the units of all workspaces."""
-    units = services.installed()
+    units = services.list_installed()
 
     def show() -> None:
         words = {True: "active", False: "not running", None: "unknown"}

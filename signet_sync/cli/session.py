@@ -20,7 +20,7 @@ from signet_sync.sessions.model_proposals import proposer
 from signet_sync.settings import model
 from signet_sync.settings.model_choice import may_ask_model
 from signet_sync.storage.clock import now_us
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 _END = """Write the end of a session: transcript, summary, manifest, rows and MEMORY.md.
 
@@ -230,7 +230,7 @@ def append(context: Context, key: str, session_id: str | None) -> None:
 
     def show() -> None:
         known = f", {answer['duplicates']} already known" if answer["duplicates"] else ""
-        appended = counted(answer["appended"], "turn")
+        appended = count_noun(answer["appended"], "turn")
         click.echo(f"{appended} appended{known}; {answer['turns']} stored until the session ends")
         show_redactions(answer["redactions"])
 

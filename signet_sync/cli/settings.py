@@ -42,7 +42,7 @@ def settings(context: Context, name: str | None, value: str | None, changed: boo
 def _list(context: Context, *, changed: bool) -> None:
     from signet_sync.settings import model
 
-    known, remarks = model.known_settings(context.root)
+    known, remarks = model.list_settings(context.root)
     for remark in remarks:
         context.say(f"warning: {remark}")
     listed = [_document(one) for one in known if not changed or one.origin != "default"]
@@ -61,9 +61,9 @@ def _list(context: Context, *, changed: bool) -> None:
 def _explain(context: Context, name: str) -> None:
     from signet_sync.settings import model
 
-    field = model.named(name)
+    field = model.require_setting(name)
     limits, choices = field.limits, field.choices
-    document = _known(context, field.key) | {
+    document = _describe_setting(context, field.key) | {
         "meaning": field.doc,
         "type": model.TYPES[type(field.default)],
         "least": None if limits is None else limits[0],
@@ -93,7 +93,7 @@ def _set(context: Context, name: str, value: str, *, yes: bool) -> None:
     if name == "recall.meaning":
         _prepare_meaning(context, value, yes=yes)
     path, typed = user_settings.set_value(context.root, name, value)
-    document = _known(context, name)
+    document = _describe_setting(context, name)
 
     def show() -> None:
         click.echo(f"{name} is {_word(typed)} in {display(path)}")
@@ -122,10 +122,10 @@ def _prepare_meaning(context: Context, chosen: str, *, yes: bool) -> None:
     context.say("the agent makes them when the machine is idle, the newest first; until then recall goes by words")
 
 
-def _known(context: Context, key: str) -> dict[str, Any]:
+def _describe_setting(context: Context, key: str) -> dict[str, Any]:
     from signet_sync.settings import model
 
-    return next(_document(one) for one in model.known_settings(context.root)[0] if one.field.key == key)
+    return next(_document(one) for one in model.list_settings(context.root)[0] if one.field.key == key)
 
 
 def _document(one: KnownSetting) -> dict[str, Any]:

@@ -20,21 +20,21 @@ from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.cli import import_, init, main, reindex
 from signet_sync.cli import service as service_command
 from signet_sync.cli.init import show_models
-from signet_sync.cli.main import Context, described, json_option, one_line, pass_context, show_by_hand
+from signet_sync.cli.main import Context, describe_error, json_option, one_line, pass_context, show_by_hand
 from signet_sync.cli.parsing import Command
 from signet_sync.errors import ConfigError, SignetSyncError
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import MEMORY, SETTINGS, SIGNET_DATABASES, display
 from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.host import service as services
-from signet_sync.llm.installed import installed_models
-from signet_sync.pages.operations import at_start
+from signet_sync.llm.installed import list_models
+from signet_sync.pages.operations import compose_at_start
 from signet_sync.pages.signet_daemon import daemon_pid
 from signet_sync.settings.user_settings import set_value
 from signet_sync.storage.safe_paths import require_root
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import flatten
-from signet_sync.text.word_forms import STOP_WORDS, folded
+from signet_sync.text.word_forms import STOP_WORDS, fold
 
 _FIRST, _NEWEST = 20_000_000, 30 * DAY  # bytes and age of the transcripts that are imported and indexed first
 _TOLD = 16  # lines of what a session is told
@@ -124,7 +124,7 @@ def setup(
             _attempt(context, step, partial(step.act, step))
         if not quiet:
             _show_step(step)
-    told = [] if dry_run else _told(context, steps)
+    told = [] if dry_run else _list_told(context, steps)
     document = {
         "workspace": context.root,
         "dry_run": dry_run,
@@ -134,14 +134,14 @@ def setup(
                 "state": step.state,
                 "text": step.text,
                 "left": list(step.left),
-                "error": None if step.error is None else described(step.error),
+                "error": None if step.error is None else describe_error(step.error),
             }
             for step in steps
         ],
         "signet": signet,
-        "models": [model.name for model in installed_models(os.environ)],
+        "models": [model.name for model in list_models(os.environ)],
         "told": told[:_TOLD],
-        "asked": _asked(context, told),
+        "asked": _find_question(context, told),
         "next": _next(context, steps, "\n".join(told[:_TOLD])),
     }
     if context.as_json or not context.quiet:
@@ -203,7 +203,7 @@ def _exclude(context: Context, globs: tuple[str, ...]) -> Step:
 
 def _hooks(context: Context) -> Step:
     root = context.root
-    found = hooks_install.conditions(root, hooks_install.chosen(hooks_install.AUTO))
+    found = hooks_install.conditions(root, hooks_install.choose_harnesses(hooks_install.AUTO))
     if not found:
         text = f"no coding agent found ({', '.join(registry.names())}); later: signet-sync hooks install auto"
         return Step("hooks", ABSENT, text)
@@ -225,14 +225,14 @@ def _hooks(context: Context) -> Step:
     def act(step: Step) -> None:
         outcomes = hooks_install.install(root, names, now=iso(context.now_us))
         good = [outcome for outcome in outcomes if outcome.error is None]
-        step.text = _connected([*connected, *(outcome.harness for outcome in good)])
+        step.text = _name_connected([*connected, *(outcome.harness for outcome in good)])
         step.left += tuple(f"{one.harness}: {line}" for one in good for line in one.plan.by_hand)
         for outcome in outcomes:
             if outcome.error is not None:
                 raise outcome.error
 
     if not planned:
-        return Step("hooks", PRESENT if connected else SKIPPED, _connected(connected), left=tuple(left))
+        return Step("hooks", PRESENT if connected else SKIPPED, _name_connected(connected), left=tuple(left))
     question = (
         f"{connecting.capitalize()}? Sessions are recorded when they end, begin with what is known of the project,"
         " and are told at an edit or a command what names exactly that (context.moments = false: never)."
@@ -242,27 +242,29 @@ def _hooks(context: Context) -> Step:
 
 
 def _past(context: Context, *, indexed: bool) -> Step:
-    counts = {name: import_.waiting(context, name) for name in transcripts.installed()}
+    counts = {name: import_.waiting(context, name) for name in transcripts.list_installed()}
     waiting = {name: len(some) for name, (some, _) in counts.items() if some}
     border = _border([one for some, _ in counts.values() for one in some], context.now_us) if indexed else 0
     again, minutes = context.command_line("setup"), f"{context.settings().capture_idle / 60:.0f} minutes"
     left = tuple(
-        f"{counted(recent, 'session')} changed in the last {minutes} {'is' if recent == 1 else 'are'} left out;"
+        f"{count_noun(recent, 'session')} changed in the last {minutes} {'is' if recent == 1 else 'are'} left out;"
         f" run {again} again later, or: {context.command_line(f'import {name} PATH')}"
         for name, (_, recent) in counts.items()
         if recent
     )
     if not waiting:
         return Step("import", SKIPPED if left else PRESENT, "; ".join(left) or "no past session is left to import")
-    total = counted(sum(waiting.values()), "transcript")
+    total = count_noun(sum(waiting.values()), "transcript")
     each = ", ".join(f"{name} {number}" for name, number in waiting.items())
 
     def act(step: Step) -> None:
         done = [(name, import_.bring(context, name, since_ns=border)) for name in waiting]
         taken = sum(one["sessions"] for _, one in done)
         if border:
-            reindex.passed(context)
-            context.say(f"{step.name:<11}the newest {counted(taken, 'session')} can be recalled now; older ones follow")
+            reindex.run_pass_if_changed(context)
+            context.say(
+                f"{step.name:<11}the newest {count_noun(taken, 'session')} can be recalled now; older ones follow"
+            )
             done += [(name, import_.bring(context, name, until_ns=border)) for name in waiting]
             taken = sum(one["sessions"] for _, one in done)
         held = sum(entry["reason"] in import_.HELD for _, one in done for entry in one["nothing"])
@@ -272,7 +274,7 @@ def _past(context: Context, *, indexed: bool) -> Step:
             for kind, some in import_.not_taken(one["nothing"]).items()
         ]
         step.text = ", ".join(
-            [f"{counted(taken, 'session')} imported", *([f"{held} here already"] if held else []), *left]
+            [f"{count_noun(taken, 'session')} imported", *([f"{held} here already"] if held else []), *left]
         )
         if left:
             step.text += f" ({context.command_line('import HARNESS')} names them)"
@@ -301,14 +303,14 @@ def _index(context: Context) -> Step:
     was_there = os.path.exists(context.database_path())
 
     def act(step: Step) -> None:
-        document = reindex.passed(context)
+        document = reindex.run_pass_if_changed(context)
         if document["halted"]:
             raise ConfigError(document["halted"]["message"], hint=document["halted"]["hint"], code="halted")
         counts, pages = document["counts"], document["agents"].values()
-        step.text = f"{counted(counts['indexed'], 'file')} indexed"
+        step.text = f"{count_noun(counts['indexed'], 'file')} indexed"
         step.left += tuple(document["trouble"])
         if wrong := counts["invalid"] + counts["violation"]:
-            step.left += (f"{counted(wrong, 'file')} with a problem: {context.command_line('doctor')}",)
+            step.left += (f"{count_noun(wrong, 'file')} with a problem: {context.command_line('doctor')}",)
         same = was_there and counts["unchanged"] == counts["scanned"] and not any(page["changed"] for page in pages)
         step.state = PRESENT if same else DONE
 
@@ -317,7 +319,7 @@ def _index(context: Context) -> Step:
 
 def _service(context: Context) -> Step:
     name = service_command.name_of(context)
-    if any(unit.name == name and unit.active for unit in services.installed()):
+    if any(unit.name == name and unit.active for unit in services.list_installed()):
         return Step("service", PRESENT, f"{name} runs")
     if not services.answers():
         running = context.command_line("run")
@@ -339,7 +341,7 @@ def _service(context: Context) -> Step:
 # ── what is said ──
 
 
-def _connected(names: list[str]) -> str:
+def _name_connected(names: list[str]) -> str:
     return f"{', '.join(names)} connected" if names else "no coding agent connected"
 
 
@@ -349,19 +351,19 @@ def _show_step(step: Step) -> None:
     click.secho(display(f"{step.name:<11}{word}{text}"), fg="red" if step.state == FAILED else None)
 
 
-def _told(context: Context, steps: list[Step]) -> list[str]:
+def _list_told(context: Context, steps: list[Step]) -> list[str]:
     """Returns the lines that a session started in this folder is told of its project; empty if nothing is known."""
     if any(step.state == FAILED for step in steps if step.name in ("workspace", "index")):
         return []
     try:
-        told = at_start(context.place(), context.agent, project=os.getcwd(), now=context.now_us).text
+        told = compose_at_start(context.place(), context.agent, project=os.getcwd(), now=context.now_us).text
     except (SignetSyncError, OSError):  # what counts here is the set-up
         return []
     lines = told.partition("\n=== MEMORY.md")[0].splitlines()
     return lines if lines and lines[0].startswith("=== Project") else []
 
 
-def _asked(context: Context, told: list[str]) -> dict[str, str] | None:
+def _find_question(context: Context, told: list[str]) -> dict[str, str] | None:
     """Returns a question on what a session is told that recall answers for certain, with its answer; None for none.
 
     A statement, or what came of a session, is a better answer than words in passing.
@@ -369,7 +371,7 @@ def _asked(context: Context, told: list[str]) -> dict[str, str] | None:
     best = None
     for line in told:
         stated = _STATEMENT.fullmatch(line)
-        words = [word for word in _WORD.findall(stated[1]) if folded(word) not in STOP_WORDS] if stated else []
+        words = [word for word in _WORD.findall(stated[1]) if fold(word) not in STOP_WORDS] if stated else []
         if len(words) < _ASKED:
             continue
         question = f"what about {' '.join(words[:_ASKED])}"

@@ -16,7 +16,7 @@ from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import local_day
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync.read_only import require_index
-from signet_sync.text.phrases import counted, human
+from signet_sync.text.phrases import count_noun, human
 
 _WELL = ("watching", "polling", "reconciling")
 
@@ -54,12 +54,12 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
     yield from _agent(document)
     yield _line("workspace", display(document["workspace"]))
     yield _line("database", f"{display(document['database'])} ({human(document['sizes']['database'])})")
-    if kept := _kept(document):
+    if kept := _describe_kept(document):
         yield _line("kept", kept)
     yield _line("last pass", (document["last_full_pass"] or "never") + _looking_again(document))
     if document["watch"]:
         yield _line("watch", document["watch"])
-    yield _line("indexed", _indexed(document["counts"]))
+    yield _line("indexed", _describe_indexed(document["counts"]))
     if document["rows"]["memories"]:
         yield _line("memory", _memory(document["memory"].values()))
     if document["meaning"]:
@@ -97,9 +97,9 @@ def _looking_again(document: Mapping[str, Any]) -> str:
     return "; later changes are found by: signet-sync reindex" if stopped else ""
 
 
-def _indexed(counts: Mapping[str, int]) -> str:
+def _describe_indexed(counts: Mapping[str, int]) -> str:
     nouns = ("artifact", "session", "agent", "tombstone")
-    return " · ".join(counted(counts[f"{noun}s"], noun) for noun in nouns)
+    return " · ".join(count_noun(counts[f"{noun}s"], noun) for noun in nouns)
 
 
 def _memory(agents: Collection[Mapping[str, Any]]) -> str:
@@ -107,15 +107,15 @@ def _memory(agents: Collection[Mapping[str, Any]]) -> str:
     memories, promoted = (sum(agent[name] for agent in agents) for name in ("memories", "promotions"))
     dreams = [agent["last_dream"] for agent in agents if agent["last_dream"]]
     last = local_day(max(dreams)) if dreams else "never"
-    return f"{counted(memories, 'memory', 'memories')} · {promoted} promoted · last dream {last}"
+    return f"{count_noun(memories, 'memory', 'memories')} · {promoted} promoted · last dream {last}"
 
 
-def _kept(document: Mapping[str, Any]) -> str:
+def _describe_kept(document: Mapping[str, Any]) -> str:
     """Describes the rows that settings of retention apply to, if there are any."""
     sizes, rows = document["sizes"], document["rows"]
     named = {
-        "seals": counted(rows["seals"], "seal"),
-        "recall_events": counted(rows["recall_events"], "recall hit"),
+        "seals": count_noun(rows["seals"], "seal"),
+        "recall_events": count_noun(rows["recall_events"], "recall hit"),
     }
     named |= {name: name for name in ("backups", "logs", "spool", "damaged")}
     return " · ".join(f"{words} {human(sizes[name])}" for name, words in named.items() if sizes[name])
@@ -128,7 +128,7 @@ def _problems(document: Mapping[str, Any]) -> Iterator[str]:
         found = " · ".join(f"{counts[name]} {words}" for name, (words, _) in _PROBLEMS.items() if counts[name])
         shown = ", ".join(dict.fromkeys(command for name, (_, command) in _PROBLEMS.items() if counts[name]))
         yield _line("problems", f"{total}: {found} → {shown}", fg="red")
-    if drifted := _drifted(document):
+    if drifted := _describe_drift(document):
         yield _line("" if total else "problems", f"{drifted} → signet-sync entity check", fg="red")
 
 
@@ -140,26 +140,30 @@ _PROBLEMS = {
 }
 
 
-def _drifted(document: Mapping[str, Any]) -> str:
+def _describe_drift(document: Mapping[str, Any]) -> str:
     count = document["entity_drift"]
-    return f"{counted(count, 'entity file')} not as recorded" if count else ""
+    return f"{count_noun(count, 'entity file')} not as recorded" if count else ""
 
 
 def _backlog(document: Mapping[str, Any]) -> Iterator[str]:
     if document["backlog"]:
-        yield _line("backlog", f"{counted(document['backlog'], 'file or session', 'files or sessions')} left to read")
+        yield _line(
+            "backlog", f"{count_noun(document['backlog'], 'file or session', 'files or sessions')} left to read"
+        )
 
 
 def _intake(document: Mapping[str, Any]) -> Iterator[str]:
     intake = document["intake"]
     if intake["harnesses"] or intake["waiting"] or intake["at_work"]:
         harnesses = ", ".join(intake["harnesses"]) or "no harness"
-        work = f" · {counted(intake['at_work'], 'session')} active recently" if intake["at_work"] else ""
-        yield _line("intake", f"{harnesses} · {counted(intake['waiting'], 'job')} waiting{_behind(document)}{work}")
+        work = f" · {count_noun(intake['at_work'], 'session')} active recently" if intake["at_work"] else ""
+        yield _line(
+            "intake", f"{harnesses} · {count_noun(intake['waiting'], 'job')} waiting{_describe_delay(document)}{work}"
+        )
     if intake["given_up"] or intake["unfinished"] or intake["refused"]:
         text = (
-            f"{counted(intake['unfinished'], 'ending')} unfinished · {intake['refused']} refused"
-            f" · {counted(intake['given_up'], 'job')} given up → signet-sync logs intake"
+            f"{count_noun(intake['unfinished'], 'ending')} unfinished · {intake['refused']} refused"
+            f" · {count_noun(intake['given_up'], 'job')} given up → signet-sync logs intake"
         )
         yield _line("", text, fg="yellow")
 
@@ -179,12 +183,12 @@ def _receipt(document: Mapping[str, Any]) -> Iterator[str]:
     seen = document["receipt"]
     if seen is None or not (seen["sessions"] or seen["questions"] or seen["notes"] or seen["corrections"]):
         return
-    stale = f", {counted(seen['stale'], 'line')} of it stale" if seen["stale"] else ""
+    stale = f", {count_noun(seen['stale'], 'line')} of it stale" if seen["stale"] else ""
     yield _line(
         f"{seen['days']} days",
-        f"about {counted(seen['tokens'], 'token')} given to {counted(seen['sessions'], 'session')}{stale}"
-        f" · {counted(seen['questions'], 'question')} answered from memories · {counted(seen['notes'], 'note')}"
-        f" · {counted(seen['corrections'], 'correction')} · {human(seen['bytes_kept'])} kept"
+        f"about {count_noun(seen['tokens'], 'token')} given to {count_noun(seen['sessions'], 'session')}{stale}"
+        f" · {count_noun(seen['questions'], 'question')} answered from memories · {count_noun(seen['notes'], 'note')}"
+        f" · {count_noun(seen['corrections'], 'correction')} · {human(seen['bytes_kept'])} kept"
         + ("" if document["tokens"]["last_30_days"] else " · no model asked"),
     )
 
@@ -195,10 +199,10 @@ def _notes(document: Mapping[str, Any]) -> Iterator[str]:
     if notes:
         noted, sessions = (sum(one[key] for one in notes.values()) for key in ("noted", "sessions"))
         each = ", ".join(f"{display(name) or '–'} {one['noted']} of {one['sessions']}" for name, one in notes.items())
-        yield _line("notes", f"{noted} of {counted(sessions, 'working session')} ({each})")
+        yield _line("notes", f"{noted} of {count_noun(sessions, 'working session')} ({each})")
 
 
-def _behind(document: Mapping[str, Any]) -> str:
+def _describe_delay(document: Mapping[str, Any]) -> str:
     """Describes how long the oldest job has waited, from one minute on."""
     minutes = int(document["lag_seconds"] // 60)
-    return f", one for {counted(minutes, 'minute')}" if minutes else ""
+    return f", one for {count_noun(minutes, 'minute')}" if minutes else ""

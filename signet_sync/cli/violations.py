@@ -11,8 +11,8 @@ import click
 from signet_sync.cli.main import Context, confirm, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Group, OfWorkspace
 from signet_sync.sync.read_only import reading
-from signet_sync.sync.store.violations import AcceptedGone, Batch, accepted_gone, batches
-from signet_sync.text.phrases import counted
+from signet_sync.sync.store.violations import AcceptedGone, Batch, batches, list_accepted_gone
+from signet_sync.text.phrases import count_noun
 
 if TYPE_CHECKING:
     from signet_sync.integrity.operations import BatchResult
@@ -34,7 +34,7 @@ def list_(context: Context, path: str | None, accepted: bool) -> int:
         return _answer_difference(context, path)
     with reading(context.place()) as database:
         if accepted:
-            gone = accepted_gone(database)
+            gone = list_accepted_gone(database)
             context.answer({"accepted": [one._asdict() for one in gone]}, lambda: _show_accepted(gone))
         else:
             found = batches(database)
@@ -52,7 +52,7 @@ def _show_accepted(gone: list[AcceptedGone]) -> None:
     for past in gone:
         lost = "" if past.restorable else "; its sealed bytes are deleted, too"
         click.echo(f"{past.path}\n    accepted {past.at}: {past.reason}{lost}")
-    click.echo(f"{counted(len(gone), 'file')} accepted as gone")
+    click.echo(f"{count_noun(len(gone), 'file')} accepted as gone")
 
 
 def _show(found: list[Batch], context: Context) -> None:
@@ -66,10 +66,10 @@ def _show(found: list[Batch], context: Context) -> None:
         click.echo("for several files: their paths, or --all")
         click.echo("to remove the whole session instead: signet-sync remove SESSION")
     else:
-        click.echo(f"no open violations{_as_of(context)}")
+        click.echo(f"no open violations{_describe_last_pass(context)}")
 
 
-def _as_of(context: Context) -> str:
+def _describe_last_pass(context: Context) -> str:
     """Returns up to when it is known, and what looks again if no agent runs."""
     from signet_sync.admin.status import last_full_pass  # only where there is nothing to list
 
@@ -117,7 +117,7 @@ def _choosing(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def _asking(context: Context, question: str, yes: bool) -> Callable[[int], None]:
-    return lambda count: confirm(context, f"{question.format(counted(count, 'file'))}?", yes=yes)
+    return lambda count: confirm(context, f"{question.format(count_noun(count, 'file'))}?", yes=yes)
 
 
 def _answer(context: Context, settled: BatchResult, what: str, **more: object) -> int:

@@ -70,7 +70,7 @@ def _log_actions(context: Context) -> None:
     settings, folder = context.settings(anyway=True), context.state()
     if os.path.isdir(folder.path):
         private_folder(folder.logs)
-    log.to_file(os.path.join(folder.logs, "ui.log"), settings.log_level, delay=True)
+    log.log_to_file(os.path.join(folder.logs, "ui.log"), settings.log_level, delay=True)
 
 
 def _open(address: str) -> None:

@@ -208,7 +208,7 @@ class Deeds:
                 self._edit(patched, turn)
             return
         tests = any(word in command for word in _TEST_WORDS) and _TESTS.search(command) is not None
-        if tests and not refused(call):
+        if tests and not is_refused(call):
             # A pipe, or what follows, hides how a run ended.
             hidden = _HIDDEN_CODE.search(command) is not None
             self.failing = (call.failed and not hidden) or _FAILURES.search(call.printed[-_PRINTED:]) is not None
@@ -247,7 +247,7 @@ class Deeds:
             self.acts[turn] += 1
 
     def _commit(self, call: ToolCall, made: Sequence[tuple[str, str, str]], turn: int) -> None:
-        for subject, name, branch in made or [(subject, "", "") for subject in _given(call.detail[:_COMMAND])]:
+        for subject, name, branch in made or [(subject, "", "") for subject in _read_subject(call.detail[:_COMMAND])]:
             if "--amend" in call.detail and self.commits:
                 self.commits[-1] = Commit(subject, turn, name, branch)
             elif all(one.subject != subject for one in self.commits):
@@ -264,7 +264,7 @@ def deeds_of(turns: Sequence[Turn]) -> Deeds:
     return found
 
 
-def refused(call: ToolCall) -> bool:
+def is_refused(call: ToolCall) -> bool:
     """Returns whether the person refused a call: nothing was run."""
     return call.failed and any(one in call.printed for one in _REFUSALS)
 
@@ -276,7 +276,7 @@ def writes(command: str) -> bool:
     return ">" in command and _INTO.search(_SILENT.sub(" ", command)) is not None
 
 
-def _given(command: str) -> Iterator[str]:
+def _read_subject(command: str) -> Iterator[str]:
     """Yields the subject of a commit as the command gives it, for a git that printed nothing."""
     found = _MESSAGE.search(command)
     if found:

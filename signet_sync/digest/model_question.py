@@ -10,7 +10,7 @@ from signet_sync.digest.blocks import passages
 from signet_sync.digest.deeds import Deeds
 from signet_sync.digest.record import Record
 from signet_sync.digest.sentences import split
-from signet_sync.digest.statements import Relayed, told_pick
+from signet_sync.digest.statements import Relayed, tell_pick
 from signet_sync.digest.status import is_trivial, is_unfinished, status_of
 from signet_sync.digest.summary import fitting
 from signet_sync.digest.turns import Turn
@@ -94,13 +94,13 @@ def question(
     about = [f"Project: {flatten(name)}"] if (name := basename(project)) else []
     about += [f"Harness: {flatten(harness, 100)}"] if harness else []
     about += [f"Status by rules: {status}"]
-    about += _part("Deeds", _told_deeds(deeds), _DEEDS)
+    about += _part("Deeds", _tell_deeds(deeds), _DEEDS)
     about += _part("Open statements", (f"{one.handle}: {flatten(one.text, _LINE)}" for one in listed), _OPEN)
     head = "\n".join(about)
-    shown = _shown(record, MOST - len(head) - len(_TASK) - 400)
+    shown = _choose_turns(record, MOST - len(head) - len(_TASK) - 400)
     if not any(one.person or one.agent for one in shown.values()):
         return None
-    told = "\n".join((head, "", *_told_turns(shown)))
+    told = "\n".join((head, "", *_tell_turns(shown)))
     mark = f"session-{text_sha256(told)[:12]}"  # no text contains its own digest
     opening, closing = f"<{mark}>", f"</{mark}>"
     system = _TASK.format(opening=opening, closing=closing, gap=GAP, least=MIN_WORDS + 3, most=MAX_WORDS - 8)
@@ -132,7 +132,7 @@ def _part(name: str, lines: Iterable[str], room: int) -> Iterator[str]:
         yield f"- {line}"
 
 
-def _told_deeds(deeds: Deeds) -> Iterator[str]:
+def _tell_deeds(deeds: Deeds) -> Iterator[str]:
     for request in list(deeds.requests.values())[-6:]:
         merged = ", merged" if request.merged else ""
         yield f"turn {request.turn}: pull request #{request.number}{merged}: {flatten(request.title, _LINE)}"
@@ -152,7 +152,7 @@ def _told_deeds(deeds: Deeds) -> Iterator[str]:
 # ── the turns ──
 
 
-def _shown(record: Record, room: int) -> dict[int, ShownTurn]:
+def _choose_turns(record: Record, room: int) -> dict[int, ShownTurn]:
     """Chooses the turns that fit: the last and the first one, those with work, the newest of the others; in order."""
     turns, deeds = record.turns, record.deeds
     telling = [turn.number for turn in turns if turn.report is not None and turn.ended][-_REPORTS:]
@@ -160,25 +160,25 @@ def _shown(record: Record, room: int) -> dict[int, ShownTurn]:
     ends = {turns[0].number, turns[-1].number, *telling}
     found: dict[int, ShownTurn] = {}
     for turn in sorted(turns, key=lambda one: (one.number not in ends, one.number not in worked, -one.number)):
-        one = _shown_turn(turn, record, _LAST if turn.number in telling else _REPORT)
-        room -= sum(len(line) + 1 for line in _told_turns({turn.number: one}))
+        one = _show_turn(turn, record, _LAST if turn.number in telling else _REPORT)
+        room -= sum(len(line) + 1 for line in _tell_turns({turn.number: one}))
         if room < 0:
             break
         found[turn.number] = one
     return dict(sorted(found.items()))
 
 
-def _shown_turn(turn: Turn, record: Record, most: int) -> ShownTurn:
+def _show_turn(turn: Turn, record: Record, most: int) -> ShownTurn:
     deeds, own = record.deeds, record.own.get(turn.number, ())
-    picked = [told_pick(asked, said) for asked, said, at in record.picks if at == turn.number]
+    picked = [tell_pick(asked, said) for asked, said, at in record.picks if at == turn.number]
     given = [f"Issue filed: {title}" for title, at in deeds.issues if at == turn.number]
     given += deeds.left if deeds.left_at == turn.number else []
-    told = _reported(turn.report.text) if turn.report is not None else ()
+    told = _list_report_sentences(turn.report.text) if turn.report is not None else ()
     mine = [*_cut(own, _WORDS), *_cut(filter(None, picked), _WORDS)]
     return ShownTurn(tuple(mine), (*_cut(told, most), *_cut(given, _REPORT)), frozenset(map(_flat, (*picked, *given))))
 
 
-def _reported(report: str) -> Iterator[str]:
+def _list_report_sentences(report: str) -> Iterator[str]:
     """Yields the sentences of a report, without code and block quotes; a label before what it stands above."""
     above = ""
     for passage in passages(report):
@@ -188,7 +188,7 @@ def _reported(report: str) -> Iterator[str]:
         yield from split(passage.text)
 
 
-def _told_turns(shown: Mapping[int, ShownTurn]) -> Iterator[str]:
+def _tell_turns(shown: Mapping[int, ShownTurn]) -> Iterator[str]:
     """Yields the lines of turns: one a speaker, so that no text begins a line of its own."""
     before = 0
     for number, one in shown.items():
@@ -203,7 +203,7 @@ def _told_turns(shown: Mapping[int, ShownTurn]) -> Iterator[str]:
 
 def _cut(sentences: Iterable[str], most: int) -> list[str]:
     """Returns sentences of at most about `most` characters: the first and the last ones, with a gap between them."""
-    flat = [_clipped(said) for one in sentences if (said := _flat(one))]
+    flat = [_clip_sentence(said) for one in sentences if (said := _flat(one))]
     if sum(len(one) + 1 for one in flat) <= most:
         return flat
     first = fitting(flat, int(_HEAD * most))
@@ -211,7 +211,7 @@ def _cut(sentences: Iterable[str], most: int) -> list[str]:
     return [*first, GAP, *last]
 
 
-def _clipped(sentence: str) -> str:
+def _clip_sentence(sentence: str) -> str:
     return (
         sentence if len(sentence) <= LONGEST else f"{sentence[:LONGEST].rpartition(' ')[0] or sentence[:LONGEST]} {GAP}"
     )

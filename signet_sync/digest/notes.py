@@ -57,7 +57,7 @@ def note_lines(report: str) -> list[NoteLine]:
     return found[:LINES][::-1]
 
 
-def without_note(report: str) -> str:
+def drop_note(report: str) -> str:
     """Returns a report without the hand-over at its end."""
     noted = note_lines(report)
     return "\n".join(report.rstrip().split("\n")[: noted[0].line]) if noted else report
@@ -73,7 +73,7 @@ def turn_notes(turn: Turn) -> list[NoteLine]:
     report = turn.report if turn.ended else None
     found = [one._replace(line=report.line + one.line) for one in note_lines(report.text)] if report else []
     line = turn.report.line if turn.report else turn.words.line if turn.words else 1
-    said = (_given(step) for step in turn.steps if isinstance(step, ToolCall))
+    said = (_read_given_note(step) for step in turn.steps if isinstance(step, ToolCall))
     called = [
         NoteLine(label.lower(), text, line)
         for text in said
@@ -83,7 +83,7 @@ def turn_notes(turn: Turn) -> list[NoteLine]:
     return found + [one for one in called[-LINES:] if all(one[:2] != other[:2] for other in found)]
 
 
-def _given(call: ToolCall) -> str:
+def _read_given_note(call: ToolCall) -> str:
     """Returns the note that a call was given; empty if it is another call."""
     if call.tool in SHELLS:
         command = _COMMAND.search(call.detail) if "signet-sync" in call.detail else None

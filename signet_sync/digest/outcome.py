@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from signet_sync.digest.deeds import Deeds
 from signet_sync.digest.notes import turn_notes
-from signet_sync.digest.printed import Printed, fetched_in
+from signet_sync.digest.printed import Printed, read_fetched
 from signet_sync.digest.record import Record, record_of
 from signet_sync.digest.reports import headline
 from signet_sync.digest.sentences import IS_CJK, overlap, stems
@@ -106,8 +106,8 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
     pieces = [*_requests(deeds)]
     told = " ".join(pieces)
     commits = [one for one in deeds.commits if overlap(one.subject, told) < 0.6]
-    fetched = fetched_in(turns)
-    noted = _noted(turns, fetched)
+    fetched = read_fetched(turns)
+    noted = _find_noted_outcome(turns, fetched)
     # Of many, the first ones and the last; beside what the agent handed over, the last.
     most = 0 if noted else max(0, _PIECES - len(pieces) - 1)
     chosen = [*commits[:most], *commits[-1:]] if len(commits) > 1 else commits
@@ -133,7 +133,7 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
     last = turns[-1]
     asked = " ".join(own.get(last.number, ())) if is_unfinished(last, deeds) and not last.interrupted else ""
     if len(stems(asked)) > 1:
-        pieces.append(f"unfinished: {clipped(asked, 12)}")
+        pieces.append(f"unfinished: {clip(asked, 12)}")
     yield from pieces
 
 
@@ -152,7 +152,7 @@ def _is_fresh(line: str, pieces: Sequence[str]) -> bool:
     return not pieces or len(fresh) >= max(3, 0.4 * len(stems(line)))
 
 
-def _noted(turns: Sequence[Turn], fetched: Printed) -> str:
+def _find_noted_outcome(turns: Sequence[Turn], fetched: Printed) -> str:
     """Returns what the agent handed over as the outcome of its last report, if that is not long ago."""
     for turn in reversed(turns[-3:]):
         said = [line.text for line in turn_notes(turn) if line.label == "outcome"]
@@ -190,7 +190,7 @@ def _reporting(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[s
     return [turn for turn in working if turn in most or turn is working[-1]] or done[-1:]
 
 
-def clipped(text: str, most: int) -> str:
+def clip(text: str, most: int) -> str:
     """Cuts a passage to about `most` words: at a joint of the sentence, else between words; never inside brackets."""
     text = " ".join(text.split())
     room = most * 7 if not IS_CJK.search(text) else most * 3

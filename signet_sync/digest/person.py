@@ -112,7 +112,7 @@ class OwnWords(Mapping[int, Sequence[str]]):
             text = f"{text[:_LONGEST]}\n\n{text[-_LONGEST:]}"
         if "hook" in text and (printed := _HOOK.search(text)) is not None:
             text = text[: printed.start()]
-        text = _before_paste(text)
+        text = _cut_before_paste(text)
         found: list[str] = []
         for paragraph in re.split(r"\n\s*\n", "\n".join(self._kept(text.split("\n"), number))):
             lines = [line for line in paragraph.split("\n") if line.strip()]
@@ -146,7 +146,7 @@ class OwnWords(Mapping[int, Sequence[str]]):
         return signs > 2 and (signs > 0.2 * min(len(line), 400) or _CODE.search(line[:400]) is not None)
 
 
-def _before_paste(text: str) -> str:
+def _cut_before_paste(text: str) -> str:
     """Cuts a message where a long text of somebody else begins."""
     if len(text) < 300:
         return text

@@ -42,17 +42,17 @@ class Printed:
         words = _words(said)[:_WORDS] if end else ()
         if not words:
             return False
-        in_a_row = self._has_run(words, end) if len(words) > _RUN else self._has(_spaced(words), end)
+        in_a_row = self._has_run(words, end) if len(words) > _RUN else self._has(_space_words(words), end)
         return in_a_row or self._has_most(words, end) or (not said.isascii() and self._has_signs(said, words, end))
 
     def holds_all(self, said: str, before: int | None = None) -> bool:
         """Returns whether all words stand there in a row."""
         words = _words(said)[:_WORDS]
-        return bool(words) and self._has(_spaced(words), self._end(before))
+        return bool(words) and self._has(_space_words(words), self._end(before))
 
     def _end(self, before: int | None) -> int:
         if self._texts is not None:
-            parts = [_spaced(words) if (words := _words(text)) else b"" for text in self._texts]
+            parts = [_space_words(words) if (words := _words(text)) else b"" for text in self._texts]
             self._text, self._ends, self._texts = b"".join(parts), list(accumulate(map(len, parts))), None
         return len(self._text) if before is None else self._ends[before - 1] if before else 0
 
@@ -61,9 +61,9 @@ class Printed:
 
     def _has_run(self, words: Sequence[bytes], end: int) -> bool:
         for at in range(0, len(words) - _STRIDE + 1, _STRIDE):
-            if self._has(_spaced(words[at : at + _STRIDE]), end):
+            if self._has(_space_words(words[at : at + _STRIDE]), end):
                 begins = range(max(0, at - _STRIDE), min(at, len(words) - _RUN) + 1)
-                if any(self._has(_spaced(words[one : one + _RUN]), end) for one in begins):
+                if any(self._has(_space_words(words[one : one + _RUN]), end) for one in begins):
                     return True
         return False
 
@@ -95,12 +95,12 @@ class Printed:
         return False
 
 
-def printed_in(turns: Sequence[Turn]) -> Printed:
+def read_printed(turns: Sequence[Turn]) -> Printed:
     """Returns what the tools of each turn printed, without what the agent or the person told them."""
-    return Printed("\n".join(text for call in _calls(turn) for text in _told(call)) for turn in turns)
+    return Printed("\n".join(text for call in _calls(turn) for text in _list_told(call)) for turn in turns)
 
 
-def fetched_in(turns: Sequence[Turn]) -> Printed:
+def read_fetched(turns: Sequence[Turn]) -> Printed:
     """Returns what the tools of each turn brought from outside: pages, issues, answers of other servers."""
     return Printed(
         "\n".join(call.printed for call in _calls(turn) if fetches(call.tool, call.detail)) for turn in turns
@@ -118,7 +118,7 @@ def fetches(tool: str, detail: str) -> bool:
     return _FETCHES.search(tool) is not None
 
 
-def _told(call: ToolCall) -> Iterator[str]:
+def _list_told(call: ToolCall) -> Iterator[str]:
     if call.tool in TODO or call.tool in ASKERS:
         return
     if call.tool in SHELLS and "commit" in call.detail:
@@ -133,5 +133,5 @@ def _words(text: str) -> list[bytes]:
     return _MARKS.sub(b" ", text.casefold().encode(errors="replace")).translate(_LETTERS).split()
 
 
-def _spaced(words: Sequence[bytes]) -> bytes:
+def _space_words(words: Sequence[bytes]) -> bytes:
     return b" " + b" ".join(words) + b" "

@@ -41,7 +41,7 @@ class _List(NamedTuple):
     last: int
 
 
-def answered(message: str, report: str) -> list[tuple[str, str]] | None:
+def match_answer(message: str, report: str) -> list[tuple[str, str]] | None:
     """Returns what a message picks of proposals: question (letters may have none) and option; None if it picks none.
 
     An empty list is an answer whose proposals do not stand there.
@@ -55,7 +55,7 @@ def answered(message: str, report: str) -> list[tuple[str, str]] | None:
     found = next((one for one in reversed(lists) if first in one.options), None)
     if found is None or len(found.options) < 2 or not all(mark in found.options for mark in marks):
         return []
-    asked = _asked(lines, found)
+    asked = _find_question(lines, found)
     return [(asked, found.options[mark]) for mark in marks] if asked is not None else []
 
 
@@ -80,7 +80,7 @@ def _lists_of(report: str) -> tuple[list[_List], list[str]]:
     return sorted([*ended, *running.values()], key=lambda one: one.first), lines
 
 
-def _asked(lines: list[str], found: _List) -> str | None:
+def _find_question(lines: list[str], found: _List) -> str | None:
     """Returns the question beside a list; None if it offers work, or numbers have none: they are a plan or a menu."""
     above = [line for line in lines[: found.first] if line.strip() and not line.lstrip().startswith("|")][-1:]
     below = [line for line in lines[found.last + 1 :] if line.strip()][:_BELOW]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from signet_sync.digest.blocks import passages
-from signet_sync.digest.notes import note_lines, turn_notes, without_note
+from signet_sync.digest.notes import drop_note, note_lines, turn_notes
 from signet_sync.digest.record import END, Record, record_of
 from signet_sync.digest.sentences import split
 from signet_sync.digest.transcript import ToolCall, is_ours
@@ -120,15 +120,17 @@ def _messages(record: Record, most: int) -> Iterator[_Found]:
 def _reports(record: Record, most: int) -> Iterator[_Found]:
     for turn in reversed(record.turns):
         if most and turn.report is not None and turn.ended and is_report(turn.report.text):
-            said = cut((one for one in _told(turn.report.text) if not record.printed.holds(one)), REPORT)
+            said = cut(
+                (one for one in _list_report_sentences(turn.report.text) if not record.printed.holds(one)), REPORT
+            )
             if said:
                 most -= 1
                 yield turn, "agent", turn.report.line, said
 
 
-def _told(report: str) -> Iterator[str]:
+def _list_report_sentences(report: str) -> Iterator[str]:
     """Yields the sentences of a report without its signs; headings end in a colon, items in a semicolon."""
-    for passage in passages(without_note(report)):
+    for passage in passages(drop_note(report)):
         if passage.form == "heading":
             yield f"{passage.text.rstrip(' :：.')}:"
         else:

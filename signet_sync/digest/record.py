@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from signet_sync.digest.deeds import Deeds, deeds_of
 from signet_sync.digest.person import OwnWords
-from signet_sync.digest.printed import Printed, printed_in
-from signet_sync.digest.proposals import answered
+from signet_sync.digest.printed import Printed, read_printed
+from signet_sync.digest.proposals import match_answer
 from signet_sync.digest.turns import Turn, turns_of
 
 END = 400_000  # characters of a transcript's end that are quoted
@@ -16,11 +16,11 @@ END = 400_000  # characters of a transcript's end that are quoted
 
 def record_of(text: str) -> Record:
     """Reads a transcript; the last one is held unless it is long: at an end it is digested and then quoted."""
-    return _held(text) if len(text) <= END else Record(text)
+    return _hold_record(text) if len(text) <= END else Record(text)
 
 
 @lru_cache(maxsize=1)
-def _held(text: str) -> Record:
+def _hold_record(text: str) -> Record:
     return Record(text)
 
 
@@ -41,7 +41,7 @@ class Record:
     @cached_property
     def printed(self) -> Printed:
         """Returns what the tools of each turn printed."""
-        return printed_in(self.turns)
+        return read_printed(self.turns)
 
     @cached_property
     def own(self) -> OwnWords:
@@ -59,8 +59,8 @@ class Record:
         for place, (before, turn) in enumerate(pairwise(self.turns), 1):
             report = before.report.text if before.report is not None else ""
             message = turn.words.text if turn.words is not None else ""
-            said = answered(message, report)
-            if said == [] and (said := answered(message, proposals)):
+            said = match_answer(message, report)
+            if said == [] and (said := match_answer(message, proposals)):
                 found = [one for one in found if one[2] != before.number]
                 report = proposals
             proposals = report if said else ""

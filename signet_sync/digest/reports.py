@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from signet_sync.digest.blocks import Passage, passages
 from signet_sync.digest.labels import label_of
-from signet_sync.digest.notes import without_note
+from signet_sync.digest.notes import drop_note
 from signet_sync.digest.printed import Printed
 from signet_sync.digest.sentences import EMPTY, is_question, split, stems
 from signet_sync.formats.lazy_pattern import late
@@ -44,7 +44,7 @@ def headline(report: str, asked: str = "", fetched: Printed | None = None) -> st
     """Returns the sentence of a report that best says what came out; empty if none says anything."""
     wanted = stems(asked[:2_000])
     ranked: list[tuple[float, int, str]] = []
-    found = passages(without_note(report), _READ)
+    found = passages(drop_note(report), _READ)
     for place, passage in enumerate(found):
         if passage.form == "heading":
             continue
@@ -58,7 +58,7 @@ def headline(report: str, asked: str = "", fetched: Printed | None = None) -> st
     best = next((one for one in sorted(ranked, key=lambda one: -one[0]) if not _repeats(one[2], fetched)), None)
     if best is None:
         return ""
-    if listed := _listed(found, best[1] // 10):
+    if listed := _tell_list(found, best[1] // 10):
         return listed
     text = best[2].rstrip(" .。;:：")
     # What a report opens with often says what was done, and the next sentence says it in full.
@@ -71,7 +71,7 @@ def headline(report: str, asked: str = "", fetched: Printed | None = None) -> st
     return re.sub(r"^\d+[.)]\s+", "", text)
 
 
-def _listed(found: Sequence[Passage], best: int) -> str:
+def _tell_list(found: Sequence[Passage], best: int) -> str:
     """Returns the list that a passage is of or leads to, told by the bold words of its items.
 
     Each item alone tells of a part; the bold words name them all. What leads to a list says nothing without it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from signet_sync.digest.outcome import Outcome, clipped
+from signet_sync.digest.outcome import Outcome, clip
 from signet_sync.digest.sentences import COMMON, IS_CJK, overlap, stems
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.sentences import (
@@ -45,7 +45,7 @@ def headline(outcome: Outcome, contexts: Sequence[SentenceSubject]) -> str | Non
         # Signet shows one of its own in place of one that names no anchor of its kind: without a project often the
         # word "session", else what the text names first; a file's name is one to both.
         for form in ("{}", f"{{}} (session of {first.day})", *files, last):
-            sentence = _anchored(form.format(_END.sub("", text)), outcome, first)
+            sentence = _anchor(form.format(_END.sub("", text)), outcome, first)
             signets = all(passes_signet(sentence, context.body, context.project) for context in contexts)
             if signets and passes_strict(sentence, *contexts):
                 return sentence
@@ -54,16 +54,16 @@ def headline(outcome: Outcome, contexts: Sequence[SentenceSubject]) -> str | Non
 
 def results_text(outcome: Outcome) -> str:
     """Returns the results without the project and the words that a gate requires; empty if there are none."""
-    request = _shortened(outcome.request, _ASKED)[0]
+    request = _shorten(outcome.request, _ASKED)[0]
     told = overlap(request, " ".join(outcome.results)) >= 0.5
     parts = _fitting(outcome.results, 0 if told else words(request))
     if outcome.status == "aborted":
-        return _stopped(request, parts, _clean(_cut(outcome.parting, 120)))
+        return _describe_stop(request, parts, _clean(_cut(outcome.parting, 120)))
     if not parts:
         return ""
     if outcome.status == "question-only" and request:
-        return f"asked: {request}; learned: {_joined(parts[:2])}"
-    text = _with_what_is_left(outcome, parts)
+        return f"asked: {request}; learned: {_join_parts(parts[:2])}"
+    text = _add_what_is_left(outcome, parts)
     # What was asked says what it is about, where the results do not.
     if len(stems(request)) > 2 and not told and words(text) + words(request) <= MAX_WORDS - 3:
         text += f" (asked: {request})"
@@ -79,31 +79,31 @@ def _fitting(results: Sequence[str], reserved: int) -> list[str]:
     room = MAX_WORDS - _FRAME
     for place, text in enumerate(results):
         left = room - sum(map(words, parts)) - (reserved if place > 1 and words(text) > _SHORT else 0)
-        part, whole = _shortened(text, max(_LEAST, left))
+        part, whole = _shorten(text, max(_LEAST, left))
         if part and (not parts or (whole and words(part) <= left)):
             parts.append(part)
     return parts
 
 
-def _shortened(text: str, most: int) -> tuple[str, bool]:
+def _shorten(text: str, most: int) -> tuple[str, bool]:
     """Returns a passage of about `most` words, and whether it ends where the passage or a part of it does."""
     text = " ".join(text.split())
-    cut = clipped(text, most)
+    cut = clip(text, most)
     whole = cut == text or _JOINS.match(text, len(cut)) is not None
     return _clean(cut) + ("" if whole else "…"), whole
 
 
-def _stopped(request: str, parts: Sequence[str], parting: str) -> str:
+def _describe_stop(request: str, parts: Sequence[str], parting: str) -> str:
     """Describes a stopped session: what was tried, that it was stopped and why, and its state."""
     if not request and not parts:
         return ""
     said = f"{request or 'the work'}: stopped midway"
     said += f" ({parting})" if parting else ""
-    return f"{said}; last state: {_joined(parts[:2])}" if parts else said
+    return f"{said}; last state: {_join_parts(parts[:2])}" if parts else said
 
 
-def _with_what_is_left(outcome: Outcome, parts: list[str]) -> str:
-    text = _joined(parts)
+def _add_what_is_left(outcome: Outcome, parts: list[str]) -> str:
+    text = _join_parts(parts)
     room = SENTENCE_LENGTH_CJK if IS_CJK.search(text) else SENTENCE_LENGTH
     kind, lead = ("blocker", "blocked") if outcome.status == "blocked" else ("next", "open")
     left = next((item.text for item in outcome.items if item.kind == kind and item.rule != "done"), "")
@@ -111,16 +111,16 @@ def _with_what_is_left(outcome: Outcome, parts: list[str]) -> str:
         left = f"; {lead}: {_clean(left)}"
         while len(text) + len(left) > room and len(parts) > 1:
             parts = parts[:-1]
-            text = _joined(parts)
+            text = _join_parts(parts)
         text += left if len(text) + len(left) <= room + _OVER else ""
     return text
 
 
-def _joined(parts: Sequence[str]) -> str:
-    return "; ".join([*parts[:1], *(_continued(part) for part in parts[1:])])
+def _join_parts(parts: Sequence[str]) -> str:
+    return "; ".join([*parts[:1], *(_continue_sentence(part) for part in parts[1:])])
 
 
-def _anchored(text: str, outcome: Outcome, context: SentenceSubject) -> str:
+def _anchor(text: str, outcome: Outcome, context: SentenceSubject) -> str:
     """Returns the text as a sentence that names something of the session and is long enough for both gates."""
     name = usable_name(context.project)
     said = _END.sub("", text)
@@ -137,7 +137,7 @@ def _anchored(text: str, outcome: Outcome, context: SentenceSubject) -> str:
 
 def _fillings(said: str, outcome: Outcome, day: str) -> Iterator[str]:
     """Yields what makes a sentence long enough for the gate: request, day; last, words on the transcript."""
-    request = _END.sub("", _clean(clipped(outcome.request, _ASKED)))
+    request = _END.sub("", _clean(clip(outcome.request, _ASKED)))
     if request and request not in said and overlap(request, said) < 0.8:
         yield f" (asked: {request})"
     yield f", on {day}"
@@ -162,10 +162,10 @@ def _clean(text: str) -> str:
     """Flattens a passage to a part of a sentence: no final point, inner sentences joined by semicolons."""
     text = flatten(re.sub(r"\*\*|`", "", _cut(text, 300)), 400)
     first, *rest = re.split(r"\n", _INNER.sub("\\1\n", _END.sub("", text)))
-    return "; ".join([first, *(_continued(part) for part in rest)]).replace('"', "'")
+    return "; ".join([first, *(_continue_sentence(part) for part in rest)]).replace('"', "'")
 
 
-def _continued(text: str) -> str:
+def _continue_sentence(text: str) -> str:
     """Prepares a passage to follow a semicolon: drops a capital that only begins a sentence."""
     first = text.split(" ", 1)[0]
     # German nouns and names keep their capital: only words that are no names are changed.

@@ -14,7 +14,7 @@ from signet_sync.digest.printed import Printed
 from signet_sync.digest.record import Record
 from signet_sync.digest.sentences import is_question, overlap, split
 from signet_sync.digest.transcript import SpokenMessage
-from signet_sync.digest.tried import tried
+from signet_sync.digest.tried import find_dead_ends
 from signet_sync.digest.turns import Turn
 from signet_sync.formats.handle import STATEMENT
 from signet_sync.formats.lazy_pattern import late
@@ -67,10 +67,10 @@ class Item(NamedTuple):
 
 def statements(record: Record) -> list[Item]:
     """Returns the statements of a session, each once."""
-    noted = list(_of_note(record))
+    noted = list(_list_of_note(record))
     kinds = {item.kind for item in noted if item.rule != "done"}
     # What an agent hands over on purpose stands in place of what its calls left.
-    found = [*noted, *_picked(record), *(item for item in _of_deeds(record) if item.kind not in kinds)]
+    found = [*noted, *_list_picked(record), *(item for item in _list_of_deeds(record) if item.kind not in kinds)]
     relayed = Relayed(record)
     kept: list[Item] = []
     for item in found:
@@ -83,13 +83,13 @@ def statements(record: Record) -> list[Item]:
         if not same and not relayed.holds(item):
             kept.append(item)
     # The agent ran these commands itself.
-    dead_ends = tried(record.turns, record.own)
+    dead_ends = find_dead_ends(record.turns, record.own)
     return kept + [Item("tried", text, "agent", record.lines[turn][1], turn, "tried") for text, turn in dead_ends]
 
 
-def _picked(record: Record) -> Iterator[Item]:
+def _list_picked(record: Record) -> Iterator[Item]:
     for asked, said, turn in record.picks:
-        text = told_pick(asked, said)
+        text = tell_pick(asked, said)
         if text and not _ACT.match(said) and not _GOES_ON.search(asked):
             yield Item("decision", text, "person", record.lines[turn][0], turn, "picked")
 
@@ -102,7 +102,7 @@ _BARE = late(
 )
 
 
-def told_pick(asked: str, said: str) -> str:
+def tell_pick(asked: str, said: str) -> str:
     """Returns what was picked with what was asked; empty if the answer asks something itself, or is a long one.
 
     A question such as "Which would you prefer?" says nothing of its own.
@@ -112,7 +112,7 @@ def told_pick(asked: str, said: str) -> str:
     return f"{asked[: _LONGEST - len(said)]} — {said}" if not _BARE.fullmatch(asked) else said
 
 
-def _of_note(record: Record) -> Iterator[Item]:
+def _list_of_note(record: Record) -> Iterator[Item]:
     """Yields what the agent handed over at the end of its last reports; of each label the newest lines count."""
     told: set[str] = set()
     turns, deeds = record.turns, record.deeds
@@ -136,7 +136,7 @@ def _of_note(record: Record) -> Iterator[Item]:
         told |= {line.label for line in lines}
 
 
-def _of_deeds(record: Record) -> Iterator[Item]:
+def _list_of_deeds(record: Record) -> Iterator[Item]:
     deeds = record.deeds
     for title, turn in deeds.issues:
         if len(title) > 8:

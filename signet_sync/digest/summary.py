@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from signet_sync.digest.outcome import Item, Kind, Outcome
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.digest_mark import chosen_by_model, opening
+from signet_sync.text.digest_mark import mark_chosen_by_model, opening
 from signet_sync.text.sentences import escape, flatten
 
 LIMIT = 6_000
@@ -39,7 +39,7 @@ def summary(
     if not title:
         return ""
     made = opening(project, harness, found.status, headless=headless, looks_up=looks_up)
-    sections = [f"# {title}", chosen_by_model(made) if found.chosen else made]
+    sections = [f"# {title}", mark_chosen_by_model(made) if found.chosen else made]
     for name, lines in _sections(found, project):
         if lines:
             sections.append("\n".join([f"## {name}", "", *lines]))
@@ -50,19 +50,19 @@ def _sections(found: Outcome, project: str | None) -> Iterator[tuple[str, list[s
     """Yields the sections in order with their lines; those that MEMORY.md also has use its names."""
     yield "Outcome", _first(_items(found.results), OUTCOME)
     for name, kind in _SECTIONS:
-        told = (_told(item) for item in found.items if item.kind == kind and item.rule != "done")
+        told = (_tell_item(item) for item in found.items if item.kind == kind and item.rule != "done")
         yield name, _first(_items(told), ITEMS)
-    yield "Done", _first(_items(_told(item) for item in found.items if item.rule == "done"), ITEMS)
+    yield "Done", _first(_items(_tell_item(item) for item in found.items if item.rule == "done"), ITEMS)
     yield "Files", _first(_files(found.edited, project), FILES)
     yield "Commands", _last(_commands(found.commands, project), COMMANDS)
 
 
 def item_line(item: Item) -> str:
     """Returns a statement as its line in the summary says it; empty without a word."""
-    return _line(_told(item), 400)
+    return _line(_tell_item(item), 400)
 
 
-def _told(item: Item) -> str:
+def _tell_item(item: Item) -> str:
     """Returns a statement's words; only a person's stand as a decision without a mark."""
     text = item.text.replace("`", "").replace("**", "")
     marked = item.who == "agent" and item.kind in ("decision", "constraint")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from signet_sync.digest.deeds import EDITORS, SHELLS, refused
+from signet_sync.digest.deeds import EDITORS, SHELLS, is_refused
 from signet_sync.digest.sentences import IS_CJK
 from signet_sync.digest.transcript import ToolCall
 from signet_sync.digest.turns import Turn
@@ -74,7 +74,7 @@ def list_worked(calls: Iterable[ToolCall]) -> dict[str, None]:
     return found
 
 
-def tried(turns: Sequence[Turn], own: Mapping[int, Sequence[str]]) -> list[Tried]:
+def find_dead_ends(turns: Sequence[Turn], own: Mapping[int, Sequence[str]]) -> list[Tried]:
     """Returns the dead ends of a session in their order, each once."""
     calls = [(turn.number, step) for turn in turns for step in turn.steps if isinstance(step, ToolCall) and step.detail]
     worked: Mapping[str, None] | None = None
@@ -89,7 +89,7 @@ def tried(turns: Sequence[Turn], own: Mapping[int, Sequence[str]]) -> list[Tried
                 worked = list_worked(one for _, one in calls)
             text = _failure(call, own.get(turn + 1, ()), calls[place + 1 : place + 1 + _NEAR], worked)
         elif call.tool in SHELLS and "git " in call.detail and (back := _TAKES_BACK.search(core_of(call.detail))):
-            text = _taken_back(back[1].split(), edited, own.get(turn, ()))
+            text = _tell_taken_back(back[1].split(), edited, own.get(turn, ()))
         if text:
             found.setdefault(text, turn)
     return [Tried(text, turn) for text, turn in found.items()][:MOST]
@@ -102,8 +102,10 @@ def _failure(
     core = core_of(call.detail)
     if not _is_plain(core) or core in worked:
         return ""
-    if refused(call):
-        said = _said(next_words)  # the reason that the person gives is its next message; a word or two are another task
+    if is_refused(call):
+        said = _quote_person(
+            next_words
+        )  # the reason that the person gives is its next message; a word or two are another task
         told = not _WORK.search(core) and (len(said.split()) > 2 or IS_CJK.search(said) is not None)
         return f'The person refused "{core}": “{said}”' if told else ""
     how = _how_failed(call.output)
@@ -120,9 +122,9 @@ def _how_failed(output: Sequence[str]) -> str:
     return next((phrase for phrase, pattern in _PATTERNS.items() if pattern.search(printed)), "")
 
 
-def _taken_back(paths: Sequence[str], edited: set[str], words: Sequence[str]) -> str:
+def _tell_taken_back(paths: Sequence[str], edited: set[str], words: Sequence[str]) -> str:
     """Returns what is told of an edited file that git restored, with the person's words of that turn; "" without."""
-    said = _said(words)
+    said = _quote_person(words)
     path = next(
         (one for one in sorted(edited) if any(f"/{one}".endswith(f"/{each.lstrip('./')}") for each in paths)), ""
     )
@@ -139,7 +141,7 @@ def _is_plain(core: str) -> bool:
     return 3 < len(core) <= _COMMAND and _JOINED.search(core) is None and '"' not in core
 
 
-def _said(words: Sequence[str]) -> str:
+def _quote_person(words: Sequence[str]) -> str:
     said = " ".join(words)
     return said if len(said) <= _WORDS else ""
 

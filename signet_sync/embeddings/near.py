@@ -11,7 +11,7 @@ Tell = Callable[["Database", Sequence[tuple[int, int]], str, bool], "Nearness | 
 _tell: Tell | None = None
 
 
-def told_by(tell: Tell | None) -> None:
+def let_tell(tell: Tell | None) -> None:
     """Lets the agent's model tell it to everything in this process."""
     global _tell
     _tell = tell

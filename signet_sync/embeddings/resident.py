@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from loguru import logger
 
 from signet_sync.embeddings import store
-from signet_sync.embeddings.near import told_by
+from signet_sync.embeddings.near import let_tell
 from signet_sync.errors import SignetSyncError, sentence_of
 from signet_sync.settings.model_choice import MeaningChoice, resolve_meaning
 from signet_sync.storage.database.connection import Database
@@ -47,11 +47,11 @@ class Resident(threading.Thread):
         self._making: Model | None = None
         self._answering: Held | None = None  # by the model before, until the new one has made all
         self._rests_until, self._trouble = 0.0, ""
-        told_by(self.near)
+        let_tell(self.near)
 
     def stop(self) -> None:
         """Ends the thread, and what the model does."""
-        told_by(None)
+        let_tell(None)
         self._ends.set()
         if self._making is not None:
             self._making.stop()
@@ -82,7 +82,7 @@ class Resident(threading.Thread):
         choice = resolve_meaning(self._settings())
         if choice is None:
             self._choice, self._making, self._answering = None, None, None
-            if self._settings().recall_meaning == "off" and (store.used_model(database) or store.state(database)[0]):
+            if self._settings().recall_meaning == "off" and (store.read_model(database) or store.state(database)[0]):
                 store.use_model(database, "")
             return self._look
         from signet_sync.embeddings import models, vectors  # only where a model is named
@@ -90,7 +90,7 @@ class Resident(threading.Thread):
         if choice != self._choice or self._making is None:
             self._choice, self._making = choice, None
             self._making, self._rests_until = models.load(choice), 0.0
-            if store.used_model(database) == self._making.key:
+            if store.read_model(database) == self._making.key:
                 self._answering = vectors.Held(self._making)
             _give_back()
         model = self._making
@@ -98,7 +98,7 @@ class Resident(threading.Thread):
             if self._ends.is_set():
                 return 0.0
             began = time.thread_time()
-            said = store.said_in(database, number)
+            said = store.read_rows(database, number)
             store.put(database, number, model.key, said, self._rows(model, said))
             spent = time.thread_time() - began
             self._ends.wait(spent * (1.0 if _has_room() else _SLOWER))
@@ -116,7 +116,7 @@ class Resident(threading.Thread):
         """Returns the vectors of what a text says; nothing of a row that the model refuses. Raises `ProviderError`."""
         import numpy as np
 
-        from signet_sync.embeddings.vectors import packed
+        from signet_sync.embeddings.vectors import pack
         from signet_sync.llm.providers import TextRefused
 
         found: dict[int, Vectors] = {}
@@ -129,7 +129,7 @@ class Resident(threading.Thread):
                 for row, text in some:
                     with suppress(TextRefused):
                         found[row] = model.embed([text], _SECONDS)[0]
-        return packed(list(found), np.array(list(found.values()))) if found else b""
+        return pack(list(found), np.array(list(found.values()))) if found else b""
 
     def near(
         self, database: Database, ranges: Sequence[tuple[int, int]], question: str, at_once: bool
@@ -139,7 +139,7 @@ class Resident(threading.Thread):
 
         held = self._answering
         text = sanitize_beginning(question, 4 * _LONGEST_QUESTION)[:_LONGEST_QUESTION].strip()
-        if held is None or held.model.key != store.used_model(database) or not text:
+        if held is None or held.model.key != store.read_model(database) or not text:
             return None
         if time.monotonic() < self._rests_until or (at_once and not held.model.here):
             return None

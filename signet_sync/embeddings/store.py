@@ -17,7 +17,7 @@ _USED = "vectors"  # under this name the model is recorded whose vectors answer
 _MOST = 2_000  # vectors of a text: of a long session its beginning
 
 
-def used_model(database: Database) -> str:
+def read_model(database: Database) -> str:
     """Returns the key of the model whose vectors answer; "" without one."""
     return passes.version_of(database, _USED) or ""
 
@@ -32,7 +32,7 @@ def use_model(database: Database, key: str) -> None:
 def progress(database: Database) -> str:
     """Returns how far the vectors are, for the user; "" without any."""
     made = dict(database.execute("select model, count(*) from vectors group by model"))
-    used, texts = used_model(database), database.value("select count(*) from texts") if made else 0
+    used, texts = read_model(database), database.value("select count(*) from texts") if made else 0
     told = [f"{made.pop(used):,} of {texts:,} texts have vectors"] if used in made else []
     by = "made by the new model" if told else "made; recall goes by words until all are"
     return ", ".join(told + [f"{count:,} of {texts:,} are {by}" for count in made.values()])
@@ -57,7 +57,7 @@ def texts_left(database: Database, key: str, most: int) -> list[int]:
     return [number for (number,) in rows]
 
 
-def said_in(database: Database, number: int) -> list[tuple[int, str]]:
+def read_rows(database: Database, number: int) -> list[tuple[int, str]]:
     """Returns what a text says, by its rows of full text: their numbers within it, and their words."""
     text: str | None = database.value("select text from texts where first = ?", (number,))
     if text is not None:
@@ -80,7 +80,7 @@ def said_in(database: Database, number: int) -> list[tuple[int, str]]:
 def put(database: Database, number: int, key: str, said: Sequence[tuple[int, str]], rows: bytes) -> None:
     """Stores the vectors of what a text said, if it still does. In a transaction of its own."""
     with database.transaction():
-        if said_in(database, number) == said:
+        if read_rows(database, number) == said:
             database.execute(
                 "insert or replace into vectors(made, text, model, rows)"
                 " values(max(?, (select ifnull(max(made), 0) + 1 from vectors)), ?, ?, ?)",

@@ -97,7 +97,7 @@ class Held:
             return self._all
 
 
-def packed(rows: Sequence[int], vectors: Vectors) -> bytes:
+def pack(rows: Sequence[int], vectors: Vectors) -> bytes:
     """Returns the vectors of some rows of a text as they are stored."""
     found = np.zeros(len(rows), _form(vectors.shape[1]))
     largest = np.maximum(np.abs(vectors).max(axis=1, keepdims=True), 1e-9)

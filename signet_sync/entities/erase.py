@@ -24,7 +24,7 @@ from signet_sync.formats.entity_paths import FILES, EntityPlace
 from signet_sync.storage import files, rename
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrase_search import Sieve
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import escape
 
 _TRIES = 3
@@ -149,7 +149,7 @@ def _clean_file(repo: EntityRepository, place: EntityPlace, removed: _RemovedTex
             return []
         if after != document:
             names = " and ".join(dict.fromkeys(line.section for line in taken if line.section))
-            line = f"Removed with a session: {counted(len(taken), 'line')}" + (f" of {names}" if names else "")
+            line = f"Removed with a session: {count_noun(len(taken), 'line')}" + (f" of {names}" if names else "")
             with suppress(UsageError):  # unless a person has changed the change log's form
                 after = sections.finished(repo, after, place.file, [line])
         slug, text = place.kind if removed.holds(place.slug) else place.slug, render(after)

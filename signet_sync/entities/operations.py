@@ -26,7 +26,7 @@ from signet_sync.formats.entity_paths import FILES, EntityPlace, File, Kind, anc
 from signet_sync.formats.timestamps import iso
 from signet_sync.formats.wikilinks import wikilink
 from signet_sync.sync.workspace import Workspace
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import flatten
 
 Guard = Literal["pin", "unpin", "lock", "unlock"]
@@ -212,7 +212,7 @@ def _write(
         planned, _ = sections.plan_text(repo, entity, where, of_form, actor)
         lines = sum(bool(line.strip()) for line in text_of(where.section).splitlines())
         effect = {"append": "adds a paragraph", "append_item": "adds an item"}.get(
-            planned.op, f"replaces {counted(lines, 'line')}" if lines else "writes the first text"
+            planned.op, f"replaces {count_noun(lines, 'line')}" if lines else "writes the first text"
         )
         proposed = {"op": planned.op, "proposed": said, "source": wanted.evidence, "effect": effect}
         proposed |= {name: planned.said(name) for name in ("rationale", "evidence", "warnings")}

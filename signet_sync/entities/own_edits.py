@@ -23,7 +23,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.timestamps import day_of
 from signet_sync.formats.wikilinks import wikilink
 from signet_sync.sync.workspace import Workspace
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import flatten_cell
 
 # Types of relationships that mean conflict, in lower case, with blanks.
@@ -209,4 +209,4 @@ def entry_text(events: Sequence[Event]) -> str:
     actors = Counter(event.actor for event in counting)
     what = ", ".join(f"{count} {word}" for word, count in sorted(ops.items(), key=lambda one: (-one[1], one[0])))
     who = ", ".join(f"{actor} {count}" for actor, count in sorted(actors.items()))
-    return f"{counted(len(counting), 'event')}: {what}; by {who}"
+    return f"{count_noun(len(counting), 'event')}: {what}; by {who}"

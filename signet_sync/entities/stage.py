@@ -208,7 +208,7 @@ def _record_agent(workspace: Workspace, agent_id: str, moved: list[str], now_us:
     if tombstones_store.any_removed(database):
         # Removed text came back, from a backup or another machine: this pass scrubs it again.
         found = [files.read(workspace.root, path, PAGE_LIMIT) for path in (*moved, *pages)]
-        named = (tombstones_store.named_in(database, agent_id, one.raw) for one in found if isinstance(one, Found))
+        named = (tombstones_store.find_named(database, agent_id, one.raw) for one in found if isinstance(one, Found))
         if returned := set[str]().union(*named):
             tombstones_store.reopen(database, agent_id, returned)
     from signet_sync.entities import observe, own_edits  # slow imports, needed only if an entity changed
@@ -242,7 +242,7 @@ def _summarize_days(workspace: Workspace, now_us: int, tended: EntityPassResult)
     for agent_id in told:
         _remember_log(workspace, agent_id)
     with workspace.database.transaction():
-        passes.summarized_days(workspace.database, day)
+        passes.record_summarized(workspace.database, day)
 
 
 def _remember_log(workspace: Workspace, agent_id: str) -> None:

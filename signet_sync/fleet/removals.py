@@ -70,7 +70,9 @@ def approved(tables: Tables) -> tuple[list[dict[str, str]], str]:
 
 def states_of(database: Database, listed: Sequence[Mapping[str, str]]) -> dict[tuple[str, str], str]:
     """Returns of each token on the list whether it is `removed`, still `here`, or was never (`absent`)."""
-    gone = {(one.agent_id, one.session_token) for one in tombstones_store.mirrored(database) if not one.session_ids}
+    gone = {
+        (one.agent_id, one.session_token) for one in tombstones_store.list_mirrored(database) if not one.session_ids
+    }
     query = (
         "select exists(select 1 from memory_artifacts where agent_id = ?1 and session_token = ?2)"
         " or exists(select 1 from seals where agent_id = ?1 and session_token = ?2)"
@@ -120,7 +122,7 @@ def _remove(workspace: Workspace, one: Mapping[str, str], now_us: int) -> str:
     try:
         remove.refresh(workspace, now_us)
         plans = remove.plan(workspace, one["agent"], one["token"])
-        quoted = quotes.quoted(workspace, plans)
+        quoted = quotes.find_quotes(workspace, plans)
         if quoted.places:
             quotes.redact(workspace, quoted, why, now_us)
         done = [remove.remove(workspace, plan, why, now_us, quoted_in=quoted.places) for plan in plans]

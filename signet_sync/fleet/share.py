@@ -149,7 +149,9 @@ def index_in_memory(place: Place, settings: Settings, now_us: int) -> Iterator[D
     What its machine knows besides (seals, live turns, memories) is not in it: it is the same for every reader. No lock
     is needed, because nothing is shared. Raises `WorkspaceError`, `Unreachable`, `ConfigError`.
     """
-    nowhere = locations.by_path(locations.base(), f"index in memory of {place.name}")  # a folder that never exists
+    nowhere = locations.locate_by_path(
+        locations.base(), f"index in memory of {place.name}"
+    )  # a folder that never exists
     with closing(Database(":memory:")) as database:
         workspace = Workspace(
             place.name, settings, nowhere, database,

@@ -55,11 +55,11 @@ def well_formed(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return _LONE.sub("\ufffd", _PAIR.sub(_joined, text))
+        return _LONE.sub("\ufffd", _PAIR.sub(_join_surrogates, text))
     return text
 
 
-def _joined(pair: re.Match[str]) -> str:
+def _join_surrogates(pair: re.Match[str]) -> str:
     """Joins the two halves of a surrogate pair."""
     return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")
 

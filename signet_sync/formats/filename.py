@@ -109,7 +109,7 @@ def is_copy_mark(text: str) -> bool:
     return has_conflict_mark(text) or _COMPUTER.fullmatch(text) is not None
 
 
-def ignored_code(name: str) -> str:
+def find_ignored_code(name: str) -> str:
     """Returns why a name that is not ours is ignored: `temporary` precedes `conflict-copy` precedes `foreign-name`.
 
     `case-clash`: it would be ours in other upper and lower case, which not every file system distinguishes.
@@ -135,7 +135,7 @@ def _clashes(name: str) -> bool:
     return ours is None and _IN_ANY_CASE.fullmatch(name) is not None
 
 
-def carried_token(name: str) -> str | None:
+def find_carried_token(name: str) -> str | None:
     """Returns the token in an ignored name (a conflict copy of an artifact), else None."""
     found = _BEFORE_KIND.findall(name) or re.findall(r"--([a-z2-7]{16})(?=--|[^a-z2-7])", name)
     return found[-1] if found else None

@@ -175,7 +175,7 @@ def read_yaml(head: str, *, max_depth: int = MAX_DEPTH, first_line: int = 2) -> 
     walker = _Walker(max_depth)
     mark = None
     try:
-        for event in yaml.parse(_with_safe_escapes(head), Loader=loader):
+        for event in yaml.parse(_make_escapes_safe(head), Loader=loader):
             mark = event.start_mark
             walker.take(event)
     except FrontmatterProblem as refused:
@@ -201,14 +201,14 @@ def _mark_of(error: Any) -> Any:
     return getattr(error, "problem_mark" if block else "context_mark", None)
 
 
-def _with_safe_escapes(head: str) -> str:
+def _make_escapes_safe(head: str) -> str:
     """Returns the lines of frontmatter; in those of the written form escapes are such that YAML and JSON agree."""
     if _is_safe(head) and "\\" not in head:
         return f"{head}\n"
-    return "".join(f"{_with_safe_escapes_in_line(line)}\n" for line in head.split("\n"))
+    return "".join(f"{_make_line_safe(line)}\n" for line in head.split("\n"))
 
 
-def _with_safe_escapes_in_line(line: str) -> str:
+def _make_line_safe(line: str) -> str:
     match = _QUOTED_LINE.fullmatch(line)
     if match is None:
         return line
@@ -360,7 +360,7 @@ def unknown_entries(head: str, known: frozenset[str]) -> list[tuple[str, Raw]]:
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    text = _with_safe_escapes(head)
+    text = _make_escapes_safe(head)
     # Offsets, not line numbers: for YAML a line also ends at U+0085, U+2028 and U+2029.
     starts: list[tuple[int, int, str]] = []
     depth, expects_key, end = 0, True, len(text)
@@ -380,7 +380,7 @@ def unknown_entries(head: str, known: frozenset[str]) -> list[tuple[str, Raw]]:
                 end = event.start_mark.index
     ends = [start for start, _, _ in starts[1:]] + [end]
     return [
-        (key, Raw(_unindented(text[start:stop], indent)))
+        (key, Raw(_unindent(text[start:stop], indent)))
         for (start, indent, key), stop in zip(starts, ends, strict=True)
         if key not in known
     ]
@@ -393,7 +393,7 @@ def _entry_start(text: str, mark: Any) -> tuple[int, int]:
     return mark.index - mark.column + indent, indent
 
 
-def _unindented(entry: str, indent: int) -> str:
+def _unindent(entry: str, indent: int) -> str:
     """Returns an entry without its last line break (others may belong to a block scalar) and its indentation."""
     entry = entry.rstrip(" ")
     if entry.endswith(("\n", "\x85", "\u2028", "\u2029")):

@@ -44,24 +44,24 @@ def id_of(letter: Letter, agent_id: str, *parts: str | int) -> str:
     return f"{letter}-{digest[:12].translate(_LETTERS).decode('ascii')}"
 
 
-def at_place(node_id: str, place: int, length: int) -> str:
+def make_place_id(node_id: str, place: int, length: int) -> str:
     """Returns the id of a place in a transcript of so many characters, made from that of any other place in it."""
     steps = -(-place // max(_STEP, (length >> 15) + 1))
     return node_id[:_WITHOUT_PLACE] + "".join(_FIVE_BITS[steps >> bits & 31] for bits in (10, 5, 0))
 
 
 def place_of(node_id: str, length: int) -> int:
-    """Returns the place in a transcript that an id names: that from which `at_place` made it, or a little after it."""
+    """Returns the place in a transcript that an id names: that from which `make_place_id` made it, or a little after it."""
     steps = sum(_FIVE_BITS.index(one) << bits for one, bits in zip(node_id[_WITHOUT_PLACE:], (10, 5, 0), strict=True))
     return max(min(steps * max(_STEP, (length >> 15) + 1), length - 1), 0)
 
 
 def beginning(node_id: str) -> str:
     """Returns the id under which a node has its row: for a place in a transcript that of its beginning."""
-    return at_place(node_id, 0, 0) if node_id.startswith("k-") else node_id
+    return make_place_id(node_id, 0, 0) if node_id.startswith("k-") else node_id
 
 
-def in_words(kind: str) -> str:
+def name_kind(kind: str) -> str:
     """Returns what people call a kind: `week` for an arc, `project` for a thread."""
     return _WORDS.get(kind, kind)
 

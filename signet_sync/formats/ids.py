@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import js_trim, text_sha256, utf8, well_formed
-from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT, composed
+from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT, normalize_path
 
 # A session that does not exist: `doctor` calls hooks with it, and no job is made of it.
 TRIAL = "signet-sync-doctor"
@@ -26,7 +26,7 @@ def is_session_id(value: object) -> bool:
     return isinstance(value, str) and bool(js_trim(value)) and value == storable_text(value)
 
 
-def in_model_folder(project: str | None) -> bool:
+def is_in_model_folder(project: str | None) -> bool:
     """Returns whether a session worked in the folder of the programs that we ask."""
     return project is not None and project.rstrip("/").rpartition("/")[2] == MODEL_FOLDER
 
@@ -47,7 +47,7 @@ def is_excluded(project: str | None, patterns: Sequence[str], environ: Mapping[s
 
     parts = _parts(project)
     folders = [(name, "/" + "/".join(parts[:number])) for number, name in enumerate(parts, 1)]
-    wanted = [(_expanded(one, environ).rstrip("/"), "/" in one or one == "~") for one in patterns]
+    wanted = [(_expand_path(one, environ).rstrip("/"), "/" in one or one == "~") for one in patterns]
     return any(fnmatchcase(path if by_path else name, one) for name, path in folders for one, by_path in wanted)
 
 
@@ -70,19 +70,19 @@ def agent_for(places: Iterable[str], environ: Mapping[str, str], projects: Seque
     """
     named = environ.get("SIGNET_AGENT_ID")
     if named:
-        return _checked(named, "SIGNET_AGENT_ID does not name an agent")
+        return _check_agent(named, "SIGNET_AGENT_ID does not name an agent")
     inside = [_parts(place) for place in places if place.startswith("/")]
     best, agent = -1, DEFAULT_AGENT
     for rule in projects:
         path, separator, owner = rule.rpartition("=")
-        folder = _expanded(path, environ)
+        folder = _expand_path(path, environ)
         if not separator or not folder.startswith("/"):
             continue
         parts = _parts(folder)
         # Of two rules for the same folder the later one counts.
         if len(parts) >= best and any(place[: len(parts)] == parts for place in inside):
             best, agent = len(parts), owner
-    return _checked(agent, "agents.projects does not name an agent")
+    return _check_agent(agent, "agents.projects does not name an agent")
 
 
 def is_rule(text: str) -> bool:
@@ -91,21 +91,21 @@ def is_rule(text: str) -> bool:
     return bool(separator) and (path.startswith(("/", "~/")) or path == "~") and AGENT_ID.fullmatch(agent) is not None
 
 
-def _expanded(path: str, environ: Mapping[str, str]) -> str:
+def _expand_path(path: str, environ: Mapping[str, str]) -> str:
     home = environ.get("HOME", "")
     return home + path[1:] if path == "~" or path.startswith("~/") else path
 
 
 def _parts(path: str) -> list[str]:
-    return [part for part in composed(path).split("/") if part not in ("", ".")]
+    return [part for part in normalize_path(path).split("/") if part not in ("", ".")]
 
 
 def require_agent(agent_id: str) -> None:
     """Raises `UsageError` (`agent-invalid`) for what cannot be the id of an agent."""
-    _checked(agent_id, f"{agent_id!r} is not the id of an agent")
+    _check_agent(agent_id, f"{agent_id!r} is not the id of an agent")
 
 
-def _checked(agent: str, message: str) -> str:
+def _check_agent(agent: str, message: str) -> str:
     if AGENT_ID.fullmatch(agent) is None:
         hint = "use lower-case letters, digits, - and _, at most 64, a letter or digit first"
         raise UsageError(message, hint=hint, code="agent-invalid")

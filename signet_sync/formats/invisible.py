@@ -41,7 +41,7 @@ def beyond_ascii(text: str) -> str:
     return "".join(frozenset(rest.decode("utf-8", "surrogatepass")))
 
 
-def without_unseen(text: str, *, on_a_page: bool = False) -> str:
+def drop_unseen(text: str, *, on_a_page: bool = False) -> str:
     """Removes what nobody sees, but for joiners between letters beyond ASCII and (not `on_a_page`) selectors."""
     beyond, unseen = beyond_ascii(text), _UNSEEN_ON_A_PAGE if on_a_page else _UNSEEN
     if unseen.search(beyond):
@@ -50,7 +50,7 @@ def without_unseen(text: str, *, on_a_page: bool = False) -> str:
 
 
 def may_hold_unseen(text: str, beyond: str) -> bool:
-    """Returns whether `without_unseen` could remove anything from a text with these characters beyond ASCII."""
+    """Returns whether `drop_unseen` could remove anything from a text with these characters beyond ASCII."""
     if not beyond:
         return False
     if _UNSEEN.search(beyond):

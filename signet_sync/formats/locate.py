@@ -67,7 +67,7 @@ def page_faults(data: bytes, sentences_of: Callable[[str], Collection[str]]) -> 
     if managed_block.BEGIN not in data or managed_block.is_signets(data):
         return []
     begins = data[: data.index(managed_block.BEGIN)].count(b"\n") + 1
-    text = managed_block.generated(data)
+    text = managed_block.read_generated(data)
     if text is None:
         return [PageFault(begins, "page-edited", "the part between the marks is not as it was written")]
     found = []

@@ -46,10 +46,10 @@ def is_signets(data: bytes) -> bool:
 
 def is_generated(data: bytes) -> bool:
     """Returns whether a page holds one block that is as some machine's signet-sync wrote it."""
-    return generated(data) is not None
+    return read_generated(data) is not None
 
 
-def generated(data: bytes) -> str | None:
+def read_generated(data: bytes) -> str | None:
     """Returns the text of the one block of a page, if it is as some machine's signet-sync wrote it; else None."""
     marks = list(_MARKER.finditer(data))
     if len(marks) != 2 or marks[0][0] != BEGIN or is_signets(data):
@@ -76,7 +76,7 @@ def merge(existing: bytes | None, text: str) -> Merge:
     # A block without a begin marker starts at the top of the page, one without an end marker ends at the bottom.
     first = marks[0].start() if opened else 0
     last = marks[-1].end() if closed else len(existing)
-    data = existing[:first] + fresh + _after(existing, last)
+    data = existing[:first] + fresh + _text_after(existing, last)
     if len(marks) == 2 and opened and closed:
         inner = existing[marks[0].end() : marks[1].start()]
         exact = _END.fullmatch(marks[1][0])
@@ -85,7 +85,7 @@ def merge(existing: bytes | None, text: str) -> Merge:
     return Merge(data, ("user", existing[first:last]))
 
 
-def _after(existing: bytes, end: int) -> bytes:
+def _text_after(existing: bytes, end: int) -> bytes:
     """Returns the text after an end marker without the one newline that belongs to it."""
     rest = existing[end:]
     if rest.startswith(b"\r\n"):
@@ -93,7 +93,7 @@ def _after(existing: bytes, end: int) -> bytes:
     return rest[1:] if rest.startswith(b"\n") else rest
 
 
-def without_block(existing: bytes) -> bytes | None:
+def drop_block(existing: bytes) -> bytes | None:
     """Removes our part of a page: returns people's text, or None if there is none.
 
     A page without our markers has no part of ours and stays as it is.
@@ -134,7 +134,7 @@ def _people_lines(data: bytes) -> list[bytes]:
     if not is_generated(data):
         return data.splitlines()
     first, last = (mark.span()[side] for side, mark in enumerate(_MARKER.finditer(data)))
-    return [*data[:first].splitlines(), BEGIN, *_after(data, last).splitlines()]
+    return [*data[:first].splitlines(), BEGIN, *_text_after(data, last).splitlines()]
 
 
 def _reworded(ours: list[bytes], theirs: list[bytes]) -> bool:
@@ -145,32 +145,32 @@ def _reworded(ours: list[bytes], theirs: list[bytes]) -> bool:
     return any(SequenceMatcher(None, *pair, autojunk=False).ratio() > _ALIKE for pair in pairs)
 
 
-def without_marks(existing: bytes) -> bytes:
+def drop_marks(existing: bytes) -> bytes:
     """Removes the markers only: the generated text becomes its owner's, every other byte stays."""
     return existing if is_signets(existing) else _MARKED_LINE.sub(b"", existing)
 
 
-def without_lines(data: bytes, goes: Callable[[bytes], bool]) -> bytes:
+def drop_lines(data: bytes, goes: Callable[[bytes], bool]) -> bytes:
     """Removes some lines of our part of a page, with a new hash if it had one; what people wrote around it stays.
 
     All of a page that Signet generated is ours; nothing of one without any marker.
     """
     if is_signets(data):
-        return _without(data, goes)
+        return _drop_matching(data, goes)
     marks = list(_MARKER.finditer(data))
     if not marks:
         return data
     first = marks[0].end() if marks[0][0] == BEGIN else 0
     last = marks[-1].start() if marks[-1][0] != BEGIN else len(data)
     inner, closing = data[first:last], data[last:]
-    left = _without(inner, goes)
+    left = _drop_matching(inner, goes)
     exact = _END.match(closing)
     if exact is not None and exact[1].decode() == seal_of(inner):
         closing = f"<!-- signet:end {seal_of(left)} -->".encode() + closing[exact.end() :]
     return data[:first] + left + closing
 
 
-def _without(data: bytes, goes: Callable[[bytes], bool]) -> bytes:
+def _drop_matching(data: bytes, goes: Callable[[bytes], bool]) -> bytes:
     return b"\n".join(lines_without(data.split(b"\n"), goes))
 
 

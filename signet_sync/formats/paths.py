@@ -34,7 +34,7 @@ _HEAD_PAGE = late(rf"{OF_AGENT}(?:MEMORY|DREAMS)\.md", re.ASCII)
 KEPT_COPY = late(r"(?:[^/]+/)*[^/]+\.(?:signet|user)-\d{8}T\d{6}(?:\d{3})?Z(?:-\d+)?\.md", re.ASCII)
 
 
-def composed(path: str) -> str:
+def normalize_path(path: str) -> str:
     """Returns a path as it is equal for all forms of its letters: some file systems and programs decompose them."""
     return path if path.isascii() else normalize("NFC", path)
 
@@ -103,14 +103,14 @@ def display(path: str) -> str:
     """Returns a path as it may be printed or stored: bytes that are not UTF-8 and what nobody sees as escapes."""
     if path.isprintable() and path.isascii():
         return path
-    shown = "".join(c if c.isprintable() else escaped_character(c) for c in path)
-    return _UNSEEN.sub(lambda found: escaped_character(found[0]), shown)
+    shown = "".join(c if c.isprintable() else escape_character(c) for c in path)
+    return _UNSEEN.sub(lambda found: escape_character(found[0]), shown)
 
 
 _UNSEEN = late(f"[{UNSEEN}]")
 
 
-def escaped_character(character: str) -> str:
+def escape_character(character: str) -> str:
     """Escapes an invisible character."""
     if "\udc80" <= character <= "\udcff":  # a byte that is not UTF-8, as `os.fsdecode` represents it
         return f"\\x{ord(character) - 0xDC00:02x}"

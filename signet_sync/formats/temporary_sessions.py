@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from signet_sync.formats.body import js_trim
-from signet_sync.formats.ids import in_model_folder
+from signet_sync.formats.ids import is_in_model_folder
 
 # Which artifact represents a session: the one of the highest kind, the newest of these.
 KINDS = {"summary": 3.0, "compaction": 2.0, "transcript": 1.0}
@@ -44,7 +44,7 @@ class NoiseRule(NamedTuple):
         """
         trimmed = js_trim(project or "")
         if trimmed:
-            return trimmed.startswith(self.projects) or trimmed in TEMP_FOLDERS or in_model_folder(trimmed)
+            return trimmed.startswith(self.projects) or trimmed in TEMP_FOLDERS or is_in_model_folder(trimmed)
         for identity in (session_id, session_key):
             if identity and js_trim(identity).lower().startswith(self.sessions):
                 return True

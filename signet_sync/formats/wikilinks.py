@@ -17,7 +17,7 @@ def wikilink(path: str, label: str | None = None) -> str:
     return f"[[{path}|{label}]]" if label else f"[[{path}]]"
 
 
-def with_links(body: str, links: Sequence[tuple[str, str]]) -> str:
+def add_links(body: str, links: Sequence[tuple[str, str]]) -> str:
     """Adds links to a manifest's body: after a line of nothing but links, else at its end."""
     present = set(targets(body))
     added = " ".join(wikilink(path, kind) for kind, path in links if path not in present)

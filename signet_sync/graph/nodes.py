@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from signet_sync.formats.handle import Letter, at_place, beginning, id_of
+from signet_sync.formats.handle import Letter, beginning, id_of, make_place_id
 from signet_sync.formats.temporary_sessions import KINDS, weight
 from signet_sync.graph.projects import Project
 from signet_sync.text import chunking
@@ -99,7 +99,7 @@ def span_of(source: ArtifactText) -> tuple[int, int]:
     return min(begun, source.membership_us), source.membership_us
 
 
-def of_session(sources: Sequence[ArtifactText], thread_id: str | None) -> SessionNodes:
+def make_nodes(sources: Sequence[ArtifactText], thread_id: str | None) -> SessionNodes:
     """Returns the nodes of one session and the edges among them, the same for any order of its artifacts.
 
     All sources have one agent, token and session id. Each gives a node, even an empty transcript, so that every
@@ -164,7 +164,7 @@ def chunks_of(whole: GraphNode, text: str) -> list[GraphNode]:
     pieces = list(chunking.pieces(text, CHUNK_TOKENS, begun))
     found: dict[str, GraphNode] = {}
     for piece, span in zip(pieces, chunking.times(begun, pieces), strict=True):
-        node_id = at_place(whole.id, piece.start, whole.end)
+        node_id = make_place_id(whole.id, piece.start, whole.end)
         # One that is shorter than a step between two places has no id of its own.
         start = found[node_id].start if node_id in found else piece.start
         label = chunking.first_words(text[start : piece.end], chunking.speaker_at(begun, start)) or NO_WORDS

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from signet_sync.formats.statement import Item
 from signet_sync.graph import threads
 from signet_sync.graph.nodes import ArtifactText as Artifact
-from signet_sync.graph.nodes import SessionNodes, best_of, of_session
+from signet_sync.graph.nodes import SessionNodes, best_of, make_nodes
 from signet_sync.graph.store import nodes
 from signet_sync.graph.store.nodes import Session
 from signet_sync.graph.store.projects import Projects
@@ -68,7 +68,7 @@ class SessionProjects(Deriver):
     def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:
         """Updates the rows of sessions; returns the sessions that roots moved."""
         sessions = sorted({one.session for one in prepared})
-        before, after = projects.stored_rows(database, sessions), projects.made_rows(database, sessions)
+        before, after = projects.read_rows(database, sessions), projects.make_rows(database, sessions)
         if before == after:
             return Change()
         roots = sorted({(row[0], row[4]) for row in before ^ after if row[4]})
@@ -78,7 +78,7 @@ class SessionProjects(Deriver):
         for root, origin in zip(roots, known, strict=True):
             alive()
             if projects.only_origin(database, *root) != origin:
-                moved.update(Source(SESSION, *session) for session in projects.moved_by(database, *root))
+                moved.update(Source(SESSION, *session) for session in projects.find_moved(database, *root))
         return Change({one for one in moved if one.session not in sessions})
 
 
@@ -104,7 +104,10 @@ class Graph(Deriver):
         projects = Projects(database)
         return Work(
             _derive_row,
-            ((Source(SESSION, *one[0]), one) for one in nodes.stored_artifacts(database, _sessions(sources), projects)),
+            (
+                (Source(SESSION, *one[0]), one)
+                for one in nodes.list_stored_artifacts(database, _sessions(sources), projects)
+            ),
         )
 
     def prepare(
@@ -114,9 +117,9 @@ class Graph(Deriver):
         from_workers: Mapping[Source, SessionDerivation] = earlier.get(self.name, {})
         found = {one.session: derivation for one, derivation in from_workers.items()}
         left = [session for session in _sessions(sources) if session not in found]
-        stored = nodes.stored_artifacts(database, left, Projects(database))
+        stored = nodes.list_stored_artifacts(database, left, Projects(database))
         read = _read_row if len(left) == 1 else _derive_row  # what was read of many would take much memory
-        return found | {row[0]: read(row) for row in with_progress(stored, alive)}
+        return found | {row[0]: read(row) for row in report_progress(stored, alive)}
 
     def update(self, database: Database, prepared: dict[Session, SessionDerivation], alive: Alive) -> Change:
         """Stores what sessions yield; returns the weeks of threads that moved, and the threads for their outcomes."""
@@ -147,7 +150,7 @@ def _sessions(sources: Iterable[Source]) -> Iterator[Session]:
     return (one.session for one in sources)
 
 
-def with_progress(things: Iterable[_Thing], alive: Alive) -> Iterator[_Thing]:
+def report_progress(things: Iterable[_Thing], alive: Alive) -> Iterator[_Thing]:
     """Yields the same items, calling `alive` every few of them."""
     for number, thing in enumerate(things):
         if number % _STRIDE == 0:
@@ -164,7 +167,7 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
     digest, records = _read(sources) if thread is not None else (None, ())
     if digest is not None and digest.says_nothing and all(one.source_kind == "transcript" for one in sources):
         thread = None
-    made = of_session(sources, thread.id if thread is not None else None)
+    made = make_nodes(sources, thread.id if thread is not None else None)
     if thread is None:
         return SessionDerivation(session, None, made, None, ())
     said_in = dict(_items_of(sources, digest))
@@ -173,7 +176,7 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
     if digest is not None and telling is None:
         best = best_of(sources)
         derived = digest.sentence if best is not None and is_template(best.sentence) else None
-        status = digest.status if max(one.captured_us for one in sources) in _to_tell(sources) else None
+        status = digest.status if max(one.captured_us for one in sources) in _find_segments_to_tell(sources) else None
     place = threads.session_of(sources, thread, made, said_in, derived, telling, status)
     stated = tuple(
         StatedItems(session, thread.id, thread.project or "", one.source_path, one.membership_us, found)
@@ -201,7 +204,7 @@ def _read(sources: Sequence[Artifact]) -> "tuple[DerivedDigest | None, tuple[Rec
     """Returns what today's rules derive of a session whose sentence is a form, or that is to tell; else None."""
     transcripts = [source for source in sources if source.source_kind == "transcript"]
     best = best_of(sources)
-    if not transcripts or best is None or not (is_template(best.sentence) or _to_tell(sources)):
+    if not transcripts or best is None or not (is_template(best.sentence) or _find_segments_to_tell(sources)):
         return None, ()
     from signet_sync.digest.record import Record  # slow imports, not needed for summaries alone
     from signet_sync.digest.segments import derive_digest
@@ -242,7 +245,7 @@ def _is_slight(summary: Artifact, sources: Sequence[Artifact], said_in: Mapping[
     return is_template(summary.sentence) or (found.status is not None and not found.has_results)
 
 
-def _to_tell(sources: Sequence[Artifact]) -> set[int]:
+def _find_segments_to_tell(sources: Sequence[Artifact]) -> set[int]:
     """Returns the segments, by instant, whose statements are made again from their transcripts.
 
     Those of sessions since `digest_mark.SINCE_US` without a summary, or with one of other rules, or with a form that
@@ -265,7 +268,7 @@ def _items_of(sources: Sequence[Artifact], digest: "DerivedDigest | None") -> It
 
     A transcript states what today's rules find in it, or nothing: its headings are not labels of a summary.
     """
-    told = _to_tell(sources)
+    told = _find_segments_to_tell(sources)
     paths = [one.source_path for one in sources if one.source_kind == "transcript"]
     outcomes = dict(zip(paths[-SEGMENTS:], digest.outcomes, strict=True)) if digest else {}
     for one in sources:
@@ -273,6 +276,6 @@ def _items_of(sources: Sequence[Artifact], digest: "DerivedDigest | None") -> It
             if one.source_kind != "summary" or one.captured_us not in told:
                 yield one.source_path, items(one.content, own=digest_mark.end_of(one.content) > 0)
         elif one.captured_us in told and (found := outcomes.get(one.source_path)) is not None:
-            from signet_sync.statements.outcomes import stated  # slow import, not needed for summaries alone
+            from signet_sync.statements.outcomes import list_stated  # slow import, not needed for summaries alone
 
-            yield one.source_path, stated(found)
+            yield one.source_path, list_stated(found)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from signet_sync.formats.body import js_trim
-from signet_sync.formats.paths import composed
+from signet_sync.formats.paths import normalize_path
 
 # Folders above a session's own that may be the root of a repository.
 _PARENTS = 64
@@ -32,7 +32,7 @@ def make_place(project: str | None, root: str | None, origin: str | None) -> Pla
 
 
 def _folder(path: str | None) -> str:
-    trimmed = composed(js_trim(path or ""))
+    trimmed = normalize_path(js_trim(path or ""))
     return trimmed.rstrip("/") or trimmed[:1]
 
 

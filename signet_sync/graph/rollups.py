@@ -11,7 +11,7 @@ from signet_sync.formats.handle import id_of
 from signet_sync.formats.timestamps import day_of, week_span
 from signet_sync.graph.nodes import GraphNode, NodeKind
 from signet_sync.graph.threads import Thread, ThreadSession, newest_first
-from signet_sync.text.sentences import shortened
+from signet_sync.text.sentences import shorten
 from signet_sync.text.token_estimate import rough_tokens
 
 BUDGET_TOKENS = 600
@@ -93,7 +93,7 @@ def _fit_budget(
     left -= spent + more
     for width in (*_WIDTHS, *(0 for _ in told)):
         told = told if width else told[:-1]
-        lines = [f"- {f'{day} ' * bool(day)}{shortened(said, width or _WIDTHS[-1])} ({one})" for day, said, one in told]
+        lines = [f"- {f'{day} ' * bool(day)}{shorten(said, width or _WIDTHS[-1])} ({one})" for day, said, one in told]
         lines += [f"- … {count - len(told)} more …"] if count > len(told) else []
         if sum(rough_tokens(line) + 1 for line in lines) <= left:
             break
@@ -104,7 +104,7 @@ def _fit_list(name: str, texts: Sequence[str], room: int) -> tuple[list[str], in
     """Returns a list under its name, with the lines that fit, and its tokens; nothing if none fits."""
     kept, spent = [name], rough_tokens(name) + 1
     for text in texts:
-        line = f"- {shortened(text, _ITEM_LENGTH)}"
+        line = f"- {shorten(text, _ITEM_LENGTH)}"
         if (cost := rough_tokens(line) + 1) <= room - spent:
             kept.append(line)
             spent += cost
@@ -125,6 +125,6 @@ def _node(thread: Thread, node_id: str, kind: NodeKind, span: tuple[int, int], l
         *span,
         0,
         len(content),
-        shortened(label, _LABEL_LENGTH),
+        shorten(label, _LABEL_LENGTH),
         content,
     )

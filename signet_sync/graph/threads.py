@@ -159,14 +159,14 @@ def session_of(
         best.id,
         best.source_ref or "",
         flatten(derived or telling.sentence) or NO_WORDS,
-        status or digest_mark.status_of(telling.content) or _listed_status(items),
+        status or digest_mark.status_of(telling.content) or _status_of_lists(items),
         flatten_cell(js_trim(lead.harness or ""), _HARNESS_LENGTH) or None,
         newest.branch,
         newest.tree,
     )
 
 
-def _listed_status(items: Mapping[str, Sequence[Item]]) -> Literal["blocked", "open"] | None:
+def _status_of_lists(items: Mapping[str, Sequence[Item]]) -> Literal["blocked", "open"] | None:
     """Returns how a session ended by what its artifacts list as open; None if they list nothing."""
     kinds = {item.kind for some in items.values() for item in some if not item.done}
     if "blocker" in kinds:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from signet_sync.formats.timestamps import quarter_of, quarter_span
 from signet_sync.graph import nodes_stage, rollups, threads
-from signet_sync.graph.nodes_stage import OUTCOME, SEGMENTS, WEEK, Graph, SessionDerivation, every_week, with_progress
+from signet_sync.graph.nodes_stage import OUTCOME, SEGMENTS, WEEK, Graph, SessionDerivation, every_week, report_progress
 from signet_sync.graph.store import nodes, quotes
 from signet_sync.graph.threads import Thread
 from signet_sync.statements.store import rows
@@ -61,7 +61,10 @@ class Quotes(Deriver):
         places = nodes.threads(database, sessions)
         older = set(batches.numbers(database, sessions).values())
         for agent_id, thread_id in sorted(threads.union((session[0], one) for session, one in places.items())):
-            newest, known = quotes.newest(database, agent_id, thread_id), quotes.known(database, agent_id, thread_id)
+            newest, known = (
+                quotes.newest(database, agent_id, thread_id),
+                quotes.list_known(database, agent_id, thread_id),
+            )
             older -= set(newest.values())
             asked: dict[Session, bool] = {}  # whether it is to be quoted
             for place, (session, number) in enumerate(newest.items()):
@@ -74,7 +77,7 @@ class Quotes(Deriver):
             if asked:
                 from signet_sync.digest.quotes import words_of  # slow import, not needed for summaries alone
             texts = nodes.transcripts(database, asked, digest_mark.SINCE_US)
-            for session, transcripts in nodes_stage.with_progress(texts, alive):
+            for session, transcripts in nodes_stage.report_progress(texts, alive):
                 said = (derived[session].records if session in derived else ()) or transcripts[-SEGMENTS:]
                 words = words_of(said, quoted=asked[session]) if said else None
                 if quotes.store(database, newest[session], agent_id, thread_id, words, quoted=asked[session]):
@@ -115,7 +118,7 @@ class Statements(Deriver):
         derived: Mapping[Session, SessionDerivation] = earlier.get(nodes_stage.Graph.name, {})
         sessions = [one.session for one in sources if one.kind == SESSION]
         stated: list[StatedItems] = []
-        for session in nodes_stage.with_progress(sessions, alive):
+        for session in nodes_stage.report_progress(sessions, alive):
             stated += (derived.get(session) or nodes_stage.derive_stored(database, session)).stated
         return sessions, stated, {(one.agent_id, one.id) for one in sources if one.kind == OUTCOME}
 
@@ -123,18 +126,18 @@ class Statements(Deriver):
         """Replaces what sessions stated before; what still holds in their threads is settled once for all of them."""
         sessions, stated, threads = prepared
         moved = rows.renew(database, rows.replace(database, sessions, stated))
-        change = _followed(database, moved.ids | rows.settle(database, threads), moved)
+        change = _list_followers(database, moved.ids | rows.settle(database, threads), moved)
         change.sources |= {Source(OUTCOME, *thread) for thread in moved.threads - threads}
         return change
 
 
-def settled(database: Database, moved: Moved) -> Change:
+def settle_moved(database: Database, moved: Moved) -> Change:
     """Settles what moved at once; returns what follows."""
     moved = rows.renew(database, moved)
-    return _followed(database, moved.ids | rows.settle(database, moved.threads), moved)
+    return _list_followers(database, moved.ids | rows.settle(database, moved.threads), moved)
 
 
-def _followed(database: Database, changed: set[Key], moved: Moved) -> Change:
+def _list_followers(database: Database, changed: set[Key], moved: Moved) -> Change:
     """Returns what follows from changed statements: their lines, and the weeks that list what still holds."""
     change = Change({Source(STATEMENT, *key) for key in changed})
     change.sources |= {Source(WEEK, *week) for week in rows.weeks(database, changed, moved.sessions)}
@@ -162,11 +165,11 @@ class Threads(Deriver):
     def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:
         """Derives weeks and their quarters again, then the summaries of their threads."""
         by_thread = groupby(sorted(prepared), key=lambda week: (week.agent_id, week.id))
-        for (agent_id, thread_id), some in with_progress(by_thread, alive):
+        for (agent_id, thread_id), some in report_progress(by_thread, alive):
             thread, weeks = _thread(database, agent_id, thread_id), [week.session_id for week in some]
             for week in weeks:
                 sessions = nodes.sessions_of(database, agent_id, thread_id, week)
-                stated = rows.of_sessions_still(database, agent_id, thread_id, [one[:3] for one in sessions])
+                stated = rows.list_of_sessions(database, agent_id, thread_id, [one[:3] for one in sessions])
                 arc = rollups.arc(thread, week, sessions, stated) if len(sessions) > 1 else None
                 # Edges to every segment and compaction of its sessions, not only to the best of each.
                 below = {one.node_id for one in sessions} if arc else set()

@@ -29,7 +29,7 @@ def follow(workspace: Workspace) -> set[str]:
     seen = word_files.fingerprint(workspace.vault)
     if seen == (database.value("select version from derivers where name = ?", (_NAME,)) or ""):
         return set()
-    removed = Tombstones(tombstones_store.mirrored(database))
+    removed = Tombstones(tombstones_store.list_mirrored(database))
     said = word_files.said(workspace.vault)
     kept = [word for word in said if not is_covered(word, removed)]
     if len(kept) < len(said) and not workspace.touch_nothing:
@@ -69,7 +69,7 @@ def forget(workspace: Workspace, about: dict[Word, set[str]], ids: Collection[tu
     """
     if workspace.touch_nothing:
         return
-    removed = Tombstones(tombstones_store.mirrored(workspace.database))
+    removed = Tombstones(tombstones_store.list_mirrored(workspace.database))
     others = (
         other for word, threads in about.items() for other in rows.others_meant(workspace.database, word, threads)
     )

@@ -13,7 +13,7 @@ from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.store import sessions
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 _SIZE_LIMIT = 4 * 1024 * 1024  # bytes of a file whose lines are compared
 _NOT_COMMITTED = "Not committed:"
@@ -34,7 +34,7 @@ def list_commits(place: IndexPlace, agent_id: str, limit: int, *, with_diff: boo
         (view.lines_left, "line", "that no longer exist"),
         (view.files_left, "file", "that are gone or not this agent's"),
     ]
-    cut = [f"{counted(count, what)} {which} are not shown" for count, what, which in left if count]
+    cut = [f"{count_noun(count, what)} {which} are not shown" for count, what, which in left if count]
     return CommitList(commits, found.diff, "; ".join(filter(None, (found.cut, *cut))))
 
 

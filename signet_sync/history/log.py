@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.formats.invisible import CONTROLS, UNSEEN
-from signet_sync.formats.paths import display, escaped_character
+from signet_sync.formats.paths import display, escape_character
 from signet_sync.formats.timestamps import SECOND, iso
 from signet_sync.history import repository
 from signet_sync.text.sanitizer import redact, sanitize_line, sanitize_transcript_v2
@@ -103,4 +103,4 @@ def _patch(git: "pygit2.Repository", path: str, change: "pygit2.DiffDelta") -> s
 
 def presentable(raw: bytes) -> str:
     """Returns a version's text for a diff: without secrets, control characters as escapes."""
-    return _CONTROL.sub(lambda match: escaped_character(match[0]), redact(raw.decode("utf-8", "replace"))[0])
+    return _CONTROL.sub(lambda match: escape_character(match[0]), redact(raw.decode("utf-8", "replace"))[0])

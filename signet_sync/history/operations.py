@@ -26,7 +26,7 @@ from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 from signet_sync.text.sanitizer import sanitize_line, sanitizer_stamp
 
 CLEAN = "workspace tree is clean; no commit created"
@@ -123,11 +123,11 @@ def after_dreams(workspace: Workspace, now_us: int, *, wait: float = _WAIT) -> C
     done = None
     for agent_id, promoted in _unlisted(workspace, now_us).items():
         lines = [
-            f"{one.memory_id} score {one.score:.2f}, {counted(one.signals.recall_count, 'hit')}"
-            f" on {counted(one.signals.unique_days, 'day')}"
+            f"{one.memory_id} score {one.score:.2f}, {count_noun(one.signals.recall_count, 'hit')}"
+            f" on {count_noun(one.signals.unique_days, 'day')}"
             for one in promoted
         ]
-        subject = f"promote: {counted(len(promoted), 'memory', 'memories')}"
+        subject = f"promote: {count_noun(len(promoted), 'memory', 'memories')}"
         done = _commit(workspace, agent_id, subject, "\n".join(lines), now_us, wait=wait)
         if not done.ok:
             return done
@@ -177,7 +177,7 @@ def _ends(workspace: Workspace, now_us: int) -> tuple[list[RecordedEnd], list[Re
     stored, keys = (workspace.database.state(store.LISTED, name) for name in ("ended_at", "flow_keys"))
     # A clock that was ahead must not hide the ends of a year.
     mark, listed = (min(parse_instant(stored) or 0, now_us), json.loads(keys)) if stored and keys else (0, [])
-    read = results.ended_since(workspace.database, iso((mark or now_us) - _BACK))
+    read = results.list_ends_since(workspace.database, iso((mark or now_us) - _BACK))
     newest = max([mark, *(parse_instant(end.at) or 0 for end in read)])
     return [end for end in read if end.flow_key not in listed], read, min(newest, now_us)
 
@@ -294,7 +294,7 @@ def refuse_others(workspace: Workspace) -> None:
     with repository.opened(workspace.root, workspace.state.key) as git:
         newest = repository.tip(git)
         others = sum(commit.committer.email != AGENTS_ADDRESS for commit in (git.walk(newest.id) if newest else ()))
-        found = [f"{counted(others, 'commit')} of others"] if others else []
+        found = [f"{count_noun(others, 'commit')} of others"] if others else []
         found += [name for name in git.references if name not in (MAIN, "HEAD")]
         found += [f"the remote {name}" for name in git.remotes.names() if name]
     if found:

@@ -97,7 +97,7 @@ def answers(environ: Mapping[str, str]) -> bool:
     return call(["launchctl", "print", _domain()], environ).ok
 
 
-def started(path: str) -> list[str]:
+def read_command(path: str) -> list[str]:
     """Returns the words of the command that a launchd agent starts."""
     try:
         with open(path, "rb") as handle:
@@ -106,13 +106,13 @@ def started(path: str) -> list[str]:
         return []
 
 
-def installed(environ: Mapping[str, str]) -> Iterator[ServiceState]:
+def list_installed(environ: Mapping[str, str]) -> Iterator[ServiceState]:
     """Yields all our agents of this user."""
     folder = _agents_folder(environ)
     for file in names_in(folder):
         if found := re.fullmatch(rf"{re.escape(BASE_LABEL)}(?:\.(.+))?\.plist", file):
             name, path = "-".join(filter(None, (BASE_NAME, found[1]))), os.path.join(folder, file)
-            workspace = workspace_of(started(path))
+            workspace = workspace_of(read_command(path))
             # launchd starts what is in the folder at the next login unless it was disabled by hand.
             yield ServiceState(name, workspace, path, True, _active(_label(name), environ))
 

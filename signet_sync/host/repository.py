@@ -83,7 +83,7 @@ def standing(cwd: str, branches: Collection[str], trees: Collection[str]) -> set
             os.listdir(f"{common}/worktrees")[:_WORKTREES] if trees and os.path.isdir(f"{common}/worktrees") else ()
         ):
             with suppress(OSError):
-                known |= {os.path.dirname(_named(f"{common}/worktrees/{name}/gitdir"))} & {*trees}
+                known |= {os.path.dirname(_read_named_path(f"{common}/worktrees/{name}/gitdir"))} & {*trees}
         return known
     except (OSError, ValueError):
         return set()
@@ -181,7 +181,7 @@ def _git_folder(place: str) -> str | None:
     if stat.S_ISDIR(status.st_mode):
         folder = place
     else:
-        named = _named(place, "gitdir:")
+        named = _read_named_path(place, "gitdir:")
         folder = os.path.normpath(os.path.join(os.path.dirname(place), named))
         status = os.lstat(folder)
     if not stat.S_ISDIR(status.st_mode):
@@ -198,17 +198,17 @@ def _common_folder(folder: str, top: str) -> str:
     """
     if not os.path.lexists(f"{folder}/commondir"):
         return folder
-    back = os.path.join(folder, _named(f"{folder}/gitdir"))
+    back = os.path.join(folder, _read_named_path(f"{folder}/gitdir"))
     if os.path.realpath(back) != os.path.realpath(f"{top}/.git"):
         raise OSError("not a worktree of this repository")
-    common = os.path.normpath(os.path.join(folder, _named(f"{folder}/commondir")))
+    common = os.path.normpath(os.path.join(folder, _read_named_path(f"{folder}/commondir")))
     if os.path.realpath(os.path.dirname(folder)) != os.path.realpath(f"{common}/worktrees"):
         raise OSError("not listed by this repository")
     _require_own(os.lstat(common))
     return common
 
 
-def _named(place: str, label: str = "") -> str:
+def _read_named_path(place: str, label: str = "") -> str:
     """Returns the path that a file of git's holds in its one line. Raises `OSError`."""
     text = small_text(place, _LINK_LIMIT)
     named = text.strip().removeprefix(label).strip() if text is not None and text.startswith(label) else ""

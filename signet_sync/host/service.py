@@ -78,9 +78,9 @@ def uninstall(*, name: str, environ: Mapping[str, str] = os.environ) -> ServiceC
     return launchd.uninstall(name, environ) if _is_macos() else systemd.uninstall(name, environ)
 
 
-def installed(environ: Mapping[str, str] = os.environ) -> list[ServiceState]:
+def list_installed(environ: Mapping[str, str] = os.environ) -> list[ServiceState]:
     """Returns all our units of this user, whatever their workspace, ordered by name."""
-    found = launchd.installed(environ) if _is_macos() else systemd.installed(environ)
+    found = launchd.list_installed(environ) if _is_macos() else systemd.list_installed(environ)
     return sorted(found, key=lambda state: (state.name, state.path))
 
 
@@ -111,7 +111,7 @@ def restart(state: ServiceState, environ: Mapping[str, str] = os.environ) -> Ser
 
 def missing_program(state: ServiceState, environ: Mapping[str, str] = os.environ) -> str | None:
     """Returns the program that a unit starts, or its interpreter, if it no longer exists."""
-    words = launchd.started(state.path) if _is_macos() else systemd.started(state.name, state.path, environ)
+    words = launchd.read_command(state.path) if _is_macos() else systemd.read_command(state.name, state.path, environ)
     if not words or not os.path.isabs(words[0]):
         return None
     needed, first = [words[0]], b""

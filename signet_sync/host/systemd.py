@@ -114,7 +114,7 @@ def uninstall(name: str, environ: Mapping[str, str]) -> ServiceChange:
     return steps.change("systemd", path, running=_active(_facts(environ, unit)) is True)
 
 
-def installed(environ: Mapping[str, str]) -> Iterator[ServiceState]:
+def list_installed(environ: Mapping[str, str]) -> Iterator[ServiceState]:
     """Yields all our units of this user; an enabled instance of the template counts, the template does not."""
     ours = re.compile(rf"{BASE_NAME}(-[a-z0-9-]+-[0-9a-f]{{8}}|@.+)?\.service")
     seen: set[str] = set()
@@ -126,7 +126,7 @@ def installed(environ: Mapping[str, str]) -> Iterator[ServiceState]:
             name, path, facts = file.removesuffix(".service"), os.path.join(folder, file), _facts(environ, file)
             state = facts.get("UnitFileState")
             enabled = state.startswith("enabled") if state else None
-            workspace = workspace_of(started(name, path, environ))
+            workspace = workspace_of(read_command(name, path, environ))
             yield ServiceState(name, workspace, path, enabled, _active(facts))
 
 
@@ -154,7 +154,7 @@ def lingering(environ: Mapping[str, str]) -> bool | None:
     return {"Linger=yes": True, "Linger=no": False}.get(answer.out.strip()) if answer.ok else None
 
 
-def started(name: str, path: str, environ: Mapping[str, str]) -> list[str]:
+def read_command(name: str, path: str, environ: Mapping[str, str]) -> list[str]:
     """Returns the words of the command that a unit starts: the reverse of `systemd_quote`, with our specifiers."""
     try:
         with open(path, encoding="utf-8", errors="replace") as handle:

@@ -23,14 +23,14 @@ from signet_sync.settings.model import Settings
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.files import Root, Vault
-from signet_sync.storage.locations import base, by_path
+from signet_sync.storage.locations import base, locate_by_path
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync import planner
 from signet_sync.sync.index_records import PROBLEMS
 from signet_sync.sync.indexing import look
 from signet_sync.sync.planner import JudgeContext, Judgement, Known, Row
 from signet_sync.sync.quarantine import Quarantine
-from signet_sync.sync.reading import judged
+from signet_sync.sync.reading import judge_paths
 from signet_sync.sync.request import Pass, Request
 from signet_sync.sync.store import artifacts, violations
 from signet_sync.sync.workers import Workers
@@ -86,7 +86,7 @@ def check(
         checked.judgements = [*plan.judged, *removals.judged]
         quarantine = Quarantine(workspace.state.path, records_crashes=False, from_scratch=True)
         with Workers(workers) as run.workers:
-            for batch in judged(run, plan.read, judging, quarantine):
+            for batch in judge_paths(run, plan.read, judging, quarantine):
                 checked.judgements += (_light(judgement) for _, judgement in batch if judgement is not None)
     finally:
         if database is None:
@@ -97,7 +97,7 @@ def check(
     if not plan.scanned:
         _add_excused_note(checked, MEMORY, "unchecked", "there is no artifact in memory/, so nothing was checked")
     if database is not None:
-        checked.judgements += _vanished(database, snapshot.files.keys() | snapshot.odd.keys(), judging)
+        checked.judgements += _judge_vanished(database, snapshot.files.keys() | snapshot.odd.keys(), judging)
     if agent is not None:
         checked.judgements = [j for j in checked.judgements if j.row is None or j.row.agent_id == agent]
     _notes(place, checked, now_us)
@@ -111,7 +111,7 @@ def check(
 
 def _workspace(root: str, vault: Vault | None, settings: Settings, database: Database) -> Workspace:
     # All state of a workspace elsewhere is elsewhere: this folder never exists.
-    state = state_dir.locate(root) if vault is None else by_path(base(), root)
+    state = state_dir.locate(root) if vault is None else locate_by_path(base(), root)
     return Workspace(root, settings, state, database, touch_nothing=True, own_place=False, vault=vault or root)
 
 
@@ -234,9 +234,9 @@ def _light(judgement: Judgement) -> Judgement:
     return judgement._replace(row=judgement.row._replace(content=""), seal=None, raw=None, sealed=None)
 
 
-def _vanished(database: Database, present: Any, judging: JudgeContext) -> list[Judgement]:
+def _judge_vanished(database: Database, present: Any, judging: JudgeContext) -> list[Judgement]:
     found = []
-    for path in violations.sealed_paths(database):
+    for path in violations.list_sealed_paths(database):
         if path not in present:
             judgement = planner.judge_missing(path, _WAS_INDEXED, judging)
             if judgement is not None:

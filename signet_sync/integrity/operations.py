@@ -40,11 +40,11 @@ class Difference:
 
     def before(self) -> str:
         """Returns the sealed text."""
-        return _shown(self.sealed)
+        return _show_text(self.sealed)
 
     def after(self) -> str:
         """Returns the present text, empty if there is none."""
-        return _shown(self.present or b"")
+        return _show_text(self.present or b"")
 
     def unified(self) -> str:
         """Returns a unified diff of both; empty if they differ only in parts that are never shown."""
@@ -54,7 +54,7 @@ class Difference:
         return "".join(difflib.unified_diff(before, after, f"{self.path} (sealed {self.sealed_at})", now))
 
 
-def _shown(raw: bytes) -> str:
+def _show_text(raw: bytes) -> str:
     return sanitize_transcript_v2(raw.decode("utf-8", "replace"))
 
 
@@ -67,15 +67,15 @@ def difference(database: Database, root: str, path: str, limit: int) -> Differen
 
     Raises `UsageError` if the path has no open violation, or its sealed bytes are lost.
     """
-    seal = _sealed(database, path)
-    sealed = _sealed_bytes(seal)
+    seal = _require_seal(database, path)
+    sealed = _unpack_seal(seal)
     found = files.read(root, path, limit)
     if isinstance(found, Found):
         return Difference(path, seal.sealed_at, sealed, found.raw, "")
     return Difference(path, seal.sealed_at, sealed, None, "gone" if found.code == "gone" else found.message)
 
 
-def _sealed(database: Database, path: str) -> Seal:
+def _require_seal(database: Database, path: str) -> Seal:
     seal = artifacts.seal_of(database, path)
     if seal is None or not (violations.is_open(database, path) or _is_accepted_gone(database, path)):
         raise UsageError(
@@ -88,10 +88,10 @@ def _sealed(database: Database, path: str) -> Seal:
 
 
 def _is_accepted_gone(database: Database, path: str) -> bool:
-    return any(one.path == path for one in violations.accepted_gone(database))
+    return any(one.path == path for one in violations.list_accepted_gone(database))
 
 
-def _sealed_bytes(seal: Seal) -> bytes:
+def _unpack_seal(seal: Seal) -> bytes:
     raw = formats_seal.unpack(seal.packed)
     if raw is None:
         let_go = seal.packed is not None and not seal.packed
@@ -115,8 +115,8 @@ def restore(workspace: Workspace, path: str, now_us: int) -> str | None:
     contents. If the process is killed in between, the file is missing, and can be restored as such. Raises `UsageError`
     if the bytes are lost or the path has no violation.
     """
-    seal = _sealed(workspace.database, path)
-    raw = _sealed_bytes(seal)
+    seal = _require_seal(workspace.database, path)
+    raw = _unpack_seal(seal)
     found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
     kept = None
     if isinstance(found, Found):
@@ -124,7 +124,7 @@ def restore(workspace: Workspace, path: str, now_us: int) -> str | None:
             raise UsageError("the file changed in the meantime", path=path, hint="check it, then restore again")
     elif found.code in ("gone", "not-a-file"):
         if found.code == "not-a-file":
-            kept = _moved_away(workspace, path, now_us)
+            kept = _move_away(workspace, path, now_us)
         try:
             files.create_once(workspace.root, path, raw)
         except FileExistsError:
@@ -136,7 +136,7 @@ def restore(workspace: Workspace, path: str, now_us: int) -> str | None:
     return kept
 
 
-def _moved_away(workspace: Workspace, path: str, now_us: int) -> str | None:
+def _move_away(workspace: Workspace, path: str, now_us: int) -> str | None:
     """Moves what is at the path of a sealed file beside it; returns None if it is gone.
 
     Between two folders a loss of power may keep only one half of a rename.
@@ -156,7 +156,7 @@ def accept(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
     Only this, `restore` and `redact` change an immutable file. If the file is gone, its absence is accepted. Raises
     `UsageError` if the present file is no artifact of the same agent and session.
     """
-    seal = _sealed(workspace.database, path)
+    seal = _require_seal(workspace.database, path)
     name = artifact_name(path.rpartition("/")[2])
     found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
     if name is None or not isinstance(found, Found):

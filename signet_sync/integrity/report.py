@@ -25,7 +25,7 @@ def problem(path: str, verdict: str, code: str, message: str, *, is_file: bool =
     return {"path": path, "verdict": verdict, "code": code, "message": message, "hint": hint}
 
 
-def reindexed(
+def describe_pass(
     workspace: Workspace, outcome: Outcome, now_us: int, *, agent: str | None = None, rebuild: bool = False
 ) -> dict[str, Any]:
     """Returns the document of `reindex --json`; `agent` filters problems, notes and pages."""
@@ -83,7 +83,7 @@ def reindexed(
             for agent_id, page in outcome.pages.items()
             if agent is None or agent_id == agent
         },
-        "halted": halted(outcome),
+        "halted": describe_halt(outcome),
         "held": outcome.held or None,
         "trouble": [*workspace.events, *outcome.trouble],
         "entity_drift": [
@@ -93,8 +93,8 @@ def reindexed(
     }
 
 
-def halted(outcome: Outcome) -> dict[str, Any] | None:
-    """Returns the `halted` entry, or None."""
+def describe_halt(outcome: Outcome) -> dict[str, Any] | None:
+    """Returns the `describe_halt` entry, or None."""
     if outcome.cliff is None:
         return None
     return {

@@ -23,7 +23,7 @@ def restore(
 
     `accepted`: of all missing files whose absence was accepted. Trouble with one of several is recorded.
     """
-    wanted = _wanted(workspace, paths, now_us, ask, agent, accepted=accepted)
+    wanted = _choose_paths(workspace, paths, now_us, ask, agent, accepted=accepted)
     if len(paths) == 1:
         kept = operations.restore(workspace, paths[0], now_us)
         settled = BatchResult(wanted, {} if kept is None else {paths[0]: kept})
@@ -37,7 +37,7 @@ def accept(
     workspace: Workspace, paths: Sequence[str], reason: str, now_us: int, ask: Ask, *, agent: str | None = None
 ) -> BatchResult:
     """Seals the present content of these files, else of all open violations, or accepts that they are gone."""
-    wanted = _wanted(workspace, paths, now_us, ask, agent)
+    wanted = _choose_paths(workspace, paths, now_us, ask, agent)
     if len(paths) == 1:
         operations.accept(workspace, paths[0], reason, now_us)
         settled = BatchResult(wanted)
@@ -47,12 +47,12 @@ def accept(
     return settled
 
 
-def _wanted(
+def _choose_paths(
     workspace: Workspace, paths: Sequence[str], now_us: int, ask: Ask, agent: str | None, *, accepted: bool = False
 ) -> list[str]:
     run_pass(workspace, Request(now_us=now_us, project=False))
     if accepted:
-        found = [one.path for one in violations.accepted_gone(workspace.database)]
+        found = [one.path for one in violations.list_accepted_gone(workspace.database)]
     else:
         found = [one.path for batch in violations.batches(workspace.database, agent) for one in batch.files]
     wanted = list(dict.fromkeys(paths or found))

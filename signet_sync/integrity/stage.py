@@ -52,10 +52,10 @@ def _seals_due(workspace: Workspace, now_us: int) -> list[str]:
         due = integrity_store.older(database, iso(now_us - int(settings.seals_keep_days * DAY)))
     if settings.seals_max_bytes:
         due = sorted({*due, *integrity_store.beyond(database, settings.seals_max_bytes)})
-    return _as_indexed(workspace, due)
+    return _list_unchanged(workspace, due)
 
 
-def _as_indexed(workspace: Workspace, paths: list[str]) -> list[str]:
+def _list_unchanged(workspace: Workspace, paths: list[str]) -> list[str]:
     """Returns the paths whose files are unchanged since indexing; of files saved since, the seal has the last copy."""
     rows = workspace.database.execute(
         "select path, size, mtime_ns, ctime_ns, inode from files where path in (select value from json_each(?))",

@@ -21,7 +21,7 @@ _KNOWN = (
 )
 
 
-def installed_models(environ: Mapping[str, str]) -> list[InstalledModel]:
+def list_models(environ: Mapping[str, str]) -> list[InstalledModel]:
     """Lists the known programs that PATH names."""
     path = environ.get("PATH", "")
     return [

@@ -61,7 +61,7 @@ def key_of(block: ModelChoice, environ: Mapping[str, str]) -> str:
     if not block.api_key_env:
         return ""
     # The name is not shown: it may be the key itself, entered by mistake.
-    key = providers.checked_key(environ.get(block.api_key_env, ""))
+    key = providers.check_key(environ.get(block.api_key_env, ""))
     if not key:
         raise ConfigError(
             f"no key for {block.provider} in the environment",

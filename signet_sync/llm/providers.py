@@ -184,7 +184,7 @@ def _exchange(process: subprocess.Popen[bytes], prompt: bytes, deadline: float) 
             ended = process.poll() is not None
             for key, _ in ready.select(0 if ended else min(left, _GLANCE)):
                 if key.fileobj is process.stdin:
-                    rest = _fed(process.stdin, rest)
+                    rest = _feed(process.stdin, rest)
                     if not rest:
                         ready.unregister(process.stdin)
                         process.stdin.close()
@@ -200,7 +200,7 @@ def _exchange(process: subprocess.Popen[bytes], prompt: bytes, deadline: float) 
                 return bytes(answer)
 
 
-def _fed(pipe: IO[bytes], rest: memoryview) -> memoryview:
+def _feed(pipe: IO[bytes], rest: memoryview) -> memoryview:
     """Writes a chunk and returns the rest; nothing if the program has stopped reading."""
     try:
         return rest[os.write(pipe.fileno(), rest[:_CHUNK]) :]
@@ -425,7 +425,7 @@ def read_key(path: str) -> tuple[str, bool]:
             f"the key file cannot be read: {error.strerror}", path=path, hint="check the path and its permissions"
         ) from None
     try:
-        key = checked_key(raw.decode("ascii")) if len(raw) <= KEY_LIMIT else ""
+        key = check_key(raw.decode("ascii")) if len(raw) <= KEY_LIMIT else ""
     except ValueError:
         key = ""
     if not key:
@@ -437,7 +437,7 @@ def read_key(path: str) -> tuple[str, bool]:
     return key, bool(status.st_mode & (stat.S_IRGRP | stat.S_IROTH))
 
 
-def checked_key(text: str) -> str:
+def check_key(text: str) -> str:
     """Returns a key that fits into a header, without surrounding blanks; empty if it does not."""
     key = text.strip()
     return key if key.isascii() and key.isprintable() and " " not in key else ""

@@ -151,13 +151,13 @@ class TokenBudget:
             record = self._read()
         except (OSError, _Damaged):
             return 0
-        return 0 if record.refused >= today else max(0, self.daily - _since(record, today))
+        return 0 if record.refused >= today else max(0, self.daily - _count_since(record, today))
 
     def _refusal(self, record: _Record, today: str, tokens: int) -> str:
         """Returns why tokens may not be spent; empty if they may."""
         if record.refused >= today:
             return f"the record of tokens was damaged, so nothing is spent until the end of {record.refused} (UTC)"
-        taken = _since(record, today)
+        taken = _count_since(record, today)
         if tokens <= self.daily - taken:
             return ""
         told = f"a call of up to {tokens:,} tokens does not fit in the {max(0, self.daily - taken):,} left of today's"
@@ -188,7 +188,7 @@ class TokenBudget:
                 raise OSError(errno.EINVAL, "it is not a regular file")
             raw = file.read(_SIZE + 1)
         try:
-            return _checked(json.loads(raw) if len(raw) <= _SIZE else None)
+            return _check_record(json.loads(raw) if len(raw) <= _SIZE else None)
         except (ValueError, RecursionError):
             damage = _Damaged("it is no JSON")
         except _Damaged as error:
@@ -235,12 +235,12 @@ def _warn(message: str, *values: object) -> None:
     logger.warning(message, *values)
 
 
-def _since(record: _Record, today: str) -> int:
+def _count_since(record: _Record, today: str) -> int:
     """Returns the tokens of today and of later days: a clock that was set back gives no second budget."""
     return sum(tokens for day, tokens in record.days.items() if day >= today)
 
 
-def _checked(found: Any) -> _Record:
+def _check_record(found: Any) -> _Record:
     if not isinstance(found, dict) or found.get("v") != VERSION:
         raise _Damaged("it is not what this version writes")
     days, logged, refused = found.get("days"), found.get("logged"), found.get("refused")

@@ -51,7 +51,7 @@ def answer(document: Document, more: str | None = None) -> Document:
     harmless = _harmless(document)
     longest, cut = LARGEST, False
     bounded = harmless
-    while len(_dumped(bounded)) > LARGEST and longest > _SHORTEST:
+    while len(_dump(bounded)) > LARGEST and longest > _SHORTEST:
         longest //= 2
         bounded, cut = _cut(harmless, longest), True
     left_out = "; ".join(filter(None, (more, _TOO_LARGE if cut else None)))
@@ -64,15 +64,15 @@ def text_of(document: Document, render: Callable[[Document], str]) -> str:
     Many clients give a model the structured form of an answer instead of its text, so without the markers.
     """
     stored = render({key: value for key, value in document.items() if key != "more"})
-    return marked("\n\n".join(filter(None, [stored, document["more"] and f"[{document['more']}]"])))
+    return mark_stored("\n\n".join(filter(None, [stored, document["more"] and f"[{document['more']}]"])))
 
 
-def marked(text: str) -> str:
+def mark_stored(text: str) -> str:
     """Returns stored text between our markers, after the notice that says what it is."""
     return f"{OPENING}\n{NOTICE}\n{neutral(utf8(text).decode())}\n{CLOSING}"
 
 
-def _dumped(document: Any) -> str:
+def _dump(document: Any) -> str:
     return json.dumps(document, ensure_ascii=False)
 
 
@@ -106,7 +106,7 @@ class Failure:
     document: Document
 
 
-def attempted(act: Callable[[], _Done], place: IndexPlace) -> _Done | Failure:
+def attempt(act: Callable[[], _Done], place: IndexPlace) -> _Done | Failure:
     """Returns an act's result, or the error document: a call that fails must not end the server."""
     try:
         return act()
@@ -118,7 +118,7 @@ def _document_of(error: Exception, place: IndexPlace) -> Document:
     if isinstance(error, apsw.Error):
         error = translate(error, None)
     if isinstance(error, SignetSyncError):
-        hint = _for_an_agent(error.hint)
+        hint = _adapt_hint(error.hint)
         return _error(error.code, _placeless(error.message, place), hint, _inside(error.path, place.root))
     if isinstance(error, ValidationError):
         return _error("arguments-invalid", _wrong(error), "see the tool's input schema", None)
@@ -153,7 +153,7 @@ def _error(code: str, message: str, hint: str, path: str | None) -> Document:
     return {"error": {"code": code, **bounded}}
 
 
-def _for_an_agent(hint: str) -> str:
+def _adapt_hint(hint: str) -> str:
     """Adapts a hint to tools; options for the agent are left out, because it was fixed when the server started."""
     hint = "; ".join(part for part in hint.split("; ") if not part.startswith("--agent "))
     for command, tool in _TOOLS.items():

@@ -168,7 +168,7 @@ class Server:
     def _offered(self) -> dict[str, Any]:
         from signet_sync.mcp_server import tools  # pydantic, once it is asked for
 
-        return tools.offered(self._memory)
+        return tools.list_offers(self._memory)
 
     def _call(self, params: Message) -> Message:
         from signet_sync.mcp_server import tools

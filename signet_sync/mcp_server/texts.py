@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from signet_sync.recall.as_text import expanded_lines, handle_of, session_lines
+from signet_sync.recall.as_text import handle_of, list_expanded_lines, session_lines
 
 Document = dict[str, Any]
 
@@ -41,7 +41,7 @@ def _plain(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def recalled(document: Document) -> str:
+def render_hits(document: Document) -> str:
     """Returns hits: of each its kind, what `memory_expand` follows, why it was found, and its text."""
     hits = [f"{hit['tier']} {handle_of(hit['id'])} ({hit['why']})\n{hit['text']}" for hit in document["hits"]]
     if hits and not any(hit["known"] for hit in document["hits"]):
@@ -49,7 +49,7 @@ def recalled(document: Document) -> str:
     return "\n\n".join(hits) or "Nothing answers this."
 
 
-def remembered(document: Document) -> str:
+def render_remembered(document: Document) -> str:
     """Returns what was remembered, under which id, and what was redacted."""
     about = [document["type"], *map("#{}".format, document["tags"]), *(["private"] if document["private"] else [])]
     redacted = [f"Redacted: {rule} {count}" for rule, count in document["redactions"].items()]
@@ -57,7 +57,7 @@ def remembered(document: Document) -> str:
     return "\n".join([f"{done} as ^{document['id']} ({', '.join(about)}).", *redacted])
 
 
-def noted(document: Document) -> str:
+def render_note(document: Document) -> str:
     """Returns the labels that were understood, whose words the caller has, and what statements were marked as."""
     labels = ", ".join(line["label"] for line in document["lines"])
     told = [f"Understood: {labels}. The next session reads it from this session's transcript."] if labels else []
@@ -65,23 +65,23 @@ def noted(document: Document) -> str:
     return "\n".join([*told, *(f"{word}: {one['text']} ^{one['id']}" for word, one in marked)]) or "Nothing was said."
 
 
-def forgotten(document: Document) -> str:
+def render_forgotten(document: Document) -> str:
     """Returns what was forgotten, and where some of it still is."""
     left = ["Some bytes of it cannot be deleted yet; every pass tries again."] if document["pending"] else []
     left += ["Older commits may still show it."] if document["git_history"] in ("contains", "unknown") else []
     return "\n".join([f"Forgot ^{document['id']}.", *left])
 
 
-def expanded(document: Document) -> str:
+def render_expanded(document: Document) -> str:
     """Returns what a handle leads to, as `expand` prints it."""
-    return "\n".join(expanded_lines(document))
+    return "\n".join(list_expanded_lines(document))
 
 
-def opened(document: Document) -> str:
+def render_session(document: Document) -> str:
     """Returns a session as `open` prints it."""
     return "\n".join(session_lines(document))
 
 
-def composed(document: Document) -> str:
+def render_context(document: Document) -> str:
     """Returns a context, which is text already."""
     return str(document["text"])

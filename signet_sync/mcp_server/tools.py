@@ -17,7 +17,7 @@ Document = dict[str, Any]
 Act = Callable[[ServedMemory, Any], Document]
 
 
-def _late(module: str, name: str) -> Callable[..., Any]:
+def _load_late(module: str, name: str) -> Callable[..., Any]:
     """Returns a function of one of our modules, which is imported at the first call: a client lists the tools first."""
 
     def act(*given: Any) -> Any:
@@ -26,7 +26,7 @@ def _late(module: str, name: str) -> Callable[..., Any]:
     return act
 
 
-_OUTLINE = _late("texts", "outline")
+_OUTLINE = _load_late("texts", "outline")
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ OFFERS = (
         "Ask what was decided or said in past and running sessions, before you assume that it was not. "
         "Follow a hit's id with memory_expand.",
         schemas.RecallArguments,
-        _late("read_tools", "recall"),
-        _late("texts", "recalled"),
+        _load_late("read_tools", "recall"),
+        _load_late("texts", "recalled"),
         core=True,
         shared="Ask what this agent remembers and may share: decisions, preferences and notes that answer a question.",
     ),
@@ -103,8 +103,8 @@ OFFERS = (
         "Follow an id, path or session to its source: the full text, what is around it, the passage of the "
         "transcript. Use it when a hit or a line of MEMORY.md says too little.",
         schemas.ExpandArguments,
-        _late("read_tools", "expand"),
-        _late("texts", "expanded"),
+        _load_late("read_tools", "expand"),
+        _load_late("texts", "expanded"),
         core=True,
     ),
     Offer(
@@ -113,8 +113,8 @@ OFFERS = (
         "The context of a session's start (where the project stands, quotes of its last session, what holds, and "
         "the workspace's identity files); with `prompt` what memory contains about it, in a few lines.",
         schemas.ContextArguments,
-        _late("read_tools", "context"),
-        _late("texts", "composed"),
+        _load_late("read_tools", "context"),
+        _load_late("texts", "composed"),
         shared="The workspace's identity files; with `prompt` what this agent remembers about it and may share, then "
         "the identity files.",
     ),
@@ -124,8 +124,8 @@ OFFERS = (
         "Remember a thought for later sessions, once it is certain: MEMORY.md shows it, memory_recall "
         "finds it, for this project.",
         schemas.RememberArguments,
-        _late("write_tools", "remember"),
-        _late("texts", "remembered"),
+        _load_late("write_tools", "remember"),
+        _load_late("texts", "remembered"),
         core=True,
         writes=True,
     ),
@@ -134,8 +134,8 @@ OFFERS = (
         "Forget",
         "Delete a wrong or unwanted memory (^m-…).",
         schemas.ForgetArguments,
-        _late("write_tools", "forget"),
-        _late("texts", "forgotten"),
+        _load_late("write_tools", "forget"),
+        _load_late("texts", "forgotten"),
         core=True,
         writes=True,
         destroys=True,
@@ -147,7 +147,7 @@ OFFERS = (
         "Commit the workspace to its git history as it is now, before a risky change or after an instruction that "
         "matters. Makes no commit if nothing changed or the history is off (`skipped`, `reason`).",
         schemas.CheckpointArguments,
-        _late("write_tools", "checkpoint"),
+        _load_late("write_tools", "checkpoint"),
         writes=True,
     ),
     Offer(
@@ -156,8 +156,8 @@ OFFERS = (
         "Say which statements are done or not true; hand your work over to the next session at the end of a turn, if "
         "its report does not end with these lines anyway.",
         schemas.NoteArguments,
-        _late("write_tools", "note"),
-        _late("texts", "noted"),
+        _load_late("write_tools", "note"),
+        _load_late("texts", "noted"),
         writes=True,
     ),
     Offer(
@@ -166,7 +166,7 @@ OFFERS = (
         "The newest commits of the workspace's history, and with `include_diff` what was added to this agent's files "
         "since the oldest of them and still exists. What was removed is never shown.",
         schemas.HistoryArguments,
-        _late("read_tools", "history"),
+        _load_late("read_tools", "history"),
     ),
     Offer(
         "memory_stats",
@@ -174,7 +174,7 @@ OFFERS = (
         "Count what this agent remembers: memories, promotions, sessions, files, and what was recalled in the last "
         "seven days.",
         schemas.NoArguments,
-        _late("read_tools", "stats"),
+        _load_late("read_tools", "stats"),
     ),
     Offer(
         "session_open",
@@ -182,8 +182,8 @@ OFFERS = (
         "One session: what was done in it, how it ended, and the paths of its summaries and transcripts; "
         "memory_expand reads a path.",
         schemas.SessionArguments,
-        _late("read_tools", "session"),
-        _late("texts", "opened"),
+        _load_late("read_tools", "session"),
+        _load_late("texts", "opened"),
         core=True,
     ),
     Offer(
@@ -192,7 +192,7 @@ OFFERS = (
         "Curated files about the user, parts of a subject and relationships: without an id a list of all, with an id "
         "its sections, list items with their keys, what is pinned or locked, and open proposals.",
         schemas.EntityArguments,
-        _late("read_tools", "entity"),
+        _load_late("read_tools", "entity"),
     ),
     Offer(
         "entity_edit",
@@ -200,14 +200,14 @@ OFFERS = (
         "Create an entity; set, append to or prune a section; change its status; take an edit back. Every change is an "
         "event with the text before and after. What a person pinned or locked can only be proposed.",
         schemas.EditArguments,
-        _late("write_tools", "edit"),
+        _load_late("write_tools", "edit"),
         writes=True,
         again=False,
     ),
 )
 
 
-def offered(memory: ServedMemory) -> dict[str, Offer]:
+def list_offers(memory: ServedMemory) -> dict[str, Offer]:
     """Returns the tools of a memory by name.
 
     With shared scope no tool writes: what others make an agent remember would appear in the MEMORY.md that only the
@@ -221,9 +221,9 @@ def offered(memory: ServedMemory) -> dict[str, Offer]:
 
 def call(memory: ServedMemory, offer: Offer, arguments: Document) -> Document:
     """Calls a tool; an error is an answer, too."""
-    from signet_sync.mcp_server.dispatch import Failure, attempted, error_text, text_of
+    from signet_sync.mcp_server.dispatch import Failure, attempt, error_text, text_of
 
-    done = attempted(lambda: offer.act(memory, offer.takes.model_validate(arguments)), memory.place)
+    done = attempt(lambda: offer.act(memory, offer.takes.model_validate(arguments)), memory.place)
     failed = isinstance(done, Failure)
     text = error_text(done.document) if isinstance(done, Failure) else text_of(done, offer.render)
     return {"content": [{"type": "text", "text": text}], "isError": failed}

@@ -79,11 +79,11 @@ def checkpoint(memory: ServedMemory, asked: schemas.CheckpointArguments) -> Docu
 def edit(memory: ServedMemory, asked: schemas.EditArguments) -> Document:
     """`entity_edit`: over MCP the actor is an agent, so sections that a person locked or pinned are refused."""
     with memory.place.opened() as workspace:
-        done = _edited(workspace, memory.agent_id, asked)
+        done = _edit_entity(workspace, memory.agent_id, asked)
         return answer(done.document(), _events(memory, workspace.database, workspace.events, done.waiting))
 
 
-def _edited(workspace: Workspace, agent_id: str, asked: schemas.EditArguments) -> EntityResult:
+def _edit_entity(workspace: Workspace, agent_id: str, asked: schemas.EditArguments) -> EntityResult:
     to, ref, section, text = (workspace, agent_id), asked.id or "", asked.section or "", asked.text or ""
     caller: Caller = {"actor": "agent", "now_us": now_us()}
     match asked.op:

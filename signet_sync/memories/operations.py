@@ -20,7 +20,7 @@ from signet_sync.sync.store import sessions
 from signet_sync.sync.tombstones.files import is_removed
 from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.text import tags as text_tags
-from signet_sync.text.memory import cleaned, memory_id, tags_of
+from signet_sync.text.memory import clean_text, memory_id, tags_of
 from signet_sync.text.sanitizer import sanitize_line
 
 _NAMED_AT_MOST = 8  # ids of an ambiguous name
@@ -55,7 +55,7 @@ def remember(
     Raises `UsageError`, `WorkspaceError`, `DatabaseError`.
     """
     require_agent(agent_id)
-    content, redactions = cleaned(text)
+    content, redactions = clean_text(text)
     identity = memory_id(agent_id, kind, content)
     told = iso(now_us), text_tags.derive(content), sanitize_line(project)
     wanted = Memory(agent_id, identity, kind, content, tags_of(tags), private, *told)
@@ -68,7 +68,7 @@ def remember(
     return Remembered(memory, new, redactions, waiting)
 
 
-def named(database: Database, agent_id: str, name: str) -> Memory:
+def require_named(database: Database, agent_id: str, name: str) -> Memory:
     """Returns the memory that an id, or the beginning of one, refers to. Raises `UsageError` for none or several."""
     wanted = name.strip().removeprefix("^")
     found = memories.beginning(database, agent_id, wanted, _NAMED_AT_MOST + 1) if HANDLE.fullmatch(wanted) else []
@@ -133,7 +133,7 @@ def waiting_for(agent_id: str, outcome: Outcome) -> str:
     return ""
 
 
-def remembered_document(done: Remembered) -> dict[str, Any]:
+def describe_remembered(done: Remembered) -> dict[str, Any]:
     """Returns the JSON document of `remember --json`."""
     memory = done.memory
     return {

@@ -118,8 +118,8 @@ def undo(workspace: Workspace, agent_id: str, name: str, now_us: int, *, undone:
     require_agent(agent_id)
     database = workspace.database
     with state_dir.workspace_lock(workspace.state):
-        memory_id = memories_operations.named(database, agent_id, name).id
-        if promotions.of_memory(database, agent_id, memory_id) is None:
+        memory_id = memories_operations.require_named(database, agent_id, name).id
+        if promotions.find_of_memory(database, agent_id, memory_id) is None:
             raise UsageError(
                 f"^{memory_id} was not promoted", hint="DREAMS.md shows what was promoted", code="not-promoted"
             )
@@ -130,7 +130,7 @@ def undo(workspace: Workspace, agent_id: str, name: str, now_us: int, *, undone:
 
 def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = True) -> SweepResult:
     """Determines what a sweep would promote."""
-    found = recalled(workspace.database, workspace.settings, agent_id, now_us)
+    found = weigh_recalled(workspace.database, workspace.settings, agent_id, now_us)
     fresh = [one for one in found if not one.risen]
     chosen = [one.memory for one in fresh if not one.lacks][: workspace.settings.dream_max_promotions]
     near = sorted((one for one in fresh if one.lacks), key=lambda one: len(one.lacks))[:NEAR]
@@ -138,14 +138,14 @@ def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = 
     return SweepResult(sweep_id, len(found), len(found) - len(fresh), tuple(chosen), tuple(near), dry_run)
 
 
-def recalled(
+def weigh_recalled(
     database: Database, settings: Settings, agent_id: str, now_us: int, memory_id: str | None = None
 ) -> list[RecalledMemory]:
     """Returns recalled memories, all or one, as a sweep would weigh them now, best first; writes nothing."""
     limits, found = gates(settings), []
     # Expired hits do not count, even if not yet deleted.
     since_us = now_us - int(settings.recall_retention_days * DAY) if settings.recall_retention_days else 0
-    for one, totals, risen, undone in recall_events.found_since(database, agent_id, since_us, memory_id):
+    for one, totals, risen, undone in recall_events.list_found_since(database, agent_id, since_us, memory_id):
         memory = promotion_score.weigh(one, totals, now_us)
         found.append(RecalledMemory(memory, () if risen else promotion_score.lacking(memory, limits), risen, undone))
     return sorted(found, key=lambda one: promotion_score.order(one.memory))
@@ -170,13 +170,13 @@ def tag_memories(workspace: Workspace, agent_id: str) -> int:
     database = workspace.database
     stale = passes.version_of(database, _CONCEPTS) != tags.VERSION
     tagged = 0
-    while (batch := memories.untagged(database, agent_id, _BATCH)) or stale:
+    while (batch := memories.list_untagged(database, agent_id, _BATCH)) or stale:
         with database.transaction():
             if stale:
                 # In the transaction of the first new tags, so that after a kill few memories or none lack tags.
                 memories.forget_concepts(database)
                 passes.set_version(database, _CONCEPTS, tags.VERSION)
-                stale, batch = False, memories.untagged(database, agent_id, _BATCH)
+                stale, batch = False, memories.list_untagged(database, agent_id, _BATCH)
             for memory in batch:
                 memories.tag(database, memory, tags.derive(memory.content))
         tagged += len(batch)

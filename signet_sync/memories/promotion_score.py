@@ -11,7 +11,7 @@ from typing import NamedTuple
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso
 from signet_sync.memories.score import decay
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 # More hits or distinct queries than these do not raise frequency or diversity.
 FULL_HITS = 6
@@ -94,7 +94,7 @@ class Promotion(NamedTuple):
     last_us: int
 
 
-def weighted(signals: Signals) -> dict[str, float]:
+def weigh_signals(signals: Signals) -> dict[str, float]:
     """Returns the signals that count in the score, from 0 to 1, with how consolidated a memory is by its days."""
     values = signals.frequency, signals.relevance, signals.recency, signals.diversity
     return dict(zip(WEIGHTS, (*values, min(1.0, signals.unique_days / FULL_DAYS)), strict=True))
@@ -102,7 +102,7 @@ def weighted(signals: Signals) -> dict[str, float]:
 
 def score(signals: Signals) -> float:
     """Returns the dream score: the weighted sum of the signals, from 0 to the sum of the weights."""
-    return sum(WEIGHTS[name] * value for name, value in weighted(signals).items())
+    return sum(WEIGHTS[name] * value for name, value in weigh_signals(signals).items())
 
 
 def lacking(memory: Promotion, gates: Gates) -> tuple[str, ...]:
@@ -112,7 +112,7 @@ def lacking(memory: Promotion, gates: Gates) -> tuple[str, ...]:
         ("query", "queries", gates.queries - memory.queries),
         ("day", "days", gates.unique_days - memory.signals.unique_days),
     )
-    lacks = [f"{counted(missing, f'more {one}', f'more {many}')}" for one, many, missing in counts if missing > 0]
+    lacks = [f"{count_noun(missing, f'more {one}', f'more {many}')}" for one, many, missing in counts if missing > 0]
     if memory.score < gates.score:
         lacks.append(f"a score of {gates.score:.2f}")
     return tuple(lacks)

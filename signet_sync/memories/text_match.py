@@ -32,14 +32,14 @@ def distinctive(database: Database, scopes: Sequence[Scope]) -> set[bytes]:
     return _distinctive_phrases(own, session_texts.other_texts(database, scopes))
 
 
-def of_memory(database: Database, memory: Memory) -> set[bytes]:
+def identify_memory(database: Database, memory: Memory) -> set[bytes]:
     """Returns what identifies a memory: its handle, and phrases that nothing else in the index has."""
     # A page shows it flattened.
     own = [memory.content, flat := flatten(memory.content, limit=len(memory.content) + 1), escape(flat)]
     return {memory.id.encode()} | _distinctive_phrases(own, session_texts.other_texts(database, (), but=[memory[:2]]))
 
 
-def of_texts(database: Database, own: Iterable[str]) -> set[bytes]:
+def identify_texts(database: Database, own: Iterable[str]) -> set[bytes]:
     """Returns phrases of texts whose rows are deleted that nothing in the index has."""
     return _distinctive_phrases(own, session_texts.other_texts(database, ()))
 
@@ -57,7 +57,7 @@ def queries_of(
     if not left:
         return set()
     keys = {memory[:2] for memory in memories}
-    gone = keys | session_texts.remembered_alone(database, scopes)
+    gone = keys | session_texts.find_remembered_alone(database, scopes)
     tags = list(session_texts.tags(database))
     own = (text for scope in scopes for text in session_texts.texts(database, scope))
     found: set[str] = set()
@@ -66,7 +66,7 @@ def queries_of(
         found |= {word for word in left if word in folded}
     others = chain(
         session_texts.other_texts(database, scopes, but=keys),
-        session_texts.sealed_texts(database, scopes) if sealed else (),
+        session_texts.read_sealed_texts(database, scopes) if sealed else (),
         (text for key, text in tags if key not in gone),
     )
     for text in others:

@@ -10,7 +10,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import DEFAULT_AGENT
 from signet_sync.text.index_words import CJK
-from signet_sync.text.memory import LONGEST, MOST_TAGS, TYPES, cleaned, tags_of
+from signet_sync.text.memory import LONGEST, MOST_TAGS, TYPES, clean_text, tags_of
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted
 
 # The longest text that becomes memories, in as many parts as it needs.
@@ -99,7 +99,7 @@ def parts_of(text: str) -> tuple[tuple[str, ...], Counter[str]]:
     parts = []
     for part in _cut(clean.strip()):
         try:
-            parts.append(cleaned(part)[0])
+            parts.append(clean_text(part)[0])
         except UsageError:  # nothing but secrets or signs
             continue
     if not parts:

@@ -95,7 +95,7 @@ def _read(root: str, path: str) -> MarkdownFile | Item:
         return not_read(path, found.message)
     if managed_block.is_signets(found.raw):
         return not_read(path, "Signet generated it")
-    raw = managed_block.without_block(found.raw) or b""  # what a page of ours shows is here already
+    raw = managed_block.drop_block(found.raw) or b""  # what a page of ours shows is here already
     try:
         document = parse(raw)
         fields, body = dict(document.fields), document.body

@@ -19,7 +19,7 @@ from signet_sync.sync.store import sessions as sessions_store
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 READERS: Mapping[str, Callable[[str, int], Iterator[Item]]] = {
     "claude-mem": claude_mem.read,
@@ -90,7 +90,9 @@ def migrate(
                 raise Halted(f"{cliff.message}; nothing was brought", path=path, hint=hint)
             confirm(covered)
         if covered:
-            report.notes.append(f"{'' if write else 'to be '}removed here, as in Signet: {counted(covered, 'session')}")
+            report.notes.append(
+                f"{'' if write else 'to be '}removed here, as in Signet: {count_noun(covered, 'session')}"
+            )
         if write and tombstones:
             # Ended early, the next pass finishes what this has begun.
             with state_dir.workspace_lock(workspace.state):

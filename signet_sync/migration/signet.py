@@ -62,7 +62,7 @@ class SignetMigration:
                 if found is None:
                     raise Left(NOT_VALID)
                 account.is_new = not self.removed.covers(found.agent_id, found.session_token)
-                if account.is_new and tombstones_files.lifted(self.workspace.root, [found]):
+                if account.is_new and tombstones_files.list_lifted(self.workspace.root, [found]):
                     raise Left("its removal was lifted here")
                 if account.is_new:
                     new.append(found)
@@ -224,7 +224,7 @@ class SignetMigration:
             entities.setdefault(row["id"] or "", {**row, "description": None})  # which may be long
             with self.report.accounted("entities") as account:
                 self._require_not_removed(row)
-                account.is_new = self._bring(signet_rows.described(row, now_us=self.now_us), row["description"])
+                account.is_new = self._bring(signet_rows.describe_entity(row, now_us=self.now_us), row["description"])
         aspects = {row["id"]: row for row in self.signet.rows("entity_aspects")}
         for row in self.signet.rows("entity_attributes"):
             with self.report.accounted("entity_attributes") as account:

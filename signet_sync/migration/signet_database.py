@@ -55,5 +55,5 @@ def opened(path: str, written: DatabaseFormat = SIGNET) -> Iterator[ForeignDatab
             hint = f"name {written.program}'s own database; if it is, upgrade signet-sync"
             raise HarnessError(what, path=path, hint=hint, code="database-unknown")
         if not all(database.is_sound(table) for table in database.tables if table in written.columns):
-            raise foreign.damaged(path, written.program)
+            raise foreign.make_damage_error(path, written.program)
         yield database

@@ -117,7 +117,7 @@ def _is_active(row: Row) -> bool:
     return status in ("active", "current", "confirmed") and not ended
 
 
-def listed(text: str | None) -> list[str]:
+def list_items(text: str | None) -> list[str]:
     """Returns the items of a JSON list, or of a text with commas."""
     try:
         value = json.loads(text or "")
@@ -143,7 +143,7 @@ def memory(row: Row, *, now_us: int) -> Item:
     if visibility == "archived":
         raise Left(NOT_ACTIVE)
     kind = _TYPES.get(given, "note")
-    tags = listed(row.get("tags"))
+    tags = list_items(row.get("tags"))
     tags += [given] if given not in ("", kind, "fact") else []
     tags += [f"scope-{scope}"] if scope else []
     with suppress(ValueError):
@@ -153,7 +153,7 @@ def memory(row: Row, *, now_us: int) -> Item:
     return item._replace(private=private, pinned=is_set(row.get("pinned")))
 
 
-def described(row: Row, *, now_us: int) -> Item:
+def describe_entity(row: Row, *, now_us: int) -> Item:
     """Returns what is said of an entity itself. Raises `Left`."""
     what, said = _words(row.get("entity_type")), (row.get("description") or "").strip()
     if not (said or row.get("bytes")):

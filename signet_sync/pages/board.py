@@ -165,7 +165,7 @@ def choose(
     return Board(chosen, left, said, full)
 
 
-def listed(chosen: Sequence[Line]) -> list[str]:
+def list_lines(chosen: Sequence[Line]) -> list[str]:
     """Returns the lines of a section in their order: those that stand alone, then each group below its heading."""
     groups: dict[str, list[Line]] = {}
     for line in sorted(chosen, key=lambda line: line.place):
@@ -192,7 +192,7 @@ def blocks(
     rest = Counter(unread or {}) + Counter(line.section for line in board.left)
     shown = []
     for key, heading in headings.items():
-        if lines := listed(board.lines[key]):
+        if lines := list_lines(board.lines[key]):
             shown.append((heading, [*lines, *(["", more(rest[key], at_least=key in cut)] if rest[key] else [])]))
     return shown
 

@@ -16,13 +16,13 @@ from signet_sync.errors import RevisionConflict, SignetSyncError, WorkspaceError
 from signet_sync.formats import managed_block
 from signet_sync.formats.artifact import MANIFEST_KEYS
 from signet_sync.formats.entity_paths import original_of, parse_ledger_page
-from signet_sync.formats.filename import artifact_name, ignored_code, is_copy_mark
+from signet_sync.formats.filename import artifact_name, find_ignored_code, is_copy_mark
 from signet_sync.formats.frontmatter import unknown_entries
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, MEMORY, page_agent
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso, parse_instant, parse_name_stamp
-from signet_sync.formats.wikilinks import with_links
+from signet_sync.formats.wikilinks import add_links
 from signet_sync.pages import signet_daemon
 from signet_sync.storage import files, state_dir
 from signet_sync.sync import manifests
@@ -53,7 +53,7 @@ def copies(root: str) -> list[str]:
     found = []
     for path in tree(root):
         folder, slash, name = path.rpartition("/")
-        page = _PAGE.search(name) if ignored_code(name) == "temporary" else None
+        page = _PAGE.search(name) if find_ignored_code(name) == "temporary" else None
         passing = page is not None and page_agent(f"{folder}{slash}{page[0]}") is not None
         if passing or KEPT_COPY.fullmatch(path) or original_of(path) is not None:
             found.append(path)
@@ -119,7 +119,7 @@ def keep_displaced(workspace: Workspace, now_us: int, *, rest: float = files.RES
     """
     files.sweep(workspace.root, beside=BESIDE, rest=rest)
     waiting = ""
-    for found in files.displaced(workspace.root, beside=BESIDE, rest=rest):
+    for found in files.list_displaced(workspace.root, beside=BESIDE, rest=rest):
         try:
             if found.raw is None:
                 waiting = f"{found.path or found.place} is being written by some program"
@@ -142,9 +142,9 @@ def _read_peoples_text(root: str, path: str, raw: bytes) -> bytes | None:
     """Returns what the user wrote of a displaced file and the page lacks; None if there is nothing."""
     if page_agent(path) is None or not (managed_block.is_generated(raw) or not raw.strip()):
         return raw
-    rest = managed_block.without_block(raw)
+    rest = managed_block.drop_block(raw)
     present = files.read(root, path, PAGE_LIMIT)
-    if isinstance(present, Found) and managed_block.without_block(present.raw) == rest:
+    if isinstance(present, Found) and managed_block.drop_block(present.raw) == rest:
         return None
     return rest
 
@@ -194,7 +194,7 @@ def _clear_copy(root: str, copy: Copy, *, is_page: bool) -> None:
         return
     words, known = found.raw, present.raw if isinstance(present, Found) else b""
     if is_page:
-        words, known = (managed_block.without_block(raw) or b"" for raw in (words, known))
+        words, known = (managed_block.drop_block(raw) or b"" for raw in (words, known))
     later = files.is_later(root, copy.original, copy.path)
     if later and is_page and isinstance(present, Found) and not _has_lines(words, known):
         whole = managed_block.joined(present.raw, found.raw)
@@ -271,7 +271,7 @@ def _merge_manifest(workspace: Workspace, copy: str, path: str) -> set[str]:
         joined = all(fields.get(key) == theirs.get(key) for key in _SAME)
         if not joined:
             return None
-        after = {**fields, **newer(fields, theirs)}, merged_body(body, document.body)
+        after = {**fields, **newer(fields, theirs)}, merge_bodies(body, document.body)
         return None if after == (fields, body) else after
 
     written = manifests.swap(
@@ -298,11 +298,11 @@ def _moment(text: str | None) -> tuple[int, str]:
     return (parse_instant(text or "") or 0, text or "")
 
 
-def merged_body(body: str, other: str) -> str:
+def merge_bodies(body: str, other: str) -> str:
     """Returns a manifest's body plus the links and lines that only the other has; no line of either is lost."""
     lines = other.split("\n")
     links = [(path, kind) for line in lines if _LINKS.fullmatch(line) for path, kind in _LINK.findall(line)]
     present = set(body.split("\n"))
     words = [line for line in lines if line.strip() and line not in present and not _LINKS.fullmatch(line)]
-    joined = with_links(body, links)
+    joined = add_links(body, links)
     return "\n".join([joined.rstrip("\n"), *words, ""]) if words else joined

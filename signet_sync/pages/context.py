@@ -77,7 +77,7 @@ class PromptHit(NamedTuple):
     id: str
 
 
-def recalled(
+def lay_out_hits(
     found: Sequence[PromptHit], limit: int, size: Size, most: int | None = None
 ) -> tuple[str, list[PromptHit]]:
     """Returns one line per hit, in order, as long as they fit into `limit`, and the hits shown; "" if none fits.
@@ -97,7 +97,7 @@ def recalled(
     return ("\n".join(lines), kept) if kept else ("", [])
 
 
-def wrapped(text: str, root: str, request: str = "") -> str:
+def wrap(text: str, root: str, request: str = "") -> str:
     """Returns the text between our markers, after one line that explains it; "" stays "", without a `request`.
 
     `root` is the workspace, to which the paths in notices are relative. A request stands before all data.
@@ -110,4 +110,4 @@ def wrapped(text: str, root: str, request: str = "") -> str:
 
 def room(root: str, request: str = "") -> int:
     """Returns how many characters of `LIMIT` are left for the text between our markers."""
-    return LIMIT - len(wrapped("-", root, request)) + 1
+    return LIMIT - len(wrap("-", root, request)) + 1

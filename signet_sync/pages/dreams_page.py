@@ -11,7 +11,7 @@ from signet_sync.formats.handle import handle
 from signet_sync.formats.paths import dream_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import day_of, iso
-from signet_sync.memories.promotion_score import Dream, SweepView, order, weighted
+from signet_sync.memories.promotion_score import Dream, SweepView, order, weigh_signals
 from signet_sync.memories.store import memories, promotions
 from signet_sync.pages import page_files
 from signet_sync.pages.sections import plain
@@ -19,7 +19,7 @@ from signet_sync.pages.store import pages
 from signet_sync.storage import files
 from signet_sync.sync.request import Pass, Request
 from signet_sync.sync.workspace import Workspace
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 TITLE = "# DREAMS.md — Dream Diary"
 INTRO = """\
@@ -71,9 +71,12 @@ def _entry(sweep: SweepView) -> str:
 def _bullet(dream: Dream) -> str:
     """Returns `- … — found 5 times by 3 different queries on 3 days, …; score 0.67 (frequency 0.92, …) ^m-…`."""
     memory = dream.memory
-    signals = ", ".join(f"{name} {value:.2f}" for name, value in weighted(memory.signals).items())
-    queries, days = counted(memory.queries, "query", "different queries"), counted(memory.signals.unique_days, "day")
-    found = f"found {counted(memory.signals.recall_count, 'time')} by {queries} on {days}"
+    signals = ", ".join(f"{name} {value:.2f}" for name, value in weigh_signals(memory.signals).items())
+    queries, days = (
+        count_noun(memory.queries, "query", "different queries"),
+        count_noun(memory.signals.unique_days, "day"),
+    )
+    found = f"found {count_noun(memory.signals.recall_count, 'time')} by {queries} on {days}"
     why = f"{found}, {_place(memory.signals.relevance)}, last on {day_of(memory.last_us)}"
     undone = f"; taken out of *Dreamed* on {day_of(dream.undone_us)}" if dream.undone_us is not None else ""
     return (
@@ -112,7 +115,7 @@ def update(run: Pass, agent_id: str) -> None:
     if not history:  # lost, or all of it another machine's
         if isinstance(found, Found):
             gone = [one.encode() for one in page_files.forgotten_on(database, agent_id, found.raw)]
-            rest = managed_block.without_lines(found.raw, lambda line: any(one in line for one in gone))
+            rest = managed_block.drop_lines(found.raw, lambda line: any(one in line for one in gone))
             if rest != found.raw:
                 files.replace(workspace.root, path, rest, found.raw)
         return

@@ -11,7 +11,7 @@ from signet_sync.formats.injected_block import neutral
 from signet_sync.formats.timestamps import day_of
 from signet_sync.graph.store import nodes
 from signet_sync.graph.threads import ThreadSession
-from signet_sync.pages.context import wrapped
+from signet_sync.pages.context import wrap
 from signet_sync.pages.operations import projects_called
 from signet_sync.pages.project_context import project_text
 from signet_sync.pages.sections import plain
@@ -55,10 +55,10 @@ def handoff(
             ref = sessions.one(database, agent_id, at.session_id)
         document = describe_one(database, ref)
     head = [neutral(line) for line in _deeds(document, at)]
-    left = LIMIT - sum(estimate_tokens(line) + 1 for line in (wrapped("-", place.root), *head))
+    left = LIMIT - sum(estimate_tokens(line) + 1 for line in (wrap("-", place.root), *head))
     name, itself = seen.threads[0].project or "" if seen.threads else "", at.node_id if at is not None else "-"
     rest = project_text(seen, name, now_us, left, estimate_tokens, skip=lambda line: line.session == itself).text
-    text = wrapped("\n".join(filter(None, [*head, rest])), place.root)
+    text = wrap("\n".join(filter(None, [*head, rest])), place.root)
     known = {name: document[name] for name in ("agent_id", "session_id", "session_token", "project", "harness")}
     return {**known, "tokens": estimate_tokens(text), "text": text}
 

@@ -35,7 +35,7 @@ RESUMED = "resume"  # the only start after which a session still has what it got
 _LONGEST = 1.0  # seconds that the search at a prompt may take
 
 
-def at_start(session: HookSession, source: str | None, budget: int) -> Injection:
+def answer_start(session: HookSession, source: str | None, budget: int) -> Injection:
     """Returns the context of a session's start, marked as data; after a resume only what it did not get yet.
 
     In some harnesses it returns "", and the session gets it at its next prompt.
@@ -46,16 +46,16 @@ def at_start(session: HookSession, source: str | None, budget: int) -> Injection
                 if source != RESUMED or not record.due:
                     record.due = source or "startup"
             return Injection("")
-    return _begun(session, source, budget)[0]
+    return _begin_context(session, source, budget)[0]
 
 
-def _begun(session: HookSession, source: str | None, budget: int) -> tuple[Injection, set[str]]:
+def _begin_context(session: HookSession, source: str | None, budget: int) -> tuple[Injection, set[str]]:
     """Returns the context of a start, and the ids in it."""
     resumed = source == RESUMED and session.id != ""
     held = injections.read(session.folder, session.agent_id, session.id) if resumed else None
     request = notes.REQUEST if session.hands_over() else ""
-    composed = _composed(session, held or (_nothing(session) if resumed else None), budget, request)
-    text = context.wrapped(composed.text, session.root, "" if resumed else request)
+    composed = _compose_context(session, held or (_nothing(session) if resumed else None), budget, request)
+    text = context.wrap(composed.text, session.root, "" if resumed else request)
 
     def record() -> str:
         # If it cannot be recorded now, the session may get something twice.
@@ -77,7 +77,7 @@ def _nothing(session: HookSession) -> Injections:
     return injections.Injections(session.agent_id, session.harness)
 
 
-def at_prompt(session: HookSession, words: str, budget: int) -> Injection:
+def answer_prompt(session: HookSession, words: str, budget: int) -> Injection:
     """Returns what memory holds on a prompt, marked as data; "" if it holds nothing worth it, or gave it before.
 
     With "" for words, and otherwise before that, what the session did not get at its start. `record` raises `OSError`
@@ -88,15 +88,15 @@ def at_prompt(session: HookSession, words: str, budget: int) -> Injection:
     held = injections.read(session.folder, session.agent_id, session.id) or _nothing(session)
     begun, given = Injection(""), held.ids
     if held.due:
-        begun, ids = _begun(session, held.due, budget)
+        begun, ids = _begin_context(session, held.due, budget)
         given = ids | held.ids if held.due == RESUMED else ids
     hits = _hits(session, words, given) if words else []
 
     def said(without: set[str]) -> tuple[str, list[PromptHit]]:
         some = [hit for hit in hits if hit.id not in without]
-        limit = INJECTED_BUDGET - estimate_tokens(context.wrapped("-", session.root))
-        text, kept = context.recalled(some, limit, estimate_tokens, MOST_INJECTED)
-        return "\n".join(filter(None, [begun.text, context.wrapped(text, session.root)])), kept
+        limit = INJECTED_BUDGET - estimate_tokens(context.wrap("-", session.root))
+        text, kept = context.lay_out_hits(some, limit, estimate_tokens, MOST_INJECTED)
+        return "\n".join(filter(None, [begun.text, context.wrap(text, session.root)])), kept
 
     def record() -> str:
         begun.record()
@@ -113,12 +113,12 @@ def _record(session: HookSession) -> AbstractContextManager[Injections]:
     return injections.updating(session.folder, session.agent_id, session.harness, session.id)
 
 
-def _composed(session: HookSession, record: Injections | None, budget: int, request: str) -> SessionContext:
+def _compose_context(session: HookSession, record: Injections | None, budget: int, request: str) -> SessionContext:
     """Returns what `record` (None: nothing) does not contain yet; nothing of memory while a removal is unfinished."""
     room = context.room(session.root, request)
     budget = min(budget, room)
     shared, memory = session.shared, None
-    told = _told_by_harness(session)
+    told = _read_harness_texts(session)
 
     def known(text: str) -> bool:
         return text in told or (record is not None and record.knows(text))
@@ -140,7 +140,7 @@ def _composed(session: HookSession, record: Injections | None, budget: int, requ
     )
 
 
-def _told_by_harness(session: HookSession) -> set[str]:
+def _read_harness_texts(session: HookSession) -> set[str]:
     """Returns the texts, and their lines, that the harness gives the session anyway: of its home and the repository."""
     from signet_sync.statements.sections import normal
 
@@ -202,7 +202,7 @@ def own_project_of(session: HookSession, database: Database) -> tuple[str, Calla
     """Returns what names the project at hand, and whether a recorded project is it."""
     from signet_sync.pages.store.project_inputs import recorded_origin
 
-    return session_context.of_path(session.project, partial(recorded_origin, database, session.agent_id))
+    return session_context.name_project(session.project, partial(recorded_origin, database, session.agent_id))
 
 
 def _hits(session: HookSession, words: str, given: set[str]) -> list[PromptHit]:
@@ -219,5 +219,5 @@ def _hits(session: HookSession, words: str, given: set[str]) -> list[PromptHit]:
             found = worth_injecting(
                 database, session.agent_id, words, place, shared=shared, session_id=session_id, given=given
             )
-    told = _told_by_harness(session) if found else set()
+    told = _read_harness_texts(session) if found else set()
     return [hit for hit in found if not _is_told(hit.text, told)]

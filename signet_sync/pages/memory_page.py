@@ -15,7 +15,7 @@ from signet_sync.formats.wikilinks import targets, wikilink
 from signet_sync.pages.board import Board, Line, blocks, choose
 from signet_sync.pages.sections import SECTIONS, SectionInputs, clause, inert, link_to, outcome_of, plain
 from signet_sync.pages.session_log import clipping_notice
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import is_template, page_cell
 from signet_sync.text.token_estimate import estimate_tokens, page_tokens
 
@@ -234,14 +234,14 @@ def _share_budget(groups: Sequence[Iterator[str]], budget: int) -> list[str]:
 
 
 def _month_line(agent_id: str, month: MonthView) -> str:
-    return f"- {month.month} · {counted(month.sessions, 'session')} · {wikilink(month_page(agent_id, month.month))}"
+    return f"- {month.month} · {count_noun(month.sessions, 'session')} · {wikilink(month_page(agent_id, month.month))}"
 
 
 def node_line(node: NodeView, sentence: str, today_us: int) -> str:
     """Returns `- Mar 2 to Mar 6 · lantern, 2 sessions: …`."""
     first, last = short_day(node.earliest_us, today_us), short_day(node.latest_us, today_us)
     days = last if first == last or node.kind == "session" else f"{first} to {last}"
-    count = f", {counted(node.parts, _PARTS[node.kind])}" if node.kind in _PARTS else ""
+    count = f", {count_noun(node.parts, _PARTS[node.kind])}" if node.kind in _PARTS else ""
     thread = inert(page_cell(node.thread, 80))
     words = clause(plain(outcome_of(sentence, node.thread)), _NODE_LENGTH)
     return f"- {days} · {thread}{count}: {words}"

@@ -141,11 +141,11 @@ def _keep_other_rows(workspace: Workspace, agent_id: str, now_us: int) -> None:
     They are in no file, so that a workspace that was copied has them nowhere else.
     """
     found = files.read(workspace.root, head_page(agent_id), PAGE_LIMIT)
-    text = managed_block.generated(found.raw) if isinstance(found, Found) else None
+    text = managed_block.read_generated(found.raw) if isinstance(found, Found) else None
     if text is None or not pages.is_without_rows(workspace.database, agent_id):
         return
     shown = "".join(f"{line}\n" for line in lines_of_rows(text)).encode()
-    kept = page_files.without_removed(workspace, head_page(agent_id), shown)
+    kept = page_files.drop_removed(workspace, head_page(agent_id), shown)
     if kept.strip() and not page_files.shows_removed(workspace, agent_id, kept):
         keep_copy(workspace, head_page(agent_id), "user", kept, now_us)
 

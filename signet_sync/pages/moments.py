@@ -41,7 +41,7 @@ _ERROR = late(r"\b[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+\b|\b(?:TS|SC|E|CS|C)\d{3,5}\b")
 _QUOTE = 14  # characters of a statement's quote that an error has
 
 
-def at_moment(session: HookSession, moment: Moment) -> Injection:
+def answer_moment(session: HookSession, moment: Moment) -> Injection:
     """Returns what is known of a file, command or error, between marks; "" for nothing."""
     if not session.id or session.shared or not session.project:
         return Injection("")
@@ -49,7 +49,7 @@ def at_moment(session: HookSession, moment: Moment) -> Injection:
     given = held.ids if held is not None else set()
     now_us = time.time_ns() // 1000
     view, mark = _found(session, moment, given, now_us)
-    text = _told(view, mark, session, now_us) if view is not None else ""
+    text = _tell_statement(view, mark, session, now_us) if view is not None else ""
     if view is None or not text:
         return Injection("")
 
@@ -81,12 +81,12 @@ def _found(
     return None, ""
 
 
-def _told(view: StatementView, mark: str, session: HookSession, now_us: int) -> str:
+def _tell_statement(view: StatementView, mark: str, session: HookSession, now_us: int) -> str:
     """Returns a statement's line between marks; "" if it is too long."""
     who = "" if view.kind == "tried" else f" ({view.speaker})"
     text = plain(view.text, _TEXT)
     line = f"- {view.kind}{who}, {short_day(view.latest_us, day_start(now_us))}: {text}{mark}"
-    said = context.wrapped(neutral(f"{line} {handle(view.id)}"), session.root)
+    said = context.wrap(neutral(f"{line} {handle(view.id)}"), session.root)
     return said if estimate_tokens(said) <= BUDGET else ""
 
 
@@ -115,10 +115,10 @@ def _names_command(view: StatementView, command: str) -> bool:
     if view.kind == "tried":
         tried = _QUOTED.search(view.text)
         return tried is not None and tried[1] in parts
-    return any(re.search(rf"(?<![\w./-]){re.escape(said)}(?![\w/-])", view.text) for said in _said(parts))
+    return any(re.search(rf"(?<![\w./-]){re.escape(said)}(?![\w/-])", view.text) for said in _list_command_names(parts))
 
 
-def _said(parts: set[str]) -> Iterator[str]:
+def _list_command_names(parts: set[str]) -> Iterator[str]:
     """Yields the words by which a statement names a command: all of them, or the first three."""
     for part in parts:
         words = part.split()

@@ -14,7 +14,7 @@ from signet_sync.formats.timestamps import instant_of, moment_of
 from signet_sync.pages.period import PeriodInputs
 from signet_sync.pages.project_context import project_text
 from signet_sync.pages.sections import NAME_LENGTH
-from signet_sync.pages.session_context import SessionContext, compose, of_path
+from signet_sync.pages.session_context import SessionContext, compose, name_project
 from signet_sync.pages.store import period_inputs
 from signet_sync.pages.store.project_inputs import project_inputs, recorded_origin
 from signet_sync.storage.clock import now_us
@@ -26,7 +26,7 @@ from signet_sync.text.token_estimate import estimate_tokens
 _LONGEST = 4_096  # characters of a path
 
 
-def at_start(
+def compose_at_start(
     place: IndexPlace,
     agent_id: str,
     *,
@@ -49,8 +49,8 @@ def at_start(
     try:
         with reading(place) as database:
             if not shared:
-                name, belongs = of_path(project, partial(recorded_origin, database, agent_id))
-                if called is not None and (project is None or _called(database, agent_id, called, project)):
+                name, belongs = name_project(project, partial(recorded_origin, database, agent_id))
+                if called is not None and (project is None or _find_projects(database, agent_id, called, project)):
                     chosen = projects_called(database, agent_id, called, project)
                     name, belongs, project = min(chosen), chosen.__contains__, min(chosen)
                 instant = now_us() if now is None else now
@@ -64,7 +64,7 @@ def at_start(
     return composed._replace(troubles=[*trouble, *composed.troubles])
 
 
-def at_prompt(
+def compose_at_prompt(
     place: IndexPlace,
     agent_id: str,
     prompt: str,
@@ -77,12 +77,12 @@ def at_prompt(
 
     Raises `WorkspaceError`, `DatabaseError`.
     """
-    from signet_sync.pages.prompt_context import prompted  # slow import, not needed at a session's start
+    from signet_sync.pages.prompt_context import compose_prompt_context  # slow import, not needed at a session's start
 
     if counted and not shared:
         catch_up(place, agent_id)
     with reading(place) as database:
-        composed = prompted(place.root, database, agent_id, prompt, shared=shared, budget=budget)
+        composed = compose_prompt_context(place.root, database, agent_id, prompt, shared=shared, budget=budget)
     if counted:
         count_ids(place, agent_id, composed.ids)
     return composed
@@ -151,18 +151,18 @@ def days(
         for off in (1 - days, 1)
     )
     with reading(place) as database:
-        chosen = None if project is None else projects_called(database, agent_id, project, _at(project))
+        chosen = None if project is None else projects_called(database, agent_id, project, _find_folder(project))
         return period_inputs.period_inputs(database, agent_id, from_us, to_us, chosen)._replace(zone=zone)
 
 
-def _at(project: str) -> str | None:
+def _find_folder(project: str) -> str | None:
     """Returns the folder that a project's name may be."""
     return os.path.abspath(project) if os.path.isabs(project) or os.path.exists(project) else None
 
 
 def projects_called(database: Database, agent_id: str, project: str, path: str | None) -> set[str]:
     """Returns the recorded projects that a name, path or origin means. Raises `UsageError` if there are none."""
-    chosen = _called(database, agent_id, project, path)
+    chosen = _find_projects(database, agent_id, project, path)
     if not chosen:
         known = period_inputs.projects(database, agent_id)
         hint = f"known: {', '.join(map(display, known[:8])) or 'none yet'}"
@@ -170,9 +170,9 @@ def projects_called(database: Database, agent_id: str, project: str, path: str |
     return chosen
 
 
-def _called(database: Database, agent_id: str, project: str, path: str | None) -> set[str]:
+def _find_projects(database: Database, agent_id: str, project: str, path: str | None) -> set[str]:
     """Returns the projects that a name means as a page shows it: the last parts of an identity, perhaps cut."""
-    _, is_at = of_path(path, partial(recorded_origin, database, agent_id))
+    _, is_at = name_project(path, partial(recorded_origin, database, agent_id))
     # A page adds the key that the sessions of a thread share.
     whole = flatten_cell(unescape(project), _LONGEST).rstrip("/").casefold()
     names = {whole, whole.partition(" · ")[0]}

@@ -36,7 +36,7 @@ def advice(root: str, backups: str, *, indexed: bool) -> str:
         for path in [os.path.join(folder, copy) for copy in copies] if indexed else [head_page(agent_id)]:
             found = files.read(root, path, PAGE_LIMIT)
             raw = found.raw if isinstance(found, Found) else b""
-            text = raw.decode("utf-8", "replace") if indexed else managed_block.generated(raw)
+            text = raw.decode("utf-8", "replace") if indexed else managed_block.read_generated(raw)
             if lines_of_rows(text or ""):
                 return f"{path} shows memories of another machine, which are not here: {_HOW}"
     return ""

@@ -54,7 +54,7 @@ def vault_is_away(workspace: Workspace) -> bool:
 
     The next full pass detects it and halts.
     """
-    return files.status_of(workspace.root, MEMORY) is None and counts_store.indexed_count(workspace.database) > 0
+    return files.status_of(workspace.root, MEMORY) is None and counts_store.count_indexed(workspace.database) > 0
 
 
 def shows_removed(workspace: Workspace, agent_id: str, page: bytes) -> bool:
@@ -62,8 +62,8 @@ def shows_removed(workspace: Workspace, agent_id: str, page: bytes) -> bool:
     database = workspace.database
     return bool(
         forgotten_on(database, agent_id, page)
-        or tombstones_store.named_in(database, agent_id, page)
-        or tombstones_store.removed_in(database, agent_id, page)
+        or tombstones_store.find_named(database, agent_id, page)
+        or tombstones_store.find_removed(database, agent_id, page)
     )
 
 
@@ -95,7 +95,7 @@ def write(
         existing = found.raw if isinstance(found, Found) else None
         merged = managed_block.merge(existing, text)
         if existing is not None and merged.keep == ("signet", existing):
-            merged = merged._replace(keep=("signet", without_removed(workspace, path, existing)))
+            merged = merged._replace(keep=("signet", drop_removed(workspace, path, existing)))
         if merged.data == existing:
             return (found.signature if isinstance(found, Found) else None), False
         if merged.keep is not None:
@@ -145,7 +145,7 @@ def publish(
         return before, False
     if same and run.request.settle_seconds > 0:
         found = files.read(workspace.root, path, PAGE_LIMIT)
-        theirs = managed_block.generated(found.raw) if isinstance(found, Found) else None
+        theirs = managed_block.read_generated(found.raw) if isinstance(found, Found) else None
         holds = theirs is not None and stays(theirs)
         if isinstance(found, Found) and holds and not shows_removed(workspace, agent_id, found.raw):
             return PageState(agent_id, found.signature, inputs, None), False
@@ -160,19 +160,19 @@ def withdraw(workspace: Workspace, path: str) -> None:
     """
     found = files.read(workspace.root, path, PAGE_LIMIT)
     if isinstance(found, Found):
-        rest = managed_block.without_block(found.raw)
+        rest = managed_block.drop_block(found.raw)
         if rest is None:
             saved = not files.retract(workspace.root, path, found.raw)
             files.remove_empty_folders(workspace.root, path.rpartition("/")[0], "")
         else:
             saved = rest != found.raw and files.replace(workspace.root, path, rest, found.raw).displaced is not None
         if saved:
-            raise changed_meanwhile(path)
+            raise refuse_changed(path)
     with workspace.database.transaction():
         pages.forget_page(workspace.database, path)
 
 
-def changed_meanwhile(path: str) -> WorkspaceError:
+def refuse_changed(path: str) -> WorkspaceError:
     """Returns the error for a page that was saved between our read and our write."""
     return WorkspaceError("the page changed while it was being written", path=path, hint=_RETRIED)
 
@@ -180,7 +180,7 @@ def changed_meanwhile(path: str) -> WorkspaceError:
 # ── pages without rows ──
 
 
-def on_disk(root: str, agent_id: str) -> list[str]:
+def list_on_disk(root: str, agent_id: str) -> list[str]:
     """Returns the existing paths of an agent's pages, including those that signet-sync did not write."""
     paths = tree(root, f"{agent_folder(agent_id)}ledger")
     return [path for path in (head_page(agent_id), *paths) if page_agent(path) == agent_id]
@@ -193,7 +193,7 @@ def strays(workspace: Workspace) -> Iterator[tuple[str, str, bytes]]:
         expected = log_pages(agent_id, pages.days(workspace.database, agent_id))
         if agent_id in known:
             expected.add(head_page(agent_id))
-        for path in [path for path in on_disk(workspace.root, agent_id) if path not in expected]:
+        for path in [path for path in list_on_disk(workspace.root, agent_id) if path not in expected]:
             if (raw := block_of_ours(workspace.root, path)) is not None:
                 yield agent_id, path, raw
 
@@ -249,15 +249,15 @@ _ROW = late(rb"\| session=([^|]*?) \| project=[^|]*\| (.*?)(?: \[\[|$)")
 _LEAST = 8  # bytes of a word by which other lines of the session are found
 
 
-def without_removed(workspace: Workspace, path: str, page: bytes) -> bytes:
+def drop_removed(workspace: Workspace, path: str, page: bytes) -> bytes:
     """Returns a page of Signet without the lines of removed sessions."""
     database, agent_id = workspace.database, page_agent(path) or DEFAULT_AGENT
     if not tombstones_store.any_removed(database):
         return page
     words: set[bytes] = set()
     for line in page.split(b"\n"):
-        if names_in(line) and tombstones_store.named_in(database, agent_id, line):
+        if names_in(line) and tombstones_store.find_named(database, agent_id, line):
             words.add(line)
             for row in _ROW.findall(line):
                 words.update(word for word in row if len(word) >= _LEAST)
-    return managed_block.without_lines(page, lambda line: any(word in line for word in words)) if words else page
+    return managed_block.drop_lines(page, lambda line: any(word in line for word in words)) if words else page

@@ -8,7 +8,7 @@ from signet_sync.formats.handle import short_handle
 from signet_sync.formats.timestamps import day_of, instant_of, moment_of, short_day
 from signet_sync.pages.board import Said
 from signet_sync.pages.sections import distinct_names, outcome_of, plain
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import basename, page_cell
 
 
@@ -51,11 +51,11 @@ def text_of(seen: PeriodInputs) -> str:
     """Returns the Markdown; ends without a newline."""
     first, last = _date(seen.from_us, seen), _date(seen.to_us - 1, seen)
     counts = counts_of(seen)
-    where = f" in {counted(counts['projects'], 'project')}" if counts["projects"] else ""
-    said = [counted(counts["sessions"], "session") + where]
-    said += [counted(counts["decisions"], "decision")] if counts["decisions"] else []
-    said += [f"{counted(counts['blocked'], 'blocker')} open"] if counts["blocked"] else []
-    said += [f"{counted(counts['remembered'], 'memory', 'memories')} kept"] if counts["remembered"] else []
+    where = f" in {count_noun(counts['projects'], 'project')}" if counts["projects"] else ""
+    said = [count_noun(counts["sessions"], "session") + where]
+    said += [count_noun(counts["decisions"], "decision")] if counts["decisions"] else []
+    said += [f"{count_noun(counts['blocked'], 'blocker')} open"] if counts["blocked"] else []
+    said += [f"{count_noun(counts['remembered'], 'memory', 'memories')} kept"] if counts["remembered"] else []
     said += [f"{counts['promoted']} promoted"] if counts["promoted"] else []
     when = f"on {first}" if first == last else f"from {first} to {last}"
     lines = [f"# What happened {when}", "", " · ".join(said)]
@@ -71,7 +71,7 @@ def text_of(seen: PeriodInputs) -> str:
             text = plain(outcome_of(one.text, name) or one.text)  # what blocks it has a line of its own
             status = f" ({one.kind})" if one.kind else ""
             told.append(f"- {_day(one.at_us, seen)}{status}: {text} {short_handle(one.id)}")
-        lines += ["", f"## {page_cell(name)}: {counted(len(sessions), 'session')}", "", *_cut(told)]
+        lines += ["", f"## {page_cell(name)}: {count_noun(len(sessions), 'session')}", "", *_cut(told)]
         lines += _statements([statement for statement in seen.statements if statement.project == project], seen, "{}:")
     lines += _statements(
         [statement for statement in seen.statements if statement.project not in by_project],

@@ -194,7 +194,7 @@ def project_text(
     ]
     said_of: dict[str, list[str]] = {}
     words_told: list[str] = []
-    for place, (session, said) in enumerate(_chosen(shown, told, room, size)):
+    for place, (session, said) in enumerate(_choose_quotes(shown, told, room, size)):
         title = [] if place else [title_of(session), ""]
         said_of["" if place == 0 else session.id] = [*title[:1], *said.values(), *title[1:]] if said else []
         words_told += said
@@ -251,7 +251,7 @@ def _earlier(seen: ProjectInputs, name: str, now_us: int) -> Iterator[Line]:
             )
 
 
-def _by_worth(quotes: Sequence[Quote], *, last: bool) -> list[tuple[Quote, int, str]]:
+def _rank_sentences(quotes: Sequence[Quote], *, last: bool) -> list[tuple[Quote, int, str]]:
     """Returns the sentences of quotes with their quote and place, in the order in which they get room.
 
     Of the `last` session its last report and the last words first, then its other reports. What a person said is what
@@ -288,7 +288,7 @@ def _pieces(quote: Quote) -> list[str]:
     ]
 
 
-def _chosen(
+def _choose_quotes(
     sessions: Sequence[tuple[QuotedSession, Mapping[str, Quote]]], told: Said, room: int, size: Size
 ) -> list[tuple[QuotedSession, dict[str, str]]]:
     """Returns by session the lines that fit, by their whole words; without what others say.
@@ -296,7 +296,8 @@ def _chosen(
     The session that has had least gets the next sentence; the first one gets more than each of the others.
     """
     left = {
-        number: iter(_by_worth(tuple(said.values()), last=number == 0)) for number, (_, said) in enumerate(sessions)
+        number: iter(_rank_sentences(tuple(said.values()), last=number == 0))
+        for number, (_, said) in enumerate(sessions)
     }
     used = dict.fromkeys(left, 0.0)
     if sessions:

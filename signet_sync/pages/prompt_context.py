@@ -39,7 +39,7 @@ _SPEAKER = late(r"^…?(?:User|Assistant): ")
 _JOINT = late(r"\s(?:…|-)\s")
 
 
-def prompted(
+def compose_prompt_context(
     root: str, database: Database, agent_id: str, prompt: str, *, shared: bool = False, budget: int | None = None
 ) -> SessionContext:
     """Returns what memory holds on a prompt, in at most `budget` tokens (else `PROMPT_BUDGET`).
@@ -49,8 +49,8 @@ def prompted(
     """
     within = Within(agent_id, private=not shared, statements=shared)
     found = [] if read(prompt).common else recall_operations.recall(database, prompt, within, limit=_MOST_RECALLED)
-    hits = [_prompt_hit(one) for one in prompt_choice.without_restated(found)]
-    text, kept = context.recalled(hits, budget or PROMPT_BUDGET, estimate_tokens)
+    hits = [_prompt_hit(one) for one in prompt_choice.drop_restated(found)]
+    text, kept = context.lay_out_hits(hits, budget or PROMPT_BUDGET, estimate_tokens)
     sources = list(dict.fromkeys(hit.path for hit in kept if hit.path is not None))
     ids = [hit.id for hit in kept]
     if not shared:
@@ -114,13 +114,13 @@ def worth_injecting(
     wanted, hits = stems(prompt), list[PromptHit]()
     for one in filter(is_new, found):
         if one.tier == "session" and (session := told_of.get(one.path or "")) is not None:
-            one = one._replace(text=_told(database, agent_id, session, one.text, wanted, said))
+            one = one._replace(text=_tell_session(database, agent_id, session, one.text, wanted, said))
         if one.text:
             hits.append(_prompt_hit(one))
     return hits
 
 
-def _told(
+def _tell_session(
     database: Database,
     agent_id: str,
     session: project_inputs.Told,
@@ -131,7 +131,7 @@ def _told(
     """Returns what a session came to, if that was not given, and what was said in it on the `wanted` words."""
     outcome = outcome_of(session.sentence, basename(session.project))
     outcome = "" if said.holds(outcome) else outcome
-    quoted = [quote.text for quote in quotes.of_session(database, (agent_id, session.token, session.id))]
+    quoted = [quote.text for quote in quotes.read_of_session(database, (agent_id, session.token, session.id))]
     # What an agent says while it works is seldom an answer.
     sources = [(text, _SHARE) for text in quoted] + [(text, _NEARLY_ALL) for text in _JOINT.split(shown)]
     shares = {

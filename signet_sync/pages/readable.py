@@ -10,7 +10,7 @@ from signet_sync.formats.snapshot import Found
 from signet_sync.pages.session_context import beginning
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.safe_paths import checked_parts
+from signet_sync.storage.safe_paths import split_checked
 from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.store import artifacts, sessions
 from signet_sync.text.sanitizer import sanitize_transcript_v2
@@ -32,7 +32,7 @@ def read(place: IndexPlace, agent_id: str, path: str, limit: int) -> ReadableTex
 
     Raises `UsageError` (`not-found`, `not-as-sealed`), `WorkspaceError`, `DatabaseError`.
     """
-    checked_parts(path)
+    split_checked(path)
     with reading(place) as database:
         if not belongs(database, agent_id, path):
             raise _not_found(path)

@@ -12,7 +12,7 @@ from signet_sync.formats.timestamps import DAY, short_day
 from signet_sync.formats.wikilinks import wikilink
 from signet_sync.memories.score import UNUSED, DreamedView, Use, day_start, rank, score
 from signet_sync.pages.board import Line
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import (
     basename,
     content_words,
@@ -21,7 +21,7 @@ from signet_sync.text.sentences import (
     is_template,
     outside_code,
     page_cell,
-    shortened,
+    shorten,
 )
 
 SECTIONS = {
@@ -210,7 +210,7 @@ def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> li
             made = line(view.type, section_of(view.type), view.id, view.created_us, text, remembered=True)
             return made._replace(statement=plain(view.content))
         at_us = max(view.created_us, promoted.at_us)
-        made = line(view.type, "dreamed", view.id, at_us, dreamed_line(view, promoted), remembered=True)
+        made = line(view.type, "dreamed", view.id, at_us, make_dreamed_line(view, promoted), remembered=True)
         place = (-promoted.at_us, not made.pinned, -promoted.score, view.id)
         heading = "" if made.pinned else promoted.heading
         return made._replace(statement=plain(view.content), group=heading, place=place)
@@ -233,7 +233,10 @@ def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> li
         *threads,
         *map(statement, filter(stays, seen.statements)),
         *map(memory, seen.memories),
-        *(line("node", "projects", v.id, v.latest_us, pinned_line(v, today))._replace(path=v.path) for v in seen.nodes),
+        *(
+            line("node", "projects", v.id, v.latest_us, make_pinned_line(v, today))._replace(path=v.path)
+            for v in seen.nodes
+        ),
         # Entities are curated by hand, so they count as remembered, like memories.
         *(line("person", "people", v.id, v.updated_us, entity_line(v), remembered=True) for v in seen.entities),
     ]  # fmt: skip
@@ -257,7 +260,7 @@ def thread_line(view: ThreadView, today_us: int, *, at_hand: bool = False) -> st
         outcome = clause(outcome, QUIET_LENGTH)
     else:
         status = "" if view.status in ("settled", "question-only") else view.status
-        about = _listed(view.where, status, day, counted(view.sessions, "session") if view.sessions > 1 else "")
+        about = _list_parts(view.where, status, day, count_noun(view.sessions, "session") if view.sessions > 1 else "")
     said = f": {outcome if outcome.endswith(_ENDS) else outcome.rstrip(' ,;:') + '.'}" if outcome else "."
     return f"**{thread_name(view)}** ({about}){said}"
 
@@ -287,7 +290,7 @@ def clause(text: str, width: int) -> str:
         if ends := [found.start() for found in end.finditer(text, width // 2, width)]:
             kept = outside_code(text[: ends[-1]])
             return (kept if kept.count("(") <= kept.count(")") else kept[: kept.rfind("(")]).rstrip(" :")
-    return shortened(text, width)
+    return shorten(text, width)
 
 
 @_kept
@@ -300,10 +303,10 @@ def statement_line(view: StatementView, today_us: int, *, grouped: bool = False)
     day = short_day(view.latest_us, today_us)
     if view.kind in ("next", "question", "blocker") and age > _AGED_AFTER:
         weeks = age // (7 * DAY)
-        day = f"{counted(weeks, 'week')} ago" if weeks < 9 else f"{counted(age // (30 * DAY), 'month')} ago"
+        day = f"{count_noun(weeks, 'week')} ago" if weeks < 9 else f"{count_noun(age // (30 * DAY), 'month')} ago"
     waits = _WAITS.search(view.text) if view.kind == "blocker" else None
     project = "" if grouped else _cell(view.name or basename(view.project))
-    where = _listed(
+    where = _list_parts(
         f"waits for {_cell(waits[1] or waits[2])}" if waits else "", project, day,
         "in a running session" if view.is_running else "",
     )  # fmt: skip
@@ -313,7 +316,7 @@ def statement_line(view: StatementView, today_us: int, *, grouped: bool = False)
 
 def memory_line(view: MemoryView, today_us: int) -> str:
     """Returns `… (lantern, remembered Mar 28)`, after `preference: ` or another label of its type."""
-    where = _listed(_cell(basename(view.project)), f"remembered {short_day(view.created_us, today_us)}")
+    where = _list_parts(_cell(basename(view.project)), f"remembered {short_day(view.created_us, today_us)}")
     return f"{_PREFIXES.get(view.type, '')}{plain(view.content)} ({where})"
 
 
@@ -341,15 +344,15 @@ def distinct_names(projects: Iterable[str | None]) -> dict[str, str]:
     return found
 
 
-def dreamed_line(view: MemoryView, dreamed: DreamedView) -> str:
+def make_dreamed_line(view: MemoryView, dreamed: DreamedView) -> str:
     """Returns `… _(score=0.42, hits=5, days=3)_`, the form of the specification."""
     why = f"_(score={dreamed.score:.2f}, hits={dreamed.hits}, days={dreamed.days})_"
     return f"{_PREFIXES.get(view.type, '')}{plain(view.content)} {why}"
 
 
-def pinned_line(view: PinnedView, today_us: int) -> str:
+def make_pinned_line(view: PinnedView, today_us: int) -> str:
     """Returns `… (summary, lantern, Mar 28) [[…|summary]]`: its handle may outlive the session whose words it shows."""
-    where = _listed(view.source_type, _cell(basename(view.project)), short_day(view.latest_us, today_us))
+    where = _list_parts(view.source_type, _cell(basename(view.project)), short_day(view.latest_us, today_us))
     return f"{plain(view.label)} ({where}){f' {link_to(view.path)}' if view.path else ''}"
 
 
@@ -357,7 +360,7 @@ def entity_line(view: EntityEntry) -> str:
     """Returns `**Inner Critic** (protector): …`: its type and status, if the title does not say the type."""
     title = _cell(view.title, 80)
     kind = _cell(view.type or "", 40)
-    about = _listed(
+    about = _list_parts(
         "" if kind.casefold() in title.casefold() else kind, "" if view.status == "active" else _cell(view.status, 40)
     )
     sentence = f": {plain(view.sentence)}" if view.sentence else ""
@@ -402,5 +405,5 @@ def _cell(text: str, limit: int = NAME_LENGTH) -> str:
     return inert(page_cell(text, limit))
 
 
-def _listed(*parts: str) -> str:
+def _list_parts(*parts: str) -> str:
     return ", ".join(part for part in parts if part)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from signet_sync.formats.paths import composed, file_of, head_page
+from signet_sync.formats.paths import file_of, head_page, normalize_path
 from signet_sync.formats.snapshot import Found
 from signet_sync.host.repository import holds_home, real_path, resolve
 from signet_sync.pages.context import IDENTITIES, LIMIT, cost, files_text
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from signet_sync.pages.project_context import ContextText
 
 
-def of_path(
+def name_project(
     path: str | None, origin_of: Callable[[str], str | None] = lambda _: None
 ) -> tuple[str, Callable[[str | None], bool]]:
     """Returns what names the project at a path ("" without one), and whether a recorded project belongs to it.
@@ -33,7 +33,7 @@ def of_path(
     at = os.path.normpath(path)
     real = real_path(at)
     found = resolve(at) or resolve(os.path.dirname(at))
-    at, real, root = composed(at), composed(real), composed(found.root) if found is not None else ""
+    at, real, root = normalize_path(at), normalize_path(real), normalize_path(found.root) if found is not None else ""
     origin = None if found is None else found.origin or origin_of(found.root)
 
     def belongs(project: str | None) -> bool:

@@ -12,7 +12,7 @@ from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.temporary_sessions import HEADLESS, KINDS, weight
 from signet_sync.formats.timestamps import day_of, iso
 from signet_sync.formats.wikilinks import wikilink
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import basename, escape, flatten, page_cell
 from signet_sync.text.token_estimate import estimate_tokens
 
@@ -78,7 +78,7 @@ def headless_line(projects: Iterable[str | None], links: str) -> str:
     found = Counter(page_cell(basename(project), 60) if project else "no project" for project in projects)
     names = sorted(found, key=lambda name: (-found[name], name))[:_NAMED]
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return f"- {counted(found.total(), 'session')} without a person | {', '.join(names)}{more} {links}"
+    return f"- {count_noun(found.total(), 'session')} without a person | {', '.join(names)}{more} {links}"
 
 
 def add_headless(
@@ -96,7 +96,7 @@ def day_text(agent_id: str, day: str, lines: Sequence[str], headless: Sequence[t
     """Returns the page of one UTC day: every session, newest first; `headless` are project and path of such."""
     month = day[:7]
     back = wikilink(month_page(agent_id, month), month)
-    total = counted(len(lines) + len(headless), "session")
+    total = count_noun(len(lines) + len(headless), "session")
     if headless:
         links = " ".join(wikilink(path, str(number)) for number, (_, path) in enumerate(headless[:_LINKED], 1))
         lines = [*lines, headless_line((project for project, _ in headless), links)]
@@ -106,5 +106,5 @@ def day_text(agent_id: str, day: str, lines: Sequence[str], headless: Sequence[t
 def month_text(agent_id: str, month: str, days: Sequence[tuple[str, int]]) -> str:
     """Returns the page of one month: its days, newest first, each with the number of its sessions."""
     total = sum(count for _, count in days)
-    rows = [f"- {wikilink(day_page(agent_id, day), day)} · {counted(count, 'session')}" for day, count in days]
-    return "\n".join([f"# Sessions of {month}", "", counted(total, "session"), "", *rows])
+    rows = [f"- {wikilink(day_page(agent_id, day), day)} · {count_noun(count, 'session')}" for day, count in days]
+    return "\n".join([f"# Sessions of {month}", "", count_noun(total, "session"), "", *rows])

@@ -72,13 +72,13 @@ def holds(workspace: Workspace, agents: Sequence[str]) -> str:
 def note_end(workspace: Workspace) -> None:
     """Records when a daemon of this machine was first found to have ended, so that its last page holds nothing back."""
     known = pages.daemon_ended_at(workspace.database)
-    ended = None if daemon_pid(workspace.root) is not None else _ended_at(workspace.root, workspace.database)
+    ended = None if daemon_pid(workspace.root) is not None else _find_end(workspace.root, workspace.database)
     if ended != known and not workspace.touch_nothing:
         with workspace.database.transaction():
             pages.set_daemon_ended_at(workspace.database, ended)
 
 
-def _ended_at(root: str, database: Database) -> float | None:
+def _find_end(root: str, database: Database) -> float | None:
     """Returns when the daemon of a workspace was found to have ended, now if that is news; None if none ran here."""
     places = FOLDERS[0], *(f"{folder}/pid" for folder in FOLDERS)
     times = [status.st_mtime for path in places if (status := files.status_of(root, path)) is not None]
@@ -95,7 +95,7 @@ def replaced(root: str, database: Database, agents: Sequence[str]) -> tuple[str,
     counts as old; what is written later comes from another machine.
     """
     found: list[tuple[float, str]] = []
-    ended = _ended_at(root, database)
+    ended = _find_end(root, database)
     for agent_id in agents:
         path = head_page(agent_id)
         if not pages.head_written(database, agent_id):

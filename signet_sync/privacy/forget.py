@@ -8,7 +8,7 @@ from typing import Any
 
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.entity_paths import KINDS
-from signet_sync.formats.handle import HANDLE, LETTERS, handle, in_words
+from signet_sync.formats.handle import HANDLE, LETTERS, handle, name_kind
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import dream_page, head_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
@@ -48,7 +48,7 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int) -> Forge
     require_agent(agent_id)
     with state_dir.workspace_lock(workspace.state):
         try:
-            memory = _named(workspace, agent_id, name)
+            memory = _require_named(workspace, agent_id, name)
         except UsageError as error:
             bare = name.strip().removeprefix("^")
             if error.code != "unknown-memory" or not _FULL.fullmatch(bare):
@@ -57,7 +57,7 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int) -> Forge
         # This pass moves text that a person wrote into the managed block to a copy beside the page, where it can be
         # cleaned.
         operations.update_page(workspace, agent_id, now_us)
-        needles = text_match.of_memory(workspace.database, memory)
+        needles = text_match.identify_memory(workspace.database, memory)
         queries = text_match.queries_of(workspace.database, (), [memory])
         done = _erase(workspace, agent_id, memory.id, needles, queries, now_us)
     return replace(done, memory=memory)
@@ -76,7 +76,7 @@ def _forget_earlier(
     if not shown:
         raise unknown
     texts = {_TAIL.sub("", line.partition(mark)[0].decode("utf-8", "replace")).strip() for line in shown}
-    needles = {memory_id.encode()} | text_match.of_texts(workspace.database, sorted(texts))
+    needles = {memory_id.encode()} | text_match.identify_texts(workspace.database, sorted(texts))
     return _erase(workspace, agent_id, memory_id, needles, set(), now_us)
 
 
@@ -109,7 +109,7 @@ def _erase(
     return ForgetResult(memory_id, None, pending, git_history, waiting)
 
 
-def _named(workspace: Workspace, agent_id: str, name: str) -> Memory:
+def _require_named(workspace: Workspace, agent_id: str, name: str) -> Memory:
     """Returns the memory that a handle refers to. Raises `UsageError` if there is none, several, or something else."""
     wanted = name.strip().removeprefix("^")
     if HANDLE.fullmatch(wanted) and LETTERS[wanted[0]] in KINDS:
@@ -120,11 +120,11 @@ def _named(workspace: Workspace, agent_id: str, name: str) -> Memory:
         )
     if HANDLE.fullmatch(wanted) and wanted[0] != "m":
         raise UsageError(
-            f"{name} is a {in_words(LETTERS[wanted[0]])} and not a memory: it comes from a session's files",
+            f"{name} is a {name_kind(LETTERS[wanted[0]])} and not a memory: it comes from a session's files",
             hint="signet-sync statements withdraw takes back what it states, signet-sync remove removes the session",
             code="not-a-memory",
         )
-    return operations.named(workspace.database, agent_id, name)
+    return operations.require_named(workspace.database, agent_id, name)
 
 
 def forgotten_document(done: ForgetResult) -> dict[str, Any]:

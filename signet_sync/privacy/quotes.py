@@ -100,7 +100,7 @@ class Quotes:
                 at = text.find(words, max(span[1], at + 1))
         parts: list[str] = []
         end = 0
-        for start, stop in _merged(text, spans):
+        for start, stop in _merge_spans(text, spans):
             parts += text[end:start], REMOVED
             end = stop
         return "".join(parts) + text[end:]
@@ -151,7 +151,7 @@ def _splits(text: str, at: int) -> bool:
     return 0 < at < len(text) and text[at - 1].isalnum() and text[at].isalnum()
 
 
-def _merged(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _merge_spans(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yields the spans in order; joins those that overlap or have only punctuation and list marks between them."""
     last: tuple[int, int] | None = None
     for start, end in sorted(spans):
@@ -165,7 +165,7 @@ def _merged(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, 
         yield last
 
 
-def quoted(workspace: Workspace, removals: Sequence[SessionRemoval]) -> Quotes:
+def find_quotes(workspace: Workspace, removals: Sequence[SessionRemoval]) -> Quotes:
     """Finds the artifacts of the same agents' other sessions that quote the removed sessions.
 
     Reads every other text of the agents once.
@@ -184,7 +184,7 @@ def quoted(workspace: Workspace, removals: Sequence[SessionRemoval]) -> Quotes:
             for start, end in _passages(part):
                 quotes.passages.setdefault(_bytes(part.text[start:end]), (len(quotes.texts) - 1, start))
             # Output of our tools belongs to other sessions.
-            words = "\n".join(_without(part.text, list(_results_of_ours(part.text))))
+            words = "\n".join(_cut_spans(part.text, list(_results_of_ours(part.text))))
             lines.update(raw for phrase in phrases(words) if len(raw := _bytes(phrase)) >= _SHORTEST_LINE)
         quotes.passages = dict(_spread(list(quotes.passages.items()), _MOST))
         quotes.lines = frozenset(_spread(sorted(lines), _MOST_LINES))
@@ -273,7 +273,7 @@ def _search(workspace: Workspace, agent_id: str, scopes: Sequence[Scope], since_
             quotes.found.setdefault(path, set())
 
 
-def _without(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
+def _cut_spans(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
     end = 0
     for start, stop in spans:
         yield text[end:start]

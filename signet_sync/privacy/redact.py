@@ -27,7 +27,7 @@ from signet_sync.sync.planner import Judgement, Seal
 from signet_sync.sync.request import Request
 from signet_sync.sync.store import artifacts, redactions
 from signet_sync.sync.workspace import Workspace
-from signet_sync.text.redaction import SECRETS, Cleaning, redacts, rewritten, rules, without_secrets
+from signet_sync.text.redaction import SECRETS, Cleaning, redact_text, redacts, rewritten, rules
 from signet_sync.text.sanitizer import sanitize_line
 
 _BATCH = 64
@@ -75,7 +75,7 @@ class _Work:
     after: str | None
 
 
-def selected(workspace: Workspace, agent_id: str, name: str | None) -> list[str]:
+def select_artifacts(workspace: Workspace, agent_id: str, name: str | None) -> list[str]:
     """Returns the artifacts that `redact NAME` examines: of a session, one path, or (None) of every agent.
 
     Of all agents, only those that may contain a secret by their rows, or that have no indexed row. Raises `UsageError`.
@@ -108,7 +108,7 @@ def preview(workspace: Workspace, paths: Sequence[str]) -> RedactResult:
     found: list[FileRedaction] = []
     left: list[NotRedacted] = []
     for path in paths:
-        examined = _examined(workspace, path, SECRETS)
+        examined = _examine(workspace, path, SECRETS)
         if isinstance(examined, NotRedacted):
             left.append(examined)
         elif examined is not None:
@@ -131,7 +131,7 @@ def redact(
     left: list[NotRedacted] = []
     for start in range(0, len(paths), _BATCH):
         with state_dir.workspace_lock(workspace.state):
-            for one in _written(workspace, paths[start : start + _BATCH], cleaning, why, now_us):
+            for one in _write_redacted(workspace, paths[start : start + _BATCH], cleaning, why, now_us):
                 if isinstance(one, NotRedacted):
                     left.append(one)
                 else:
@@ -144,7 +144,7 @@ def redact(
     return RedactResult(tuple(found), tuple(left), history_repository.holds(workspace.root, sorted(paths)))
 
 
-def _written(
+def _write_redacted(
     workspace: Workspace, paths: Sequence[str], cleaning: Cleaning, why: str, now_us: int
 ) -> Iterator[FileRedaction | NotRedacted]:
     """Examines and writes some files. The caller holds the workspace's lock."""
@@ -154,7 +154,7 @@ def _written(
         if name is not None and name.kind == "manifest":
             yield from _manifest(workspace, path, cleaning, why, now_us)
             continue
-        examined = _examined(workspace, path, cleaning)
+        examined = _examine(workspace, path, cleaning)
         if isinstance(examined, NotRedacted):
             yield examined
         elif examined is not None:
@@ -196,17 +196,17 @@ def _replace(workspace: Workspace, work: _Work) -> str:
     return "the file changed in the meantime" if replaced.displaced is not None else ""
 
 
-def _examined(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | NotRedacted | None:
+def _examine(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | NotRedacted | None:
     """Returns what to write for a file; None if there is nothing to redact."""
     name = artifact_name(path.rpartition("/")[2])
     if name is None or name.kind not in IMMUTABLE_KINDS:
-        return _examined_manifest(workspace, path, cleaning)
+        return _examine_manifest(workspace, path, cleaning)
     seal = artifacts.seal_of(workspace.database, path)
     found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
     present: bytes | None = None
     if isinstance(found, Found):
         present = raw = found.raw
-        judgement = _judged(workspace, path, raw, seal)
+        judgement = _judge_bytes(workspace, path, raw, seal)
         if judgement.verdict != "indexed" or judgement.redacted:
             return NotRedacted(path, judgement.message or judgement.code, planner.HINTS.get(judgement.code, ""))
     elif found.code == "gone" and seal is not None:
@@ -221,13 +221,13 @@ def _examined(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | No
     except (FrontmatterProblem, FieldProblem) as problem:
         return NotRedacted(path, str(problem), "correct the problem, then redact again")
     if made is None:
-        return _suspected(path, _judged(workspace, path, raw, None)) if cleaning is SECRETS else None
-    new = _judged(workspace, path, made.raw, None)
+        return _refuse_suspect(path, _judge_bytes(workspace, path, raw, None)) if cleaning is SECRETS else None
+    new = _judge_bytes(workspace, path, made.raw, None)
     if new.verdict != "indexed" or new.seal is None or new.row is None or not redacts(raw, made.raw):
         return NotRedacted(
             path, new.message or "its redacted form cannot be recognized as a redaction", "remove the session"
         )
-    old = _judged(workspace, path, raw, None).row
+    old = _judge_bytes(workspace, path, raw, None).row
     fresh = (seal or new.seal)._replace(
         digest=new.seal.digest,
         body_sha256=new.seal.body_sha256,
@@ -239,7 +239,7 @@ def _examined(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | No
     return _Work(path, made.rules, present, made.raw, fresh, before, new.row.memory_sentence)
 
 
-def _judged(workspace: Workspace, path: str, raw: bytes, seal: Seal | None) -> Judgement:
+def _judge_bytes(workspace: Workspace, path: str, raw: bytes, seal: Seal | None) -> Judgement:
     judging = planner.JudgeContext(
         planner.Tombstones(), workspace.noise, lambda _: seal, iso(0), workspace.settings.max_file_bytes
     )
@@ -248,12 +248,12 @@ def _judged(workspace: Workspace, path: str, raw: bytes, seal: Seal | None) -> J
 
 def _secrets_in_names(workspace: Workspace, work: _Work) -> Iterator[NotRedacted]:
     """Reports what redaction cannot change: a secret in the names by which the file is identified."""
-    left = _suspected(work.path, _judged(workspace, work.path, work.raw, None)) if work.seal.digest else None
+    left = _refuse_suspect(work.path, _judge_bytes(workspace, work.path, work.raw, None)) if work.seal.digest else None
     if left is not None:
         yield left
 
 
-def _suspected(path: str, judgement: Judgement) -> NotRedacted | None:
+def _refuse_suspect(path: str, judgement: Judgement) -> NotRedacted | None:
     if not any(note.code == "secret-suspected" for note in judgement.notes):
         return None
     return NotRedacted(
@@ -266,11 +266,11 @@ def _suspected(path: str, judgement: Judgement) -> NotRedacted | None:
 # ── manifests: mutable, and a person may write into them ──
 
 
-def _cleaned_manifest(
+def _clean_manifest(
     fields: Mapping[str, Any], body: str, cleaning: Cleaning
 ) -> tuple[dict[str, Any], str, dict[str, int]]:
     """Redacts a manifest's fields and body and counts the rules; other text of the body stays unchanged."""
-    clean_body = without_secrets(body) if cleaning is SECRETS else cleaning.body(body)
+    clean_body = redact_text(body) if cleaning is SECRETS else cleaning.body(body)
     found = rules(body, clean_body)
     clean = dict(fields)
     for name in ("project", "harness", *REPOSITORY_FIELDS):
@@ -281,13 +281,13 @@ def _cleaned_manifest(
     return clean, clean_body, dict(found)
 
 
-def _examined_manifest(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | NotRedacted | None:
+def _examine_manifest(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | NotRedacted | None:
     """Does the same for a manifest, without writing."""
     known = manifests.read(workspace.root, path, workspace.settings.max_file_bytes)
     if known is None:
         return None
     found, document, fields = known
-    seen = _cleaned_manifest(fields, document.body, cleaning)[2]
+    seen = _clean_manifest(fields, document.body, cleaning)[2]
     seal = Seal(path, "", "", "", "manifest", "", "", "", None, "")
     return _Work(path, seen, found.raw, found.raw, seal, None, None) if seen else None
 
@@ -301,7 +301,7 @@ def _manifest(
     owner: list[str] = []
 
     def change(fields: dict[str, Any], body: str) -> tuple[dict[str, Any], str] | None:
-        clean, clean_body, found = _cleaned_manifest(fields, body, cleaning)
+        clean, clean_body, found = _clean_manifest(fields, body, cleaning)
         seen.clear()
         seen.update(found)
         owner[:] = [str(fields.get("agent_id"))]

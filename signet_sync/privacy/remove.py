@@ -14,7 +14,7 @@ from signet_sync.entities.erase import TakenLine
 from signet_sync.errors import Halted, UsageError, WorkspaceError
 from signet_sync.formats import managed_block
 from signet_sync.formats.artifact import TOMBSTONE_VERSION, Tombstone, validate_tombstone
-from signet_sync.formats.filename import artifact_name, carried_token, is_artifact_path
+from signet_sync.formats.filename import artifact_name, find_carried_token, is_artifact_path
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import MEMORY, display, head_page, is_signets
@@ -22,7 +22,7 @@ from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.history import repository as history_repository
 from signet_sync.memories import text_match
-from signet_sync.memories.store.session_texts import used_elsewhere
+from signet_sync.memories.store.session_texts import find_used_elsewhere
 from signet_sync.privacy import scrub
 from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions.store import live
@@ -184,7 +184,7 @@ def _paths(workspace: Workspace, agent_id: str, token: str, refs: Sequence[Sessi
     ids = {ref.session_id for ref in refs}
     for name in files.listing(workspace.root, MEMORY, ""):
         path = f"{MEMORY}/{name}"
-        if carried_token(name) == token and artifact_name(name) is None:
+        if find_carried_token(name) == token and artifact_name(name) is None:
             copy = files.read(workspace.root, path, workspace.settings.max_file_bytes)
             if isinstance(copy, Found) and session_of(copy.raw) in ids:
                 found.add(path)
@@ -289,7 +289,7 @@ def _is_left_out(workspace: Workspace, removal: SessionRemoval) -> bool:
 
 def tombstone_of(workspace: Workspace, removal: SessionRemoval, reason: str, now_us: int) -> Tombstone:
     """Returns the tombstone that a removal writes: it covers what one that the index knows covers, too."""
-    existing = {(s.agent_id, s.session_token): s for s in tombstones_store.mirrored(workspace.database)}.get(
+    existing = {(s.agent_id, s.session_token): s for s in tombstones_store.list_mirrored(workspace.database)}.get(
         (removal.agent_id, removal.session_token)
     )
     ids: list[str] | None = None
@@ -323,7 +323,7 @@ def _needles(workspace: Workspace, removal: SessionRemoval) -> set[bytes]:
     """
     database, scope = workspace.database, removal.scope
     found = {path.rpartition("/")[2] for path in removal.paths}
-    found |= {*removal.session_ids} - used_elsewhere(database, [scope], removal.session_ids)
+    found |= {*removal.session_ids} - find_used_elsewhere(database, [scope], removal.session_ids)
     if _is_alone(database, removal):
         found.add(removal.session_token)
         found.update(_keys_of_them_alone(database, scope[:2]))
@@ -379,7 +379,7 @@ def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
         )
         if whole or name in tombstone.session_ids:
             ids = tombstone.session_ids if whole else (name,)
-            gone = tombstones_store.gone_paths(workspace.database, tombstone)
+            gone = tombstones_store.list_gone_paths(workspace.database, tombstone)
             present = tuple(path for path in gone if files.status_of(workspace.root, path) is not None)
             path = tombstones_files.path_of(agent_id, tombstone.session_token)
             return Undo(tombstone, ids, path, present, earlier=tombstone not in standing)

@@ -14,7 +14,7 @@ from signet_sync.entities import erase
 from signet_sync.entities import stage as entities_stage
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.artifact import Tombstone
-from signet_sync.formats.filename import artifact_name, ignored_code
+from signet_sync.formats.filename import artifact_name, find_ignored_code
 from signet_sync.formats.handle import short_handle
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.lazy_pattern import late
@@ -26,7 +26,7 @@ from signet_sync.formats.timestamps import iso
 from signet_sync.graph import words
 from signet_sync.memories import text_match
 from signet_sync.memories.store import memories, session_texts
-from signet_sync.memories.store.session_texts import names, used_elsewhere
+from signet_sync.memories.store.session_texts import find_used_elsewhere, names
 from signet_sync.pages import conflict_copies, dreams_page, page_files
 from signet_sync.pages.conflict_copies import keep_displaced
 from signet_sync.pages.store.pages import page_states
@@ -46,7 +46,7 @@ from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.tombstones.files import path_of
 from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.text.phrase_search import Sieve
-from signet_sync.text.redaction import cleaned, redacts
+from signet_sync.text.redaction import redact_bytes, redacts
 from signet_sync.text.sentences import flatten_cell, page_cell
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def scrub(workspace: Workspace, now_us: int) -> None:
 
     If a reader blocks the WAL, or a file cannot be deleted, the scrub stays pending: the next pass tries again.
     """
-    tombstones = tombstones_store.mirrored(workspace.database)
+    tombstones = tombstones_store.list_mirrored(workspace.database)
     try:
         left = keep_displaced(workspace, now_us, rest=0.0)
         state_dir.sweep(workspace.state)
@@ -183,7 +183,7 @@ def clean_kept_copies(workspace: Workspace, tombstones: "Sequence[Tombstone]", *
     conflict_copies.clear(workspace)
     handles = {memory_id.encode() for _, memory_id in memories.forgotten(workspace.database)}
     if (tombstones or handles) and (copies := conflict_copies.copies(workspace.root)):
-        lines = tombstones_store.remembered_lines(workspace.database)
+        lines = tombstones_store.read_remembered_lines(workspace.database)
         needles = (_needles(workspace, tombstones) if tombstones else set()) | handles
         unknown = _agents_with_unknown_removals(workspace.database) if rows_are_made else ()
         _delete_lines(workspace, copies, needles, lines, unknown)
@@ -202,16 +202,16 @@ def redact_copies(workspace: Workspace) -> None:
         original = _ARTIFACT.match(path.rpartition("/")[2])
         seal = artifacts.seal_of(workspace.database, f"{MEMORY}/{original[0]}.md") if original else None
         sealed = unpack(seal.packed) if seal is not None else None
-        clean = sealed if sealed is not None and redacts(found.raw, sealed) else cleaned(found.raw)
+        clean = sealed if sealed is not None and redacts(found.raw, sealed) else redact_bytes(found.raw)
         if clean != found.raw and files.replace(workspace.root, path, clean, found.raw).displaced is not None:
-            raise page_files.changed_meanwhile(path)
+            raise page_files.refuse_changed(path)
 
 
 def _copies_of_artifacts(workspace: Workspace) -> list[str]:
     """Lists conflict copies of artifacts that were redacted."""
     found = []
     for name in files.listing(workspace.root, MEMORY, ""):
-        original = _ARTIFACT.match(name) if ignored_code(name) == "conflict-copy" else None
+        original = _ARTIFACT.match(name) if find_ignored_code(name) == "conflict-copy" else None
         if original and redactions.is_redacted(workspace.database, f"{MEMORY}/{original[0]}.md"):
             found.append(f"{MEMORY}/{name}")
     return found
@@ -246,7 +246,10 @@ def clean_entities(workspace: Workspace, tombstones: "Sequence[Tombstone]", now_
 
         scope = _scope(tombstone)
         known = (name for name in names(workspace.database, scope) if artifact_name(name) is not None)
-        paths = {*tombstones_store.gone_paths(workspace.database, tombstone), *(f"{MEMORY}/{name}" for name in known)}
+        paths = {
+            *tombstones_store.list_gone_paths(workspace.database, tombstone),
+            *(f"{MEMORY}/{name}" for name in known),
+        }
         erase.erase(
             workspace,
             tombstone.agent_id,
@@ -269,7 +272,7 @@ def handles_of_removed(database: "Database", tombstones: "Sequence[Tombstone]") 
     Memories have marks of their own.
     """
     scopes = _pending_scopes(database, tombstones)
-    return {scope[:2]: session_texts.derived_handles(database, scope, scopes) for scope in scopes}
+    return {scope[:2]: session_texts.list_derived_handles(database, scope, scopes) for scope in scopes}
 
 
 def prompts_of_removed(database: "Database", tombstones: "Sequence[Tombstone]") -> dict[tuple[str, str], set[str]]:
@@ -315,14 +318,14 @@ def _delete_lines(
             continue
         agent_id = _agent_of(path)
         caught = sieve.caught(found.raw)
-        caught.update(tombstones_store.removed_in(workspace.database, agent_id, found.raw))
+        caught.update(tombstones_store.find_removed(workspace.database, agent_id, found.raw))
         if agent_id in unknown:
             caught.update(tombstones_store.rowless_in(workspace.database, agent_id, found.raw))
         left = b"\n".join(lines_without(found.raw.split(b"\n"), partial(_goes, caught, digests)))
         if left == found.raw:
             continue
         if files.replace(workspace.root, path, left, found.raw).displaced is not None:
-            raise page_files.changed_meanwhile(path)
+            raise page_files.refuse_changed(path)
 
 
 def _agents_with_unknown_removals(database: "Database") -> set[str]:
@@ -346,12 +349,14 @@ def _needles(workspace: Workspace, tombstones: "Sequence[Tombstone]") -> set[byt
     scopes = [_scope(tombstone) for tombstone in tombstones]
     words = {tombstone.session_token for tombstone in tombstones if not tombstone.session_ids}
     for tombstone, scope in zip(tombstones, scopes, strict=True):
-        words.update(path.rpartition("/")[2] for path in tombstones_store.gone_paths(workspace.database, tombstone))
+        words.update(
+            path.rpartition("/")[2] for path in tombstones_store.list_gone_paths(workspace.database, tombstone)
+        )
         # An id without rows may be any word, since anyone with access to the workspace can edit a tombstone.
         words.update(session_id for session_id in tombstone.session_ids if UUID.fullmatch(session_id))
         words.update(names(workspace.database, scope))
     # A word that another agent's session also uses, such as an equal id, does not identify this one.
-    words -= used_elsewhere(workspace.database, scopes, words)
+    words -= find_used_elsewhere(workspace.database, scopes, words)
     return needles_of(workspace.database, words, scopes)
 
 

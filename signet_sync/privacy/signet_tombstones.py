@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.errors import HarnessError, SignetSyncError, reason
 from signet_sync.formats.artifact import FieldProblem, Tombstone, validate_tombstone
-from signet_sync.formats.filename import carried_token, is_artifact_path, tombstone_file_name, tombstone_name
+from signet_sync.formats.filename import find_carried_token, is_artifact_path, tombstone_file_name, tombstone_name
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, SIGNET_DATABASES
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT
@@ -130,9 +130,9 @@ def take_in(run: Pass) -> None:
 
 def _news(workspace: "Workspace", found: "Iterable[Tombstone]") -> "list[Tombstone]":
     """Returns the tombstones to write: those that no tombstone of ours covers and that were not lifted here."""
-    mirrored = {(one.agent_id, one.session_token): one for one in tombstones_store.mirrored(workspace.database)}
+    mirrored = {(one.agent_id, one.session_token): one for one in tombstones_store.list_mirrored(workspace.database)}
     missing = [one for one in found if not _covers(mirrored.get((one.agent_id, one.session_token)))]
-    lifted = {(one.agent_id, one.session_token) for one in tombstones_files.lifted(workspace.root, missing)}
+    lifted = {(one.agent_id, one.session_token) for one in tombstones_files.list_lifted(workspace.root, missing)}
     news = []
     for one in missing:
         key = one.agent_id, one.session_token
@@ -157,10 +157,10 @@ def _covers(ours: Tombstone | None) -> bool:
 
 def cliff_of(workspace: "Workspace", news: "Iterable[Tombstone]") -> Cliff | None:
     """Returns why a pass has to halt: more than half of the sessions, and at least 20, would go at once."""
-    tokens: Mapping[str, set[str]] = _by_agent(news)
+    tokens: Mapping[str, set[str]] = _group_by_agent(news)
     sessions, gone = set(), set()
     would_remove = indexed = 0
-    known = list(_sessions(workspace.database)) or _named(workspace.root, tokens)
+    known = list(_sessions(workspace.database)) or _list_unindexed(workspace.root, tokens)
     for agent_id, token, session_id, key, rows in known:
         session = agent_id, token, session_id
         sessions.add(session)
@@ -177,17 +177,17 @@ def cliff_of(workspace: "Workspace", news: "Iterable[Tombstone]") -> Cliff | Non
     return Cliff(would_remove, indexed, message, f"{hint}: signet-sync reindex --accept-removals")
 
 
-def _by_agent(tombstones: "Iterable[Tombstone]") -> dict[str, set[str]]:
+def _group_by_agent(tombstones: "Iterable[Tombstone]") -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for one in tombstones:
         found.setdefault(one.agent_id, set()).add(one.session_token)
     return found
 
 
-def _named(root: str, tokens: Mapping[str, set[str]]) -> Iterable[tuple[str, str, str, str | None, int]]:
+def _list_unindexed(root: str, tokens: Mapping[str, set[str]]) -> Iterable[tuple[str, str, str, str | None, int]]:
     """Yields the same of files that no pass has indexed yet, by their names."""
     agents = {token: agent_id for agent_id, some in tokens.items() for token in some}
-    found = Counter(filter(None, map(carried_token, files.listing(root, MEMORY, ""))))
+    found = Counter(filter(None, map(find_carried_token, files.listing(root, MEMORY, ""))))
     for token, number in found.items():
         yield agents.get(token, ""), token, "", None, number
 

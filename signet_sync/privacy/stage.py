@@ -66,8 +66,8 @@ class ReturnedPages(Maintenance):
             if isinstance(found, Found):
                 pages.append((path.split("/")[1] if path.startswith("agents/") else DEFAULT_AGENT, found.raw))
         for agent_id, raw in pages:
-            shown = tombstones_store.removed_in(database, agent_id, raw)
-            removed = tombstones_store.named_in(database, agent_id, raw).union(*shown.values())
+            shown = tombstones_store.find_removed(database, agent_id, raw)
+            removed = tombstones_store.find_named(database, agent_id, raw).union(*shown.values())
             if removed:
                 tombstones_store.reopen(database, agent_id, removed)
             if forgotten := page_files.forgotten_on(database, agent_id, raw):
@@ -82,7 +82,7 @@ class Scrub(Maintenance):
 
     def due(self, run: Pass) -> bool:
         """Returns whether a removal waits for its scrub."""
-        return tombstones_store.unscrubbed(run.database)
+        return tombstones_store.is_unscrubbed(run.database)
 
     def run(self, run: Pass) -> None:
         """Runs the scrub."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from signet_sync.formats.handle import in_words
+from signet_sync.formats.handle import name_kind
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import local_day, parse_instant
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 from signet_sync.text.quotes import Quote, place_line
 
 Style = Callable[[str], str]
@@ -31,7 +31,7 @@ def handle_of(thing: str) -> str:
 # ── expand ──
 
 
-def expanded_lines(
+def list_expanded_lines(
     document: dict[str, Any], *, bold: Style = str, cyan: Style = str, quote: Style = str, rest: str = ""
 ) -> Iterator[str]:
     """Yields the lines of a followed handle; `rest` is added where ids are only counted.
@@ -44,7 +44,7 @@ def expanded_lines(
 
     node = document["node"]
     yield from _title(node, bold, cyan)
-    yield from _recalled(document)
+    yield from _list_recalls(document)
     for source in document.get("sources", ()):
         if source.get("running"):
             yield f"  said in a running session: expand {display(quote(source['running']))}"
@@ -52,7 +52,7 @@ def expanded_lines(
             yield f"  stated in {source['path']}, line {source['line']}"
     for running in document.get("live", ()):
         key = f"{running['session_key']}#0"
-        yield f"  still running, {counted(running['turns'], 'turn')} so far: expand {display(quote(key))}"
+        yield f"  still running, {count_noun(running['turns'], 'turn')} so far: expand {display(quote(key))}"
     for key, heading in _AROUND:
         yield from relatives(heading, document[key])
     if document.get("children_left_out"):
@@ -69,7 +69,7 @@ def expanded_lines(
 def _title(node: dict[str, Any], bold: Style, cyan: Style) -> Iterator[str]:
     kind = node.get("level") or node["kind"]
     mark = f"  ^{node['id']}" if node["kind"] != "live" else ""
-    yield bold(f"{in_words(kind)} · {display(node['label'])}") + cyan(mark)
+    yield bold(f"{name_kind(kind)} · {display(node['label'])}") + cyan(mark)
     about = [_days(node)] if node["kind"] != "memory" else [*map("#{}".format, node["tags"])]
     about += ["private"] if node.get("private") else []
     about += [node[key] for key in ("status", "path") if node.get(key)]
@@ -78,11 +78,11 @@ def _title(node: dict[str, Any], bold: Style, cyan: Style) -> Iterator[str]:
         yield "  " + " · ".join(filter(None, about))
 
 
-def _recalled(document: dict[str, Any]) -> Iterator[str]:
+def _list_recalls(document: dict[str, Any]) -> Iterator[str]:
     """Yields how often recall found a memory, and when it was promoted."""
     if found := document.get("recalled"):
-        queries = counted(found["queries"], "query", "queries")
-        hits, days = counted(found["hits"], "time"), counted(found["days"], "day")
+        queries = count_noun(found["queries"], "query", "queries")
+        hits, days = count_noun(found["hits"], "time"), count_noun(found["days"], "day")
         yield f"  found {hits} by {queries} on {days}, last {local_day(found['last'])}"
     if risen := document.get("risen"):
         undone = f", taken out again {local_day(risen['undone'])}" if risen["undone"] else ""
@@ -142,7 +142,7 @@ def session_lines(document: dict[str, Any], *, bold: Style = str, red: Style = s
     yield from (f"  compaction: {path}" for path in document["compactions"])
     yield f"  manifest: {document['manifest'] or '–'}"
     if document["live"]:
-        yield f"  live: {counted(document['live'], 'turn')}"
+        yield f"  live: {count_noun(document['live'], 'turn')}"
     for path, code in document["verdicts"].items():
         if code != "indexed":
             yield red(f"  {code}: {path}")

@@ -48,12 +48,12 @@ def transcripts_that(
     asked = commit[:_ABBREVIATED] if commit else os.path.basename(file)
 
     def told(path: str) -> str:
-        return next(_told(deeds_in(database, path), commit.lower(), file), "")
+        return next(_list_told(deeds_in(database, path), commit.lower(), file), "")
 
     return files_with(database, asked, agent_id=agent_id, period=period, limit=limit, begun=bool(commit), told=told)
 
 
-def _told(deeds: Deeds, commit: str, file: str) -> Iterator[str]:
+def _list_told(deeds: Deeds, commit: str, file: str) -> Iterator[str]:
     """Yields what deeds are of a commit, by its name or the beginning of it, or of a file, by the end of its path."""
     for one in deeds.commits if len(commit) >= _ABBREVIATED else ():
         if one.name and (one.name.startswith(commit) or commit.startswith(one.name)):

@@ -92,7 +92,7 @@ def _node(database: Database, agent_id: str, node_id: str, limit: int) -> _Found
         parents=neighbours.parents(database, agent_id, node_id) or _thread_of(node),
         children=children[:MOST_CHILDREN],
         siblings=neighbours.siblings(database, node),
-        memories=_linked(database, _sessions(database, node)),
+        memories=_list_linked(database, _sessions(database, node)),
         transcript=_transcript_below(database, node, limit),
     )
     if len(children) > MOST_CHILDREN:
@@ -145,14 +145,14 @@ def _thread(database: Database, agent_id: str, thread_id: str, limit: int) -> _F
         about,
         TextExcerpt(head.source_ref, _head_text(database, head), True),
         children=neighbours.newest_of_thread(database, agent_id, thread_id),
-        memories=_linked(database, below),
+        memories=_list_linked(database, below),
         transcript=_first_transcript(database, below, limit),
     )
 
 
 def _head_text(database: Database, head: ThreadSummary) -> str:
     """Returns a thread summary as readable text: its newest session, and what still holds."""
-    stated = rows.of_thread(database, head.agent_id, head.thread_id)
+    stated = rows.list_of_thread(database, head.agent_id, head.thread_id)
     parts = [head.sample]
     for title, kinds in _HEADINGS.items():
         some = [text for kind, text in stated if kind in kinds]
@@ -181,7 +181,7 @@ def _statement(database: Database, agent_id: str, statement_id: str, limit: int)
         about,
         TextExcerpt(stated[0].path if stated else "", found.text, True),
         parents=_nodes_of(stated),
-        siblings=neighbours.beside(database, stated[0], statement_id) if stated else (),
+        siblings=neighbours.list_beside(database, stated[0], statement_id) if stated else (),
         transcript=_transcript_of_statement(database, agent_id, stated, found.text, limit),
         more={"sources": [_source(one) for one in stated]},
     )
@@ -211,26 +211,29 @@ def _memory(database: Database, agent_id: str, memory_id: str, limit: int) -> _F
         TextExcerpt("", memory.content, True),
         parents=[node_id for ref in sources for node_id in references.best(database, ref)],
         transcript=_first_transcript(database, sources, limit),
-        more={"recalled": _recalled(database, agent_id, memory_id), "risen": _risen(database, agent_id, memory_id)},
+        more={
+            "recalled": _describe_recalls(database, agent_id, memory_id),
+            "risen": _describe_promotion(database, agent_id, memory_id),
+        },
     )
 
 
-def _recalled(database: Database, agent_id: str, memory_id: str) -> dict[str, Any] | None:
+def _describe_recalls(database: Database, agent_id: str, memory_id: str) -> dict[str, Any] | None:
     found = recall_events.totals_of(database, agent_id, memory_id)
     if found is None:
         return None
     return {"hits": found.hits, "queries": found.queries, "days": found.days, "last": iso(found.last_us)}
 
 
-def _risen(database: Database, agent_id: str, memory_id: str) -> dict[str, Any] | None:
-    risen = promotions.of_memory(database, agent_id, memory_id)
+def _describe_promotion(database: Database, agent_id: str, memory_id: str) -> dict[str, Any] | None:
+    risen = promotions.find_of_memory(database, agent_id, memory_id)
     if risen is None:
         return None
     undone = None if risen.undone_us is None else iso(risen.undone_us)
     return {"at": iso(risen.at_us), "score": round(risen.memory.score, 6), "undone": undone}
 
 
-def _curated(database: Database, agent_id: str, entity_id: str, limit: int) -> _Found | None:
+def _walk_entity(database: Database, agent_id: str, entity_id: str, limit: int) -> _Found | None:
     profile = next(iter(entities_store.find(database, agent_id, entity_id)), None)
     if profile is None:
         return None
@@ -251,7 +254,7 @@ def _curated(database: Database, agent_id: str, entity_id: str, limit: int) -> _
 
 _Walk = Callable[[Database, str, str, int], "_Found | None"]
 _WALKS: dict[str, _Walk] = {
-    "node": _node, "thread": _thread, "statement": _statement, "memory": _memory, "curated": _curated,
+    "node": _node, "thread": _thread, "statement": _statement, "memory": _memory, "curated": _walk_entity,
 }  # fmt: skip
 
 
@@ -270,7 +273,7 @@ def _nodes_of(stated: Iterable[Occurrence]) -> list[str]:
     return list(dict.fromkeys(one.node_id for one in stated if one.node_id is not None))
 
 
-def _linked(database: Database, sessions: Iterable[SessionRef]) -> list[str]:
+def _list_linked(database: Database, sessions: Iterable[SessionRef]) -> list[str]:
     """Returns the memories of some sessions, and the statements that they state."""
     every = (thing for ref in sessions for thing in neighbours.memories_and_statements(database, ref))
     return list(dict.fromkeys(every))[: neighbours.LINKED]
@@ -305,7 +308,7 @@ def _live(database: Database, agent_id: str, handle: str, running: Sequence[Live
     session = running[0]
     first = _turn_of(handle)[1] if handle.strip() != session.session_key else None
     turns = live.transcript(database, agent_id, session.session_key, session.session_id)
-    text = "\n\n".join(_shown(turn) for turn in turns if first is None or turn.turn >= first)
+    text = "\n\n".join(_show_turn(turn) for turn in turns if first is None or turn.turn >= first)
     about = _about(agent_id, session.session_key, "live", session.session_key) | {
         "session_id": session.session_id,
         "turns": session.turns,
@@ -315,16 +318,16 @@ def _live(database: Database, agent_id: str, handle: str, running: Sequence[Live
     return _Found(about, TextExcerpt("", text if first is not None else ending(text, budget, _EARLIER), True))
 
 
-def _shown(turn: LiveTurn) -> str:
+def _show_turn(turn: LiveTurn) -> str:
     from signet_sync.sessions.live_turns import SpokenTurn, render  # slow import; few handles are of running sessions
 
     return render([SpokenTurn(turn.role, turn.content, turn.at)])
 
 
-def _said(database: Database, agent_id: str, running: Sequence[LiveSession], number: int) -> str:
+def _read_turn(database: Database, agent_id: str, running: Sequence[LiveSession], number: int) -> str:
     """Returns a turn of running sessions."""
     turns = (turn for one in running for turn in live.transcript(database, agent_id, one.session_key, one.session_id))
-    return "\n\n".join(_shown(turn) for turn in turns if turn.turn == number)
+    return "\n\n".join(_show_turn(turn) for turn in turns if turn.turn == number)
 
 
 # ── down to the transcript ──
@@ -359,7 +362,7 @@ def _transcript_of_statement(
     """Returns the lines around a statement: where a transcript states it, else where it mentions the same."""
     for one in stated:
         if (name := running_session(one.path)) is not None:
-            said = _said(database, agent_id, _running(database, agent_id, name), one.line)
+            said = _read_turn(database, agent_id, _running(database, agent_id, name), one.line)
             if said:
                 return TextExcerpt(one.path, said[:limit], len(said) <= limit)
             continue

@@ -84,7 +84,7 @@ def describe_one(database: Database, ref: SessionRef) -> dict[str, Any]:
         # What no page shows has no place in a thread; its summary says how it ended.
         "status": place.status if place else digest_mark.status_of(bodies.text_at(database, best.source_path)),
         **done_by(database, transcripts(database, ref), best.project),
-        "quotes": [_quoted(one) for one in quotes.of_session(database, ref[:3])],
+        "quotes": [_describe_quote(one) for one in quotes.read_of_session(database, ref[:3])],
     }
 
 
@@ -93,6 +93,6 @@ def transcripts(database: Database, ref: SessionRef) -> list[str]:
     return [file.source_path for file in sessions.files(database, ref) if file.source_kind == "transcript"]
 
 
-def _quoted(quote: Quote) -> dict[str, Any]:
+def _describe_quote(quote: Quote) -> dict[str, Any]:
     at = None if quote.at_us is None else iso(quote.at_us)
     return {"turn": quote.turn, "speaker": quote.speaker, "at": at, "text": quote.text}

@@ -6,14 +6,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from signet_sync.embeddings.near import near
-from signet_sync.formats.filename import carried_token
+from signet_sync.formats.filename import find_carried_token
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import day_of, local_day, parse_instant
 from signet_sync.memories.store import recall_events
 from signet_sync.recall import search
 from signet_sync.recall.query import MOST_READ, Question, read
 from signet_sync.recall.search import Match, WeighedTerms, Within
-from signet_sync.recall.shown import GAP, KNOWN, RankedHit, as_question, is_question, ranked_hits, share_of, words_held
+from signet_sync.recall.shown import (
+    GAP,
+    KNOWN,
+    RankedHit,
+    is_question,
+    mark_as_question,
+    rank_hits,
+    share_of,
+    words_held,
+)
 from signet_sync.recall.snippets import turn_text
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
@@ -22,7 +31,7 @@ from signet_sync.sync.store import counts
 from signet_sync.text.sanitizer import sanitize_beginning, sanitize_transcript_v2
 from signet_sync.text.sentences import flatten
 from signet_sync.text.turn_heads import label_of, speaker_of
-from signet_sync.text.word_forms import folded
+from signet_sync.text.word_forms import fold
 
 if TYPE_CHECKING:
     from signet_sync.capture.harness_files import HarnessFile
@@ -61,10 +70,10 @@ def recall(
     meaning = near(database, search.ranges(database, within), text)
     weighed, matches = search.search(database, question, within, min(2 * limit, search.MOST_FOUND), meaning)
     matches = _enough(matches, clear=meaning is not None and meaning.clearness >= _CLEAR)
-    found = list(ranked_hits(database, within.agent_id, question, weighed, matches))
+    found = list(rank_hits(database, within.agent_id, question, weighed, matches))
     found += _running(database, question, weighed, within)
-    files = sorted(_of_files(question, weighed, within, beside), key=lambda hit: -hit.score)
-    found = without_repeats([*found, *files[:_MOST_FILES]])
+    files = sorted(_list_file_hits(question, weighed, within, beside), key=lambda hit: -hit.score)
+    found = drop_repeats([*found, *files[:_MOST_FILES]])
     if found and matches and _leads(question, matches[0], found):  # a damaged row may match and show nothing
         found[0] = found[0]._replace(known=True)
     if found and found[0].known:
@@ -92,15 +101,15 @@ def _leads(question: Question, best: Match, found: Sequence[RankedHit]) -> bool:
 
 
 def _session_of(hit: RankedHit) -> str:
-    return (carried_token(hit.path) if hit.path else None) or hit.id
+    return (find_carried_token(hit.path) if hit.path else None) or hit.id
 
 
-def without_repeats(found: Sequence[RankedHit]) -> list[RankedHit]:
+def drop_repeats(found: Sequence[RankedHit]) -> list[RankedHit]:
     """Orders hits, each text once; a statement stands before the session that it comes from."""
     kept: list[RankedHit] = []
     texts: set[str] = set()
     for hit in sorted(found, key=lambda hit: -hit.score):
-        told = _told(hit)
+        told = _key_of(hit)
         if told in texts:
             continue
         texts.add(told)
@@ -115,11 +124,11 @@ def without_repeats(found: Sequence[RankedHit]) -> list[RankedHit]:
     return kept
 
 
-def _told(hit: RankedHit) -> str:
+def _key_of(hit: RankedHit) -> str:
     """Returns by what a hit is known again: of a session its longest turn, after which a fork goes on otherwise."""
     turns = hit.text.split(GAP) if hit.tier == "session" else [hit.text]
     longest = max((turn.removeprefix("User: ").removeprefix("Assistant: ") for turn in turns), key=len)
-    return " ".join(folded(longest).split()).rstrip(".!?…")
+    return " ".join(fold(longest).split()).rstrip(".!?…")
 
 
 def _running(database: Database, question: Question, weighed: WeighedTerms, within: Within) -> Iterator[RankedHit]:
@@ -128,13 +137,13 @@ def _running(database: Database, question: Question, weighed: WeighedTerms, with
         return
     best: dict[str, RankedHit] = {}
     for turn in live.find(database, within.agent_id, [term.needle for term in weighed.terms]):
-        hit = _of_turn(database, question, weighed, within, turn)
+        hit = _make_turn_hit(database, question, weighed, within, turn)
         if hit is not None and ((held := best.get(turn.session_key)) is None or hit.score > held.score):
             best[turn.session_key] = hit
     yield from best.values()
 
 
-def _of_turn(
+def _make_turn_hit(
     database: Database, question: Question, weighed: WeighedTerms, within: Within, turn: live.FoundTurn
 ) -> RankedHit | None:
     """Returns the hit of a live turn, of a question with its answer; None if it says too little."""
@@ -153,10 +162,10 @@ def _of_turn(
     name, score = f"{turn.session_key}#{turn.turn}", round(_OF_RUNNING * covered, 3)
     known = covered >= KNOWN
     hit = RankedHit("session", name, flatten(text, _STORED), None, score, known, label, turn.turn, day, why)
-    return as_question(hit) if asks and answer is None else hit
+    return mark_as_question(hit) if asks and answer is None else hit
 
 
-def _of_files(
+def _list_file_hits(
     question: Question, weighed: WeighedTerms, within: Within, files: Iterable[HarnessFile]
 ) -> Iterator[RankedHit]:
     """Yields the best paragraph of each of the harnesses' files that covers enough of the question."""
@@ -189,7 +198,7 @@ def record(database: Database, agent_id: str, text: str, hits: Sequence[RankedHi
     scored = [(hit.id, 1 / rank) for rank, hit in enumerate(hits, 1) if hit.tier == "memory" and hit.score >= least > 0]
     if not scored:
         return True
-    return recall_events.record(database, agent_id, stored_query(text), scored, at_us)
+    return recall_events.record(database, agent_id, clean_query(text), scored, at_us)
 
 
 def count_hits(place: IndexPlace, agent_id: str, text: str, hits: Sequence[RankedHit], at_us: int) -> None:
@@ -201,6 +210,6 @@ def count_hits(place: IndexPlace, agent_id: str, text: str, hits: Sequence[Ranke
             record(database, agent_id, text, hits, at_us)
 
 
-def stored_query(text: str) -> str:
+def clean_query(text: str) -> str:
     """Returns a question as it is stored: without secrets, on one line, not longer than a hit."""
     return flatten(sanitize_beginning(text, MOST_READ), _STORED)

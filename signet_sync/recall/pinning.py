@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import KINDS
-from signet_sync.formats.handle import LETTERS, beginning, in_words
+from signet_sync.formats.handle import LETTERS, beginning, name_kind
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.timestamps import iso
 from signet_sync.formats.word import Word
@@ -67,9 +67,9 @@ class Pin(NamedTuple):
     pinned_at: str
 
 
-def pinned(database: Database, agent_id: str) -> list[Pin]:
+def list_pins(database: Database, agent_id: str) -> list[Pin]:
     """Returns what an agent has pinned, the newest first."""
-    found = memories.pinned(database, agent_id)
+    found = memories.list_pinned(database, agent_id)
     texts = neighbours.labels(database, agent_id, list(found))
     return [Pin(one, texts.get(one), at) for one, at in found.items()]
 
@@ -132,7 +132,7 @@ def mark(
         found = rows.get(database, agent_id, statement_id)
         if found is None:
             raise UsageError(
-                f"{handle} is a {in_words(LETTERS[statement_id[0]])}, and only a statement can be done or not true",
+                f"{handle} is a {name_kind(LETTERS[statement_id[0]])}, and only a statement can be done or not true",
                 hint="MEMORY.md and recall show the handles of statements (^f-…)",
                 code="not-a-statement",
             )

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from signet_sync.embeddings.near import near
 from signet_sync.recall import search
-from signet_sync.recall.operations import without_repeats
+from signet_sync.recall.operations import drop_repeats
 from signet_sync.recall.query import read
 from signet_sync.recall.search import Match, Within
-from signet_sync.recall.shown import RankedHit, ranked_hits
+from signet_sync.recall.shown import RankedHit, rank_hits
 from signet_sync.storage.database.connection import Database
-from signet_sync.text.word_forms import folded
+from signet_sync.text.word_forms import fold
 
 # The least share of a prompt's words, weighed by rarity, that a hit anywhere covers.
 FLOOR = 0.6
@@ -55,17 +55,17 @@ def worth_injecting(
             *good[: _MOST - 1],
             *(one for one in meant if one.meant == 1 and one.text not in {g.text for g in good}),
         ]
-    hits = without_repeats(list(ranked_hits(database, within.agent_id, question, weighed, good[:_MOST])))
-    return without_restated(hits)
+    hits = drop_repeats(list(rank_hits(database, within.agent_id, question, weighed, good[:_MOST])))
+    return drop_restated(hits)
 
 
-def without_restated(hits: Sequence[RankedHit]) -> list[RankedHit]:
+def drop_restated(hits: Sequence[RankedHit]) -> list[RankedHit]:
     """Returns the hits that answer, without sessions that only say what a statement among them says."""
-    stated = [folded(hit.text).rstrip(".!?…") for hit in hits if hit.tier != "session"]
+    stated = [fold(hit.text).rstrip(".!?…") for hit in hits if hit.tier != "session"]
     return [
         hit
         for hit in hits
-        if hit.answers and (hit.tier != "session" or not any(text in folded(hit.text) for text in stated))
+        if hit.answers and (hit.tier != "session" or not any(text in fold(hit.text) for text in stated))
     ]
 
 

@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple
 from unicodedata import normalize
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.index_words import DENSE, without_marks, word_phrases
+from signet_sync.text.index_words import DENSE, drop_marks, word_phrases
 from signet_sync.text.tags import glossary_terms
-from signet_sync.text.word_forms import FUNCTION_WORDS, STOP_WORDS, family_of, folded, prefix_of
+from signet_sync.text.word_forms import FUNCTION_WORDS, STOP_WORDS, family_of, fold, prefix_of
 
 _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
            "november", "december")  # fmt: skip
@@ -189,7 +189,7 @@ def _words(text: str) -> Iterator[_Word]:
     for typed in dict.fromkeys(text.split()):
         for run in (typed[:1000],) if typed.isascii() else _RUN.findall(typed[:1000]):
             if not run.isascii() and re.match(f"[{DENSE}]", run):
-                pieces = _SCRIPT.findall(without_marks(run))
+                pieces = _SCRIPT.findall(drop_marks(run))
                 yield from (_Word(piece, ((piece,),), dense=True) for piece in pieces)
             else:
                 forms = (tuple(_tokens(phrase)) for phrase in word_phrases(run))
@@ -198,7 +198,7 @@ def _words(text: str) -> Iterator[_Word]:
 
 
 def _tokens(phrase: str) -> list[str]:
-    return [folded(match[0][:_LONGEST]) for match in islice(_TOKEN.finditer(phrase), _MOST_PARTS)]
+    return [fold(match[0][:_LONGEST]) for match in islice(_TOKEN.finditer(phrase), _MOST_PARTS)]
 
 
 def _terms(number: int, word: _Word) -> list[Term]:

@@ -16,7 +16,7 @@ from signet_sync.recall.store import hits, rows
 from signet_sync.recall.store.hits import FoundArtifact
 from signet_sync.recall.store.rows import FoundText, Period
 from signet_sync.storage.database.connection import Database
-from signet_sync.text.word_forms import folded
+from signet_sync.text.word_forms import fold
 
 if TYPE_CHECKING:
     from signet_sync.embeddings.vectors import Nearness
@@ -77,16 +77,16 @@ class WeighedTerms:
 
     def in_text(self, text: str) -> int:
         """Returns the terms that a text contains."""
-        low = folded(text)
-        return sum(bit for bit, needle in self._needles if _found(needle, low) >= 0)
+        low = fold(text)
+        return sum(bit for bit, needle in self._needles if _find_word(needle, low) >= 0)
 
     def first_in(self, text: str) -> int:
         """Returns where the rarest term that a text contains begins; 0 without one."""
-        low = folded(text)
-        return next((place for _, needle in self._needles if (place := _found(needle, low)) >= 0), 0)
+        low = fold(text)
+        return next((place for _, needle in self._needles if (place := _find_word(needle, low)) >= 0), 0)
 
 
-def _found(needle: str, text: str) -> int:
+def _find_word(needle: str, text: str) -> int:
     """Returns where a text has it, -1 if it has not; a number is not in a longer one."""
     place, size = text.find(needle), len(needle)
     while place >= 0 and (
@@ -140,9 +140,9 @@ def search(
     weighed, held = weigh(database, question, within)
     matches = _matches(database, within, weighed, held)
     if near is not None:
-        matches = _with_meaning(database, within, matches, near)
-    best = _scored(matches)[:most]
-    return weighed, _scored([_read(database, weighed, one) for one in best])
+        matches = _add_meaning(database, within, matches, near)
+    best = _score_matches(matches)[:most]
+    return weighed, _score_matches([_read(database, weighed, one) for one in best])
 
 
 def weigh(database: Database, question: Question, within: Within) -> tuple[WeighedTerms, dict[int, int]]:
@@ -161,10 +161,10 @@ def weigh(database: Database, question: Question, within: Within) -> tuple[Weigh
     for number, term in enumerate(question.terms):
         said = rows.passages_with(database, [term], searched, COMMON + 1, project)
         many = len(said) > COMMON
-        printed = [] if many else rows.printed_with(database, term, searched, COMMON + 1)
+        printed = [] if many else rows.find_printed(database, term, searched, COMMON + 1)
         if not said and not printed and term.plain and left:
             left -= 1
-            if alike := rows.spelled_like(database, term.forms[0]):
+            if alike := rows.find_spellings(database, term.forms[0]):
                 term = terms[number] = term._replace(forms=(*term.forms, *alike))
                 said = rows.passages_with(database, [term], searched, COMMON + 1, project)
         weights.append(term.worth * rarity(max(rows.minutes(said), texts // _MANY if many else 0), texts))
@@ -209,7 +209,7 @@ def _matches(database: Database, within: Within, weighed: WeighedTerms, held: Ma
     for text, place, length in placed:
         if within.holds(text.at_us):
             bits = held[place]
-            row = _Row(text, place, worth[bits] ** 2 * _for_length(length / usual), bits & said, bits >> width)
+            row = _Row(text, place, worth[bits] ** 2 * _weigh_length(length / usual), bits & said, bits >> width)
             groups.setdefault((text.artifact is None, text.session), []).append(row)
     lengths = [
         sum({row.text.first: row.text.last - row.text.first + 1 for row in one}.values()) for one in groups.values()
@@ -252,7 +252,7 @@ def _match(weighed: WeighedTerms, found: Sequence[_Row], length: float) -> Match
         text=best.text,
         said=max(row.weight for row in found),
         all_said=sum(row.weight for row in found),
-        whole=(weighed.share(said) + _OF_PRINTED * weighed.share(printed & ~said)) * _for_length(length),
+        whole=(weighed.share(said) + _OF_PRINTED * weighed.share(printed & ~said)) * _weigh_length(length),
         near=max(covered[row.place] + _BESIDE * weighed.share(row.printed & ~row.said & ~dated) for row in found),
         covered=top,
         terms=max((row.said | dated for row in order), key=weighed.share),
@@ -260,7 +260,7 @@ def _match(weighed: WeighedTerms, found: Sequence[_Row], length: float) -> Match
     )
 
 
-def _with_meaning(database: Database, within: Within, matches: Sequence[Match], near: "Nearness") -> list[Match]:
+def _add_meaning(database: Database, within: Within, matches: Sequence[Match], near: "Nearness") -> list[Match]:
     """Returns matches with what they mean, and those of sessions that have no word of the question, but mean it."""
     found: dict[tuple[bool, str], Match] = {}
     for one in matches:
@@ -280,7 +280,7 @@ def _with_meaning(database: Database, within: Within, matches: Sequence[Match], 
     return list(found.values())
 
 
-def _for_length(length: float) -> float:
+def _weigh_length(length: float) -> float:
     """Returns how much words count in a text of a length in relation to others: the longer, the less, as in bm25."""
     return (1 + _SATURATED) / (1 + _SATURATED * (1 - _OF_LENGTH + _OF_LENGTH * length))
 
@@ -303,7 +303,7 @@ def _read(database: Database, weighed: WeighedTerms, match: Match) -> Match:
     return match._replace(near=match.near + share, covered=match.covered + share, terms=match.terms | more, found=found)
 
 
-def _scored(matches: Sequence[Match]) -> list[Match]:
+def _score_matches(matches: Sequence[Match]) -> list[Match]:
     """Returns the matches with their scores, the best first: each part in relation to the best of all.
 
     A statement is one passage, which is all of it. Of equal scores statements come first, then what is newer.

@@ -55,7 +55,7 @@ class RankedHit(NamedTuple):
     answers: bool = True
 
 
-def ranked_hits(
+def rank_hits(
     database: Database, agent_id: str, question: Question, weighed: WeighedTerms, matches: Sequence[Match]
 ) -> Iterator[RankedHit]:
     """Yields the hits of matches, in their order."""
@@ -66,22 +66,22 @@ def ranked_hits(
     }
     for one in matches:
         if (statement := statements.get((one.text.tier, one.text.name))) is not None:
-            yield _of_statement(question, weighed, one, statement)
+            yield _make_statement_hit(question, weighed, one, statement)
         elif one.found is not None:
-            places = _by_words(one.found, weighed) if one.covered or one.nearest is None else []
+            places = _rank_passages(one.found, weighed) if one.covered or one.nearest is None else []
             if one.nearest in one.found.passages:  # the best by words, then by meaning
                 places = list(dict.fromkeys([*places[:1], one.nearest, *places]))
-            hit = _of_artifact(database, agent_id, question, weighed, one, one.found, places)
+            hit = _make_artifact_hit(database, agent_id, question, weighed, one, one.found, places)
             asks = bool(places) and _only_asks(database, one, one.found, places[0])
-            yield as_question(hit) if asks else hit
+            yield mark_as_question(hit) if asks else hit
 
 
-def as_question(hit: RankedHit) -> RankedHit:
+def mark_as_question(hit: RankedHit) -> RankedHit:
     """Returns the hit of a question that nobody answered: it is found, but answers nothing."""
     return hit._replace(score=round(_OF_UNANSWERED * hit.score, 3), known=False, answers=False)
 
 
-def _by_words(found: FoundArtifact, weighed: WeighedTerms) -> list[int]:
+def _rank_passages(found: FoundArtifact, weighed: WeighedTerms) -> list[int]:
     """Returns the passages by how much of the question they have, the best first; without those that have nothing."""
     worth: dict[int, float] = {}
     for place, one in found.passages.items():
@@ -92,22 +92,22 @@ def _by_words(found: FoundArtifact, weighed: WeighedTerms) -> list[int]:
     return sorted(worth, key=lambda place: (-worth[place], place)) or said[:1]
 
 
-def _of_statement(question: Question, weighed: WeighedTerms, match: Match, found: Statement) -> RankedHit:
+def _make_statement_hit(question: Question, weighed: WeighedTerms, match: Match, found: Statement) -> RankedHit:
     text = found.shown
     if place := weighed.first_in(found.words):
         text = around(found.words, place)
     if match.text.tier == "memory":
-        where = f"a remembered {found.kind}{of_project(found.about)}"
+        where = f"a remembered {found.kind}{name_of_project(found.about)}"
     elif match.text.tier == "entity":
         where, text = f"the {found.kind} {found.about}", f"{found.about}: {text}" if text else found.about or ""
     else:
-        where = _WHAT[found.kind] + of_project(found.about)
+        where = _WHAT[found.kind] + name_of_project(found.about)
         where += " in a running session" if running_session(found.path) is not None else ""
     speaker = "User" if match.text.tier == "memory" else ""
     return _hit(question, match, found.id, flatten(text, _SHOWN), found.path, where, speaker, -1, found.at_us)
 
 
-def _of_artifact(
+def _make_artifact_hit(
     database: Database,
     agent_id: str,
     question: Question,
@@ -120,7 +120,7 @@ def _of_artifact(
     node = hits.node_at(database, agent_id, found.path, first.start)
     text = GAP.join(_texts(found, places, weighed)) if places else found.sentence
     speaker = _SPEAKERS.get(first.voice, "") if found.kind == "transcript" else ""
-    where = _WHAT[found.kind] + of_project(found.project)
+    where = _WHAT[found.kind] + name_of_project(found.project)
     at_us = found.at_us if node is None else node.at_us
     name = found.path if node is None else node.id
     return _hit(question, match, name, flatten(text, _MOST_SHOWN), found.path, where, speaker, first.turn, at_us)
@@ -187,7 +187,7 @@ def _hit(
     )
 
 
-def of_project(project: str | None) -> str:
+def name_of_project(project: str | None) -> str:
     """Returns a project's name as the end of a phrase; "" without one."""
     name = flatten(basename(project))
     return f" of {name}" if name else ""

@@ -7,7 +7,7 @@ from bisect import bisect_right
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.index_words import word_phrases
-from signet_sync.text.word_forms import folded
+from signet_sync.text.word_forms import fold
 
 SNIPPET = 200  # characters
 LONGEST_TURN = 300  # characters of a turn that is shown whole
@@ -26,11 +26,11 @@ def snippet(content: str, sentence: str, query: str, *, spoken: bool = False) ->
     for text in (content, sentence):
         place = _place(text, words)
         if place is not None:
-            return _of_turn(text, place) if spoken and text is content else around(text, place)
+            return _cut_turn(text, place) if spoken and text is content else around(text, place)
     return around(sentence or content, 0)
 
 
-def _of_turn(text: str, place: int) -> str:
+def _cut_turn(text: str, place: int) -> str:
     from signet_sync.text.chunking import turns  # slow import; most snippets are of summaries
 
     begun = list(turns(text))
@@ -79,7 +79,7 @@ def _blanks(found: re.Match[str]) -> str:
 
 def _place(text: str, words: list[str]) -> int | None:
     """Returns where the densest group of words begins; of equal ones, that with the longest word."""
-    low = folded(text)
+    low = fold(text)
     found = [(place, len(word)) for word in words if (place := _find(low, word)) is not None]
     if not found:
         return None
@@ -89,7 +89,7 @@ def _place(text: str, words: list[str]) -> int | None:
 
 def _find(low: str, word: str) -> int | None:
     """Returns the first place of a word, or of one of its parts if the whole word does not occur."""
-    for form in (folded(word.strip("\"'.,;:!?()[]*^")), *(folded(part) for part in _parts(word))):
+    for form in (fold(word.strip("\"'.,;:!?()[]*^")), *(fold(part) for part in _parts(word))):
         first = place = low.find(form) if form else -1
         for _ in range(20):
             if place <= 0 or not low[place - 1].isalnum():

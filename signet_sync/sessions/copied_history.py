@@ -138,7 +138,7 @@ class HeldExchanges:
                 self._read[path] = exchanges_in(text)
             if any(one.is_same(other, copied=False) for other in self._read[path]):
                 return text
-        running = live.said_at(self._database, self._agent_id, one.at, self._session_id) if one.at else []
+        running = live.list_said_at(self._database, self._agent_id, one.at, self._session_id) if one.at else []
         if any(one.is_same(other, copied=False) for other in exchanges_of(SpokenTurn(*turn[1:]) for turn in running)):
             return ""
         marks = marks_of(self._agent_id, self._token if copied else "", [one])

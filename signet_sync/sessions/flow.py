@@ -15,7 +15,7 @@ from signet_sync.formats.frontmatter import FrontmatterProblem, parse, write
 from signet_sync.formats.paths import AGENT_ID, MEMORY, artifact_path
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.formats.timestamps import iso, parse_instant, parse_name_stamp
-from signet_sync.formats.wikilinks import targets, with_links
+from signet_sync.formats.wikilinks import add_links, targets
 from signet_sync.sessions import journal
 from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions.states import (
@@ -35,7 +35,7 @@ from signet_sync.storage import files, state_dir
 from signet_sync.sync import manifests
 from signet_sync.sync.manifests import manifest_body
 from signet_sync.sync.store import artifacts
-from signet_sync.sync.tombstones.files import is_removed, removed_session
+from signet_sync.sync.tombstones.files import is_removed, refuse_removed_session
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import SANITIZER_VERSION, sanitize_line, sanitize_normalized, sanitizer_stamp
 from signet_sync.text.sentences import SentenceSubject, fallback, passes_strict
@@ -210,14 +210,14 @@ def advance(workspace: Workspace, flow: Flow) -> FlowState:
 def observe_flow(workspace: Workspace, flow: Flow) -> FlowObservation:
     """Observes a flow's state on disk and in the index."""
     document = flow.document
-    answered = results.recorded(workspace.database, document["agent_id"], document["flow_key"]) is not None
+    answered = results.find_recorded(workspace.database, document["agent_id"], document["flow_key"]) is not None
     artifacts_found = tuple((kind, _artifact_state(workspace, flow, kind)) for kind in flow.kinds)
-    indexed = flow.reconciled or len(artifacts.known_files(workspace.database, flow.paths)) == len(flow.paths)
+    indexed = flow.reconciled or len(artifacts.list_known_files(workspace.database, flow.paths)) == len(flow.paths)
     return FlowObservation(
         flow.kind,
         artifacts_found,
         sentence=flow.quality,
-        linked=flow.manifest_tried or _linked(workspace, flow),
+        linked=flow.manifest_tried or _link_files(workspace, flow),
         indexed=indexed,
         projected=flow.reconciled,
         live=_are_buffered(workspace, flow),
@@ -298,7 +298,7 @@ def _is_ours(flow: Flow, kind: str, raw: bytes) -> bool:
     return True
 
 
-def _linked(workspace: Workspace, flow: Flow) -> bool:
+def _link_files(workspace: Workspace, flow: Flow) -> bool:
     known = manifests.read(workspace.root, flow.document["manifest"], workspace.settings.max_file_bytes)
     if known is None:
         return False
@@ -413,7 +413,7 @@ def _write_manifest(workspace: Workspace, flow: Flow) -> None:
         if fields.get("session_id") != document["session_id"]:
             return None  # another session's manifest: the next full pass writes ours
         newer = [(kind, path) for kind, path in links if _is_newer(fields, flow, kind)]
-        linked = with_links(body, links)
+        linked = add_links(body, links)
         if not newer and linked == body:
             return None
         fields.update({f"{kind}_path": path for kind, path in newer})
@@ -464,7 +464,7 @@ def _record(workspace: Workspace, flow: Flow, answer: dict[str, Any], *, refused
 def _refuse(workspace: Workspace, flow: Flow, seen: FlowState) -> None:
     """Ends a flow that can never be finished. A file of other content under its name is left as it is."""
     if seen is FlowState.REMOVED:
-        flow.refusal = removed_session(flow.document["session_id"])
+        flow.refusal = refuse_removed_session(flow.document["session_id"])
     else:
         taken = next(path for path in flow.paths if flow._seen.get(path, (None, ""))[1] == "other")
         flow.refusal = UsageError(

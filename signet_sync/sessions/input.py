@@ -13,7 +13,7 @@ from signet_sync.formats.body import js_trim
 from signet_sync.formats.origin import origin_of
 from signet_sync.formats.paths import AGENT_ID
 from signet_sync.formats.timestamps import iso, parse_instant
-from signet_sync.text.stored_names import cut_to, session_name, session_value, written_size
+from signet_sync.text.stored_names import cut_to, measure_written, session_name, session_value
 
 # Bytes for id, key, project, harness and repository: frontmatter may have 64 KiB, and also holds the sentence.
 HEAD_TEXTS = 52_000
@@ -92,15 +92,15 @@ def compaction_input(document: object, *, now_us: int) -> CompactionInput:
     return CompactionInput(**_identity(given, now_us), compaction=body)
 
 
-def written_identity(given: SessionInput | CompactionInput) -> dict[str, str | None]:
+def write_identity(given: SessionInput | CompactionInput) -> dict[str, str | None]:
     """Returns id, key, project and harness as they are written: exact but for redacted secrets and cut ends.
 
     Id and key are cut one by one because they identify the session; project and harness share the remaining bytes.
     """
     names = {name: session_name(text) if (text := getattr(given, name)) else None for name in _NAMES}
-    room = HEAD_TEXTS - sum(written_size(name) for name in names.values() if name)
+    room = HEAD_TEXTS - sum(measure_written(name) for name in names.values() if name)
     values = {name: session_value(text) or None if (text := getattr(given, name)) else None for name in _VALUES}
-    sizes = sorted(written_size(value) for value in values.values() if value)
+    sizes = sorted(measure_written(value) for value in values.values() if value)
     if sum(sizes) > room:
         # A short value leaves its unused part of the half to the longer one.
         most = max(room - sizes[0], room // 2)
@@ -110,12 +110,12 @@ def written_identity(given: SessionInput | CompactionInput) -> dict[str, str | N
     return {**names, **values}
 
 
-def written_repository(given: SessionInput | CompactionInput, identity: Mapping[str, str | None]) -> dict[str, Any]:
+def write_repository(given: SessionInput | CompactionInput, identity: Mapping[str, str | None]) -> dict[str, Any]:
     """Returns the fields of the session's repository as they are written; none if there is no room left for them."""
     texts = (getattr(given, name) for name in REPOSITORY_FIELDS)
     found = repository_fields(*(session_value(text) if text else None for text in texts))
-    room = HEAD_TEXTS - sum(written_size(text) for text in identity.values() if text)
-    return found if sum(written_size(text) for text in found.values() if text) <= room else {}
+    room = HEAD_TEXTS - sum(measure_written(text) for text in identity.values() if text)
+    return found if sum(measure_written(text) for text in found.values() if text) <= room else {}
 
 
 _NAMES, _VALUES = ("session_id", "session_key"), ("project", "harness")

@@ -53,7 +53,7 @@ def begin(folder: str, key: str, document: Mapping[str, Any]) -> JournalledFlow:
     """
     private_folder(folder)
     path = os.path.join(folder, f"{key}.json")
-    earlier = _locked(path)
+    earlier = _lock_flow(path)
     if earlier is None and os.path.lexists(path):
         raise BlockingIOError(f"another process works on this flow: {path}")
     try:
@@ -71,7 +71,7 @@ def take(folder: str, key: str) -> JournalledFlow | None:
     Raises `ValueError` with the path for a damaged one.
     """
     path = os.path.join(folder, f"{key}.json")
-    descriptor = _locked(path)
+    descriptor = _lock_flow(path)
     if descriptor is None:
         return None
     document = None
@@ -87,7 +87,7 @@ def take(folder: str, key: str) -> JournalledFlow | None:
             os.close(descriptor)
 
 
-def _locked(path: str) -> int | None:
+def _lock_flow(path: str) -> int | None:
     """Returns a locked descriptor of a flow's file; None if it is gone or held by a living process."""
     try:
         descriptor = os.open(path, READ)

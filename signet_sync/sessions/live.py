@@ -19,8 +19,8 @@ from signet_sync.sessions.input import (
     CompactionInput,
     SessionInput,
     session_input,
-    written_identity,
-    written_repository,
+    write_identity,
+    write_repository,
 )
 from signet_sync.sessions.live_files import Buffer, LiveIdentity
 from signet_sync.sessions.live_turns import SpokenTurn, live_turns_in, missing_in
@@ -28,7 +28,7 @@ from signet_sync.sessions.store import live, removed_turns
 from signet_sync.sessions.store.live import CoveredTurn, LivePlace, LiveTurn
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.tombstones import store as tombstones_store
-from signet_sync.sync.tombstones.files import is_removed, removed_session
+from signet_sync.sync.tombstones.files import is_removed, refuse_removed_session
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line, sanitize_line_counted
 from signet_sync.text.stored_names import session_name
@@ -53,7 +53,7 @@ def append(
     # Rows whose key is the session's id are those read from a transcript.
     session_id = "" if session_id == session_key else session_id
     counts = Counter[str]()
-    clean = [_sanitized(turn, counts) for turn in turns]
+    clean = [_sanitize_turn(turn, counts) for turn in turns]
     database = workspace.database
     database.connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     identity = LiveIdentity(agent_id, session_key, session_id)
@@ -98,8 +98,8 @@ def settle(workspace: Workspace) -> None:
         return
     with database.transaction():
         known, present = live.shapes(database), live_files.fingerprints(folder)
-        rows = {identity.name: identity for identity in map(LiveIdentity._make, live.handed_over(database))}
-        tombstones = tombstones_store.mirrored(database)
+        rows = {identity.name: identity for identity in map(LiveIdentity._make, live.list_handed_over(database))}
+        tombstones = tombstones_store.list_mirrored(database)
         for name in sorted({*known, *present, *rows}):
             if name in known and known[name] == present.get(name):
                 continue
@@ -214,7 +214,7 @@ def drop_recorded(workspace: Workspace, sessions: Iterable[tuple[str, str, str]]
         segments = artifacts.transcripts(
             workspace.database, agent_id, token_of(agent_id, session_key), session_id or None
         )
-        absent = set(missing_turns([spoken_turn(turn) for turn in turns], segments, ""))
+        absent = set(missing_turns([make_spoken_turn(turn) for turn in turns], segments, ""))
         held = [mark_of(turn) for place, turn in enumerate(turns) if place not in absent]
         if held:
             forget(workspace, agent_id, session_key, {session_id: held})
@@ -223,7 +223,7 @@ def drop_recorded(workspace: Workspace, sessions: Iterable[tuple[str, str, str]]
 # ── turns and transcripts ──
 
 
-def spoken_turn(turn: LiveTurn) -> SpokenTurn:
+def make_spoken_turn(turn: LiveTurn) -> SpokenTurn:
     """Returns a live turn as it is compared with and written into transcripts: sanitized by today's rules."""
     return SpokenTurn(sanitize_line(turn.role), sanitize_counted(turn.content)[0], turn.at)
 
@@ -268,20 +268,20 @@ def _place(agent_id: str, session_key: str, session_id: str, turns: Sequence[Tur
     try:
         given = session_input({**named, **names}, now_us=0)
     except UsageError as error:
-        raise _refused(error.message, error.code) from None
+        raise _refuse(error.message, error.code) from None
     if given.session_key is None:
-        raise _refused("session_key must be a text that is not blank")
-    return written_place(given) if named else None
+        raise _refuse("session_key must be a text that is not blank")
+    return write_place(given) if named else None
 
 
-def written_place(given: SessionInput) -> LivePlace:
+def write_place(given: SessionInput) -> LivePlace:
     """Returns where a session works, as its files will name it."""
-    identity = written_identity(given)
-    repository = found_repository(given, identity)
+    identity = write_identity(given)
+    repository = find_repository(given, identity)
     return LivePlace(identity["project"], identity["harness"], *(repository.get(name) for name in REPOSITORY_FIELDS))
 
 
-def found_repository(given: SessionInput | CompactionInput, identity: Mapping[str, str | None]) -> dict[str, Any]:
+def find_repository(given: SessionInput | CompactionInput, identity: Mapping[str, str | None]) -> dict[str, Any]:
     """Returns the fields of a session's repository as they are written: the one given, else that of its folder now.
 
     The branch of now is not that of a session that was captured at another time.
@@ -290,14 +290,14 @@ def found_repository(given: SessionInput | CompactionInput, identity: Mapping[st
         found = found._replace(branch=None) if given.captured_at is not None else found
         named: dict[str, Any] = dict(zip(REPOSITORY_FIELDS, found, strict=True))
         given = replace(given, **named)
-    return {} if holds_home(given.repository_root or "/") else written_repository(given, identity)
+    return {} if holds_home(given.repository_root or "/") else write_repository(given, identity)
 
 
-def _refused(message: str, code: str = "input-invalid") -> UsageError:
+def _refuse(message: str, code: str = "input-invalid") -> UsageError:
     return UsageError(message, hint="see signet-sync transcript append --help; nothing was written", code=code)
 
 
-def _sanitized(turn: Turn, counts: Counter[str]) -> LiveTurn:
+def _sanitize_turn(turn: Turn, counts: Counter[str]) -> LiveTurn:
     role, of_role = sanitize_line_counted(turn.role)
     text, of_text = sanitize_counted(turn.text)
     counts.update(of_role)
@@ -310,10 +310,10 @@ def refuse_removed(workspace: Workspace, agent_id: str, session_key: str, sessio
     token = token_of(agent_id, session_key)
     ids = {
         name
-        for tombstone in tombstones_store.mirrored(workspace.database)
+        for tombstone in tombstones_store.list_mirrored(workspace.database)
         if tombstone.agent_id == agent_id
         for name in tombstone.session_ids
     }
     for name in filter(None, (session_id, session_key)):
         if name in ids or is_removed(workspace, agent_id, token, name):
-            raise removed_session(name)
+            raise refuse_removed_session(name)

@@ -60,15 +60,17 @@ class LiveFile(NamedTuple):
 
 def names(folder: str) -> list[str]:
     """Lists the names of all files of live turns."""
-    return [name for name in _listed(folder) if _NAME.fullmatch(name)]
+    return [name for name in _list_folder(folder) if _NAME.fullmatch(name)]
 
 
-def damaged_files(folder: str) -> list[str]:
+def list_damaged_files(folder: str) -> list[str]:
     """Lists the names of damaged files that were moved aside."""
-    return [name for name in _listed(folder) if _NAME.fullmatch(name.removesuffix(_ASIDE)) and name.endswith(_ASIDE)]
+    return [
+        name for name in _list_folder(folder) if _NAME.fullmatch(name.removesuffix(_ASIDE)) and name.endswith(_ASIDE)
+    ]
 
 
-def _listed(folder: str) -> list[str]:
+def _list_folder(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder))
     except OSError:
@@ -87,7 +89,9 @@ def fingerprints(folder: str) -> dict[str, str]:
 def is_settled(database: Database, folder: str) -> bool:
     """Returns whether the rows of live turns agree with their files, and no row lacks a file."""
     known = live.shapes(database)
-    return fingerprints(folder) == known and all(LiveIdentity(*one).name in known for one in live.handed_over(database))
+    return fingerprints(folder) == known and all(
+        LiveIdentity(*one).name in known for one in live.list_handed_over(database)
+    )
 
 
 def _fingerprint(status: os.stat_result) -> str:
@@ -101,10 +105,10 @@ def read(folder: str, name: str) -> LiveFile | None:
     except FileNotFoundError:
         return None
     with open(descriptor, "rb") as handle:
-        return _parsed(handle.read(), name)
+        return _parse_file(handle.read(), name)
 
 
-def _parsed(raw: bytes, name: str) -> LiveFile | None:
+def _parse_file(raw: bytes, name: str) -> LiveFile | None:
     lines = raw[: raw.rfind(b"\n") + 1].split(b"\n")[:-1]
     identity = _identity(lines[0] if lines else b"", name)
     if identity is None:
@@ -188,7 +192,7 @@ class Buffer:
         return self._descriptor is not None and (kept is None or kept.damaged > 0)
 
     def _kept(self) -> LiveFile | None:
-        return None if self._descriptor is None else _parsed(self._bytes(), self.identity.name)
+        return None if self._descriptor is None else _parse_file(self._bytes(), self.identity.name)
 
     def append(self, turns: Sequence[LiveTurn], place: LivePlace | None = None) -> None:
         """Adds turns, and where the session works from now on (None: as before), durable on return.
@@ -270,7 +274,7 @@ def locked(folder: str, identity: LiveIdentity) -> Iterator[Buffer]:
     try:
         with suppress(OSError):  # some file systems cannot lock folders
             fcntl.flock(guard, fcntl.LOCK_EX)
-        buffer = Buffer(folder, identity, _opened(os.path.join(folder, identity.name)))
+        buffer = Buffer(folder, identity, _open_file(os.path.join(folder, identity.name)))
         try:
             yield buffer
         finally:
@@ -279,7 +283,7 @@ def locked(folder: str, identity: LiveIdentity) -> Iterator[Buffer]:
         os.close(guard)
 
 
-def _opened(path: str) -> int | None:
+def _open_file(path: str) -> int | None:
     try:
         return os.open(path, _OPEN)
     except FileNotFoundError:
@@ -292,7 +296,7 @@ def drop(folder: str, unwanted: Callable[[LiveIdentity], bool]) -> int:
     A file that cannot be read is deleted too: it may contain anything. One of a newer version stays.
     """
     dropped = 0
-    for name in [*names(folder), *damaged_files(folder)]:
+    for name in [*names(folder), *list_damaged_files(folder)]:
         kept = read(folder, name)
         if unwanted(kept.identity) if kept is not None else _is_unreadable(folder, name):
             dropped += unlink(os.path.join(folder, name))

@@ -11,10 +11,10 @@ from signet_sync.formats.handle import id_of
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.statement import Item
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.graph.nodes_stage import with_progress
+from signet_sync.graph.nodes_stage import report_progress
 from signet_sync.graph.projects import Project, make_place
 from signet_sync.graph.store.projects import Projects
-from signet_sync.graph.threads_stage import VERSION, Statements, settled
+from signet_sync.graph.threads_stage import VERSION, Statements, settle_moved
 from signet_sync.sessions.live_turns import SpokenTurn, render
 from signet_sync.sessions.store import live
 from signet_sync.sessions.store.live import RUNNING, RunningSession
@@ -26,7 +26,7 @@ from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source
 from signet_sync.sync.store import artifacts
 
 
-def stated_by(said: Sequence[SpokenTurn]) -> list[tuple[int, Item]]:
+def distil_turns(said: Sequence[SpokenTurn]) -> list[tuple[int, Item]]:
     """Returns what (sanitized) turns state, each with the index of the turn that says it.
 
     By the rules that write a summary. What the agent states waits for the transcript: only that has the results of
@@ -34,7 +34,7 @@ def stated_by(said: Sequence[SpokenTurn]) -> list[tuple[int, Item]]:
     """
     # Not for a pass without live turns.
     from signet_sync.digest.outcome import outcome
-    from signet_sync.statements.outcomes import stated
+    from signet_sync.statements.outcomes import list_stated
     from signet_sync.text.sanitizer import sanitize_counted
 
     texts = [render([turn]) for turn in said]
@@ -43,7 +43,7 @@ def stated_by(said: Sequence[SpokenTurn]) -> list[tuple[int, Item]]:
     # Each turn begins two lines below the last line of the one before.
     begins = list(accumulate((text.count("\n") + 2 for text in texts[:-1]), initial=1))
     # Rules may have become stricter since the turns were stored.
-    items = (item._replace(text=sanitize_counted(item.text)[0]) for item in stated(found))
+    items = (item._replace(text=sanitize_counted(item.text)[0]) for item in list_stated(found))
     return [(max(bisect_right(begins, item.line) - 1, 0), item) for item in items]
 
 
@@ -82,10 +82,10 @@ class LiveStatements(Deriver):
         stated: list[StatedItems] = []
         projects = Projects(database)
         running = _running(database, {one.agent_id for one in sources})
-        changed = _changed(database, sources, running, projects)
-        for session in with_progress(changed, alive):
+        changed = _list_changed(database, sources, running, projects)
+        for session in report_progress(changed, alive):
             some = [one for one in running.get(session, ()) if not one.noise]
-            stated += _stated(database, session, some, projects) if some else []
+            stated += _distil_session(database, session, some, projects) if some else []
         return changed, stated
 
     def update(self, database: Database, prepared: _Prepared, alive: Alive) -> Change:
@@ -93,7 +93,7 @@ class LiveStatements(Deriver):
         sessions, stated = prepared
         if not sessions:
             return Change()
-        change = settled(database, rows.replace(database, sessions, stated, running=True))
+        change = settle_moved(database, rows.replace(database, sessions, stated, running=True))
         change.agents |= {source.agent_id for source in change.sources}
         return change
 
@@ -114,7 +114,9 @@ def _session(one: RunningSession) -> Session:
     return one.agent_id, token_of(one.agent_id, one.session_key), one.name
 
 
-def _changed(database: Database, sources: Sequence[Source], running: _Running, projects: Projects) -> list[Session]:
+def _list_changed(
+    database: Database, sources: Sequence[Source], running: _Running, projects: Projects
+) -> list[Session]:
     """Returns the sessions to distil: those whose turns moved, and those that artifacts moved."""
     found = {
         (one.agent_id, token_of(one.agent_id, one.id), one.session_id or one.id)
@@ -135,13 +137,13 @@ def _project(one: RunningSession, projects: Projects) -> Project:
     return projects.find(one.agent_id, place, one.place.repository_path)
 
 
-def _stated(
+def _distil_session(
     database: Database, session: Session, some: Sequence[RunningSession], projects: Projects
 ) -> list[StatedItems]:
     """Returns what a session has said since its last artifact, by instants."""
     agent_id, token, session_id = session
     # Under a key that sessions share, the files of each cover what was said without an id.
-    covered = artifacts.covered_until(database, agent_id, token, session_id if some[0].session_id else None)
+    covered = artifacts.find_covered_until(database, agent_id, token, session_id if some[0].session_id else None)
     turns = sorted(turn for one in some for turn in live.newest(database, *one[:3], MOST_DISTILLED))
     said = [(turn, at_us) for turn in turns if (at_us := parse_instant(turn.at) or 0) > covered]
     if not said:
@@ -152,7 +154,7 @@ def _stated(
     name = ("project", project) if project else ("session", session_id, token)
     thread = id_of("t", agent_id, *name)
     parts: dict[int, list[Item]] = {}
-    for place, item in stated_by([SpokenTurn(turn.role, turn.content, turn.at) for turn, _ in said]):
+    for place, item in distil_turns([SpokenTurn(turn.role, turn.content, turn.at) for turn, _ in said]):
         turn, at_us = said[place]
         parts.setdefault(at_us, []).append(item._replace(line=turn.turn))
     return [

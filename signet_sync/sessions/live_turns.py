@@ -14,7 +14,7 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.chunking import turns
 from signet_sync.text.turn_heads import HEAD, STAMP, TOOL_NAME, Speaker, speaker_of, tool_name
-from signet_sync.text.turn_words import indented, words_of
+from signet_sync.text.turn_words import indent, words_of
 
 _LIVE = late(
     rf"^(?:(?:## (User|Assistant|Harness)|- ({TOOL_NAME})) · ({STAMP}) · live"
@@ -153,7 +153,7 @@ def _lines(text: str, number: int, section: _TextSection) -> Iterator[_TextLine]
         start = end + 1
 
 
-def _aligned(candidates: Sequence[Sequence[_Place]]) -> list[_Place | None]:
+def _align(candidates: Sequence[Sequence[_Place]]) -> list[_Place | None]:
     """Chooses one possible place per turn: in order, none used twice, for as many turns as possible.
 
     The longest common subsequence by Hunt and Szymanski: `ends[n]` is where the best chain of n + 1 ends.
@@ -202,7 +202,7 @@ def live_turns_in(text: str) -> list[SpokenTurn]:
     return [said for _, said in _live(text)]
 
 
-def without_live(text: str) -> str:
+def drop_live(text: str) -> str:
     """Returns the text without its live turns."""
     kept, at = [], 0
     for section, _ in _live(text):
@@ -213,7 +213,7 @@ def without_live(text: str) -> str:
 
 def is_live(text: str) -> bool:
     """Returns whether a text consists of live turns only."""
-    return bool(live_turns_in(text)) and not without_live(text).strip()
+    return bool(live_turns_in(text)) and not drop_live(text).strip()
 
 
 def _live(text: str) -> Iterator[tuple[_TextSection, SpokenTurn]]:
@@ -251,11 +251,11 @@ def missing_in(text: str, said: Sequence[SpokenTurn]) -> list[int]:
     """Returns the places (indexes) of the turns that a text does not hold; turns without words are never lacking."""
     if not said:
         return []
-    found = _aligned(_candidates(_Text(text), said))
+    found = _align(_candidates(_Text(text), said))
     return [place for place, where in enumerate(found) if where is None and canonical(*said[place][:2])[1]]
 
 
-def without_turns(text: str, said: Sequence[SpokenTurn], *, leading: bool = False) -> str:
+def drop_turns(text: str, said: Sequence[SpokenTurn], *, leading: bool = False) -> str:
     """Returns the text without the turns that are held elsewhere; with `leading`, only those at its beginning.
 
     A heading with nothing left below it is dropped.
@@ -263,9 +263,9 @@ def without_turns(text: str, said: Sequence[SpokenTurn], *, leading: bool = Fals
     if not said or not text.strip():
         return text
     read = _Text(text)
-    held = [place for place in _aligned(_candidates(read, said)) if place is not None]
+    held = [place for place in _align(_candidates(read, said)) if place is not None]
     if leading:
-        held = list(_from_first_line(held))
+        held = list(_list_from_first_line(held))
     if not held:
         return text
     gone = {number for start, end in held for number in range(start, end)}
@@ -274,10 +274,10 @@ def without_turns(text: str, said: Sequence[SpokenTurn], *, leading: bool = Fals
     touched = {read.lines[number].section for number in gone}
     empty = [read.sections[number] for number in sorted(touched - left)]
     spans += [(section.start, section.end) for section in empty]
-    return _without(text, spans)
+    return _cut_spans(text, spans)
 
 
-def _from_first_line(held: Iterable[_Place]) -> Iterator[_Place]:
+def _list_from_first_line(held: Iterable[_Place]) -> Iterator[_Place]:
     """Yields places from the first line on, as long as each begins where the previous one ends."""
     line = 0
     for place in held:
@@ -287,7 +287,7 @@ def _from_first_line(held: Iterable[_Place]) -> Iterator[_Place]:
         line = place[1]
 
 
-def _without(text: str, spans: Iterable[_Place]) -> str:
+def _cut_spans(text: str, spans: Iterable[_Place]) -> str:
     """Cuts spans out of a text, and the empty lines that this would leave around them."""
     kept, at = [], 0
     for start, end in sorted(spans):
@@ -314,7 +314,7 @@ def _render_turn(turn: SpokenTurn, *, ours: bool) -> str:
         return f"## {name} (live · {turn.at})\n\n{words}"
     if speaker != "tool":
         return f"## {speaker.capitalize()} · {turn.at} · live\n\n{words}"
-    return f"- {tool} · {turn.at} · live\n{indented(words)}"
+    return f"- {tool} · {turn.at} · live\n{indent(words)}"
 
 
 def insert_live(
@@ -331,7 +331,7 @@ def insert_live(
     if not read.lines:
         return render(said[place] for place in sorted(absent))
     absent_places = set(absent)
-    found = _aligned([[] if place in absent_places else one for place, one in enumerate(_candidates(read, said))])
+    found = _align([[] if place in absent_places else one for place, one in enumerate(_candidates(read, said))])
     added: dict[int, list[SpokenTurn]] = {}
     after = 0  # the earliest section before which the next turn may be inserted
     for place, turn in enumerate(said):
@@ -347,7 +347,7 @@ def insert_live(
             # Before a text without a heading the turn would absorb its words.
             number += number == 0 and read.sections[0].speaker is None
             added.setdefault(number, []).append(turn)
-    return _inserted(text, read.sections, added)
+    return _insert_turns(text, read.sections, added)
 
 
 def _section_after(sections: Sequence[_TextSection], turn: SpokenTurn, first: int, last: int) -> int:
@@ -368,8 +368,8 @@ def _is_before(sections: Sequence[_TextSection], turn: SpokenTurn, begins: str |
     return tail if first_us is None else (turn.at_us or 0) < first_us
 
 
-def _inserted(text: str, sections: Sequence[_TextSection], added: Mapping[int, Sequence[SpokenTurn]]) -> str:
-    """Inserts turns before some sections, so that `without_live` restores the text."""
+def _insert_turns(text: str, sections: Sequence[_TextSection], added: Mapping[int, Sequence[SpokenTurn]]) -> str:
+    """Inserts turns before some sections, so that `drop_live` restores the text."""
     ours = _OURS.search(text) is not None
     pieces, at = [], 0
     for number in sorted(added):
@@ -383,7 +383,7 @@ def _inserted(text: str, sections: Sequence[_TextSection], added: Mapping[int, S
     return "".join(pieces) + text[at:]
 
 
-def recorded_entries(entries: Sequence[tuple[str, str, int]], said: Sequence[SpokenTurn]) -> set[int]:
+def find_recorded_entries(entries: Sequence[tuple[str, str, int]], said: Sequence[SpokenTurn]) -> set[int]:
     """Returns the indexes of transcript entries (role, words, µs since 1970) that are among live turns."""
     if not said:
         return set()
@@ -396,4 +396,4 @@ def recorded_entries(entries: Sequence[tuple[str, str, int]], said: Sequence[Spo
         like = canonical(turn.role, turn.text)
         places = _near(wanted.get(like, []), like, seen)
         candidates.append([place for place in places if not _is_apart(entries[place[0]][2], turn.at_us)])
-    return {place[0] for place in _aligned(candidates) if place is not None}
+    return {place[0] for place in _align(candidates) if place is not None}

@@ -24,7 +24,7 @@ from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal
 from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions.flow import Flow
-from signet_sync.sessions.input import CompactionInput, SessionInput, written_identity
+from signet_sync.sessions.input import CompactionInput, SessionInput, write_identity
 from signet_sync.sessions.live_turns import SpokenTurn, insert_live, render
 from signet_sync.sessions.states import (
     ARTIFACTS,
@@ -43,13 +43,13 @@ from signet_sync.sync.planner import Row
 from signet_sync.sync.request import Request
 from signet_sync.sync.store import artifacts, counts, redactions
 from signet_sync.sync.tombstones import files as tombstones_files
-from signet_sync.sync.tombstones.files import is_removed, removed_session
+from signet_sync.sync.tombstones.files import is_removed, refuse_removed_session
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.passages import asks_only_memory
 from signet_sync.text.redacted_match import alike
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted, sanitizer_stamp
 from signet_sync.text.sentences import SentenceSubject
-from signet_sync.text.turn_words import with_closed_fences
+from signet_sync.text.turn_words import close_fences
 
 # Seconds for which a session end waits for other writers, for example while a first index is built.
 LOCK_TIMEOUT = 600.0
@@ -107,7 +107,7 @@ def _session_request(given: SessionInput) -> _SanitizedRequest:
     counts = Counter[str]()
     transcript = _clean(given.transcript, counts)
     if given.rendered and "[REDACTED:" in transcript:
-        transcript = _clean(with_closed_fences(transcript), counts)
+        transcript = _clean(close_fences(transcript), counts)
     summary = _clean(given.summary, counts) if given.summary is not None else None
     bodies = {"transcript": transcript, "summary": summary or None}
     return replace(_request("end", given, bodies, given.tail, counts), more=given.more, headless=given.headless)
@@ -128,7 +128,7 @@ def _request(
     tail: bool,
     counts: Counter[str],
 ) -> _SanitizedRequest:
-    written = written_identity(given)
+    written = write_identity(given)
     identity: dict[str, Any] = {"agent_id": given.agent_id, **written}
     for name in ("session_id", "session_key", "project", "harness", *REPOSITORY_FIELDS):
         _clean_line(getattr(given, name), counts)  # called only to count its redactions
@@ -144,7 +144,7 @@ def _request(
         flow_key = _digest(["body", kind, *names, hashes, tail])
         content = flow_key
     # A request that is repeated after its repository was moved or deleted is the same.
-    identity |= sessions_live.found_repository(given, written)
+    identity |= sessions_live.find_repository(given, written)
     captured = parse_instant(given.captured_at) if given.captured_at else None
     return _SanitizedRequest(kind, identity, token, bodies, proposal, tail, flow_key[:32], content, counts, captured)
 
@@ -175,7 +175,7 @@ def _run(workspace: Workspace, request: _SanitizedRequest, now_us: int, propose:
     deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         try:
-            return _answered(workspace, request, now_us, propose)
+            return _answer_request(workspace, request, now_us, propose)
         except WorkspaceError as error:
             if error.code != "busy" or time.monotonic() >= deadline:
                 raise
@@ -183,14 +183,16 @@ def _run(workspace: Workspace, request: _SanitizedRequest, now_us: int, propose:
         time.sleep(_RETRY_SECONDS)
 
 
-def _answered(workspace: Workspace, request: _SanitizedRequest, now_us: int, propose: Propose | None) -> dict[str, Any]:
+def _answer_request(
+    workspace: Workspace, request: _SanitizedRequest, now_us: int, propose: Propose | None
+) -> dict[str, Any]:
     offered: ModelDigest | None = None
     has_asked = propose is None or not _is_asked_about(request)
     held: journal.JournalledFlow | None = None
     while True:
         with _locked(workspace, held):
             answer = _finish_earlier(workspace, request, now_us) if held is None else None
-            answer = answer or _known_answer(workspace, request)
+            answer = answer or _find_answer(workspace, request)
             if answer is not None:
                 return answer
             _refresh(workspace, request.identity["agent_id"], request.token, now_us)
@@ -199,7 +201,7 @@ def _answered(workspace: Workspace, request: _SanitizedRequest, now_us: int, pro
             segments = _segments(workspace, request)
             new = _new_texts(workspace, request, segments, now_us)
             if new is None:
-                return _unchanged(workspace, request, segments)
+                return _answer_unchanged(workspace, request, segments)
             if has_asked:
                 return _write(workspace, request, new, segments, offered, now_us)
             if len(_pieces(workspace, new)) == 1:
@@ -256,10 +258,10 @@ def _finish_earlier(workspace: Workspace, request: _SanitizedRequest, now_us: in
     return answer
 
 
-def _known_answer(workspace: Workspace, request: _SanitizedRequest) -> dict[str, Any] | None:
+def _find_answer(workspace: Workspace, request: _SanitizedRequest) -> dict[str, Any] | None:
     """Returns this request's recorded answer. Raises `UsageError` if it was refused or its key has other content."""
     agent_id = request.identity["agent_id"]
-    known = results.recorded(workspace.database, agent_id, request.flow_key)
+    known = results.find_recorded(workspace.database, agent_id, request.flow_key)
     if known is None:
         _raise_refusal(workspace, request)
         return None
@@ -269,10 +271,10 @@ def _known_answer(workspace: Workspace, request: _SanitizedRequest) -> dict[str,
             hint="nothing was written; use another key for each session end",
             code="idempotency-conflict",
         )
-    return _replayed(workspace, known.document)
+    return _replay_answer(workspace, known.document)
 
 
-def _replayed(workspace: Workspace, answer: Mapping[str, Any]) -> dict[str, Any]:
+def _replay_answer(workspace: Workspace, answer: Mapping[str, Any]) -> dict[str, Any]:
     """Returns an earlier answer; it names no file that is gone since."""
     named = [kind for kind in (*ARTIFACTS["end"], *ARTIFACTS["compact"], "manifest") if answer.get(kind)]
     gone = [kind for kind in named if files.status_of(workspace.root, answer[kind]) is None]
@@ -283,7 +285,7 @@ def _raise_refusal(workspace: Workspace, request: _SanitizedRequest) -> None:
     if request.captured_us is None:
         return  # a generated `captured_at` is always free
     key = refusal_key(request.flow_key, iso(request.captured_us))
-    known = results.recorded(workspace.database, request.identity["agent_id"], key)
+    known = results.find_recorded(workspace.database, request.identity["agent_id"], key)
     if known is not None and known.request_sha256 == request.request:
         refusal = known.document
         raise UsageError(refusal["message"], path=refusal.get("path"), hint=refusal["hint"], code=refusal["code"])
@@ -308,7 +310,7 @@ def refresh(workspace: Workspace, agent_id: str, token: str) -> None:
 
 def _refresh(workspace: Workspace, agent_id: str, token: str, now_us: int) -> None:
     names = files.listing(workspace.root, MEMORY, "")
-    if not any(map(artifact_name, names)) and counts.indexed_count(workspace.database):
+    if not any(map(artifact_name, names)) and counts.count_indexed(workspace.database):
         raise Halted(
             "memory/ holds none of the indexed files",
             path=MEMORY,
@@ -321,7 +323,7 @@ def _refresh(workspace: Workspace, agent_id: str, token: str, now_us: int) -> No
 
 def _refuse_removed(workspace: Workspace, request: _SanitizedRequest) -> None:
     if is_removed(workspace, *request.session):
-        raise removed_session(request.identity["session_id"])
+        raise refuse_removed_session(request.identity["session_id"])
 
 
 def _segments(workspace: Workspace, request: _SanitizedRequest) -> list[Row]:
@@ -341,9 +343,9 @@ class _NewTexts(NamedTuple):
 
 def _new_texts(workspace: Workspace, request: _SanitizedRequest, rows: list[Row], now_us: int) -> _NewTexts | None:
     """Returns the texts to write; None where all of them are kept already, live turns included."""
-    ending = sessions_flow.ending_of(_with_times(request, now_us))
-    covered = live.covered(workspace.database, ending) if not request.more else []
-    said = [sessions_live.spoken_turn(one.turn) for one in covered]
+    ending = sessions_flow.ending_of(_add_times(request, now_us))
+    covered = live.list_covered(workspace.database, ending) if not request.more else []
+    said = [sessions_live.make_spoken_turn(one.turn) for one in covered]
     segments = [(row.content, row.membership_us) for row in rows if row.source_kind == "transcript"]
     absent = sessions_live.missing_turns(said, segments, request.bodies.get("transcript") or "")
     if request.kind == "compact":
@@ -372,7 +374,7 @@ def _new_texts(workspace: Workspace, request: _SanitizedRequest, rows: list[Row]
     return _NewTexts(words, live=marks)
 
 
-def _with_times(request: _SanitizedRequest, now_us: int) -> dict[str, Any]:
+def _add_times(request: _SanitizedRequest, now_us: int) -> dict[str, Any]:
     """Returns a request's identity with the times that decide which live turns are covered."""
     return {**request.identity, "captured_at": request.identity["captured_at"] or iso(now_us), "now": iso(now_us)}
 
@@ -396,7 +398,7 @@ def _repeats_segment(workspace: Workspace, tail: str, rows: list[Row]) -> bool:
     return any(redactions.is_redacted(workspace.database, path) for path in same)
 
 
-def _unchanged(workspace: Workspace, request: _SanitizedRequest, rows: list[Row]) -> dict[str, Any]:
+def _answer_unchanged(workspace: Workspace, request: _SanitizedRequest, rows: list[Row]) -> dict[str, Any]:
     """Returns the answer for a request with nothing new: the newest segment's files."""
     kinds = tuple(reversed(ARTIFACTS[request.kind]))
     newest = {kind: next((row for row in reversed(rows) if row.source_kind == kind), None) for kind in kinds}
@@ -412,7 +414,7 @@ def _unchanged(workspace: Workspace, request: _SanitizedRequest, rows: list[Row]
         "sentence_quality": lead.memory_sentence_quality or "fallback",
         "redactions": request.redactions,
     }
-    return _replayed(workspace, answer)
+    return _replay_answer(workspace, answer)
 
 
 def _write(
@@ -428,7 +430,7 @@ def _write(
     for left, piece in zip(range(len(pieces) - 1, -1, -1), pieces, strict=True):
         last = not left
         one = request if last else _part_request(request, piece, left)
-        if not last and _known_answer(workspace, one) is not None:
+        if not last and _find_answer(workspace, one) is not None:
             continue
         # Equal parts become separate segments, so each needs a time of its own.
         at = now_us - left * 1000

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from signet_sync.digest.outcome import ModelDigest
 from signet_sync.formats.body import normalize
-from signet_sync.sessions.live_turns import is_cut, live_turns_in, turns_in, without_live, without_turns
+from signet_sync.sessions.live_turns import drop_live, drop_turns, is_cut, live_turns_in, turns_in
 from signet_sync.text.redacted_match import begins
 
 FlowKind = Literal["end", "compact"]
@@ -170,10 +170,10 @@ def new_part(whole: str, segments: Sequence[str]) -> str | None:
     shorter than what is kept. The segments may come in any order (clocks do), and older ones may belong to what the
     harness has rewritten since.
     """
-    kept = _without_leading_lines(segments)
+    kept = _drop_leading_lines(segments)
     for ends in (_exact_end, begins):
         for first in range(max(1, len(kept))):
-            rest = _after_segments(whole, kept[first:], ends)
+            rest = _text_after_segments(whole, kept[first:], ends)
             if rest is not None:
                 return rest
     return None
@@ -190,39 +190,39 @@ def new_words(whole: str, segments: Sequence[str], *, tail: bool = False) -> str
         return (
             ""
             if whole in segments
-            else normalize(without_turns(whole, [turn for said in live for turn in said], leading=True))
+            else normalize(drop_turns(whole, [turn for said in live for turn in said], leading=True))
         )
     # With live turns, text counts as new only if it follows all segments together.
-    rest = _after_all_segments(whole, segments) if live else new_part(whole, segments) if segments else whole
+    rest = _text_after_all_segments(whole, segments) if live else new_part(whole, segments) if segments else whole
     if rest is not None or not live:
         return whole if rest is None else rest
     left = whole
     for said in live:
-        left = without_turns(left, said)
-    bare = [text for segment in segments if (text := normalize(without_live(segment))).strip()]
+        left = drop_turns(left, said)
+    bare = [text for segment in segments if (text := normalize(drop_live(segment))).strip()]
     rest = new_part(normalize(left).lstrip("\n"), bare) if bare else left
     if rest is None or is_cut(whole, rest):
         # One segment's text is in the middle of another's: compare all of it.
         rest = left
         for text in bare:
-            rest = without_turns(rest, turns_in(text))
+            rest = drop_turns(rest, turns_in(text))
     return normalize(rest).lstrip("\n")
 
 
-def _after_all_segments(whole: str, segments: Sequence[str]) -> str | None:
-    rests = (_after_segments(whole, _without_leading_lines(segments), ends) for ends in (_exact_end, begins))
+def _text_after_all_segments(whole: str, segments: Sequence[str]) -> str | None:
+    rests = (_text_after_segments(whole, _drop_leading_lines(segments), ends) for ends in (_exact_end, begins))
     return next((rest for rest in rests if rest is not None), None)
 
 
-def _without_leading_lines(segments: Sequence[str]) -> list[str]:
+def _drop_leading_lines(segments: Sequence[str]) -> list[str]:
     # Cutting removed the empty lines between segments; a tail may have added some.
     return [text for segment in segments if (text := segment.lstrip("\n"))]
 
 
-def _after_segments(whole: str, kept: list[str], ends: Callable[[str, int, str], int]) -> str | None:
+def _text_after_segments(whole: str, kept: list[str], ends: Callable[[str, int, str], int]) -> str | None:
     at = 0
     while kept:
-        start = _after_empty_lines(whole, at)
+        start = _skip_empty_lines(whole, at)
         found = ((segment, end) for segment in kept if (end := ends(whole, start, segment)) >= 0)
         following, end = next(found, (None, at))
         if following is None:
@@ -231,7 +231,7 @@ def _after_segments(whole: str, kept: list[str], ends: Callable[[str, int, str],
         at = end
     if at and whole[at : at + 1] not in ("", "\n"):
         return None
-    return whole[_after_empty_lines(whole, at) :] if at else whole
+    return whole[_skip_empty_lines(whole, at) :] if at else whole
 
 
 def _is_beginning(whole: str, start: int, kept: Sequence[str], ends: Callable[[str, int, str], int]) -> bool:
@@ -240,7 +240,7 @@ def _is_beginning(whole: str, start: int, kept: Sequence[str], ends: Callable[[s
     return not left or any((end := ends(s, 0, left)) >= 0 and s[end : end + 1] in ("", "\n") for s in kept)
 
 
-def _after_empty_lines(text: str, at: int) -> int:
+def _skip_empty_lines(text: str, at: int) -> int:
     while text.startswith("\n", at):
         at += 1
     return at
@@ -262,7 +262,7 @@ def cut_parts(body: str, limit: int) -> Iterator[str]:
         part = normalize(body[at:end])
         if part:
             yield part
-        at = _after_empty_lines(body, end)
+        at = _skip_empty_lines(body, end)
 
 
 def _end_within(body: str, at: int, limit: int) -> int:

@@ -256,7 +256,7 @@ def load(
     values |= _CAUTION if layers.doubtful else {}
     for f in ALL_SETTINGS:
         if flags and flags.get(f.name) is not None:
-            values[f.name] = _checked(f, flags[f.name], "--" + f.name.replace("_", "-"))
+            values[f.name] = _check_value(f, flags[f.name], "--" + f.name.replace("_", "-"))
     settings = Settings(**values)
     try:
         resolve(settings, None)
@@ -282,7 +282,7 @@ class KnownSetting(NamedTuple):
     origin: str
 
 
-def known_settings(
+def list_settings(
     root: Path, environ: Mapping[str, str] = os.environ
 ) -> tuple[list[KnownSetting], list[SettingsRemark]]:
     """Returns every setting in order, and what of them could not be used."""
@@ -298,7 +298,7 @@ def known_settings(
     return known, remarks
 
 
-def named(key: str) -> Setting:
+def require_setting(key: str) -> Setting:
     """Returns the setting of a key. Raises `UsageError` (`unknown-setting`)."""
     by_key: dict[str, Setting] = {f.key: f for f in ALL_SETTINGS}
     if key not in by_key:
@@ -325,10 +325,10 @@ def parse(f: Setting, text: str, source: str) -> object:
 
             with suppress(ValueError):
                 value = tomllib.loads(f"value = {text}")["value"]
-    return _checked(f, value, source)
+    return _check_value(f, value, source)
 
 
-def in_one_line(remarks: Iterable[SettingsRemark]) -> str:
+def join_remarks(remarks: Iterable[SettingsRemark]) -> str:
     """Returns what cannot be used of the settings, on one line; empty if all can."""
     broken = [remark for remark in remarks if remark.broken]
     more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
@@ -411,7 +411,7 @@ class _Layers:
         source = WORKSPACE_FILE if own else path
         values: dict[str, object] = {}
         try:
-            entries = list(flattened(_document(path, own=own, vault=self._vault if own else None)))
+            entries = list(flatten(_document(path, own=own, vault=self._vault if own else None)))
         except ConfigError as error:
             self.refuse(error, source)
             return self._last_good(layer)
@@ -427,7 +427,7 @@ class _Layers:
                 self.refuse(ConfigError(f"{UNKNOWN} {display(key)}{meant}", path=path, hint=hint), path)
             elif known in self._fields:
                 try:
-                    values[known.name] = _checked(known, value, source)
+                    values[known.name] = _check_value(known, value, source)
                 except ConfigError as error:
                     self.refuse(error, source)
                     last = self._last_good(layer)
@@ -453,7 +453,7 @@ class _Layers:
         for f in self._fields:
             if isinstance(found, dict) and f.workspace and f.key in found:
                 with suppress(ConfigError):  # another version kept it
-                    values[f.name] = _checked(f, found[f.key], "")
+                    values[f.name] = _check_value(f, found[f.key], "")
         return values
 
     def of_environment(self) -> dict[str, object]:
@@ -512,11 +512,11 @@ def _document(path: Path, *, own: bool, vault: "Vault | None") -> dict[str, obje
         raise ConfigError(f"is not valid TOML: {error}", path=path, hint="fix the line that is named") from error
 
 
-def flattened(tree: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, object]]:
+def flatten(tree: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, object]]:
     """Yields the values of a document by dotted key; empty tables say nothing."""
     for key, value in tree.items():
         if isinstance(value, Mapping):
-            yield from flattened(value, f"{prefix}{key}.")
+            yield from flatten(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 
@@ -525,7 +525,7 @@ TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "
 _TRUTH = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
 
 
-def _checked(f: Setting, value: object, source: str) -> object:
+def _check_value(f: Setting, value: object, source: str) -> object:
     """Returns a value typed and within its limits; `ConfigError` names source, key and allowed values.
 
     A text may represent a number (in the environment everything is text); true for 1 or 2.0 for 2 is a mistake.

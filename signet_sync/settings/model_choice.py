@@ -92,12 +92,12 @@ def resolve(settings: "Settings", agent_yaml: Mapping[str, Any] | None) -> Model
     """
     block = _Block("llm", *(getattr(settings, f"llm_{key}") for key in _Block._fields[1:]))
     if block.provider:
-        return _as_configured(block)
+        return _read_choice(block)
     if not may_ask_signet(settings):
         return _no_model("no provider is set")
     name, why = _provider_of_signet(agent_yaml or {})
     if (name in SERVERS and block.endpoint and block.model) or (name == "command" and block.command):
-        return _as_configured(block._replace(provider=name))
+        return _read_choice(block._replace(provider=name))
     return _no_model(why or f"agent.yaml names {display(name[:60])}, for which you have no settings")
 
 
@@ -115,14 +115,14 @@ def resolve_meaning(settings: "Settings") -> MeaningChoice | None:
         return MeaningChoice(folder, _no_model(""), *prefixes)
     keys = ("model", "endpoint", "api_key_env", "api_key_file")
     block = _Block("meaning", chosen, **{key: getattr(settings, f"meaning_{key}") for key in keys})
-    return MeaningChoice("", _as_configured(block), *prefixes)
+    return MeaningChoice("", _read_choice(block), *prefixes)
 
 
 def _no_model(why: str) -> ModelChoice:
     return ModelChoice(kind="none", why=why)
 
 
-def _as_configured(block: _Block) -> ModelChoice:
+def _read_choice(block: _Block) -> ModelChoice:
     """Returns the model of one block; raises if it lacks what its provider needs."""
     from urllib.parse import urlsplit
 

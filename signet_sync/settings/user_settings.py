@@ -19,7 +19,7 @@ def set_value(root: str, key: str, text: str, environ: Mapping[str, str] = os.en
 
     Raises `UsageError` for an unknown key, `ConfigError` for a value, or a file, that cannot be used.
     """
-    value = model.parse(model.named(key), text, key)
+    value = model.parse(model.require_setting(key), text, key)
     path = model.user_file(environ)
     target = os.path.realpath(path)  # many people keep the file elsewhere, and link it
     before, mode = "", 0o600
@@ -31,7 +31,7 @@ def set_value(root: str, key: str, text: str, environ: Mapping[str, str] = os.en
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ConfigError(f"it cannot be read: {why}", path=path, hint="put that right; nothing was written") from None
-    after = with_value(before, key, value, path)
+    after = set_in_text(before, key, value, path)
     with tempfile.TemporaryDirectory() as folder:
         trial = os.path.join(folder, "config.toml")
         with open(trial, "w", encoding="utf-8", newline="") as file:
@@ -50,7 +50,7 @@ def set_value(root: str, key: str, text: str, environ: Mapping[str, str] = os.en
     return path, value
 
 
-def with_value(text: str, key: str, value: Any, path: str) -> str:
+def set_in_text(text: str, key: str, value: Any, path: str) -> str:
     """Returns a settings file's text with one setting set; everything else stays. Raises `ConfigError`, with the path.
 
     The result is held against what the text must mean: tomlkit changes other lines in some files.
@@ -87,7 +87,7 @@ def with_value(text: str, key: str, value: Any, path: str) -> str:
         found = tomllib.loads(after)
     except ValueError:
         raise unsafe from None
-    if dict(model.flattened(found)) != dict(model.flattened(wanted)):
+    if dict(model.flatten(found)) != dict(model.flatten(wanted)):
         raise unsafe
     return after
 

@@ -9,7 +9,7 @@ from signet_sync.statements.sections import ITEM_LENGTH, normal
 from signet_sync.text.sentences import flatten, unescape
 
 
-def stated(found: Outcome) -> tuple[Item, ...]:
+def list_stated(found: Outcome) -> tuple[Item, ...]:
     """Returns what a session states, in the words that its summary has, each once, at the lines of the transcript."""
     kept: dict[tuple[str, str], Item] = {}
     for said in found.items:

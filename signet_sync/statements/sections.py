@@ -109,7 +109,7 @@ def _sections(body: str) -> Iterator[tuple[Kind, bool, str, int]]:
             line += body.count("\n", counted, begin)
             counted = begin
             yield *listed, body[begin:start], line
-        listed, begin = _listed_by(body[start:end]), end
+        listed, begin = _read_heading(body[start:end]), end
 
 
 def _headings(body: str) -> Iterator[tuple[int, int]]:
@@ -123,14 +123,14 @@ def _headings(body: str) -> Iterator[tuple[int, int]]:
             yield mark.start(), mark.end() - 1
 
 
-def _listed_by(line: str) -> tuple[Kind, bool] | None:
+def _read_heading(line: str) -> tuple[Kind, bool] | None:
     """Returns the kind that a heading line names, and whether it is done; None for an unknown heading."""
     title = line.lstrip("#")
-    return _named_by(title) if title.startswith((" ", "\t")) and len(title) <= 60 else None
+    return _read_title(title) if title.startswith((" ", "\t")) and len(title) <= 60 else None
 
 
 @lru_cache(maxsize=1_000)
-def _named_by(title: str) -> tuple[Kind, bool] | None:
+def _read_title(title: str) -> tuple[Kind, bool] | None:
     """Returns what a heading's words name; if they name two kinds, the first."""
     begin = _NUMBERING.match(title)
     said = " ".join(_TITLE_END.sub("", title[begin.end() if begin else 0 :]).casefold().split())
@@ -142,9 +142,9 @@ def _named_by(title: str) -> tuple[Kind, bool] | None:
 
 def _items(kind: Kind, text: str, line: int, *, done: bool) -> Iterator[Item]:
     """Yields the items of a section."""
-    for begun, words, ticked in _listed(text, line):
+    for begun, words, ticked in _list_entries(text, line):
         raw = words[: 8 * ITEM_LENGTH]
-        for said, struck in _parted(raw, kind) if raw.startswith("~~") else ((raw, False),):
+        for said, struck in _part_item(raw, kind) if raw.startswith("~~") else ((raw, False),):
             flat = flatten(unescape(said), ITEM_LENGTH)
             block = _BLOCK.match(flat)
             shown = flat[block.end() :] if block is not None else flat
@@ -160,7 +160,7 @@ def _says_something(text: str) -> bool:
     return _WORDS.search(text) is not None and (len(text) > 30 or normal(text) not in _NOTHING)
 
 
-def _listed(text: str, first: int) -> Iterator[tuple[int, str, bool]]:
+def _list_entries(text: str, first: int) -> Iterator[tuple[int, str, bool]]:
     """Yields line, words and tick of each list item and paragraph; tables, quotes and code are ignored."""
     paragraph: list[str] = []
     begun, ticked, fenced = first, False, False
@@ -182,7 +182,7 @@ def _listed(text: str, first: int) -> Iterator[tuple[int, str, bool]]:
             begun, ticked, paragraph = line, item[1] is not None and item[1] != " ", [item[2].strip()]
 
 
-def _parted(words: str, kind: Kind) -> Iterator[tuple[str, bool]]:
+def _part_item(words: str, kind: Kind) -> Iterator[tuple[str, bool]]:
     """Yields an item and whether it is struck out; in "~~Postgres~~ SQLite" the second word replaces the first."""
     struck = _STRUCK.match(words)
     if struck is None:

@@ -96,7 +96,7 @@ class Mark(NamedTuple):
 Settled = tuple[Status, str | None]  # status, and the id of what replaces it
 
 
-def settled(
+def settle_statements(
     known: Sequence[Known],
     outcomes: Sequence[Outcome],
     marks: Iterable[Mark] = (),
@@ -111,14 +111,14 @@ def settled(
     found: dict[int, Settled] = {one.number: ("done" if one.done else "open", None) for one in (*known, *earlier)}
     still = [one for one in known if not one.done]
     ends = (
-        *_named(known, outcomes),
-        *_relisted(still),
-        *_restated(still),
-        *_taken_back(still),
-        *_carried_out(still, outcomes),
+        *_end_named(known, outcomes),
+        *_end_relisted(still),
+        *_end_restated(still),
+        *_end_taken_back(still),
+        *_end_carried_out(still, outcomes),
         *_works_now(still, outcomes),
     )
-    for number, status, by in (*ends, *_reverted(still, outcomes), *_marked((*known, *earlier), marks, own)):
+    for number, status, by in (*ends, *_end_reverted(still, outcomes), *_apply_marks((*known, *earlier), marks, own)):
         found[number] = status, by
     return found
 
@@ -126,7 +126,7 @@ def settled(
 _Ends = Iterator[tuple[int, Status, str | None]]
 
 
-def _named(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
+def _end_named(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
     """Yields what a later session names by its handle: a step in what came out of it, anything in a statement."""
     later: list[tuple[int, int, Known | None, str]] = [
         (one.at_us, one.session, None, one.sentence) for one in outcomes if "f-" in one.sentence
@@ -143,7 +143,7 @@ def _named(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
                     yield one.number, "replaced", by.id
 
 
-def _relisted(known: Sequence[Known]) -> _Ends:
+def _end_relisted(known: Sequence[Known]) -> _Ends:
     """Yields the open steps and blockers of a session of which a later part of it has a newer list."""
     newest: dict[tuple[int, str], Known] = {}
     for one in known:
@@ -157,7 +157,7 @@ def _relisted(known: Sequence[Known]) -> _Ends:
             yield one.number, "replaced", None
 
 
-def _restated(known: Sequence[Known]) -> _Ends:
+def _end_restated(known: Sequence[Known]) -> _Ends:
     """Yields what a newer statement of the kind says in nearly the same words, or with another number."""
     by_kind: dict[str, list[Known]] = {}
     for one in sorted(known, key=lambda one: (one.at_us, one.id)):
@@ -193,7 +193,7 @@ def _words(text: str, *, numbers: bool) -> frozenset[str]:
     return frozenset((_ASCII_WORD if text.isascii() else _WORD).findall(text)) - COMMON
 
 
-def _taken_back(known: Sequence[Known]) -> _Ends:
+def _end_taken_back(known: Sequence[Known]) -> _Ends:
     """Yields what a later statement names after "instead of", "no longer" or the like."""
     by_time = [(one, one.text.casefold()) for one in sorted(known, key=lambda one: (one.at_us, one.id))]
     for place, (newer, _) in enumerate(by_time):
@@ -220,7 +220,7 @@ def _subjects(text: str) -> tuple[frozenset[str], ...]:
     return tuple(stems(gone[1]) for gone in _NO_MORE.finditer(text))
 
 
-def _carried_out(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
+def _end_carried_out(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
     """Yields the steps, blockers and questions that a later session did: its words stand in a deed, or what it came to.
 
     A word counts the more, the fewer sessions of the project have it.
@@ -282,7 +282,7 @@ def _works_now(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
             yield one.number, "done", None
 
 
-def _reverted(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
+def _end_reverted(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
     """Yields what a session decided whose commit a later one reverts."""
     for deed in outcomes:
         for undone in _REVERTS.finditer(deed.sentence):
@@ -297,7 +297,7 @@ def _reverted(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
                     )
 
 
-def _marked(known: Sequence[Known], marks: Iterable[Mark], own: Mapping[str, int]) -> _Ends:
+def _apply_marks(known: Sequence[Known], marks: Iterable[Mark], own: Mapping[str, int]) -> _Ends:
     """Yields what a person or agent did last to a statement.
 
     What is stated again after it was done is open again; after it was said not to be true, only if a person states it.

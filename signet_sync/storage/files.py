@@ -18,7 +18,7 @@ from signet_sync.storage import displaced as storage_displaced
 from signet_sync.storage import durable
 from signet_sync.storage.durable import CREATE, READ, create, sync_descriptor
 from signet_sync.storage.locations import process_alive
-from signet_sync.storage.safe_paths import checked_parts, folder, no_folder, split_path
+from signet_sync.storage.safe_paths import folder, no_folder, split_checked, split_path
 
 if TYPE_CHECKING:
     import ctypes
@@ -171,7 +171,7 @@ def reading(root: Root, path: str) -> Iterator[Vault]:
         return
     with ExitStack() as stack:
         place = root
-        for part in checked_parts(path) if path else []:
+        for part in split_checked(path) if path else []:
             inner = stack.enter_context(place.inside(part))
             if inner is None:
                 status = place.status(part)
@@ -261,26 +261,30 @@ def prepare(root: str) -> None:
 _Result = TypeVar("_Result")
 
 
-def _staged(temporary: int, target: int, data: bytes, mode: int, publish: Callable[[int, str], _Result]) -> _Result:
+def _stage_bytes(
+    temporary: int, target: int, data: bytes, mode: int, publish: Callable[[int, str], _Result]
+) -> _Result:
     """Writes a durable temporary file, lets `publish` rename it, and removes what is left of it.
 
     The file is in `.signet/tmp`, or beside the target if `.signet/tmp` is on another file system.
     """
     name = _fresh()
     try:
-        return _published(temporary, name, data, mode, publish)
+        return _publish_bytes(temporary, name, data, mode, publish)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-    return _published(target, f".signet-{name}", data, mode, publish)
+    return _publish_bytes(target, f".signet-{name}", data, mode, publish)
 
 
 def _fresh() -> str:
-    """Makes the name of a temporary file, as `sweep` and `displaced` parse it."""
+    """Makes the name of a temporary file, as `sweep` and `list_displaced` parse it."""
     return f"{os.getpid()}-{os.urandom(16).hex()}.tmp"
 
 
-def _published(folder_fd: int, name: str, data: bytes, mode: int, publish: Callable[[int, str], _Result]) -> _Result:
+def _publish_bytes(
+    folder_fd: int, name: str, data: bytes, mode: int, publish: Callable[[int, str], _Result]
+) -> _Result:
     os.close(create(name, data, mode & 0o777, exact=True, dir_fd=folder_fd))
     try:
         return publish(folder_fd, name)
@@ -337,14 +341,14 @@ def create_once(
             if sync_folder:
                 sync_descriptor(target)
 
-        _staged(temporary, target, data, 0o600, publish)
+        _stage_bytes(temporary, target, data, 0o600, publish)
         return signature_of(os.stat(name, dir_fd=target, follow_symlinks=False))
 
 
 class Replaced(NamedTuple):
     """The outcome of a replacement.
 
-    `signature` is that of the file now in place; `displaced` are the bytes that were found there if they were not the
+    `signature` is that of the file now in place; `list_displaced` are the bytes that were found there if they were not the
     expected ones.
     """
 
@@ -366,7 +370,7 @@ def replace(
     `expected` are the bytes that the caller believes to be there. Where the system can swap two names, the old file is
     compared *after* the swap, and only once no process has it open for writing. So an editor that saved in between, or
     is about to, loses nothing: its file is swapped back, which needs no space, and its bytes are returned in
-    `displaced`. With `expected` None any content is replaced and returned in `displaced`. The old file's mode is kept;
+    `list_displaced`. With `expected` None any content is replaced and returned in `list_displaced`. The old file's mode is kept;
     a new file is 0600. The context manager `entitled` is entered around the swap; it may raise, and then the file
     stays.
 
@@ -392,7 +396,7 @@ def replace(
                 sync_descriptor(target)
             return displaced
 
-        displaced = _staged(temporary, target, data, mode, publish)
+        displaced = _stage_bytes(temporary, target, data, mode, publish)
         # Only now: removing the second name of a linked file changes its ctime.
         return Replaced(signature_of(os.stat(name, dir_fd=target, follow_symlinks=False)), displaced)
 
@@ -543,7 +547,7 @@ def retract(root: str, path: str, expected: bytes) -> bool:
     with folder(root, TEMPORARY, create=True) as temporary, folder(root, where) as target:
         held = storage_displaced.name_of(_fresh(), path, ours=expected, expected=expected)
         try:
-            source = _moved_away(target, name, temporary, held)
+            source = _move_away(target, name, temporary, held)
         except FileNotFoundError:
             return True
         held = held if source == temporary else f".signet-{held}"
@@ -558,7 +562,7 @@ def retract(root: str, path: str, expected: bytes) -> bool:
         return False
 
 
-def _moved_away(target: int, name: str, temporary: int, held: str) -> int:
+def _move_away(target: int, name: str, temporary: int, held: str) -> int:
     """Moves a file out of its folder; returns the folder that holds it now."""
     try:
         os.rename(name, held, src_dir_fd=target, dst_dir_fd=temporary)
@@ -630,7 +634,7 @@ def unwritable(root: str, path: str) -> str:
 def sweep(root: str, *, beside: tuple[str, ...] = (), rest: float = REST) -> list[str]:
     """Removes temporary files whose owner is dead, or that are older than a day; returns their paths.
 
-    Displaced files are removed only if they hold what we had written or read; `displaced` returns the others.
+    Displaced files are removed only if they hold what we had written or read; `list_displaced` returns the others.
     """
     swept = []
     for where, pattern in ((TEMPORARY, _TEMPORARY_NAME), *((b, _STRAY_NAME) for b in beside)):
@@ -639,7 +643,7 @@ def sweep(root: str, *, beside: tuple[str, ...] = (), rest: float = REST) -> lis
                 swept += [f"{where}/{name}" for name in durable.sweep(".", pattern, dir_fd=descriptor)]
         except (OSError, WorkspaceError):
             continue
-    for place, held, found in _held_aside(root, beside, rest):
+    for place, held, found in _list_held_aside(root, beside, rest):
         if isinstance(found, Found) and held.holds_ours(found.raw):
             with suppress(OSError, WorkspaceError):
                 unlink(root, place)
@@ -658,16 +662,16 @@ class Displaced(NamedTuple):
     raw: bytes | None
 
 
-def displaced(root: str, *, beside: tuple[str, ...] = (), rest: float = REST) -> list[Displaced]:
+def list_displaced(root: str, *, beside: tuple[str, ...] = (), rest: float = REST) -> list[Displaced]:
     """Lists the displaced files that exist nowhere else and have to be kept; `rest` 0 includes the newest."""
     return [
         Displaced(place, held.path, found.raw if isinstance(found, Found) else None)
-        for place, held, found in _held_aside(root, beside, rest)
+        for place, held, found in _list_held_aside(root, beside, rest)
         if not (isinstance(found, Found) and held.holds_ours(found.raw))
     ]
 
 
-def _held_aside(
+def _list_held_aside(
     root: str, beside: tuple[str, ...], rest: float
 ) -> Iterator[tuple[str, storage_displaced.DisplacedName, Found | Trouble]]:
     """Yields the displaced files that no process is working on."""

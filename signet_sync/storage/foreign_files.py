@@ -34,7 +34,7 @@ def foreign_files(root: str, leave: Collection[str] = ()) -> Iterator[tuple[str,
             ours = base == f"{MEMORY}/" and artifact_name(name) is not None
             if ours or os.path.join(where, name) in leave:
                 continue
-            descriptor = _opened(name, parent)
+            descriptor = _open_foreign(name, parent)
             if descriptor is not None:
                 try:
                     yield f"{base}{name}", descriptor
@@ -42,7 +42,7 @@ def foreign_files(root: str, leave: Collection[str] = ()) -> Iterator[tuple[str,
                     os.close(descriptor)
 
 
-def _opened(name: str, parent: int) -> int | None:
+def _open_foreign(name: str, parent: int) -> int | None:
     try:
         status = os.stat(name, dir_fd=parent, follow_symlinks=False)
         if not stat.S_ISREG(status.st_mode) or is_dataless(status):

@@ -68,7 +68,7 @@ def locate_workspace(flag: str | None, environ: Mapping[str, str] = os.environ) 
     return os.path.abspath(os.path.expanduser(chosen))
 
 
-def in_workspace(root: str, given: str) -> str:
+def make_relative(root: str, given: str) -> str:
     """Returns a path as the workspace has it, if it is one as a shell completes it; else what was given.
 
     `given` may be relative to the current folder, or absolute; a file, or a pattern, need not exist. Other names stay.
@@ -118,13 +118,13 @@ def locate(root: str, environ: Mapping[str, str] = os.environ) -> StateFolder:
     """Returns the state folder of a workspace, by its id, else by its real path. Writes nothing."""
     real = os.path.realpath(root)
     where = base(environ)
-    folder = identified(where, real)
+    folder = locate_by_id(where, real)
     if folder is None and read_id(real) is None:
-        folder = remembered(where, real)
-    return folder or by_path(where, real)
+        folder = locate_by_record(where, real)
+    return folder or locate_by_path(where, real)
 
 
-def identified(where: str, real: str) -> StateFolder | None:
+def locate_by_id(where: str, real: str) -> StateFolder | None:
     """Returns the state folder of the workspace's id; None without an id, or if a copy has the id of its original.
 
     A sync service may have replaced our id by another machine's: an id that is unknown here does not make a workspace
@@ -134,24 +134,24 @@ def identified(where: str, real: str) -> StateFolder | None:
     if found is None:
         return None
     folder = os.path.join(where, found)
-    if _recorded(folder) is None:
-        return remembered(where, real) or StateFolder(folder, found)
+    if _read_record(folder) is None:
+        return locate_by_record(where, real) or StateFolder(folder, found)
     return None if _is_copy(folder, real) else StateFolder(folder, found)
 
 
-def remembered(where: str, real: str) -> StateFolder | None:
+def locate_by_record(where: str, real: str) -> StateFolder | None:
     """Returns the state folder that recorded this real path, for a workspace that has lost its id."""
     try:
         names = sorted(os.listdir(where))
     except OSError:
         return None
     for name in names:
-        if is_id(name) and _recorded(os.path.join(where, name)) == real:
+        if is_id(name) and _read_record(os.path.join(where, name)) == real:
             return StateFolder(os.path.join(where, name), name)
     return None
 
 
-def by_path(where: str, real: str) -> StateFolder:
+def locate_by_path(where: str, real: str) -> StateFolder:
     """Returns the state folder of a workspace that has no id: its real path is the key."""
     key = "path-" + sha256(os.fsencode(real)).hexdigest()[:32]
     return StateFolder(os.path.join(where, key), key)
@@ -177,13 +177,13 @@ def is_id(name: str) -> bool:
     return len(name) == 36 and _ID.issuperset(name)
 
 
-def _recorded(folder: str) -> str | None:
+def _read_record(folder: str) -> str | None:
     path = (read_json(os.path.join(folder, "workspace.json")) or {}).get("path")
     return path if isinstance(path, str) else None
 
 
 def _is_copy(folder: str, real: str) -> bool:
-    recorded = _recorded(folder)
+    recorded = _read_record(folder)
     if recorded is None or recorded == real or read_id(recorded) != os.path.basename(folder):
         return False
     try:

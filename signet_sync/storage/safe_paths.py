@@ -23,7 +23,7 @@ def require_root(root: str) -> None:
         raise WorkspaceError("the workspace cannot be read", path=root, hint="check its permissions")
 
 
-def checked_parts(path: str) -> list[str]:
+def split_checked(path: str) -> list[str]:
     """Splits a workspace-relative path. Raises `PathEscape` for anything that could leave the workspace."""
     parts = path.split("/")
     if "\0" in path or any(part in ("", ".", "..") for part in parts) or not _is_a_name(path):
@@ -49,7 +49,7 @@ def folder(root: str, path: str, *, create: bool = False) -> Iterator[int]:
     """
     descriptor = os.open(root, FOLDER)
     try:
-        for part in checked_parts(path) if path else []:
+        for part in split_checked(path) if path else []:
             try:
                 inner = os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
             except FileNotFoundError:
@@ -93,5 +93,5 @@ def no_folder(path: str, *, link: bool) -> WorkspaceError:
 
 def split_path(path: str) -> tuple[str, str]:
     """Splits a relative path into folder and name, checked."""
-    parts = checked_parts(path)
+    parts = split_checked(path)
     return "/".join(parts[:-1]), parts[-1]

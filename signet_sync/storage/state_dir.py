@@ -44,18 +44,18 @@ def establish(
     """
     real = os.path.realpath(root)
     where = base(environ)
-    folder = locations.identified(where, real)
+    folder = locations.locate_by_id(where, real)
     if folder is None:
-        remembered = locations.remembered(where, real) if locations.read_id(real) is None else None
+        remembered = locations.locate_by_record(where, real) if locations.read_id(real) is None else None
         if remembered is not None and not os.path.isdir(os.path.join(real, MEMORY)):
             # The id went together with memory/: a root that is not mounted, not a new workspace. Nothing is written.
             return remembered
         # Two commands that meet a new workspace at the same time must not give it two ids.
         with _held(where, _ESTABLISH, 10.0, "another signet-sync command is setting up this workspace"):
-            folder = locations.identified(where, real) or _adopt(where, real, write_id)
-    keyed = locations.by_path(where, real)
+            folder = locations.locate_by_id(where, real) or _adopt(where, real, write_id)
+    keyed = locations.locate_by_path(where, real)
     if keyed.path != folder.path and os.path.isdir(keyed.path):
-        # State collected under the real path moves along; `kept_under_path` finds it if there is state of the id, too.
+        # State collected under the real path moves along; `find_under_path` finds it if there is state of the id, too.
         with suppress(OSError):
             os.rename(keyed.path, folder.path)
             sync_folder(where)
@@ -65,20 +65,20 @@ def establish(
 
 def _adopt(where: str, real: str, write_id: Callable[[str, str | None], None]) -> StateFolder:
     found = locations.read_id(real)
-    remembered = locations.remembered(where, real) if found is None else None
+    remembered = locations.locate_by_record(where, real) if found is None else None
     import uuid
 
     fresh = remembered.key if remembered is not None else str(uuid.uuid4())
     try:
         write_id(fresh, found)
     except (OSError, WorkspaceError):
-        return remembered or locations.by_path(where, real)
+        return remembered or locations.locate_by_path(where, real)
     return StateFolder(os.path.join(where, fresh), fresh)
 
 
-def kept_under_path(folder: StateFolder, root: str) -> StateFolder | None:
+def find_under_path(folder: StateFolder, root: str) -> StateFolder | None:
     """Returns the state that was kept under a workspace's real path, if there is some beside that of its id."""
-    keyed = locations.by_path(os.path.dirname(folder.path), os.path.realpath(root))
+    keyed = locations.locate_by_path(os.path.dirname(folder.path), os.path.realpath(root))
     there = keyed.path != folder.path and any(os.path.lexists(place) for place in remains(keyed))
     return keyed if there else None
 
@@ -100,7 +100,7 @@ def discard(folder: StateFolder, real: str, environ: Mapping[str, str] = os.envi
     not followed. Raises `WorkspaceError` if it is not known to belong to this workspace, `OSError`.
     """
     place, begun = remains(folder)
-    known = (locations.read_id(real), os.path.basename(locations.by_path(base(environ), real).path))
+    known = (locations.read_id(real), os.path.basename(locations.locate_by_path(base(environ), real).path))
     if os.path.dirname(place) != base(environ) or os.path.basename(place) not in known:
         raise WorkspaceError("the state folder is not this workspace's", path=place, hint="nothing of it was deleted")
     require_own(folder, real)
@@ -223,7 +223,7 @@ def _folder_held(path: str, timeout: float) -> Iterator[None]:
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         deadline = time.monotonic() + timeout
-        while not _flocked(handle):
+        while not _try_flock(handle):
             if time.monotonic() >= deadline:
                 raise BlockingIOError
             time.sleep(0.01)
@@ -232,7 +232,7 @@ def _folder_held(path: str, timeout: float) -> Iterator[None]:
         os.close(handle)
 
 
-def _flocked(handle: int) -> bool:
+def _try_flock(handle: int) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -302,7 +302,7 @@ def intake_lock_to_give(folder: StateFolder) -> int | None:
 
     That one looks for jobs once more after it has released the lock, so none that is there by now is left.
     """
-    return _taken(folder.locks, _INTAKE)
+    return _take_lock(folder.locks, _INTAKE)
 
 
 def token_lock(where: str) -> AbstractContextManager[None]:
@@ -335,7 +335,7 @@ def session_lock(folder: StateFolder, token: str, timeout: float = 10.0) -> Abst
 def _held(locks: str, name: str, timeout: float, message: str) -> Iterator[None]:
     """Locks a file; the kernel unlocks it when the process ends. Raises `WorkspaceError` (`busy`) after the timeout."""
     deadline = time.monotonic() + timeout
-    while (handle := _taken(locks, name)) is None:
+    while (handle := _take_lock(locks, name)) is None:
         if time.monotonic() >= deadline:
             raise WorkspaceError(message, hint="wait for it to end and try again", code="busy")
         time.sleep(0.02)
@@ -345,7 +345,7 @@ def _held(locks: str, name: str, timeout: float, message: str) -> Iterator[None]
         os.close(handle)
 
 
-def _taken(locks: str, name: str) -> int | None:
+def _take_lock(locks: str, name: str) -> int | None:
     """Returns a descriptor that holds the lock; None if another process holds it."""
     place = os.path.dirname(locks)
     if locations.is_id(os.path.basename(place)) and not os.path.isdir(place):

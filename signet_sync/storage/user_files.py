@@ -24,7 +24,7 @@ def replacing(path: str, is_ours: Callable[[bytes], bool]) -> Iterator[str]:
     """
     folder, name = os.path.split(os.path.abspath(path))
     if not os.path.isdir(folder):
-        raise _refused("its folder does not exist", path, "make the folder first, or choose another place")
+        raise _refuse("its folder does not exist", path, "make the folder first, or choose another place")
     _refuse_others(path, is_ours)
     with suppress(OSError):  # what a crash left of earlier writes is as readable as the file itself
         left = re.escape(f".{name[:150]}.") + r"[0-9a-f]{32}\.tmp(?:\.[0-9a-f]{8}\.\d+\.tmp(?:-journal)?)?"
@@ -63,12 +63,12 @@ def _refuse_others(path: str, is_ours: Callable[[bytes], bool]) -> None:
     except FileNotFoundError:
         return
     if stat.S_ISDIR(status.st_mode):
-        raise _refused("this is a folder", path, "name a file in it")
+        raise _refuse("this is a folder", path, "name a file in it")
     if stat.S_ISLNK(status.st_mode):
-        raise _refused("this is a link, and links are not followed", path, "name the file itself")
+        raise _refuse("this is a link, and links are not followed", path, "name the file itself")
     if not stat.S_ISREG(status.st_mode) or (status.st_size and not is_ours(head(path))):
-        raise _refused("another file is there", path, "choose another name, or move it away")
+        raise _refuse("another file is there", path, "choose another name, or move it away")
 
 
-def _refused(what: str, path: str, remedy: str) -> UsageError:
+def _refuse(what: str, path: str, remedy: str) -> UsageError:
     return UsageError(f"nothing was written: {what}", path=path, hint=remedy, code="not-writable")

@@ -114,7 +114,7 @@ def drain(
     following: _Batch | None = None
     while batches and (batch := following or _next(database, pipeline, since_us, workers)):
         batches -= 1
-        following = _behind(database, pipeline, since_us, workers, batch) if workers and batches else None
+        following = _read_next_batch(database, pipeline, since_us, workers, batch) if workers and batches else None
         _work(database, pipeline, batch, since_us, change, alive)
         if not database.connection.in_transaction and log_size(database.path) > LARGE_LOG:
             database.checkpoint()
@@ -166,7 +166,7 @@ def _next(database: Database, pipeline: Pipeline, since_us: int, workers: Worker
     return None
 
 
-def _behind(
+def _read_next_batch(
     database: Database, pipeline: Pipeline, since_us: int, workers: Workers | None, batch: _Batch
 ) -> _Batch | None:
     """Returns the batch of the same deriver that follows one not yet written."""
@@ -234,7 +234,7 @@ class FullText(Maintenance):
 
     def run(self, run: Pass) -> None:
         """Rebuilds what is out of step."""
-        if not texts.in_step(run.database):
+        if not texts.is_in_step(run.database):
             with run.database.transaction():
                 texts.rebuild(run.database, artifacts.every_row(run.database))
             run.workspace.events.append("full text was out of step with its rows and is built anew")

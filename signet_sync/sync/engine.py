@@ -148,7 +148,7 @@ def _derive(run: Pass) -> None:
     database = run.database
     if run.outcome.cliff is not None or not outbox.any_waits(database):
         return
-    at_once = not outbox.holds(database, FEW_SOURCES) or tombstones_store.unscrubbed(database)
+    at_once = not outbox.holds(database, FEW_SOURCES) or tombstones_store.is_unscrubbed(database)
     run.outcome.change.add(
         deriving.drain(
             database,

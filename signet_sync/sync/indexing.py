@@ -18,7 +18,7 @@ from signet_sync.sync import deriving, outbox, planner, scan
 from signet_sync.sync.planner import CliffRule, JudgeContext, Judgement, Known, Plan, Tombstones
 from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.reading import BULK_FROM, WORKERS_FROM, read_and_write
-from signet_sync.sync.removals import InForce, covered, enforce, in_force
+from signet_sync.sync.removals import InForce, count_covered, enforce, read_in_force
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import SESSION, Change, Source
 from signet_sync.sync.store import artifacts, counts, passes, redactions, violations
@@ -54,7 +54,7 @@ def look(run: Pass, *, from_scratch: bool = False) -> Looked:
     snapshot = _look(workspace, request)
     run.outcome.full, run.outcome.seen = snapshot.everything, snapshot
     asked = None if snapshot.everything else snapshot.asked
-    known = {} if from_scratch else artifacts.known_files(database, asked, seen=snapshot.files)
+    known = {} if from_scratch else artifacts.list_known_files(database, asked, seen=snapshot.files)
     if request.rebuild:
         # Files ignored for their name are not read again, so only the plan can report them.
         known = {path: before for path, before in known.items() if before.verdict != "ignored"}
@@ -62,7 +62,7 @@ def look(run: Pass, *, from_scratch: bool = False) -> Looked:
     if known and artifacts.sanitizer_of_rows(database) != _rules(workspace):
         # These rows were made by another sanitizer or other settings: each file that is looked at is read again.
         reread = reread.union(snapshot.files)
-    removals = in_force(workspace, snapshot, {} if request.rebuild else known, run.now_iso)
+    removals = read_in_force(workspace, snapshot, {} if request.rebuild else known, run.now_iso)
     if request.paths is not None and not removals.aliases <= request.paths:
         run.look_at(removals.aliases)
         return look(run)
@@ -100,7 +100,7 @@ def index(run: Pass) -> None:
     _leave_older(run, plan, known)
     if request.accept_removals and snapshot.everything:
         present = snapshot.files.keys() | snapshot.odd.keys()
-        gone = [path for path in violations.sealed_paths(database) if path not in present]
+        gone = [path for path in violations.list_sealed_paths(database) if path not in present]
         judging = judging._replace(accepted_gone=judging.accepted_gone | frozenset(gone))
     if removals.tombstones and not workspace.touch_nothing:
         enforce(workspace, plan, judging, run.outcome)
@@ -131,8 +131,8 @@ def record(run: Pass, paths: Iterable[str]) -> None:
         return
     database = run.database
     inner = run.request._replace(rebuild=False, settle_seconds=0.0, reread=frozenset(), progress=None)
-    known = artifacts.known_files(database, wanted)
-    judging = _judge_context(run, Tombstones(tombstones_store.mirrored(database)))
+    known = artifacts.list_known_files(database, wanted)
+    judging = _judge_context(run, Tombstones(tombstones_store.list_mirrored(database)))
     quarantine = Quarantine(run.workspace.state.path, records_crashes=inner.records_crashes)
     seen = scan.glance(run.workspace.vault, wanted)
     present = wanted & (seen.files.keys() | seen.odd.keys()) if seen.ground == "present" else wanted
@@ -140,7 +140,7 @@ def record(run: Pass, paths: Iterable[str]) -> None:
     writing = Pass(run.workspace, inner, moved, run.workers)
     with quarantine.watched(), database.transaction():
         read_and_write(writing, present, judging, known, quarantine)
-        _drop(writing, *_gone(inner, sorted(known.keys() - present), known, judging, set()), known)
+        _drop(writing, *_judge_gone(inner, sorted(known.keys() - present), known, judging, set()), known)
         _links(run, moved.change, whole=False)
         moved.change.agents |= _follow_verdicts(run)
         move(run, moved.change)
@@ -198,8 +198,8 @@ def _plan(
         known,
         tombstones,
         reread=reread,
-        covered_rows=covered(run.workspace, tombstones, known, snapshot),
-        indexed=None if snapshot.everything or not some_gone else counts.indexed_count(run.database),
+        covered_rows=count_covered(run.workspace, tombstones, known, snapshot),
+        indexed=None if snapshot.everything or not some_gone else counts.count_indexed(run.database),
         rule=None if run.request.accept_removals else CliffRule(),
     )
 
@@ -222,7 +222,7 @@ def _judge_context(run: Pass, tombstones: Tombstones) -> JudgeContext:
         (lambda path: artifacts.seal_of(database, path)) if sealed else (lambda _: None),
         run.now_iso,
         run.workspace.settings.max_file_bytes,
-        frozenset(one.path for one in violations.accepted_gone(database)) if sealed else frozenset(),
+        frozenset(one.path for one in violations.list_accepted_gone(database)) if sealed else frozenset(),
         redacted=redactions.paths(database),
     )
 
@@ -234,7 +234,7 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
     gone = [path for path in plan.gone if _is_news(path, known, judging)]
     named = [j for j in plan.judged if known.get(j.path) != Known(j.signature, j.verdict, j.code)]
     change = outcome.change
-    erasing = bool(removed) and tombstones_store.unscrubbed(database)
+    erasing = bool(removed) and tombstones_store.is_unscrubbed(database)
     if erasing and outbox.any_waits(database):
         # What a removal covers is found in derived rows, which must be up to date.
         change.add(deriving.drain(database, pipeline))
@@ -260,7 +260,7 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
         if request.rebuild:
             database.reset_derived()
         unsettled = read_and_write(run, plan.read, judging, known, quarantine)
-        dropped, vanished = _gone(request, gone, known, judging, unsettled)
+        dropped, vanished = _judge_gone(request, gone, known, judging, unsettled)
         named += vanished
         _drop(run, dropped, named, known)
         rows += tombstones_store.forget_returned(database)
@@ -270,7 +270,7 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
         change.sources.update(Source(SESSION, *session) for session in tokens)
         change.agents.update(agent for agent, _, _ in tokens)
         if complete and not outcome.unread:
-            artifacts.store_files(database, _vanished_seals(run, judging), request.now_us)
+            artifacts.store_files(database, _judge_vanished_seals(run, judging), request.now_us)
         request.go_on()
         deriving.rebuild(database, pipeline, pipeline.derivers if whole else stale)
         if not whole:
@@ -282,7 +282,7 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
                 concluding()
         _links(run, change, whole=whole)
         if request.accept_removals:
-            paths = [path for path in violations.sealed_paths(database) if path in judging.accepted_gone]
+            paths = [path for path in violations.list_sealed_paths(database) if path in judging.accepted_gone]
             violations.accept_gone(database, paths, run.now_iso, "reindex --accept-removals")
         change.agents.update(_follow_verdicts(run))
         if outcome.full:
@@ -291,7 +291,7 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
         if change.paths or whole:
             # Only a full pass that may write looks for them, e.g. after a crash or a pass over a checked-out copy.
             passes.expect(database, "manifests_due")
-        _made_by(run, settled=(outcome.full or first) and not unsettled)
+        _record_rules(run, settled=(outcome.full or first) and not unsettled)
         for publisher in pipeline.publishers:
             publisher.mark(database, change)
     outcome.unsettled = frozenset(unsettled)
@@ -309,7 +309,7 @@ def _drop(run: Pass, dropped: Sequence[str], named: Sequence[Judgement], known: 
     artifacts.store_files(database, named, run.request.now_us)
 
 
-def _made_by(run: Pass, *, settled: bool) -> None:
+def _record_rules(run: Pass, *, settled: bool) -> None:
     """Records the rules under which rows were made: their name if it is the same for all rows, else `several`."""
     database, rules = run.database, _rules(run.workspace)
     if artifacts.sanitizer_of_rows(database) == rules:
@@ -328,7 +328,7 @@ def _is_news(path: str, known: dict[str, Known], judging: JudgeContext) -> bool:
     return planner.judge_missing(path, before, judging) is None
 
 
-def _gone(
+def _judge_gone(
     request: Request, gone: Sequence[str], known: dict[str, Known], judging: JudgeContext, unsettled: set[str]
 ) -> tuple[list[str], list[Judgement]]:
     dropped: list[str] = []
@@ -345,7 +345,7 @@ def _gone(
     return dropped, vanished
 
 
-def _vanished_seals(run: Pass, judging: JudgeContext) -> list[Judgement]:
+def _judge_vanished_seals(run: Pass, judging: JudgeContext) -> list[Judgement]:
     """Returns a judgement for each sealed file that is missing, if earlier verdicts are lost."""
     before = Known(None, "indexed", "")
     missing = (planner.judge_missing(path, before, judging) for path in violations.unseen(run.database))
@@ -359,7 +359,7 @@ def _links(run: Pass, change: Change, *, whole: bool) -> None:
     targets = None
     if not run.outcome.full and not whole:
         targets = change.paths | artifacts.targets_of(run.database, sorted(change.paths))
-    missing = artifacts.unresolved_targets(run.database, targets)
+    missing = artifacts.list_unresolved_targets(run.database, targets)
     broken = [target for target in missing if not _exists(run.workspace.vault, target)]
     artifacts.mark_broken(run.database, broken, targets)
 

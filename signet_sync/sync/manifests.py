@@ -217,7 +217,7 @@ def follow_page(
         showing.add(path)
         if headings != LEDGER_HEADING:
             wanted[path], tokens[path] = [LEDGER_HEADING], token
-    for path, (token, _, _) in artifacts.shown_manifests(workspace.database, agent_id).items():
+    for path, (token, _, _) in artifacts.list_shown_manifests(workspace.database, agent_id).items():
         if path not in showing:
             wanted[path], tokens[path] = [], token
     if not wanted or not is_on_disk():

@@ -175,7 +175,7 @@ def plan(
             before is not None
             and before.signature == signature
             and (verdict := before.verdict) != "tombstoned"
-            and not (look_closer and (path in reread or (tokens and filename.carried_token(path) in tokens)))
+            and not (look_closer and (path in reread or (tokens and filename.find_carried_token(path) in tokens)))
             and not path.startswith(_BURIED)
         ):
             if verdict == "indexed":
@@ -190,12 +190,12 @@ def plan(
             ours += 1
             result.read.append(path)
             continue
-        code = filename.ignored_code(name)
-        token = filename.carried_token(name) if tokens else None
+        code = filename.find_ignored_code(name)
+        token = filename.find_carried_token(name) if tokens else None
         if token in tokens and code in ("conflict-copy", "temporary"):  # sync services leave whole files behind
             result.read.append(path)
         else:
-            result.judged.append(Judgement(path, "ignored", code, _ignored_message(code), signature))
+            result.judged.append(Judgement(path, "ignored", code, _describe_ignored(code), signature))
     result.scanned = len(snapshot.files)
     result.unchanged = unchanged
     for path, what in snapshot.odd.items():
@@ -240,7 +240,7 @@ def _cliff(
     return None
 
 
-def _ignored_message(code: str) -> str:
+def _describe_ignored(code: str) -> str:
     return {
         "conflict-copy": "a copy made by a sync service or a file manager",
         "temporary": "a temporary file of another program",
@@ -274,31 +274,31 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
     if isinstance(found, Trouble):
         settled = found.code in ("not-a-file", "too-large", "unreadable")
         if settled and judging.tombstones and judging.tombstones.cover(name.token, None, None):
-            return _tombstoned(path, found.signature)
+            return _judge_tombstoned(path, found.signature)
         if found.code == "not-a-file" and seal is not None:
             message = f"something else was put in the place of the sealed file: {found.message}"
-            return _with_sealed_row(Judgement(path, "violation", "mutated", message, found.signature), seal, judging)
+            return _add_sealed_row(Judgement(path, "violation", "mutated", message, found.signature), seal, judging)
         code = found.code if settled else "unreadable"
-        return _with_sealed_row(Judgement(path, "invalid", code, found.message, found.signature), seal, judging)
+        return _add_sealed_row(Judgement(path, "invalid", code, found.message, found.signature), seal, judging)
     try:
         source = open_source(found.raw)
         record = record_of(name.kind, read(source.head))
     except FrontmatterProblem as problem:
         if judging.tombstones and judging.tombstones.cover(name.token, None, None):
-            return _tombstoned(path, found.signature)
-        return _refused(path, found, seal, judging, problem.code, str(problem))
+            return _judge_tombstoned(path, found.signature)
+        return _judge_refused(path, found, seal, judging, problem.code, str(problem))
     except FieldProblem as problem:
         if judging.tombstones and _is_covered(name, *_identity(found.raw), judging.tombstones):
-            return _tombstoned(path, found.signature)
-        return _refused(path, found, seal, judging, problem.code, str(problem))
+            return _judge_tombstoned(path, found.signature)
+        return _judge_refused(path, found, seal, judging, problem.code, str(problem))
     if judging.tombstones and _is_covered(
         name, record.agent_id, record.session_id, record.session_key, judging.tombstones
     ):
-        return _tombstoned(path, found.signature)
+        return _judge_tombstoned(path, found.signature)
     try:
-        body = _checked_body(name, record, source.body)
+        body = _check_body(name, record, source.body)
     except FieldProblem as problem:
-        return _refused(path, found, seal, judging, problem.code, str(problem))
+        return _judge_refused(path, found, seal, judging, problem.code, str(problem))
     if name.kind == "manifest":
         return _manifest(path, found, name, record, source, body, judging)
     file_sha = sha256(found.raw).hexdigest()
@@ -312,7 +312,7 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
         changed = _changes(seal, digest, actual) if seal.file_sha256 != file_sha else ""
         redacted = bool(changed) and _is_redacted(seal, found.raw)
         if changed and not redacted:
-            judgement = _mutated(path, found, seal, judging, changed)
+            judgement = _judge_mutated(path, found, seal, judging, changed)
             return _came_back(judgement, seal, found.raw) if path in judging.redacted else judgement
         if redacted:
             new_seal = seal._replace(digest=digest, body_sha256=actual, file_sha256=file_sha)
@@ -372,8 +372,8 @@ def judge_tombstone(path: str, found: Found | Trouble) -> "tuple[Judgement, Tomb
     parts = filename.tombstone_name(name)
     signature = found.signature
     if parts is None:
-        code = filename.ignored_code(name)
-        return Judgement(path, "ignored", code, _ignored_message(code), signature), None
+        code = filename.find_ignored_code(name)
+        return Judgement(path, "ignored", code, _describe_ignored(code), signature), None
     if isinstance(found, Trouble):
         return Judgement(path, "invalid", "tombstone-invalid", found.message, signature), None
     try:
@@ -388,7 +388,7 @@ def judge_tombstone(path: str, found: Found | Trouble) -> "tuple[Judgement, Tomb
     return Judgement(path, "tombstone", signature=signature), tombstone
 
 
-def sealed_judgement(seal: Seal, judging: JudgeContext) -> Judgement | None:
+def judge_sealed(seal: Seal, judging: JudgeContext) -> Judgement | None:
     """Returns the judgement of a path's sealed bytes, or None if the bytes are lost."""
     raw = unpack(seal.packed)
     if raw is None:
@@ -402,7 +402,7 @@ def sealed_judgement(seal: Seal, judging: JudgeContext) -> Judgement | None:
 def _judge_copy(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement:
     """Judges a copy or temporary file with a removed session's token: removed with it, unless of another session."""
     signature = found.signature
-    token = filename.carried_token(path)
+    token = filename.find_carried_token(path)
     agent_id: str | None = None
     session_id: str | None = None
     if isinstance(found, Found):
@@ -415,9 +415,9 @@ def _judge_copy(path: str, found: Found | Trouble, judging: JudgeContext) -> Jud
         except FrontmatterProblem:
             pass
     if token is not None and judging.tombstones.cover(token, agent_id, session_id):
-        return _tombstoned(path, signature)
-    code = filename.ignored_code(path.rpartition("/")[2])
-    return Judgement(path, "ignored", code, _ignored_message(code), signature)
+        return _judge_tombstoned(path, signature)
+    code = filename.find_ignored_code(path.rpartition("/")[2])
+    return Judgement(path, "ignored", code, _describe_ignored(code), signature)
 
 
 def _text_or_none(value: object) -> str | None:
@@ -459,7 +459,7 @@ def is_removed(seal: Seal, tombstones: Tombstones) -> bool:
     return raw is not None and _is_covered(name, *_identity(raw), tombstones)
 
 
-def _tombstoned(path: str, signature: Signature | None) -> Judgement:
+def _judge_tombstoned(path: str, signature: Signature | None) -> Judgement:
     return Judgement(
         path,
         "tombstoned",
@@ -470,7 +470,7 @@ def _tombstoned(path: str, signature: Signature | None) -> Judgement:
     )
 
 
-def _checked_body(name: ArtifactName, record: Record, text: str) -> str:
+def _check_body(name: ArtifactName, record: Record, text: str) -> str:
     """Returns the normalized body of an artifact.
 
     Raises `FieldProblem` if name, agent, token, links or hash do not fit.
@@ -495,13 +495,15 @@ def _checked_body(name: ArtifactName, record: Record, text: str) -> str:
     return body
 
 
-def _refused(path: str, found: Found, seal: Seal | None, judging: JudgeContext, code: str, message: str) -> Judgement:
+def _judge_refused(
+    path: str, found: Found, seal: Seal | None, judging: JudgeContext, code: str, message: str
+) -> Judgement:
     if seal is not None:
-        return _mutated(path, found, seal, judging, message)
+        return _judge_mutated(path, found, seal, judging, message)
     return Judgement(path, "invalid", code, message, found.signature)
 
 
-def _mutated(path: str, found: Found, seal: Seal, judging: JudgeContext, what: str) -> Judgement:
+def _judge_mutated(path: str, found: Found, seal: Seal, judging: JudgeContext, what: str) -> Judgement:
     judgement = Judgement(
         path,
         "violation",
@@ -510,12 +512,12 @@ def _mutated(path: str, found: Found, seal: Seal, judging: JudgeContext, what: s
         found.signature,
         found_sha256=sha256(found.raw).hexdigest(),
     )
-    return _with_sealed_row(judgement, seal, judging)
+    return _add_sealed_row(judgement, seal, judging)
 
 
-def _with_sealed_row(judgement: Judgement, seal: Seal | None, judging: JudgeContext) -> Judgement:
+def _add_sealed_row(judgement: Judgement, seal: Seal | None, judging: JudgeContext) -> Judgement:
     """Adds the row of the sealed content, which stays in the index whatever the file has become."""
-    sealed = sealed_judgement(seal, judging) if seal is not None else None
+    sealed = judge_sealed(seal, judging) if seal is not None else None
     if sealed is None:
         return judgement
     return judgement._replace(row=sealed.row, links=sealed.links)
@@ -631,7 +633,7 @@ def _suspicion(rules: set[str]) -> Note:
     return Note("secret-suspected", f"it seems to hold a secret ({named}); the index and pages leave it out")
 
 
-def suspected_by(message: str) -> list[str]:
+def list_suspecting_rules(message: str) -> list[str]:
     """Returns the rules of the sanitizer that a note `secret-suspected` names."""
     return message.partition("(")[2].partition(")")[0].split(", ")
 

@@ -103,7 +103,7 @@ def read_and_write(
     future_ns = request.now_us * 1000 + FUTURE_NS
     if much:
         texts.tune_for_bulk(workspace.database, bulk=True)
-    for batch in judged(run, paths, judging, quarantine):
+    for batch in judge_paths(run, paths, judging, quarantine):
         request.go_on()
         judgements: dict[str, Judgement] = {}
         for path, judgement in batch:
@@ -128,7 +128,7 @@ def read_and_write(
     return unsettled
 
 
-def judged(
+def judge_paths(
     run: Pass, paths: Sequence[str], judging: JudgeContext, quarantine: Quarantine
 ) -> Iterator[Iterator[tuple[str, Judgement | None]]]:
     """Yields batches of paths and judgements, None for a file that is unsettled, and reports progress.
@@ -223,7 +223,7 @@ class _JudgementReader:
             raise
         self._quarantine.took(path, _size(judgement))
         if judgement.sealed is not None and not self._workspace.touch_nothing:
-            return _redacted_again(self._workspace, judgement, found, self._judge_context, self._run.outcome)
+            return _redact_again(self._workspace, judgement, found, self._judge_context, self._run.outcome)
         return judgement
 
 
@@ -245,7 +245,7 @@ def _batches(paths: Iterable[str], signatures: Mapping[str, Signature]) -> Itera
         yield batch
 
 
-def _redacted_again(
+def _redact_again(
     workspace: Workspace, judgement: Judgement, found: Found | Trouble, judging: JudgeContext, outcome: Outcome
 ) -> Judgement:
     """Replaces a file from before its redaction (another machine, a copy, an interrupted flow) by the redacted one."""

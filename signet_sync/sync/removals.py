@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.artifact import Tombstone
-from signet_sync.formats.filename import carried_token, is_copy_mark, tombstone_name
+from signet_sync.formats.filename import find_carried_token, is_copy_mark, tombstone_name
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT, TOMBSTONES
@@ -53,7 +53,7 @@ def take_in(workspace: Workspace, paths: Iterable[str], known: "Mapping[tuple[st
             continue
         key = tombstone.agent_id, tombstone.session_token
         earlier = tombstones.get(key) or known.get(key)
-        lifted = bool(tombstones_files.lifted(workspace.vault, [tombstone]))
+        lifted = bool(tombstones_files.list_lifted(workspace.vault, [tombstone]))
         joined = tombstone if earlier is None else earlier.joined(tombstone)
         if not lifted:
             tombstones[key] = joined
@@ -75,10 +75,10 @@ class InForce(NamedTuple):
     aliases: frozenset[str]
 
 
-def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], now_iso: str) -> InForce:
+def read_in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], now_iso: str) -> InForce:
     """Returns the tombstones in force from files and mirror; if one of the two is lost, writes it again."""
     database = workspace.database
-    mirrored = {(s.agent_id, s.session_token): s for s in tombstones_store.mirrored(database)}
+    mirrored = {(s.agent_id, s.session_token): s for s in tombstones_store.list_mirrored(database)}
     judged: list[Judgement] = []
     fresh: dict[tuple[str, str], Tombstone] = {}
     unreadable: list[tuple[str, str]] = []
@@ -108,11 +108,11 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
     fresh |= copied.tombstones
     if not workspace.touch_nothing:
         # Rows, seals and the rest follow the mirror: it covers what the names say until the files can be read.
-        fresh.update({parts: _by_name(workspace.root, *parts, now_iso) for parts in unreadable})
+        fresh.update({parts: _name_tombstone(workspace.root, *parts, now_iso) for parts in unreadable})
         unreadable.clear()
     # Whether a file that cannot be read is the removal that was lifted or another one, nobody knows: its name decides.
     broken = {judgement.path for judgement in judged if judgement.code == "tombstone-invalid"}
-    for tombstone in tombstones_files.lifted(
+    for tombstone in tombstones_files.list_lifted(
         workspace.vault,
         [one for key, one in {**mirrored, **fresh}.items() if tombstones_files.path_of(*key) not in broken],
     ):
@@ -145,18 +145,18 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
     return InForce(Tombstones(list(mirrored.values()), by_name=unreadable), judged, frozenset(again))
 
 
-def _by_name(root: str, agent_id: str, token: str, now_iso: str) -> Tombstone:
+def _name_tombstone(root: str, agent_id: str, token: str, now_iso: str) -> Tombstone:
     """Returns the tombstone that a file's name alone gives, later than what was lifted, even if the clock says not."""
     before = tombstones_files.last_lifted(root, agent_id, token)
     least = iso(before.removed_at.micros + 1000) if before is not None else ""
-    return tombstones_store.by_name(agent_id, token, max(now_iso, least))
+    return tombstones_store.name_tombstone(agent_id, token, max(now_iso, least))
 
 
 def all_tombstones(workspace: Workspace) -> "list[Tombstone]":
     """Returns every tombstone of mirror and files: after a lost database the files may not be mirrored yet."""
     found = {
         (tombstone.agent_id, tombstone.session_token): tombstone
-        for tombstone in tombstones_store.mirrored(workspace.database)
+        for tombstone in tombstones_store.list_mirrored(workspace.database)
     }
     for name in files.listing(workspace.root, TOMBSTONES, ""):
         path = f"{TOMBSTONES}/{name}"
@@ -211,13 +211,15 @@ def _aliases(workspace: Workspace, news: "Sequence[Tombstone]") -> set[str]:
     return found
 
 
-def covered(workspace: Workspace, tombstones: Tombstones, known: dict[str, Known], snapshot: Snapshot) -> int:
+def count_covered(workspace: Workspace, tombstones: Tombstones, known: dict[str, Known], snapshot: Snapshot) -> int:
     """Returns how many indexed files are missing because of a tombstone."""
     if not tombstones:
         return 0
     tokens = tombstones.tokens
     gone = [
-        p for p, k in known.items() if k.verdict == "indexed" and p not in snapshot.files and carried_token(p) in tokens
+        p
+        for p, k in known.items()
+        if k.verdict == "indexed" and p not in snapshot.files and find_carried_token(p) in tokens
     ]
     rows = artifacts.rows_by_path(workspace.database, gone)
     return sum(1 for row in rows.values() if tombstones.cover(row.session_token, row.agent_id, row.session_id))
@@ -228,7 +230,7 @@ def enforce(workspace: Workspace, plan: Plan, judging: JudgeContext, outcome: Ou
     tokens = judging.tombstones.tokens
     kept: list[str] = []
     for path in plan.read:
-        if carried_token(path) not in tokens:
+        if find_carried_token(path) not in tokens:
             kept.append(path)
             continue
         judgement = planner.judge(path, files.read(workspace.root, path, workspace.settings.max_file_bytes), judging)

@@ -10,7 +10,7 @@ from signet_sync.errors import PathEscape, WorkspaceError
 from signet_sync.formats.paths import MEMORY, TOMBSTONES, display
 from signet_sync.formats.snapshot import STRANGE_NAME, Signature, Snapshot
 from signet_sync.storage.files import Root, Vault, kind_of, reading, signature_of
-from signet_sync.storage.safe_paths import checked_parts, split_path
+from signet_sync.storage.safe_paths import split_checked, split_path
 
 
 def scan(root: Root) -> Snapshot:
@@ -85,7 +85,7 @@ def glance(root: Root, paths: Iterable[str]) -> Snapshot:
 
 def _names_something(path: str) -> bool:
     try:
-        checked_parts(path)
+        split_checked(path)
     except PathEscape:
         return False
     return True

@@ -421,7 +421,7 @@ class _Watches:
         if self.survey.deep:
             # watchdog may see a new folder twice and warns of it, harmlessly: as an error it would end its thread.
             warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning)
-        accepted = _accepted_events()
+        accepted = _list_event_types()
         for folder, identity in self.survey.found.items():
             if identity is None:
                 continue
@@ -449,7 +449,7 @@ class _Watches:
             return True
         tops = [os.path.join(self.survey.base, folder) for folder in self.survey.deep if self.survey.found[folder]]
         for _ in range(MOMENTS):
-            watched = _watched()
+            watched = _list_watched()
             tops = [top for top in tops if _inode(top) in watched]
             if all(_inode(folder) in watched for top in tops for folder in _folders_below(top)):
                 return True
@@ -473,7 +473,7 @@ def _hurry(emitter: object, delay: float) -> None:
             setattr(waiting, name, delay)
 
 
-def _watched() -> set[int]:
+def _list_watched() -> set[int]:
     """Returns the inode numbers of all that this process watches, as the kernel tells."""
     found: set[int] = set()
     with contextlib.suppress(OSError):
@@ -509,7 +509,7 @@ def _claim_descriptors(count: int) -> None:
             held.callback(os.close, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
 
 
-def _accepted_events() -> list[type[FileSystemEvent]]:
+def _list_event_types() -> list[type[FileSystemEvent]]:
     """Returns all kinds but opening and reading (we would wake ourselves) and "something in this folder changed"."""
     from watchdog import events
 

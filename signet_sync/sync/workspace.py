@@ -17,11 +17,11 @@ from signet_sync.storage.database.connection import (
     Database,
     Identity,
     clear_suspect,
-    damaged,
     discard,
     identity,
     is_suspect,
     last_set_aside,
+    make_damage_error,
     set_aside,
     translate,
 )
@@ -107,10 +107,10 @@ def open_database(place: str, folder: state_dir.StateFolder, own: bool, events: 
     """
     seen = identity(place)
     try:
-        database, lost = _opened(place, folder)
+        database, lost = _open_database(place, folder)
     except DatabaseCorrupt as error:
         _put_aside(place, seen, folder, error, events)
-        database, lost = _opened(place, folder)
+        database, lost = _open_database(place, folder)
     if lost:
         kept = backups(folder) if own else []
         _salvage(database, kept, events)
@@ -118,7 +118,7 @@ def open_database(place: str, folder: state_dir.StateFolder, own: bool, events: 
     return database
 
 
-def _opened(place: str, folder: state_dir.StateFolder) -> tuple[Database, bool]:
+def _open_database(place: str, folder: state_dir.StateFolder) -> tuple[Database, bool]:
     """Returns the database, and whether its native rows still have to be restored."""
     try:
         database = Database(place)
@@ -162,7 +162,7 @@ def _examine(database: Database, tables: Iterable[str]) -> None:
     except apsw.Error as error:
         raise translate(error, database.path) from error
     if found:
-        raise damaged(found[0], database.path)
+        raise make_damage_error(found[0], database.path)
     clear_suspect(database.path)
 
 

@@ -83,14 +83,14 @@ def turns(text: str) -> Iterator[TurnStart]:
         elif not fence:
             yield rest
             if ours and speaker_of(rest.label) == "tool":
-                after = _after_tool(text, rest, spoken)
+                after = _find_turn_after_tool(text, rest, spoken)
             else:
                 spoken = rest.label
     if after is not None and after.start < len(text):
         yield after
 
 
-def _after_tool(text: str, tool: TurnStart, speaker: str) -> TurnStart | None:
+def _find_turn_after_tool(text: str, tool: TurnStart, speaker: str) -> TurnStart | None:
     """Returns where the speaker before a tool goes on without a head: what the tool gave back is indented."""
     line = _MARGIN.search(text, tool.words)
     return tool._replace(start=line.end(), words=line.end(), label=speaker) if line and speaker else None
@@ -240,9 +240,9 @@ def _part_of_turn(text: str, start: int, stop: int, limit: int) -> ChunkSpan:
     """Returns the first part of a turn that is too long."""
     full = _characters_that_fit(text, start, min(stop, start + SPAN * limit), limit)
     half = start + (full - start) // 2
-    end = _after_paragraph(text, start, half, full) or _after(text, "\n", half, full)
+    end = _find_paragraph(text, start, half, full) or _find_mark_end(text, "\n", half, full)
     if not end:
-        end = _whole_character(text, start, _after(text, " ", half, full) or full)
+        end = _whole_character(text, start, _find_mark_end(text, " ", half, full) or full)
     return ChunkSpan(start, end, rough_tokens(text[start:end]))
 
 
@@ -266,15 +266,15 @@ def _characters_that_fit(text: str, start: int, top: int, limit: int) -> int:
     return min(fits, top)
 
 
-def _after(text: str, mark: str, low: int, high: int) -> int:
+def _find_mark_end(text: str, mark: str, low: int, high: int) -> int:
     """Returns where the last mark between two positions ends; 0 if there is none."""
     place = text.rfind(mark, low, high)
     return place + len(mark) if place >= 0 else 0
 
 
-def _after_paragraph(text: str, start: int, low: int, high: int) -> int:
+def _find_paragraph(text: str, start: int, low: int, high: int) -> int:
     """Returns the last beginning of a paragraph or heading between two positions; 0 if there is none."""
-    end = _after(text, "\n\n", low, high)
+    end = _find_mark_end(text, "\n\n", low, high)
     if not end:
         return text.rfind("\n#", low, high) + 1
     # A heading stays with the text below it, even if the piece gets a little shorter.
@@ -285,9 +285,9 @@ def _after_paragraph(text: str, start: int, low: int, high: int) -> int:
 def _whole_character(text: str, start: int, end: int) -> int:
     """Moves the end back so that no character is separated from its marks (or CR from LF, or two surrogates)."""
     moved = end
-    while moved > start + 1 and end - moved < _CLUSTER and _joined(text, moved):
+    while moved > start + 1 and end - moved < _CLUSTER and _is_joined(text, moved):
         moved -= 1
-    if _joined(text, moved):
+    if _is_joined(text, moved):
         moved = end
     if _inseparable(text, moved):
         return moved - 1 if moved - 1 > start else moved + 1
@@ -299,7 +299,7 @@ def _inseparable(text: str, place: int) -> bool:
     return pair == "\r\n" or (_HIGH[0] <= pair[:1] <= _HIGH[1] and _LOW[0] <= pair[1:] <= _LOW[1])
 
 
-def _joined(text: str, place: int) -> bool:
+def _is_joined(text: str, place: int) -> bool:
     """Returns whether the characters before and after a position are shown as one."""
     before, after = text[place - 1 : place], text[place : place + 1]
     if not after or (before.isascii() and after.isascii()):

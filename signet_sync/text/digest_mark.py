@@ -46,7 +46,7 @@ def opening(
     return f"*{said.replace('*', '')}*"
 
 
-def chosen_by_model(line: str) -> str:
+def mark_chosen_by_model(line: str) -> str:
     """Returns the line below the title for a digest whose items a model chose, made from that of the rules' one."""
     return f"*{_CHOSEN}.{line.partition('.')[2]}"
 

@@ -31,40 +31,40 @@ MARK = "\ue000"  # of private use; words that begin so stand in no text
 
 def is_dense(text: str) -> bool:
     """Returns whether a text holds a character of a dense script; a class so large takes long to compile."""
-    return any(map(_of_dense, beyond_ascii(text)))
+    return any(map(_is_dense, beyond_ascii(text)))
 
 
 @lru_cache(maxsize=4_096)
-def _of_dense(character: str) -> bool:
+def _is_dense(character: str) -> bool:
     return any(first <= character <= last for first, last in _RANGES)
 
 
-def spaced(text: str) -> str:
+def space_dense(text: str) -> str:
     """Returns the text with every character of a dense script a word of its own; the same object if it has none."""
     if not is_dense(text):
         return text
     return _RUN.sub(lambda match: " " + " ".join(match[0]) + " ", text)
 
 
-def without_marks(run: str) -> str:
+def drop_marks(run: str) -> str:
     """Returns a run of a dense script without the marks of vowels and tones, which full text does not know."""
     return _MARKS.sub("", run)
 
 
 def word_phrases(word: str) -> list[str]:
     """Lists the forms in which a query word may be in the index: as it is, and split at its humps (`getUserName`)."""
-    plain = spaced(word).strip()
+    plain = space_dense(word).strip()
     parts = _HUMP.sub(r"\g<0> ", plain)
     return [plain] if parts == plain else [plain, parts]
 
 
 def row_of(text: str, project: str = "") -> str:
     """Returns the words of a row of full text: of its project, which each row tells, and of its text."""
-    return f"{_of_project(project)} {_words(text)}"
+    return f"{_list_project_words(project)} {_words(text)}"
 
 
 @lru_cache(maxsize=256)
-def _of_project(project: str) -> str:
+def _list_project_words(project: str) -> str:
     return f"{project_word(project)} {_words(project)}"
 
 
@@ -75,10 +75,10 @@ def project_word(project: str) -> str:
 
 def _words(text: str) -> str:
     text = text.replace(MARK, " ")
-    return _RUN.sub(lambda found: _paired(found[0]), text) if is_dense(text) else text
+    return _RUN.sub(lambda found: _pair_characters(found[0]), text) if is_dense(text) else text
 
 
-def _paired(run: str) -> str:
+def _pair_characters(run: str) -> str:
     """Returns every two adjacent characters, and the last one."""
-    letters = without_marks(run)
+    letters = drop_marks(run)
     return " ".join(["", *(letters[place : place + 2] for place in range(len(letters))), ""])

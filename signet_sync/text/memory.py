@@ -30,7 +30,7 @@ def memory_id(agent_id: str, kind: str, content: str) -> str:
     return id_of("m", agent_id, kind, " ".join(unicodedata.normalize("NFC", content).split()))
 
 
-def cleaned(text: str) -> tuple[str, dict[str, int]]:
+def clean_text(text: str) -> tuple[str, dict[str, int]]:
     """Returns the text as it may be kept, with its line breaks, and how often each rule redacted something.
 
     Raises `UsageError` if it is too long (`memory-too-long`) or nothing is left of it (`memory-empty`).

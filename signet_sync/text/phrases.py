@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def counted(number: int, noun: str, nouns: str = "") -> str:
+def count_noun(number: int, noun: str, nouns: str = "") -> str:
     """Returns a number with its noun: `1 session`, `2 sessions`."""
     return f"{number} {noun if number == 1 else nouns or noun + 's'}"
 

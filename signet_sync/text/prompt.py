@@ -59,7 +59,7 @@ _EARLIER = late(
 )
 
 
-def searched(prompt: str) -> str:
+def find_search_words(prompt: str) -> str:
     """Returns what is searched for on a prompt; "" if it is none, is small talk, or is a long pasted text."""
     text = prompt.strip()
     if not text or len(text) > LONGEST or (_NO_PROMPT.match(text) and not _PATH.match(text)):

@@ -32,14 +32,14 @@ def title_of(session: QuotedSession) -> str:
 def quote_line(quote: Quote, day: str) -> str:
     """Returns `> person: “…”`, below a heading with its UTC day; of another day `> person, 2026-03-28: “…”`."""
     on = "" if quote.at_us is None else day_of(quote.at_us)
-    return _said(f"{quote.speaker}, {on}" if on not in ("", day) else quote.speaker, quote)
+    return _show_line(f"{quote.speaker}, {on}" if on not in ("", day) else quote.speaker, quote)
 
 
 def place_line(quote: Quote) -> str:
     """Returns `> person, turn 3, 2026-03-28T09:12:04Z: “…”`."""
     at = "" if quote.at_us is None else f", {iso(quote.at_us)[:19]}Z"
-    return _said(f"{quote.speaker}, turn {quote.turn}{at}", quote)
+    return _show_line(f"{quote.speaker}, turn {quote.turn}{at}", quote)
 
 
-def _said(by: str, quote: Quote) -> str:
+def _show_line(by: str, quote: Quote) -> str:
     return f"> {by}: “{' '.join(quote.text.split()).translate(_MARKS)}”"

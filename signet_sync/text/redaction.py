@@ -16,10 +16,10 @@ from signet_sync.text.redacted_match import MARK, is_filled, is_marked
 from signet_sync.text.sanitizer import (
     SANITIZER_RULES,
     SANITIZER_VERSION,
+    drop_controls,
     redact,
     sanitize_line_counted,
     sanitize_normalized,
-    without_controls,
 )
 
 REMOVED = "[REDACTED:removed]"
@@ -59,14 +59,14 @@ def _clean_body(text: str) -> str:
     return clean if rules(text, clean) else text
 
 
-def without_secrets(text: str) -> str:
+def redact_text(text: str) -> str:
     """Replaces nothing but the secrets in a text of any form."""
     return redact(text)[0]
 
 
-def cleaned(raw: bytes) -> bytes:
+def redact_bytes(raw: bytes) -> bytes:
     """Replaces the secrets in bytes, which need not be UTF-8."""
-    return without_secrets(raw.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    return redact_text(raw.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
 SECRETS = Cleaning(_clean_body, _clean_line, SANITIZER_RULES)
@@ -116,12 +116,12 @@ def is_redaction(before: str, after: str) -> bool:
     """
     if before == after or not is_marked(after):
         return False
-    return _fits(before, after) or _fits(*(normalize(without_controls(text)) for text in (before, after)))
+    return _fits(before, after) or _fits(*(normalize(drop_controls(text)) for text in (before, after)))
 
 
 def _flat(text: str) -> str:
     """Returns a value of one line as the sanitizer leaves it."""
-    return without_controls(text).replace("\n", " ").replace("\t", " ").strip(" ")
+    return drop_controls(text).replace("\n", " ").replace("\t", " ").strip(" ")
 
 
 def _fits(text: str, pattern: str) -> bool:

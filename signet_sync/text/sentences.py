@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from signet_sync.formats.body import JS_BLANKS, js_trim
 from signet_sync.formats.filename import IMMUTABLE_KINDS
-from signet_sync.formats.invisible import CONTROLS, without_unseen
+from signet_sync.formats.invisible import CONTROLS, drop_unseen
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 MIN_WORDS, MAX_WORDS = 12, 48
 LOW_SIGNAL = frozenset({"Investigated issue.", "Worked on task.", "Reviewed code."})
@@ -270,7 +270,7 @@ def fallback(context: SentenceSubject) -> str:
         return f"{subject} was saved without words of its own, so only its name, times and links remain."
     beginning = f'{"opens with" if first else "holds"} "{lead}"' if lead else "opens without heading or request"
     return (
-        f"{subject} {beginning} and keeps {counted(lines, 'line')} "
+        f"{subject} {beginning} and keeps {count_noun(lines, 'line')} "
         f"and {size}{more} {'word' if size == 1 else 'words'} behind its link."
     )
 
@@ -350,7 +350,7 @@ def lead_of(line: str) -> str:
     return f"{kept} …" if cut and end is None else kept
 
 
-def shortened(text: str, width: int) -> str:
+def shorten(text: str, width: int) -> str:
     """Shortens a flattened text to at most `width` characters, between words if possible."""
     if len(text) <= width:
         return text
@@ -377,7 +377,7 @@ def flatten(text: str, limit: int = 1000) -> str:
     """
     if not text.isprintable():
         text = _CONTROL.sub(" ", text).encode("utf-8", "replace").decode("utf-8")
-    text = without_unseen(text, on_a_page=True)
+    text = drop_unseen(text, on_a_page=True)
     if "[" in text or "]" in text:
         text = re.sub(r"\[(?=\[)", "[ ", text)
         text = re.sub(r"\](?=[\](])|[!^](?=\[)", r"\g<0> ", text)
@@ -413,11 +413,11 @@ def escape(line: str) -> str:
     Issues (`#12`) and web addresses stay.
     """
     if "<" in line:
-        line = _HTML.sub(_with_backslash, line)
+        line = _HTML.sub(_add_backslash, line)
     if "#" in line:
-        line = _SIGNS.sub(_without_tag, line)
+        line = _SIGNS.sub(_escape_tag, line)
     if "$" in line:
-        line = _without_formulas(line)
+        line = _escape_formulas(line)
     if "==" in line and _is_highlighted(line):
         line = _EQUALS.sub(lambda found: r"\=" * len(found[0]), line)
     return line
@@ -446,12 +446,12 @@ _CLOSING_DOLLAR = late(rf"(?:(?<=[^\s\\])|(?<!\\)(?=\\)){_BEFORE}\$(?!\d)")
 _LONE_CLOSING_DOLLAR = late(r"(?<=[\w)\]}])(?P<before>)\$(?!\d)")
 
 
-def _with_backslash(found: re.Match[str]) -> str:
+def _add_backslash(found: re.Match[str]) -> str:
     before = found["before"]
     return found[0] if len(before) % 2 else f"{before}\\{found[0][len(before) :]}"
 
 
-def _without_tag(found: re.Match[str]) -> str:
+def _escape_tag(found: re.Match[str]) -> str:
     if found["tag"] is None:
         return found[0]
     escaped = found["behind"] or len(found["before"]) % 2  # after a letter no tag begins
@@ -466,10 +466,10 @@ def _is_highlighted(text: str) -> bool:
     return pair or _LONE_HIGHLIGHT.search(text) is not None
 
 
-def _without_formulas(text: str) -> str:
+def _escape_formulas(text: str) -> str:
     """Escapes every dollar that could close a formula, whatever precedes this text."""
-    text = _LONE_CLOSING_DOLLAR.sub(_with_backslash, text)
+    text = _LONE_CLOSING_DOLLAR.sub(_add_backslash, text)
     opening = _OPENING_DOLLAR.search(text)
     if opening is None:
         return text
-    return text[: opening.end()] + _CLOSING_DOLLAR.sub(_with_backslash, text[opening.end() :])
+    return text[: opening.end()] + _CLOSING_DOLLAR.sub(_add_backslash, text[opening.end() :])

@@ -25,7 +25,7 @@ def session_name(text: str) -> str:
     if _PLAIN.fullmatch(text):
         return text
     for _ in range(_MOST_LOOKS):  # what is left after a cut may look like a secret
-        before, text = text, _without_secrets(text)
+        before, text = text, _redact_name(text)
         if text != before and text != storable_text(before):
             text = f"{text}#{_hash(before)}"
         text = _cut_name(text)
@@ -37,13 +37,13 @@ def session_name(text: str) -> str:
 def session_value(text: str) -> str:
     """Returns a project or a harness as it is stored: exact, but for secrets and all after 16,000 characters."""
     for _ in range(_MOST_LOOKS):
-        before, text = text, _without_secrets(text)[:VALUE_LIMIT]
+        before, text = text, _redact_name(text)[:VALUE_LIMIT]
         if text == before:
             break
     return text
 
 
-def written_size(text: str) -> int:
+def measure_written(text: str) -> int:
     """Returns how many bytes a text takes in frontmatter, without its quotes."""
     from signet_sync.formats.frontmatter import scalar_text  # slow, and most hooks need none of it
 
@@ -52,12 +52,12 @@ def written_size(text: str) -> int:
 
 def cut_to(text: str, size: int) -> str:
     """Returns the longest beginning of a text that takes at most `size` bytes in frontmatter."""
-    if len(text) * 6 <= size or written_size(text) <= size:
+    if len(text) * 6 <= size or measure_written(text) <= size:
         return text
     low, high = 0, min(len(text), size)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if written_size(text[:middle]) <= size else (low, middle - 1)
+        low, high = (middle, high) if measure_written(text[:middle]) <= size else (low, middle - 1)
     return text[:low]
 
 
@@ -72,7 +72,7 @@ def storable_path(path: str) -> str:
     return path if clean == path else f"{clean}#{_hash(path)}"
 
 
-def _without_secrets(text: str) -> str:
+def _redact_name(text: str) -> str:
     # Slow, and most hooks need none of it.
     from signet_sync.text.sanitizer import redact, sanitize_line, sanitize_line_counted
 
@@ -82,7 +82,7 @@ def _without_secrets(text: str) -> str:
 
 
 def _cut_name(text: str) -> str:
-    if len(text) <= VALUE_LIMIT and (len(text) * 6 <= NAME_BYTES or written_size(text) <= NAME_BYTES):
+    if len(text) <= VALUE_LIMIT and (len(text) * 6 <= NAME_BYTES or measure_written(text) <= NAME_BYTES):
         return text
     tail = f"#{_hash(text)}"
     return cut_to(text[: VALUE_LIMIT - len(tail)], NAME_BYTES - len(tail)) + tail

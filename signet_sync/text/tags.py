@@ -78,7 +78,7 @@ def derive(text: str, limit: int = MOST, *, path: str = "") -> tuple[str, ...]:
 
 def glossary_terms(text: str, limit: int = MOST) -> tuple[str, ...]:
     """Returns at most `limit` glossary terms in a text, also inside other words, in the glossary's order."""
-    low = _lowered(text)
+    low = _lower(text)
     found = [term for term in _glossary() if term in low]
     # Correction "short terms": `css3` and `mkv` are not about `s3` and `kv`.
     return tuple([term for term in found if not _is_short(term) or _alone(term).search(low)][:limit])
@@ -91,7 +91,7 @@ def normalize(token: str) -> str | None:
     """
     # Correction "stable": the original strips before it lowers, and its `İ` leaves a mark at the end that a second
     # normalization would remove.
-    tag = _bare(_lowered(token)).replace("_", "-")
+    tag = _bare(_lower(token)).replace("_", "-")
     if not tag or len(tag) > LONGEST or tag.isdecimal() or tag in _stop_words() or _DATE.fullmatch(tag):
         return None
     # Correction "phrases": NFKC turns `¸`, too, into a space.
@@ -145,7 +145,7 @@ def _alone(term: str) -> re.Pattern[str]:
 # ── tokens ──
 
 
-def _lowered(text: str) -> str:
+def _lower(text: str) -> str:
     if text.isascii():
         return text.lower()
     # Twice: lower case may leave characters that compose.
@@ -206,7 +206,7 @@ def _first(span: _Span) -> str:
 @cache
 def _glossary() -> dict[str, None]:
     """Returns the terms in their order; a dict, because they are looked up too."""
-    return dict.fromkeys(map(_lowered, _lines("glossary.txt")))
+    return dict.fromkeys(map(_lower, _lines("glossary.txt")))
 
 
 @cache

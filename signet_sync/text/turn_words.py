@@ -33,7 +33,7 @@ def words_of(text: str) -> str:
     return f"{text}\n{fence}" if fence else text
 
 
-def with_closed_fences(transcript: str) -> str:
+def close_fences(transcript: str) -> str:
     """Returns a transcript of ours in which no turn leaves a fence open whose end went with a secret."""
     starts = [head.start() for head in _HEAD.finditer(transcript)]
     parts = []
@@ -45,7 +45,7 @@ def with_closed_fences(transcript: str) -> str:
     return "".join(parts)
 
 
-def indented(text: str) -> str:
+def indent(text: str) -> str:
     """Returns what a tool said as it stands below the tool's head."""
     return "\n".join(f"  {line}" if line.strip() else "" for line in text.split("\n"))
 

@@ -61,7 +61,7 @@ _ACCENTED = late("[\u00c0-\u024f\u1e00-\u1eff]")
 _SHORTEST = 3  # letters of a prefix
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """Returns the text in lower case, Latin letters without accents, one for one: positions do not change."""
     lowered = text.lower()
     if len(lowered) != len(text):

@@ -18,7 +18,7 @@ from signet_sync.log import logger
 from signet_sync.privacy.remove import refresh
 from signet_sync.storage import state_dir
 from signet_sync.web import actions
-from signet_sync.web.action import Action, ActionCall, ChangedMeanwhile, planned
+from signet_sync.web.action import Action, ActionCall, ChangedMeanwhile, plan_again
 from signet_sync.web.request import ViewRequest, WebPage
 
 LIFE = 1800  # seconds in which a form can be sent
@@ -29,7 +29,7 @@ _OLD = "This confirmation was more than half an hour old, so nothing was done. I
 _FORGED = "this form was not made by this page, or by an earlier signet-sync ui"
 
 
-def collected() -> dict[str, Action]:
+def collect_actions() -> dict[str, Action]:
     """Returns every action by name."""
     found: dict[str, Action] = {}
     for module in sorted(one.name for one in pkgutil.iter_modules(actions.__path__)):
@@ -81,7 +81,7 @@ class Acting:
 
     tokens: FormTokens
     should_stop: Callable[[], bool]
-    known: dict[str, Action] = field(default_factory=collected)
+    known: dict[str, Action] = field(default_factory=collect_actions)
     _done: dict[str, tuple[FormToken, WebPage]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -128,7 +128,7 @@ class Acting:
             try:
                 if action.refresh:
                     refresh(workspace, request.now_us, "done")
-                plan = planned(action.plan, request, state)
+                plan = plan_again(action.plan, request, state)
                 for one in plan.fields:
                     one.check(words.get(one.name, ""))
                 result = action.do(ActionCall(workspace, request, plan, words, self.should_stop))

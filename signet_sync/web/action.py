@@ -117,15 +117,15 @@ class ActionCall:
     should_stop: Callable[[], bool]
 
     def agree(self, plan: Callable[[ViewRequest], ActionPlan]) -> Callable[[int], None]:
-        """Returns what an operation asks just before it changes files: it raises `ChangedMeanwhile`, as `planned`."""
+        """Returns what an operation asks just before it changes files: it raises `ChangedMeanwhile`, as `plan_again`."""
 
         def ask(count: int) -> None:
-            planned(plan, self.request, self.plan.fingerprint())
+            plan_again(plan, self.request, self.plan.fingerprint())
 
         return ask
 
 
-def planned(plan: Callable[[ViewRequest], ActionPlan], request: ViewRequest, state: str) -> ActionPlan:
+def plan_again(plan: Callable[[ViewRequest], ActionPlan], request: ViewRequest, state: str) -> ActionPlan:
     """Makes the plan again. Raises `ChangedMeanwhile` if it differs from the confirmed one, or cannot be made."""
     try:
         found = plan(request)

@@ -61,11 +61,11 @@ def make(
     keys = Keys(token) if isinstance(token, str) else token
     ending = ending or asyncio.Event()
     acting = None if read_only else Acting(FormTokens(keys.cookie), ending.is_set)
-    pages = _Pages(site, collected() if listed is None else listed, acting)
+    pages = _Pages(site, collect_views() if listed is None else listed, acting)
     return BrowserGuard(pages.app, keys, port, read_only=read_only)
 
 
-def collected() -> list[Listed]:
+def collect_views() -> list[Listed]:
     """Returns path, name and function of every view."""
     found: list[Listed] = []
     for module in sorted(one.name for one in pkgutil.iter_modules(views.__path__)):

@@ -142,7 +142,7 @@ class ArtifactView:
         return self.script.line_at(self.script.parts[self.part].end - 1) if self.script and self.turns else 0
 
 
-def opened(
+def read_artifact(
     place: IndexPlace,
     database: Database,
     path: str,
@@ -161,7 +161,7 @@ def opened(
     found = files.read(place.root, path, place.settings().max_file_bytes)
     if isinstance(found, Trouble):
         return ArtifactView(path, kind, code, mark, trouble=found.message)
-    fields, body, first = _taken_apart(found.raw)
+    fields, body, first = _take_apart(found.raw)
     text = _clean_text(database, path, found, body)
     script = split(text, first, spoken=kind == "transcript")
     line += (first - 1) * of_body * (line > 0)
@@ -171,13 +171,13 @@ def opened(
 
 def _clean_text(database: Database, path: str, found: Found, body: str) -> str:
     """Returns the body without secrets and control characters; for an unchanged indexed file, the indexed text."""
-    known = artifacts.known_files(database, [path]).get(path)
+    known = artifacts.list_known_files(database, [path]).get(path)
     if known is not None and known.verdict == "indexed" and known.signature == found.signature:
         return bodies.text_at(database, path)
     return sanitize_transcript_v2(body)
 
 
-def _taken_apart(raw: bytes) -> tuple[Mapping[str, str | list[str] | None], str, int]:
+def _take_apart(raw: bytes) -> tuple[Mapping[str, str | list[str] | None], str, int]:
     """Returns fields, body and the number of the body's first line; without frontmatter everything is body."""
     try:
         source = open_source(raw)

@@ -15,7 +15,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from signet_sync.formats.invisible import CONTROLS, UNSEEN
-from signet_sync.formats.paths import escaped_character
+from signet_sync.formats.paths import escape_character
 from signet_sync.formats.timestamps import SECOND, iso, local, parse_instant
 from signet_sync.recall.snippets import WORDS
 from signet_sync.text.phrases import human
@@ -37,7 +37,7 @@ def environment(templates: str) -> Environment:
         loader=FileSystemLoader(templates),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_shown,
+        finalize=_show_value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -48,17 +48,17 @@ def environment(templates: str) -> Environment:
         "ago": ago,
         "size": human,
         "number": number,
-        "counted": counted,
+        "counted": count_noun,
         "sentence": sentence,
         "basename": basename,
     }
     return made
 
 
-def _shown(value: Any) -> Any:
+def _show_value(value: Any) -> Any:
     if value is None:
         return ""
-    return seen(value) if isinstance(value, str) else value
+    return spell_out_unseen(value) if isinstance(value, str) else value
 
 
 def plain(value: Any) -> Any:
@@ -76,17 +76,17 @@ def plain(value: Any) -> Any:
     return getattr(value, "text", str(value))
 
 
-def seen(text: str) -> str:
+def spell_out_unseen(text: str) -> str:
     """Spells out invisible characters; escaped text stays escaped."""
     if not _UNSEEN.search(text):
         return text
-    shown = _UNSEEN.sub(lambda match: escaped_character(match[0]), text)
+    shown = _UNSEEN.sub(lambda match: escape_character(match[0]), text)
     return Markup(shown) if isinstance(text, Markup) else shown  # noqa: S704 - it was markup before
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Escapes a text for HTML, attributes included."""
-    return html.escape(seen(text))
+    return html.escape(spell_out_unseen(text))
 
 
 def when(value: int | str | None) -> str:
@@ -128,11 +128,11 @@ def ago(context: Context, value: int | str | None) -> str:
     if instant is None:
         return "never"
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        iso(instant), local(instant).strftime("%Y-%m-%d %H:%M:%S"), since(context["request"].now_us - instant)
+        iso(instant), local(instant).strftime("%Y-%m-%d %H:%M:%S"), tell_age(context["request"].now_us - instant)
     )
 
 
-def since(microseconds: int) -> str:
+def tell_age(microseconds: int) -> str:
     """Returns `3 minutes ago`; for the future `in 3 minutes`."""
     left, unit = abs(microseconds) // SECOND, "second"
     if left < 10:
@@ -141,7 +141,7 @@ def since(microseconds: int) -> str:
         if left < size:
             break
         left, unit = left // size, larger
-    shown = counted(left, unit)
+    shown = count_noun(left, unit)
     return f"{shown} ago" if microseconds > 0 else f"in {shown}"
 
 
@@ -150,7 +150,7 @@ def number(value: int) -> str:
     return f"{value:,}".replace(",", "\u202f")
 
 
-def counted(value: int, noun: str) -> str:
+def count_noun(value: int, noun: str) -> str:
     """Returns `1 session`, `2 sessions`."""
     return f"{number(value)} {noun}" if value == 1 else f"{number(value)} {noun}s"
 
@@ -165,7 +165,7 @@ def _instant(value: int | str | None) -> int | None:
     return parse_instant(value) if isinstance(value, str) else value
 
 
-def marked(piece: str, query: str) -> list[tuple[str, bool]]:
+def mark_words(piece: str, query: str) -> list[tuple[str, bool]]:
     """Splits a text into pieces: those that begin a word like one of the query's are marked."""
     piece = _SIGNS.sub("", piece)
     asked = {word.casefold() for word in WORDS.findall(query)[:64]}
@@ -178,9 +178,9 @@ def marked(piece: str, query: str) -> list[tuple[str, bool]]:
 
 def plain_page(title: str, lines: Iterable[str], *, head: str = "") -> str:
     """Returns a page without templates and styles, for clients without access to them; `head` is HTML."""
-    shown = "".join(f"<p>{escaped(line)}</p>" for line in lines if line)
+    shown = "".join(f"<p>{escape(line)}</p>" for line in lines if line)
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">{head}'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escaped(title)}</title></head>'
-        f"<body><h1>{escaped(title)}</h1>{shown}</body></html>"
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(title)}</title></head>'
+        f"<body><h1>{escape(title)}</h1>{shown}</body></html>"
     )

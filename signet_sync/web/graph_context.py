@@ -25,7 +25,7 @@ NOWHERE = GraphPosition(None, None, None, None)
 
 def lineage_of(database: Database, ref: SessionRef) -> GraphPosition:
     """Returns a session's position in the graph."""
-    thread_id, before, after = results.before_and_after(database, ref)
+    thread_id, before, after = results.find_neighbours(database, ref)
     node = next(iter(references.best(database, ref)), None)
     if node is None:
         return NOWHERE

@@ -46,11 +46,11 @@ def sections(text: str) -> list[PageSection]:
         if heading is not None:
             found.append(PageSection(len(heading[1]), heading[2].strip(), []))
         elif line.strip() and not line.startswith("<!-- signet:"):
-            found[-1].lines.append(PageLine(line.startswith("- "), Prose(_without_marker(line), inline=True)))
+            found[-1].lines.append(PageLine(line.startswith("- "), Prose(_drop_marker(line), inline=True)))
     return [section for section in found if section.level or section.lines]
 
 
-def _without_marker(line: str) -> str:
+def _drop_marker(line: str) -> str:
     marker = _MARKER.match(line)
     return line[marker.end() :] if marker else line
 
@@ -58,14 +58,14 @@ def _without_marker(line: str) -> str:
 def targets(database: Database, agent_id: str, page: Iterable[PageSection]) -> dict[str, LinkTarget]:
     """Returns the target of each link and handle of a page, by its text; links without a target are left out."""
     named = {name for section in page for line in section.lines for name in line.prose.targets}
-    return of_names(database, agent_id, named)
+    return find_targets(database, agent_id, named)
 
 
-def of_names(database: Database, agent_id: str, named: Iterable[str]) -> dict[str, LinkTarget]:
+def find_targets(database: Database, agent_id: str, named: Iterable[str]) -> dict[str, LinkTarget]:
     """Returns the same for any paths and handles."""
     found: dict[str, LinkTarget] = {}
     named = set(named)
-    artifacts = sessions.of_paths(database, agent_id, [name for name in named if name.startswith("memory/")])
+    artifacts = sessions.find_of_paths(database, agent_id, [name for name in named if name.startswith("memory/")])
     for name in named:
         ref = artifacts.get(name)
         target = _place(_whole(database, agent_id, name), agent_id) if ref is None else _file(ref, name)
@@ -74,14 +74,14 @@ def of_names(database: Database, agent_id: str, named: Iterable[str]) -> dict[st
     return found
 
 
-def of_prose(database: Database, agent_id: str, shown: Iterable[Prose]) -> dict[str, LinkTarget]:
+def find_prose_targets(database: Database, agent_id: str, shown: Iterable[Prose]) -> dict[str, LinkTarget]:
     """Returns the targets of links in Markdown that stay within the workspace, if we have a view for them.
 
     All other links stay text: nothing outside the workspace is looked up because a file names it, and a browser looks
     up the host of every link that it shows.
     """
     candidates = {target: _paths_of(target) for prose in shown for target in prose.targets}
-    known = of_names(database, agent_id, {path for paths in candidates.values() for path in paths})
+    known = find_targets(database, agent_id, {path for paths in candidates.values() for path in paths})
     return {
         target: known[path]
         for target, paths in candidates.items()

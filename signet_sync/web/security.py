@@ -75,7 +75,7 @@ class BrowserGuard:
         """Answers one request, or passes it on."""
         if scope["type"] == "http":
             answer = self._judge(_Request(scope)) or self._page
-            await answer(scope, receive, _with_headers(send))
+            await answer(scope, receive, _add_headers(send))
 
     def _judge(self, request: _Request) -> HTMLResponse | None:
         """Returns the answer to a request that is not passed on, else None."""
@@ -117,7 +117,7 @@ class BrowserGuard:
         headers = {"Set-Cookie": f"{self._cookie}={self._keys.cookie}; HttpOnly; SameSite=Strict; Path=/"}
         if request.is_ours:
             return HTMLResponse(status_code=303, headers=headers | {"Location": place})
-        body = f'<meta http-equiv="refresh" content="0; url={formatting.escaped(place)}">'
+        body = f'<meta http-equiv="refresh" content="0; url={formatting.escape(place)}">'
         return HTMLResponse(formatting.plain_page("signet-sync", [], head=body), headers=headers)
 
 
@@ -176,7 +176,7 @@ def _refusal(status: int, message: str, headers: Mapping[str, str] | None = None
     return HTMLResponse(formatting.plain_page("signet-sync", [message, hint]), status, headers)
 
 
-def _with_headers(send: Send) -> Send:
+def _add_headers(send: Send) -> Send:
     """Puts our headers on an answer; the answer itself decides about caching."""
 
     async def sending(message: Message) -> None:

@@ -341,19 +341,19 @@ def test_an_operation_answers_the_same_with_and_without_the_agent(
     vault: Vault, agent: Answers, monkeypatch: pytest.MonkeyPatch, name: str, given: dict[str, Any]
 ) -> None:
     with monkeypatch.context() as alone:
-        alone.setattr(ask, "_answered", lambda *_: None)
+        alone.setattr(ask, "_read_answer", lambda *_: None)
         operated(vault, name, given)  # a memory is new only once
         expected = operated(vault, name, given)
     here = {name: lambda *_, **__: pytest.fail("the agent does not answer")}
     with monkeypatch.context() as asked:
-        real = ask._answered
+        real = ask._read_answer
 
         def answered(*given: Any) -> Any:
             found = real(*given)
             asked.setattr("signet_sync.app.operations.OPERATIONS", here)
             return found
 
-        asked.setattr(ask, "_answered", answered)
+        asked.setattr(ask, "_read_answer", answered)
         assert operated(vault, name, given) == expected
     assert {name for name, _ in OPERATIONS} == set(operations.OPERATIONS)
 

@@ -63,7 +63,7 @@ def test_native_rows_come_back_as_they_were(database, tmp_path):
     fresh = Database(str(tmp_path / "fresh.db"))
     assert native_backup.restore(fresh, target) == {table: len(rows) for table, rows in native(database).items()}
     assert native(fresh) == native(database)
-    assert tombstones_store.mirrored(fresh) == tombstones_store.mirrored(database)
+    assert tombstones_store.list_mirrored(fresh) == tombstones_store.list_mirrored(database)
     assert native_backup.fingerprint(fresh) == native_backup.fingerprint(database)
     # The sealed bytes are not in a backup: the next look at the file puts them back.
     path = native(database)["seals"][0][0]

@@ -179,7 +179,7 @@ def test_a_home_is_imported_once(vault: Vault, tmp_path: Path, monkeypatch: pyte
         "call", "bash", {"command": "git commit -m 'Five tries'"}, "[main 1f2e3d4] Five tries\n 1 file changed"
     )
     os.utime(harness_samples.write(harness, home, [*TALK, edit, commit, TALK[-1]]), (1.7e9, 1.7e9))
-    assert transcripts.installed({"HOME": str(home)}) == [harness]
+    assert transcripts.list_installed({"HOME": str(home)}) == [harness]
     for written in (1, 0):
         assert len(vault.call("import", harness, "--json").json["segments"]) == written
     assert vault.hits("retry", "loop", "give")

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.capture.harnesses.markdown import render, since
-from signet_sync.capture.harnesses.records import NO_TIME, TranscriptEntry, settled
+from signet_sync.capture.harnesses.markdown import entries_after, render
+from signet_sync.capture.harnesses.records import NO_TIME, TranscriptEntry, settle_times
 from signet_sync.digest.transcript import ToolCall
 from signet_sync.digest.transcript import parse as digest_turns
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.chunking import turns
 from signet_sync.text.sanitizer import sanitize_transcript_v2
-from signet_sync.text.turn_words import with_closed_fences
+from signet_sync.text.turn_words import close_fences
 
 T = parse_instant("2026-03-28T22:34:06.792Z")
 STAMP = "2026-03-28T22:34:06.792Z"
@@ -173,8 +173,8 @@ def test_a_fence_whose_end_goes_with_a_secret_is_closed():
     said = [entry("assistant", f"```\n{key}"), entry("user", "And now?")]
     body = sanitize_transcript_v2(render(said))
     assert "[REDACTED:private-block]" in body and [turn.label for turn in turns(body)] == ["Assistant"]
-    closed = with_closed_fences(body)
-    assert [turn.label for turn in turns(closed)] == ["Assistant", "User"] and with_closed_fences(closed) == closed
+    closed = close_fences(body)
+    assert [turn.label for turn in turns(closed)] == ["Assistant", "User"] and close_fences(closed) == closed
     assert sanitize_transcript_v2(closed) == closed
 
 
@@ -204,10 +204,10 @@ ENTRIES = st.builds(
 @given(st.lists(ENTRIES, max_size=12), st.integers(0, 12), st.integers(0, 12))
 def test_segments_hold_everything_once(entries, one, two):
     """A growing transcript is written in three segments; each entry that shows something is in exactly one."""
-    whole = settled(entries)
+    whole = settle_times(entries)
     held, boundary, body, shared = [], None, "", False
     for end in (*sorted((one, two)), len(whole)):
-        new = since(whole[:end], boundary, body)
+        new = entries_after(whole[:end], boundary, body)
         if not new:
             continue
         held.extend(new)
@@ -225,9 +225,9 @@ def test_a_clock_that_went_backwards_repeats_nothing_and_loses_nothing():
     first = [entry("user", "go", T - 1), entry("assistant", "Done.", T - 1), entry("assistant", "Done.")]
     body = sanitize_transcript_v2(render(first))
     later = [entry("assistant", "Done."), entry("user", "go"), entry("assistant", "Done.")]
-    assert since([*first, *later], T, body) == tuple(later)
-    assert since(first, T, body) == ()
-    assert since(first, None, body) == tuple(first)
+    assert entries_after([*first, *later], T, body) == tuple(later)
+    assert entries_after(first, T, body) == ()
+    assert entries_after(first, None, body) == tuple(first)
 
 
 def test_what_is_held_is_found_as_it_was_written():
@@ -235,4 +235,4 @@ def test_what_is_held_is_found_as_it_was_written():
     body = sanitize_transcript_v2(render(held))
     assert "ghp_" not in body
     # The boundary is written in milliseconds, the entry has microseconds.
-    assert since([TranscriptEntry("user", T + 456, held[0].text)], parse_instant(iso(T)), body) == ()
+    assert entries_after([TranscriptEntry("user", T + 456, held[0].text)], parse_instant(iso(T)), body) == ()

@@ -295,7 +295,7 @@ def test_a_job_that_kills_whoever_takes_it_is_given_up_and_holds_up_no_other(vau
     assert 3 < deaths < spool.MOST_TRIES + 1
     assert captured(vault)
     assert jobs(vault) == []
-    assert spool.given_up(str(vault.state / "spool")) == 1
+    assert spool.count_given_up(str(vault.state / "spool")) == 1
 
 
 @pytest.mark.slow

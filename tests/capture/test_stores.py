@@ -14,7 +14,7 @@ import pytest
 from signet_sync.capture.harnesses.jsonl import TOO_LONG
 from signet_sync.capture.stores import files as stores_files
 from signet_sync.capture.stores.opencode import opencode_session
-from signet_sync.capture.stores.transcripts import installed, lines, sources
+from signet_sync.capture.stores.transcripts import lines, list_installed, sources
 from signet_sync.errors import HarnessError, UsageError
 from signet_sync.storage.database import foreign
 
@@ -114,7 +114,7 @@ def test_each_harness_is_found_in_its_own_folder(home):
     ]
     assert found("openclaw", home) == [".openclaw/agents/main/sessions/cccc.jsonl"]
     assert found("opencode", home) == []
-    assert installed({"HOME": str(home)}) == ["claude-code", "codex", "gemini", "openclaw"]
+    assert list_installed({"HOME": str(home)}) == ["claude-code", "codex", "gemini", "openclaw"]
 
 
 def test_files_of_sub_agents_are_no_sessions(home):
@@ -134,7 +134,7 @@ def test_a_moved_folder_is_honoured(home, harness, variable, below):
     put(home / "moved" / below)
     environ = {"HOME": str(home), variable: str(home / "moved")}
     assert [s.path for s in sources(harness, environ)] == [str(home / "moved" / below)]
-    assert installed(environ) == [harness]
+    assert list_installed(environ) == [harness]
 
 
 def test_links_and_odd_files_are_passed_over(home):
@@ -272,7 +272,7 @@ def test_xdg_data_home_and_a_named_folder(home):
     writer.close()
     environ = {"HOME": str(home), "XDG_DATA_HOME": str(home / "data")}
     assert [s.session_id for s in sources("opencode", environ)] == ["ses_a"]
-    assert installed(environ) == ["opencode"]
+    assert list_installed(environ) == ["opencode"]
     assert [s.session_id for s in sources("opencode", {"HOME": str(home)}, str(path.parent))] == ["ses_a"]
 
 

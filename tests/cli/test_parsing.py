@@ -13,7 +13,7 @@ from workbench import NOW, Vault, call, numbered, tree
 from signet_sync.cli.commands import ALIASES
 from signet_sync.cli.main import group
 from signet_sync.cli.parsing import Group, SharedOption
-from signet_sync.storage.locations import in_workspace
+from signet_sync.storage.locations import make_relative
 
 SHARED = {parameter.long_name for parameter in group.params if isinstance(parameter, SharedOption)}
 ID = numbered(1)["session_id"]
@@ -225,8 +225,8 @@ def test_a_path_as_the_shell_completes_it_is_one_of_the_workspace(
         assert vault.call("entity", "show", form.format(profile)).code == 0
         for which in ("list", "restore"):
             assert f"{gone} is not an open violation" in vault.call("violations", which, form.format(gone)).err, form
-        assert in_workspace(str(root), form.format("memory/*--summary.md")) == "memory/*--summary.md"
+        assert make_relative(str(root), form.format("memory/*--summary.md")) == "memory/*--summary.md"
     monkeypatch.chdir(root / "memory")
     assert vault.call("open", summary.removeprefix("memory/")).code == 0
     for name in ("a/b", "project:/home/ada/lantern", "*--summary.md", "[[memory/x.md|summary]]", "s-1", "other.md"):
-        assert in_workspace(str(root), name) == name
+        assert make_relative(str(root), name) == name

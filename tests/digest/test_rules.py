@@ -15,7 +15,7 @@ from signet_sync.digest.record import Record
 from signet_sync.digest.reports import headline
 from signet_sync.digest.statements import statements
 from signet_sync.digest.summary import summary
-from signet_sync.statements.outcomes import stated as from_outcome
+from signet_sync.statements.outcomes import list_stated as from_outcome
 from signet_sync.statements.sections import items
 
 

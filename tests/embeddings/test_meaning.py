@@ -36,7 +36,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(resident, "_has_room", lambda: True)
     monkeypatch.setattr(resident, "_PATIENCE", 20.0)
     yield
-    near.told_by(None)
+    near.let_tell(None)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def configure(server: EmbeddingServer, name: str = "small") -> None:
 def work(vault: Vault, agent: Resident | None = None) -> Resident:
     """What the agent does while nothing changes; from now on it tells what is near."""
     agent = agent or Resident(str(vault.db), lambda: model.load(str(vault.root))[0])
-    near.told_by(agent.near)
+    near.let_tell(agent.near)
     with vault.database(readonly=False) as database:
         while agent.work(database) == 0:
             pass
@@ -145,7 +145,7 @@ def test_what_tools_print_and_secrets_are_never_asked(vault: Vault, server: Embe
 def test_without_the_agent_nothing_is_asked_or_loaded_and_words_answer(garage: Vault, server: EmbeddingServer) -> None:
     work(garage)
     asked = len(server.asked)
-    near.told_by(None)
+    near.let_tell(None)
     assert hits(garage, ASKED) == [] and hits(garage, "car") and len(server.asked) == asked
     script = "import sys, signet_sync.recall.operations, signet_sync.app.hook; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
@@ -180,7 +180,7 @@ def test_the_old_model_answers_until_another_has_made_all(garage: Vault, server:
             agent.work(database)
         assert hits(garage, ASKED)
         with garage.database() as database:
-            assert store.used_model(database) == first
+            assert store.read_model(database) == first
     server.act = embedding_server.vectors
     work(garage, agent)
     assert ["third" in key for (key,) in garage.rows("select distinct model from vectors")] == [True]
@@ -212,7 +212,7 @@ def test_words_and_meaning_are_one_score(garage: Vault) -> None:
     work(garage)
     found = [hit["text"] for hit in hits(garage, f"{ASKED} garage")]
     assert any("car needs" in text for text in found) and any("A meal" in text for text in found)
-    near.told_by(None)
+    near.let_tell(None)
     assert not any("car needs" in hit["text"] for hit in hits(garage, f"{ASKED} garage"))
 
 
@@ -311,7 +311,7 @@ def test_what_is_forgotten_while_the_model_works_gets_no_vector(vault: Vault, se
 
 def test_a_kept_vector_is_nearly_the_vector() -> None:
     asked = vectors.unit_vectors(np.random.default_rng(5).standard_normal((40, 384)), 40)
-    kept = np.frombuffer(vectors.packed(range(40), asked), vectors._form(384))
+    kept = np.frombuffer(vectors.pack(range(40), asked), vectors._form(384))
     cosines = (kept["vector"].astype(np.float32) * asked).sum(axis=1) / kept["length"]
     assert cosines.min() > 0.999 and list(kept["row"]) == list(range(40))
 

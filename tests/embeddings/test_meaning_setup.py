@@ -14,7 +14,7 @@ from workbench import Vault
 
 from signet_sync.admin import meaning_setup
 from signet_sync.admin.meaning_setup import File, Published
-from signet_sync.embeddings.near import told_by
+from signet_sync.embeddings.near import let_tell
 from signet_sync.pages.prompt_context import worth_injecting
 from signet_sync.settings.model import user_file
 
@@ -76,7 +76,7 @@ def test_a_prompt_is_given_what_clearly_means_it_by_the_agent_alone(vault: Vault
     work(vault)
     assert given("automobile wheels petrol") == ["The car needs fuel and tyres."]
     assert given("please paint a lamp") == []
-    told_by(None)
+    let_tell(None)
     assert given("automobile wheels petrol") == []
 
 

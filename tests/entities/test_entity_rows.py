@@ -13,7 +13,7 @@ from signet_sync.entities.store import EntityFile
 from signet_sync.formats import entity_paths
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.pages.prompt_context import prompted
+from signet_sync.pages.prompt_context import compose_prompt_context
 from signet_sync.recall.operations import recall
 from signet_sync.recall.search import Within
 from signet_sync.storage.database.connection import Database
@@ -216,8 +216,13 @@ def test_entities_stand_beside_what_else_answers(database):
 
 def test_nobody_else_is_told_of_an_entity(database, tmp_path):
     put(database, CRITIC)
-    assert CRITIC.id in prompted(str(tmp_path), database, "default", "Does the inner critic fear shame?").ids
-    assert prompted(str(tmp_path), database, "default", "Does the inner critic fear shame?", shared=True).ids == []
+    assert (
+        CRITIC.id in compose_prompt_context(str(tmp_path), database, "default", "Does the inner critic fear shame?").ids
+    )
+    assert (
+        compose_prompt_context(str(tmp_path), database, "default", "Does the inner critic fear shame?", shared=True).ids
+        == []
+    )
 
 
 # ── the ledger, drift ──

@@ -13,14 +13,14 @@ from signet_sync.formats.managed_block import (
     BEGIN,
     Merge,
     block,
-    generated,
+    drop_block,
+    drop_lines,
+    drop_marks,
     is_signets,
     joined,
     merge,
+    read_generated,
     seal_of,
-    without_block,
-    without_lines,
-    without_marks,
 )
 
 OLD, NEW = block("# Old\n\n- row"), block("# New")
@@ -33,9 +33,9 @@ TYPED = OLD.replace(b"- row", b"- row\n- mine")
 
 
 def test_a_page_of_signet_is_no_block_of_ours_whatever_its_rows_quote():
-    assert is_signets(QUOTING) and generated(QUOTING) is None
-    assert without_block(QUOTING) == without_marks(QUOTING) == QUOTING
-    assert without_lines(QUOTING, lambda line: b"one" in line) == QUOTING.replace(QUOTED, b"")
+    assert is_signets(QUOTING) and read_generated(QUOTING) is None
+    assert drop_block(QUOTING) == drop_marks(QUOTING) == QUOTING
+    assert drop_lines(QUOTING, lambda line: b"one" in line) == QUOTING.replace(QUOTED, b"")
 
 
 #   what stands on the page                     page before                     page after                   displaced
@@ -145,7 +145,7 @@ def test_peoples_bytes_around_our_block_survive_every_rendering(above, below, fi
     page = above + block(first) + below
     assert merge(page, second) == Merge(above + block(second) + below)
     if (above + below).strip():
-        assert without_block(page) == above + below
+        assert drop_block(page) == above + below
 
 
 # ── when our part goes ──
@@ -162,15 +162,15 @@ def test_peoples_bytes_around_our_block_survive_every_rendering(above, below, fi
     ],
 )  # fmt: skip
 def test_what_is_left_when_our_part_goes(page, left):
-    assert without_block(page) == left
+    assert drop_block(page) == left
 
 
 @given(st.lists(st.sampled_from([BEGIN, OLD_END, OLD, TYPED, CRLF, b"\n", b"mine", b"# Mine\n"]), max_size=8))
 def test_when_our_part_went_no_marker_is_left(pieces):
-    left = without_block(b"".join(pieces))
+    left = drop_block(b"".join(pieces))
     if left is not None:
         assert b"<!-- signet:" not in left
-        assert without_block(left) == left
+        assert drop_block(left) == left
         assert left.count(b"mine") >= pieces.count(b"mine")
 
 

@@ -12,9 +12,9 @@ from signet_sync.formats.filename import (
     ArtifactName,
     artifact_file_name,
     artifact_name,
-    carried_token,
+    find_carried_token,
+    find_ignored_code,
     has_conflict_mark,
-    ignored_code,
     is_copy_mark,
     matches_scan_rule,
     tombstone_file_name,
@@ -119,7 +119,7 @@ def test_the_last_token_counts():
 def test_other_names_are_foreign(name):
     assert artifact_name(name) is None
     assert tombstone_name(name) is None
-    assert ignored_code(name) == "foreign-name"
+    assert find_ignored_code(name) == "foreign-name"
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_other_names_are_foreign(name):
 )  # fmt: skip
 def test_names_that_differ_from_ours_in_case_alone_are_told(name):
     assert artifact_name(name) is None and tombstone_name(name) is None
-    assert ignored_code(name) == "case-clash"
+    assert find_ignored_code(name) == "case-clash"
 
 
 # What each service makes of `x.md` when two machines wrote it, put behind the stem of a name of ours.
@@ -157,8 +157,8 @@ def test_copies_of_sync_services_are_told_from_ours_and_still_carry_the_token(st
     name = f"{stem}{suffix}"
     assert artifact_name(name) is None
     assert tombstone_name(name) is None
-    assert ignored_code(name) == "conflict-copy"
-    assert carried_token(name) == "abcdefghijklmnop"
+    assert find_ignored_code(name) == "conflict-copy"
+    assert find_carried_token(name) == "abcdefghijklmnop"
     assert is_copy_mark(suffix.removesuffix(".md"))
     assert original_of(f"MEMORY{suffix}") == "MEMORY.md" and original_of(f"ledger/2026/03/28{suffix}")
 
@@ -181,7 +181,7 @@ def test_a_mark_within_the_stamp_beats_the_scan_rule(stamp):
     name = f"{stamp}--abcdefghijklmnop--summary.md"
     assert matches_scan_rule(name)
     assert artifact_name(name) is None
-    assert ignored_code(name) == "conflict-copy"
+    assert find_ignored_code(name) == "conflict-copy"
     assert has_conflict_mark(stamp)
 
 
@@ -199,28 +199,28 @@ def test_a_mark_within_the_stamp_beats_the_scan_rule(stamp):
 )  # fmt: skip
 def test_temporary_names_of_editors_and_sync_programs(name):
     assert artifact_name(name) is None
-    assert ignored_code(name) == "temporary"
+    assert find_ignored_code(name) == "temporary"
 
 
 @given(st.sampled_from([STEM, STONE]), st.text(max_size=30))
 def test_no_suffix_makes_an_ignored_name_crash_or_be_ours(stem, suffix):
     name = f"{stem}{suffix}.md"
     if artifact_name(name) is None and tombstone_name(name) is None:
-        assert ignored_code(name) in {"conflict-copy", "temporary", "foreign-name", "case-clash"}
-        assert carried_token(name) in {None, "abcdefghijklmnop"} or "--" in suffix
+        assert find_ignored_code(name) in {"conflict-copy", "temporary", "foreign-name", "case-clash"}
+        assert find_carried_token(name) in {None, "abcdefghijklmnop"} or "--" in suffix
     else:
         assert suffix in {"", "--"} or "--" in suffix
 
 
 def test_a_mark_as_long_as_a_token_is_not_taken_for_one():
-    assert carried_token(f"{STEM}somewhere.md") == "abcdefghijklmnop"
-    assert carried_token(f"{STONE}--somewherefaraway.md") == "somewherefaraway", "of an agent `default--…`"
+    assert find_carried_token(f"{STEM}somewhere.md") == "abcdefghijklmnop"
+    assert find_carried_token(f"{STONE}--somewherefaraway.md") == "somewherefaraway", "of an agent `default--…`"
 
 
 def test_a_tombstone_has_one_name():
     assert tombstone_file_name("ops-bot", "abcdefghijklmnop") == "ops-bot--abcdefghijklmnop.md"
     assert tombstone_name("ops-bot--abcdefghijklmnop.md") == ("ops-bot", "abcdefghijklmnop")
-    assert ignored_code("ops-bot--abcdefghijklmnop.md") == "foreign-name", "lying among the artifacts"
+    assert find_ignored_code("ops-bot--abcdefghijklmnop.md") == "foreign-name", "lying among the artifacts"
     assert tombstone_name("a--b--abcdefghijklmnop.md") == ("a--b", "abcdefghijklmnop")
     assert tombstone_name("Ops--abcdefghijklmnop.md") is None
     assert tombstone_name("ops-bot--abcdefghijklmnop.md\n") is None
@@ -228,7 +228,7 @@ def test_a_tombstone_has_one_name():
 
 @pytest.mark.parametrize("name", ["", "note.md", "x--abc.md", "x--ABCDEFGHIJKLMNOP.md", "abcdefghijklmnop.md"])
 def test_names_without_a_token_carry_none(name):
-    assert carried_token(name) is None
+    assert find_carried_token(name) is None
 
 
 @pytest.mark.parametrize("agent", ["default", "ops-bot", "a", "0", "a_b", "a" * 64])

@@ -15,9 +15,9 @@ from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.openclaw import transcript as openclaw
 from signet_sync.capture.harnesses.opencode import transcript as opencode
 from signet_sync.capture.stores.opencode import opencode_session, opencode_sources
-from signet_sync.formats.handle import HANDLE, ID_LENGTH, at_place, beginning, id_of, place_of
+from signet_sync.formats.handle import HANDLE, ID_LENGTH, beginning, id_of, make_place_id, place_of
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.graph.nodes import CHUNK_TOKENS, ArtifactText, GraphEdge, best_of, chunks_of, of_session
+from signet_sync.graph.nodes import CHUNK_TOKENS, ArtifactText, GraphEdge, best_of, chunks_of, make_nodes
 from signet_sync.graph.projects import Project, make_place
 from signet_sync.text import chunking
 from signet_sync.text.sanitizer import sanitize_transcript_v2
@@ -53,7 +53,7 @@ def slices(text, limit=CHUNK_TOKENS):
 
 
 def chunks(text, **more):
-    (whole,) = of_session([source("transcript", content=text, **more)], None).nodes
+    (whole,) = make_nodes([source("transcript", content=text, **more)], None).nodes
     return chunks_of(whole, text)
 
 
@@ -192,7 +192,7 @@ def test_each_artifact_has_its_nodes():
     long = "".join(turn("User", 8 + n, WORDS * 60) for n in range(3))
     summary, transcript = source(), source("transcript", content=long)
     compaction = source("compaction", at=T - HOUR, content="So far.", sentence="So far `so` good.")
-    made = of_session([transcript, summary, compaction], "t-abc")
+    made = make_nodes([transcript, summary, compaction], "t-abc")
     assert [(n.source_type, n.id[0], n.depth, n.kind) for n in made.nodes] == [
         ("compaction", "c", 0, "session"),
         ("summary", "s", 0, "session"),
@@ -208,18 +208,18 @@ def test_each_artifact_has_its_nodes():
 
 def test_the_best_node():
     early, late = source(at=T - HOUR), source(at=T)
-    made = of_session([late, early, source("transcript", at=T + HOUR)], None)
+    made = make_nodes([late, early, source("transcript", at=T + HOUR)], None)
     assert made.best == next(n.id for n in made.nodes if n.source_ref == late.source_path)
-    made = of_session([source("transcript"), source("compaction")], None)
+    made = make_nodes([source("transcript"), source("compaction")], None)
     assert made.best and made.best.startswith("c-")
     two = [source("transcript"), source("transcript", at=T + HOUR, content=WORDS * 400)]
-    made = of_session(two, None)
+    made = make_nodes(two, None)
     assert made.best == next(n.id for n in made.nodes if n.source_ref == two[1].source_path and n.start == 0)
-    assert of_session([], None) == ((), (), None)
+    assert make_nodes([], None) == ((), (), None)
 
 
 def test_an_empty_transcript_has_a_node():
-    made = of_session([source("transcript", content="")], None)
+    made = make_nodes([source("transcript", content="")], None)
     (node,) = made.nodes
     assert (node.start, node.end, node.label) == (0, 0, "no words")
     assert made.best == node.id
@@ -233,9 +233,9 @@ def test_times_of_pieces_are_those_of_their_turns():
     # A turn without a time has that of the one before.
     text = f"### user · {stamp(8)}\n\n{WORDS * 60}\n\n### assistant\n\n{WORDS * 60}\n\n"
     assert [(n.earliest_us - T) // HOUR for n in chunks(text)] == [-2, -2]
-    (node,) = of_session([source("transcript", content="User: hi", started_us=T - HOUR)], None).nodes
+    (node,) = make_nodes([source("transcript", content="User: hi", started_us=T - HOUR)], None).nodes
     assert (node.earliest_us, node.latest_us) == (T - HOUR, T)
-    (node,) = of_session([source(started_us=None, membership_us=T - HOUR)], None).nodes
+    (node,) = make_nodes([source(started_us=None, membership_us=T - HOUR)], None).nodes
     assert (node.earliest_us, node.latest_us) == (T - HOUR, T - HOUR)
 
 
@@ -248,7 +248,7 @@ def test_labels_say_the_first_words():
         ("---\n***\n", "no words"),
         (WORDS * 20, (WORDS * 20)[:119].rstrip() + "…"),
     ]:
-        (whole,) = of_session([source("transcript", content=text)], None).nodes
+        (whole,) = make_nodes([source("transcript", content=text)], None).nodes
         assert whole.label == label == chunks_of(whole, text)[0].label
 
 
@@ -271,8 +271,8 @@ STORIES = st.lists(
 
 @given(STORIES, st.data())
 def test_any_order_gives_the_same(sources, data):
-    made = of_session(sources, None)
-    assert of_session(data.draw(st.permutations(sources)), None) == made
+    made = make_nodes(sources, None)
+    assert make_nodes(data.draw(st.permutations(sources)), None) == made
     ids = {n.id for n in made.nodes}
     assert len(ids) == len(made.nodes)
     assert {end for edge in made.edges for end in edge[1:]} <= ids
@@ -282,25 +282,25 @@ def test_any_order_gives_the_same(sources, data):
 @given(STORIES)
 def test_ids_stay_when_an_artifact_is_added_and_differ_between_agents(sources):
     added = source("transcript", at=T + 5 * HOUR, content=WORDS)
-    before = {n.id for n in of_session(sources, None).nodes}
-    assert before < {n.id for n in of_session([*sources, added], None).nodes}
-    others = of_session([s._replace(agent_id="scout") for s in sources], None)
+    before = {n.id for n in make_nodes(sources, None).nodes}
+    assert before < {n.id for n in make_nodes([*sources, added], None).nodes}
+    others = make_nodes([s._replace(agent_id="scout") for s in sources], None)
     assert not before & {n.id for n in others.nodes}
-    other_session = of_session([s._replace(session_id="5e56") for s in sources], None)
+    other_session = make_nodes([s._replace(session_id="5e56") for s in sources], None)
     assert not before & {n.id for n in other_session.nodes}
 
 
 def test_equal_pieces_and_equal_instants_have_ids_of_their_own():
     text = turn("User", 10, WORDS * 50) * 4
     two = [source("transcript", content=text), source("transcript", T, text, source_path="memory/b.md")]
-    found = [chunk for whole in of_session(two, None).nodes for chunk in chunks_of(whole, text)]
+    found = [chunk for whole in make_nodes(two, None).nodes for chunk in chunks_of(whole, text)]
     assert len({n.id for n in found}) == len(found) == 8
 
 
 @given(st.integers(0, 70_000_000), st.integers(0, 70_000_000))
 def test_an_id_names_a_place_in_a_transcript(place, length):
     first = beginning(id_of("k", "default"))
-    node_id = at_place(first, place, length)
+    node_id = make_place_id(first, place, length)
     assert HANDLE.fullmatch(node_id) and len(node_id) == ID_LENGTH and beginning(node_id) == first
     assert 0 <= place_of(node_id, length) <= max(length - 1, 0)
     if place < length <= 2_000_000:
@@ -322,28 +322,28 @@ def test_a_transcript_leads_to_the_summary_of_its_segment_and_to_the_compactions
         source("compaction", at=T - 2 * HOUR),
         source("compaction", at=T - HOUR),
     ]
-    made = of_session(sources, None)
+    made = make_nodes(sources, None)
     whole = next(n for n in made.nodes if n.source_type == "chunk")
     assert {e.child_id for e in made.edges} == {whole.id}
     assert {e.parent_id for e in made.edges} == {n.id for n in made.nodes} - {whole.id}
 
 
 def test_without_a_summary_the_compaction_of_the_segment_counts():
-    made = of_session([source("transcript", membership_us=T + HOUR), source("compaction")], None)
+    made = make_nodes([source("transcript", membership_us=T + HOUR), source("compaction")], None)
     assert [parents(made, n) for n in made.nodes] == [set(), {"c"}]
     both = [source("transcript", membership_us=T + HOUR), source("compaction"), source()]
-    assert [parents(of_session(both, None), n) for n in of_session(both, None).nodes] == [set(), set(), {"s"}]
+    assert [parents(make_nodes(both, None), n) for n in make_nodes(both, None).nodes] == [set(), set(), {"s"}]
     # Which compaction a transcript went into is told by when they were made, whatever their files are named.
     late, early = T + HOUR, T + 2 * HOUR
     two = [source("compaction", at=late, membership_us=T), source("compaction", at=early, membership_us=T - HOUR)]
-    made = of_session([source("transcript", membership_us=T - 2 * HOUR), *two], None)
+    made = make_nodes([source("transcript", membership_us=T - 2 * HOUR), *two], None)
     (edge,) = made.edges
     assert next(n.source_ref for n in made.nodes if n.id == edge.parent_id) == two[1].source_path
-    made = of_session([source("transcript"), source("compaction", at=T - HOUR), source(at=T - HOUR)], None)
+    made = make_nodes([source("transcript"), source("compaction", at=T - HOUR), source(at=T - HOUR)], None)
     assert made.edges == ()
-    made = of_session([source("transcript")], None)
+    made = make_nodes([source("transcript")], None)
     assert made.edges == ()
-    assert all(isinstance(e, GraphEdge) for e in of_session([source("transcript"), source()], None).edges)
+    assert all(isinstance(e, GraphEdge) for e in make_nodes([source("transcript"), source()], None).edges)
 
 
 # --- real ones ---

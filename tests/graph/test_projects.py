@@ -14,7 +14,7 @@ from workbench import Vault, numbered, sampled
 from signet_sync.graph.projects import make_place, possible_roots, top_of
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import SessionFilter
-from signet_sync.statements.store.rows import of_thread
+from signet_sync.statements.store.rows import list_of_thread
 
 ROOT, ORIGIN = "/home/ada/code/lantern", "example.org/ada/lantern"
 DAY = "2026-03-{:02d}T10:00:00.000Z"
@@ -209,12 +209,12 @@ def test_a_thread_leaves_out_what_a_later_session_ends_until_that_is_removed(dat
     then = "# Two\n\n## Resolved\n\n- Waiting for the signing key from ops.\n\n## Next steps\n\n- fill the lamp\n"
     _, later = grown(database, session(1, "/home/ada/lantern", body=first), session(9, "/home/ada/lantern", body=then))
     thread = database.value("select thread_id from memory_thread_heads")
-    assert ("next", "fill the lamp") in (left := of_thread(database, "default", thread))
+    assert ("next", "fill the lamp") in (left := list_of_thread(database, "default", thread))
     assert not [text for kind, text in left if kind == "blocker"]
     stages = pipeline()
     drop(database, later)
     follow(database, stages, later)
-    left = of_thread(database, "default", thread)
+    left = list_of_thread(database, "default", thread)
     assert left == [("next", "trim the wick"), ("blocker", "waiting for the signing key from ops")]
     before = rows(database, stages)
     assert rebuilt(database, stages) == before

@@ -7,7 +7,7 @@ from test_nodes import HOUR, WORDS, T, source
 
 from signet_sync.formats.statement import Item
 from signet_sync.formats.timestamps import DAY
-from signet_sync.graph.nodes import of_session
+from signet_sync.graph.nodes import make_nodes
 from signet_sync.graph.projects import Project
 from signet_sync.graph.threads import (
     SUMMARY_SESSIONS,
@@ -136,14 +136,14 @@ def test_the_best_artifact_tells_the_thread():
 
 def told(sources, items):
     thread = thread_of(sources)
-    return session_of(sources, thread, of_session(sources, thread.id), items)
+    return session_of(sources, thread, make_nodes(sources, thread.id), items)
 
 
 def test_a_session_as_its_thread_needs_it():
     late = source("transcript", at=T + HOUR, content=WORDS, membership_us=T + 2 * HOUR)
     late = late._replace(branch="wick", tree="/wt/wick")
     items = {SUMMARY.source_path: [Item("decision", "Database: SQLite", 3), Item("next", "Old step", 50, done=True)]}
-    best = of_session([SUMMARY], None).best
+    best = make_nodes([SUMMARY], None).best
     assert told([late, SUMMARY._replace(branch="main")], items) == (
         "default", "aaaabbbbccccdddd", "5e55", LANTERN.id, T, T + 2 * HOUR, "2026-W13", best,
         SUMMARY.source_path, SUMMARY.sentence, None, "codex", "wick", "/wt/wick",

@@ -190,7 +190,7 @@ def test_rendered_units_are_clean(workspace: str, tmp_path: Path) -> None:
     unit = tmp_path / "signet-sync.service"
     unit.write_text(rendered(workspace, [str(program)], environment={"XDG_STATE_HOME": "/home/tess/" + NASTY}))
     assert_clean(tmp_path, unit)
-    assert systemd.started("signet-sync", str(unit), {}) == [str(program), "--workspace", workspace, "run"]
+    assert systemd.read_command("signet-sync", str(unit), {}) == [str(program), "--workspace", workspace, "run"]
 
 
 def test_only_who_asks_a_model_has_a_network() -> None:
@@ -287,13 +287,13 @@ def test_several_workspaces_side_by_side(machine: Machine) -> None:
         (machine.units / foreign).write_text("[Service]\nExecStart=/bin/true\n")
     machine.install()
     machine.install(other)
-    states = service.installed(machine.environ)
+    states = service.list_installed(machine.environ)
     assert [(state.workspace, state.enabled, state.active) for state in states] == [
         (str(machine.workspace), True, True),
         (str(other), True, True),
     ]
     service.uninstall(name=states[1].name, environ=machine.environ)
-    assert [state.name for state in service.installed(machine.environ)] == ["signet-sync"]
+    assert [state.name for state in service.list_installed(machine.environ)] == ["signet-sync"]
 
 
 def test_an_enabled_instance_of_the_template_is_listed(machine: Machine) -> None:
@@ -301,7 +301,7 @@ def test_an_enabled_instance_of_the_template_is_listed(machine: Machine) -> None
     wants.mkdir(parents=True)
     shutil.copy(ROOT / "systemd/signet-sync@.service", machine.units)
     (wants / "signet-sync@srv-my\\x2dvault.service").symlink_to("../signet-sync@.service")
-    (state,) = service.installed(machine.environ)
+    (state,) = service.list_installed(machine.environ)
     assert (state.name, state.workspace) == ("signet-sync@srv-my\\x2dvault", "/srv/my-vault")
     machine.program("systemctl", ANSWERS)
     assert service.uninstall(name=state.name, environ=machine.environ).by_hand == ()
@@ -337,9 +337,9 @@ def test_launchd_install_list_and_uninstall(mac: Machine) -> None:
     assert (done.kind, done.path, done.running, done.by_hand) == ("launchd", str(plist), True, ())
     assert f"launchctl bootstrap gui/{os.getuid()} {plist}" in mac.calls()
     assert plistlib.loads(plist.read_bytes())["RunAtLoad"] is True
-    states = service.installed(mac.environ)
+    states = service.list_installed(mac.environ)
     assert [(state.workspace, state.active) for state in states] == [(str(mac.workspace), True), (str(other), True)]
     for state in states:
         service.uninstall(name=state.name, environ=mac.environ)
-    assert service.installed(mac.environ) == []
+    assert service.list_installed(mac.environ) == []
     assert f"launchctl bootout gui/{os.getuid()}/dev.signet-sync.agent" in mac.calls()

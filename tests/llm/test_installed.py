@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from workbench import Vault
 
-from signet_sync.llm.installed import installed_models, is_undecided
+from signet_sync.llm.installed import is_undecided, list_models
 from signet_sync.settings.model import Settings, load
 from signet_sync.settings.model_choice import resolve
 
@@ -25,15 +25,15 @@ def programs(tmp_path, monkeypatch):
 
 
 def test_programs_are_found_by_path_alone(programs):
-    assert [one.name for one in installed_models(os.environ)] == ["claude -p", "codex exec", "Ollama"]
+    assert [one.name for one in list_models(os.environ)] == ["claude -p", "codex exec", "Ollama"]
     (programs / "codex").chmod(0o644)
     (programs / "claude").unlink()
-    assert [one.name for one in installed_models(os.environ)] == ["Ollama"]
-    assert installed_models({"PATH": "/nowhere"}) == installed_models({}) == []
+    assert [one.name for one in list_models(os.environ)] == ["Ollama"]
+    assert list_models({"PATH": "/nowhere"}) == list_models({}) == []
 
 
 def test_the_lines_are_settings_that_turn_it_on(programs, tmp_path):
-    for one in installed_models(os.environ):
+    for one in list_models(os.environ):
         mine = tmp_path / "config.toml"
         mine.write_text("\n".join(one.lines) + "\n")
         tomllib.loads(mine.read_text())

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from signet_sync.errors import ConfigError, ProviderError, extra_hint
-from signet_sync.formats.ids import MODEL_MARK, in_model_folder
+from signet_sync.formats.ids import MODEL_MARK, is_in_model_folder
 from signet_sync.llm import providers
 from signet_sync.llm.providers import CommandProvider, HttpProvider, NullProvider
 from signet_sync.llm.token_budget import TokenBudget
@@ -322,7 +322,7 @@ def test_environment_and_folder_of_a_program(tmp_path, monkeypatch):
         command=("/bin/sh", "-c", "echo $SIGNET_SYNC_CHILD $MINE; pwd -P"), timeout=10.0, environ={"MINE": KEY}
     )
     child, mine, folder = ask(found).split()
-    assert (child, mine) == ("1", KEY) and in_model_folder(folder) and os.stat(folder).st_mode & 0o777 == 0o700
+    assert (child, mine) == ("1", KEY) and is_in_model_folder(folder) and os.stat(folder).st_mode & 0o777 == 0o700
     assert KEY not in repr(found)
 
 

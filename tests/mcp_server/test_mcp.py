@@ -141,12 +141,12 @@ def talk(built: Machine) -> Iterator[Talk]:
 
 def asked(memory: ServedMemory, name: str, **arguments: Any) -> CallToolResult:
     """A tool called in this process; the SDK judges the answer's form."""
-    return CallToolResult.model_validate(tools.call(memory, tools.offered(memory)[name], arguments))
+    return CallToolResult.model_validate(tools.call(memory, tools.list_offers(memory)[name], arguments))
 
 
 def document(memory: ServedMemory, name: str, **arguments: Any) -> dict[str, Any]:
     """What a tool that has to answer finds, before it is rendered."""
-    offer = tools.offered(memory)[name]
+    offer = tools.list_offers(memory)[name]
     return offer.act(memory, offer.takes.model_validate(arguments))
 
 
@@ -214,28 +214,30 @@ def test_the_core_is_small_and_the_rest_is_there_on_request(machine: Machine) ->
             begun.ask("memory_stats")
     assert {one.name for one in listed.tools} == CORE
     assert len(json.dumps(listed.model_dump(mode="json", by_alias=True, exclude_none=True))) / 4 < 900
-    assert set(tools.offered(machine.memory(all_tools=False))) == CORE
-    assert set(tools.offered(machine.memory(all_tools=False, read_only=True))) == CORE - WRITING
-    assert set(tools.offered(machine.memory(all_tools=False, shared=True))) == {"memory_recall"}
+    assert set(tools.list_offers(machine.memory(all_tools=False))) == CORE
+    assert set(tools.list_offers(machine.memory(all_tools=False, read_only=True))) == CORE - WRITING
+    assert set(tools.list_offers(machine.memory(all_tools=False, shared=True))) == {"memory_recall"}
 
 
 def test_no_text_of_the_core_names_a_tool_that_is_not_in_it(machine: Machine) -> None:
     memory = machine.memory(all_tools=False)
-    texts = [Server(memory).instructions, *(json.dumps(one.tool) for one in tools.offered(memory).values())]
+    texts = [Server(memory).instructions, *(json.dumps(one.tool) for one in tools.list_offers(memory).values())]
     texts += [asked(memory, "session_open", session="nobody").content[0].text]
     texts += [asked(memory, "memory_expand", handle="nobody").content[0].text]
     assert not any(name in text for text in texts for name in NAMES - CORE)
 
 
 def test_the_hints_say_what_a_tool_does(machine: Machine) -> None:
-    hints = {name: Tool.model_validate(one.tool).annotations for name, one in tools.offered(machine.memory()).items()}
+    hints = {
+        name: Tool.model_validate(one.tool).annotations for name, one in tools.list_offers(machine.memory()).items()
+    }
     assert {name for name, hint in hints.items() if not hint.read_only_hint} == WRITING
     assert {name for name, hint in hints.items() if hint.destructive_hint} == {"memory_forget"}
     assert not any(hint.open_world_hint for hint in hints.values())
 
 
 def test_no_tool_takes_an_agent_or_a_scope_and_every_argument_is_explained(machine: Machine) -> None:
-    for offer in tools.offered(machine.memory()).values():
+    for offer in tools.list_offers(machine.memory()).values():
         schema = offer.tool["inputSchema"]
         assert schema["additionalProperties"] is False
         assert not {"agent", "agent_id", "scope", "workspace"} & set(schema.get("properties", {}))
@@ -326,7 +328,7 @@ def test_what_should_not_happen_is_logged_and_answered_plainly(
     def act(memory: ServedMemory, given: Any) -> dict[str, Any]:
         raise ZeroDivisionError("the words of /a/private/place")
 
-    broken = replace(tools.offered(machine.memory())["memory_stats"], act=act)
+    broken = replace(tools.list_offers(machine.memory())["memory_stats"], act=act)
     found = CallToolResult.model_validate(tools.call(machine.memory(), broken, {}))
     assert code_of(found) == "unexpected"
     assert "private" not in found.content[0].text
@@ -458,7 +460,7 @@ def said(found: CallToolResult) -> str:
 
 def everything(memory: ServedMemory, word: str) -> list[str]:
     """All that a memory tells when it is asked about a word in every way there is, as texts."""
-    offered = tools.offered(memory)
+    offered = tools.list_offers(memory)
     return [said(asked(memory, name, **arguments)) for name, arguments in questions(word) if name in offered]
 
 
@@ -549,14 +551,14 @@ def test_what_happens_to_another_agent_s_files_on_the_way_is_not_told(
 def test_in_shared_scope_nothing_private_is_told_and_nothing_is_written(machine: Machine) -> None:
     (machine.vault.root / "SOUL.md").write_text("A calm helper.\n")
     memory = machine.memory(shared=True)
-    assert set(tools.offered(memory)) == {"memory_recall", "memory_context"}
+    assert set(tools.list_offers(memory)) == {"memory_recall", "memory_context"}
     told = everything(memory, "walrus")
     assert any("The walrus is remembered" in text for text in told)
     assert any("A calm helper" in text for text in told)
     assert not any("walrussecret is" in text or "walrus session" in text or "Working Memory" in text for text in told)
     assert document(memory, "memory_context")["scope"] == "shared"
     assert not any(
-        "expand" in one.description or "session" in one.description for one in tools.offered(memory).values()
+        "expand" in one.description or "session" in one.description for one in tools.list_offers(memory).values()
     )
     assert "memory_remember" not in Server(memory).instructions
     assert "memory_remember" not in Server(machine.memory(read_only=True)).instructions
@@ -566,7 +568,7 @@ def test_in_shared_scope_nothing_private_is_told_and_nothing_is_written(machine:
 @pytest.mark.parametrize("given", [{"shared": True}, {"read_only": True}])
 def test_who_may_not_write_does_not_move_the_recall_signals_either(machine: Machine, given: dict[str, bool]) -> None:
     memory = machine.memory(**given)
-    assert not WRITING & set(tools.offered(memory))
+    assert not WRITING & set(tools.list_offers(memory))
     before = machine.vault.rows("select count(*) from recall_events")
     assert document(memory, "memory_recall", query="walrus")["hits"]
     assert machine.vault.rows("select count(*) from recall_events") == before

@@ -122,7 +122,7 @@ def hits(*scores: float, queries: int = 1, days: int = 1, at_us: int = NOW_US) -
 
 def seen(database: Database, memory_id: str, agent: str = "default") -> Signals:
     """The signals of a memory now, from what SQL counts."""
-    counted = {one: totals for one, totals, *_ in recall_events.found_since(database, agent, 0)}
+    counted = {one: totals for one, totals, *_ in recall_events.list_found_since(database, agent, 0)}
     return signals(counted[memory_id], NOW_US) if memory_id in counted else ZERO
 
 
@@ -274,7 +274,7 @@ def test_sql_counts_as_the_desk_does(mine: list[RecallEvent], theirs: list[Recal
     hit(database, "m-theirs", *theirs)
     hit(database, "m-mine", *theirs, agent="scout")
     for since in (0, since_us):
-        counted = {one: found for one, found, *_ in recall_events.found_since(database, "default", since)}
+        counted = {one: found for one, found, *_ in recall_events.list_found_since(database, "default", since)}
         for memory_id, told in (("m-mine", mine), ("m-theirs", theirs)):
             wanted = totals(event for event in told if event.at_us >= since)
             found = counted.get(memory_id, Totals(0, 0.0, 0, 0, 0))

@@ -24,7 +24,7 @@ from signet_sync.settings.model import Settings
 from signet_sync.statements import word_files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import counts
-from signet_sync.text.memory import LONGEST, cleaned, memory_id, tags_of
+from signet_sync.text.memory import LONGEST, clean_text, memory_id, tags_of
 
 SECRET = "ghp_" + some(Random(8), 36)
 # Full text writes only what a word does not share with the one before it in order: the first letters are left out.
@@ -466,11 +466,11 @@ def test_memories_of_two_agents_live_their_own_lives(steps: list[tuple[str, str,
 @given(st.text(max_size=200))
 def test_the_desk_gives_clean_text_or_a_kind_error(text: str) -> None:
     try:
-        content, _ = cleaned(text)
+        content, _ = clean_text(text)
     except UsageError as error:
         assert error.code == "memory-empty" and error.hint
         return
-    assert content == content.strip() and cleaned(content)[0] == content
+    assert content == content.strip() and clean_text(content)[0] == content
     assert memory_id("a", "note", content) != memory_id("b", "note", content)
     assert memory_id("a", "note", content) == memory_id("a", "note", content.replace(" ", "  "))
 

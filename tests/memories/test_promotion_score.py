@@ -21,7 +21,7 @@ from signet_sync.memories.promotion_score import (
     signals,
     sweep_id,
     weigh,
-    weighted,
+    weigh_signals,
 )
 
 NOW = 20_000 * DAY
@@ -93,7 +93,7 @@ def test_signals_by_hand(name: str) -> None:
 def test_the_score_by_hand(name: str) -> None:
     assert score(signals(SCORES[name][0], NOW)) == pytest.approx(SCORES[name][1], abs=5e-6)
     assert score(ZERO) == 0 and sum(WEIGHTS.values()) == pytest.approx(0.94)
-    assert [weighted(ZERO._replace(unique_days=days))["consolidation"] for days in (0, 1, 5, 6)] == [0, 0.2, 1, 1]
+    assert [weigh_signals(ZERO._replace(unique_days=days))["consolidation"] for days in (0, 1, 5, 6)] == [0, 0.2, 1, 1]
 
 
 def test_totals_count_texts_and_utc_days() -> None:

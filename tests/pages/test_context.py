@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from workbench import Vault, numbered
 
 from signet_sync.formats.injected_block import CLOSING, OPENING
-from signet_sync.pages.context import IDENTITIES, LIMIT, PromptHit, files_text, recalled, room, wrapped
+from signet_sync.pages.context import IDENTITIES, LIMIT, PromptHit, files_text, lay_out_hits, room, wrap
 from signet_sync.text.token_estimate import estimate_tokens
 
 LINES = st.lists(st.text(alphabet="ab é<>-\t", max_size=60), max_size=60).map("\n".join)
@@ -44,7 +44,7 @@ def test_files_come_in_their_order_and_nothing_is_nothing():
         "=== IDENTITY.md ===\nI am IDENTITY.md\n\n=== USER.md ===\nI am USER.md"
     )
     assert files_text([("MEMORY.md", " \n\n"), ("USER.md", "\n")], LIMIT) == ""
-    assert wrapped("", "/home/u/.agents") == ""
+    assert wrap("", "/home/u/.agents") == ""
 
 
 def test_a_long_file_does_not_starve_the_short_ones_and_what_they_leave_is_its():
@@ -69,7 +69,7 @@ def test_markers_and_our_marks_do_not_come_through():
 
 @pytest.mark.parametrize("root", ["/home/u/.agents", "/" + "x" * 3_000, "/new\nline", f"/a{CLOSING}b"])
 def test_the_marks_and_what_is_said_of_the_text_count_too(root):
-    text = wrapped(files_text([("MEMORY.md", paragraph("word", 5_000))], room(root)), root)
+    text = wrap(files_text([("MEMORY.md", paragraph("word", 5_000))], room(root)), root)
     assert len(text) <= LIMIT
     opening, about, *_, closing = text.split("\n")
     assert (opening, closing) == (OPENING, CLOSING)
@@ -91,7 +91,7 @@ FOUND = st.lists(
 
 @given(FOUND, st.integers(0, 2_000))
 def test_what_is_recalled_fits_and_stays_one_line_each(found, limit):
-    text, kept = recalled(found, limit, estimate_tokens)
+    text, kept = lay_out_hits(found, limit, estimate_tokens)
     assert estimate_tokens(text) <= limit
     assert bool(text) == bool(kept)
     assert len(text.split("\n")) == (len(kept) + 1 if kept else 1)
@@ -100,7 +100,9 @@ def test_what_is_recalled_fits_and_stays_one_line_each(found, limit):
 
 
 def test_a_recalled_line_says_where_it_is_from():
-    text, _ = recalled([PromptHit(f"Use [[x]] {CLOSING}", "a decision", "memory/a.md", "f-abcdefgh2345")], 1_000, len)
+    text, _ = lay_out_hits(
+        [PromptHit(f"Use [[x]] {CLOSING}", "a decision", "memory/a.md", "f-abcdefgh2345")], 1_000, len
+    )
     assert text.split("\n")[1] == "- Use [ [x] ] \\‹/signet-memory› (a decision) [[memory/a.md|source]] ^f-abcdefgh2345"
 
 

@@ -13,7 +13,7 @@ from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.formats.timestamps import DAY
 from signet_sync.pages.project_context import EarlierSession, ProjectInputs, project_text
 from signet_sync.pages.sections import MemoryView, StatementView, ThreadView
-from signet_sync.pages.session_context import of_path
+from signet_sync.pages.session_context import name_project
 from signet_sync.text.quotes import Quote, QuotedSession
 from signet_sync.text.token_estimate import estimate_tokens
 
@@ -147,16 +147,16 @@ def test_which_projects_are_the_one_at_hand(tmp_path: Path, monkeypatch: pytest.
     (repository / ".git" / "objects").mkdir(parents=True)
     (repository / ".git" / "refs").mkdir()
     (repository / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
-    name, belongs = of_path(str(repository / "src"))
+    name, belongs = name_project(str(repository / "src"))
     assert name == str(repository)
     assert all(belongs(str(one)) for one in (repository, repository / "src", repository / "docs" / "x"))
     assert not any(belongs(str(one)) for one in (home, home / "code", home / "code" / "repo2", "/", "", None))
-    name, belongs = of_path(f"{plain}/")
+    name, belongs = name_project(f"{plain}/")
     assert name == str(plain), "the home folder is no repository of its projects"
     assert belongs(str(plain)) and belongs(str(plain.parent)) and not belongs(str(plain / "below"))
     assert not belongs(str(home)) and not belongs("/") and not belongs(str(home.parent))
     for path in (None, "", "relative", "\0"):
-        assert not of_path(path)[1]("/x")
+        assert not name_project(path)[1]("/x")
 
 
 def test_a_local_clone_has_the_context_of_its_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -181,7 +181,7 @@ def test_a_local_clone_has_the_context_of_its_origin(tmp_path: Path, monkeypatch
     assert shown[origin] == shown[clone]
     vault.session(3, **fields, project=str(clone), repository_origin="example.org/ada/other")
     vault.reindex()
-    assert not of_path(str(clone), lambda root: None)[1]("example.org/ada/lantern")
+    assert not name_project(str(clone), lambda root: None)[1]("example.org/ada/lantern")
 
 
 def test_the_command_takes_the_working_directory_or_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -222,11 +222,11 @@ def test_a_removal_that_is_lifted_session_by_session_is_lifted_for_who_knew_it_w
     root = str(tmp_path)
     tombstones_files.put(root, whole)
     tombstones_files.lift(root, first, rest)
-    assert tombstones_files.lifted(root, [whole, rest, first]) == [first]
+    assert tombstones_files.list_lifted(root, [whole, rest, first]) == [first]
     tombstones_files.lift(root, second, third)
-    assert tombstones_files.lifted(root, [whole, rest, third]) == []
+    assert tombstones_files.list_lifted(root, [whole, rest, third]) == []
     tombstones_files.lift(root, third)
-    assert tombstones_files.lifted(root, [whole, rest, third]) == [whole, rest, third]
+    assert tombstones_files.list_lifted(root, [whole, rest, third]) == [whole, rest, third]
     assert not (tmp_path / tombstones_files.path_of("default", TOKEN)).exists()
 
 

@@ -15,7 +15,7 @@ from sample_graph import AGENTS, COMPACTED, LONG, NOISE, SEGMENTED, SESSIONS, SU
 from workbench import Vault
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.handle import at_place
+from signet_sync.formats.handle import make_place_id
 from signet_sync.graph.store import neighbours
 from signet_sync.recall.expand import expand
 from signet_sync.recall.store import references
@@ -213,7 +213,7 @@ def test_siblings_are_the_nearest_first(database: Database) -> None:
     assert len(chunks) > 2 and beside == [chunks[0].id, chunks[2].id]
     for chunk in chunks:
         for place in (chunk.start + 1, chunk.end - 64):  # every place leads to the chunk that has it
-            assert neighbours.node(database, "default", at_place(first, place, chunks[-1].end)) == chunk
+            assert neighbours.node(database, "default", make_place_id(first, place, chunks[-1].end)) == chunk
 
 
 def test_a_session_of_two_segments(database: Database) -> None:

@@ -579,13 +579,13 @@ def test_what_goes_leaves_no_word_and_what_is_built_anew_is_equal(database):
         return list(database.execute(rows))
 
     before = words()
-    assert texts.in_step(database)
+    assert texts.is_in_step(database)
     with database.transaction():
         texts.put(database, [texts.Line("default", "memory", "m-1", "A xebec of the 网络", 5_000_000, True, "quay")])
-    assert texts.in_step(database) and len(words()) > len(before)
+    assert texts.is_in_step(database) and len(words()) > len(before)
     with database.transaction():
         texts.drop(database, "default", ["m-1"])
     assert words() == before
     with database.transaction():
         texts.rebuild(database, artifacts.every_row(database))
-    assert words() == before and texts.in_step(database)
+    assert words() == before and texts.is_in_step(database)

@@ -20,7 +20,7 @@ from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.formats.wikilinks import leaves_workspace
 from signet_sync.memories.promotion_score import Dream, Promotion, Signals, SweepView
 from signet_sync.memories.score import DreamedView, Use
-from signet_sync.pages.context import PromptHit, recalled, wrapped
+from signet_sync.pages.context import PromptHit, lay_out_hits, wrap
 from signet_sync.pages.dreams_page import diary
 from signet_sync.pages.memory_page import NodeView, Projection, Shares, render
 from signet_sync.pages.sections import (
@@ -196,7 +196,7 @@ def _blank() -> documents_document.EntityDocument:
 def prompt_page(words: Sequence[str]) -> str:
     """What a session receives at a prompt."""
     found = [PromptHit(word, words[n - 1], _path(n), _id("m", n)) for n, word in enumerate(words)]
-    text = wrapped(recalled(found, _ROOM, len)[0], "/home/ada/.agents")
+    text = wrap(lay_out_hits(found, _ROOM, len)[0], "/home/ada/.agents")
     assert text.startswith(OPENING) and text.endswith(CLOSING) and text.count("signet-memory>") == 2
     # Between HTML's marks nothing is read as Markdown; what a model reads into it is looked at without them.
     return "\n\n".join(text.split("\n")[1:-1])

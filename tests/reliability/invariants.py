@@ -93,7 +93,7 @@ def torn(vault: Vault, before: Standing) -> list[str]:
     for page in pages(vault.root):
         data, name = page.read_bytes(), str(page.relative_to(vault.root))
         ours = data.count(managed_block.BEGIN) and digest(page) != before.pages.get(name)
-        if ours and managed_block.generated(data) is None:
+        if ours and managed_block.read_generated(data) is None:
             wrong.append(f"I2 torn {name}")
     wrong += [
         f"I2 {path}: Signet asks for {why}" for path, why in refused(vault.root).items() if path not in before.invalid
@@ -139,7 +139,7 @@ def broken(vault: Vault, before: Standing, *, now: str = NOW, settled: bool = Fa
     wrong += torn(vault, before)
     with vault.database() as database:
         wrong += [f"I3 {problem}" for problem in database.problems()]
-        if not texts.in_step(database):
+        if not texts.is_in_step(database):
             wrong.append("I3 the text index is out of step")
     # A row that a seal holds is what the file was: files alone do not show it.
     others = "select 1 from violations union all select 1 from statements where artifact < 0"

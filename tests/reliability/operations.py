@@ -122,7 +122,7 @@ def _propose(workspace: Workspace) -> None:
 def _redact(prepared: Prepared) -> Callable[[Workspace], object]:
     def ask(workspace: Workspace) -> None:
         remove.refresh(workspace, NOW_US)
-        paths = redact.selected(workspace, "default", str(prepared["session"]))
+        paths = redact.select_artifacts(workspace, "default", str(prepared["session"]))
         left = redact.redact(workspace, paths, "it leaked", NOW_US).left
         if left:
             raise WorkspaceError(left[0].message, path=left[0].path)
@@ -139,7 +139,7 @@ def _remove_quoted(prepared: Prepared) -> Callable[[Workspace], object]:
             if error.code == "unknown-session":
                 return  # it was removed already
             raise
-        quotes = privacy_quotes.quoted(workspace, plans)
+        quotes = privacy_quotes.find_quotes(workspace, plans)
         privacy_quotes.redact(workspace, quotes, "private", NOW_US)
         for plan in plans:
             remove.remove(workspace, plan, "private", NOW_US, quoted_in=quotes.paths)

@@ -73,7 +73,9 @@ class AfterCut(Judge):
         for path, digest in files_of(self.root).items():
             # A ledger of events is added to: its last line may be cut off, and the next write closes it.
             whole = digest in aim["whole"].get(path, ()) or path.endswith(".jsonl")
-            self.check(f"torn: {path}", whole or managed_block.generated((self.root / path).read_bytes()) is not None)
+            self.check(
+                f"torn: {path}", whole or managed_block.read_generated((self.root / path).read_bytes()) is not None
+            )
         self.check("the pass failed", command(str(self.root), "reindex", "--now", self.now) == 0)
         outcome, digest = "", ""
         try:

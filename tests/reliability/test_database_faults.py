@@ -648,7 +648,7 @@ def test_full_text_out_of_step_is_built_anew_to_the_last_of_more_than_ten_thousa
     assert vault.call("doctor", "--json").code == 1
     assert any("out of step" in line for line in vault.reindex()["trouble"])
     with vault.database(readonly=False) as database:
-        assert texts.in_step(database) and database.problems() == []
+        assert texts.is_in_step(database) and database.problems() == []
         assert database.value("select count(*) from said where said match 'lamp'") == count
     assert all(vault.hits(f"w{number}w") for number in (0, 9_999, 10_000, count - 1))
 

@@ -183,7 +183,7 @@ def test_who_opened_our_file_in_the_moment_before_it_was_taken_back_loses_nothin
         assert files.replace(str(vault.root), "MEMORY.md", b"ours\n", b"old\n").displaced == b"saved in between\n"
     (editor,) = editors
     editor.write(b"My late words.\n")
-    (held,) = files.displaced(str(vault.root), rest=0.0)
+    (held,) = files.list_displaced(str(vault.root), rest=0.0)
     assert held.raw is None  # it may go on writing
     editor.close()
     settle_aside(vault)
@@ -253,13 +253,15 @@ def test_without_leases_a_displaced_file_rests_before_it_goes(vault: Vault, monk
         files.replace(str(vault.root), "MEMORY.md", b"new\n", b"old\n")
         (resting,) = (vault / ".signet/tmp").iterdir()
         settle_aside(vault)
-        assert files.sweep(str(vault.root)) == [] and files.displaced(str(vault.root)) == []
+        assert files.sweep(str(vault.root)) == [] and files.list_displaced(str(vault.root)) == []
         editor.write(b"My late words.\n")
-    found = files.displaced(str(vault.root), rest=0.0)
+    found = files.list_displaced(str(vault.root), rest=0.0)
     assert [(held.path, held.raw) for held in found] == [("MEMORY.md", b"old\nMy late words.\n")]
     files.replace(str(vault.root), "MEMORY.md", b"newer\n", b"new\n")
     settle_aside(vault)
-    assert len(files.sweep(str(vault.root), rest=0.0)) == 1 and len(files.displaced(str(vault.root), rest=0.0)) == 1
+    assert (
+        len(files.sweep(str(vault.root), rest=0.0)) == 1 and len(files.list_displaced(str(vault.root), rest=0.0)) == 1
+    )
     assert resting.name.endswith("-MEMORY.md.tmp")
 
 

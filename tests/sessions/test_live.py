@@ -35,7 +35,7 @@ from signet_sync.formats.turn import turn_of
 from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import compaction_input, session_input
-from signet_sync.sessions.live import _sanitized
+from signet_sync.sessions.live import _sanitize_turn
 from signet_sync.sessions.store import live
 from signet_sync.sessions.store.live import LiveTurn
 from signet_sync.settings.model import Settings
@@ -137,7 +137,7 @@ def test_nothing_is_lost(texts: list[str]) -> None:
     """What is kept is what was said, sanitized, word for word."""
     database = Database(":memory:")
     lines = [json.dumps(line(number, text)).encode() for number, text in enumerate(texts)]
-    told = [_sanitized(turn_of(raw, n, now_us=2**60), {}) for n, raw in enumerate(lines, 1)]
+    told = [_sanitize_turn(turn_of(raw, n, now_us=2**60), {}) for n, raw in enumerate(lines, 1)]
     with database.transaction():
         live.buffer(database, "default", KEY, told)
     kept = live.transcript(database, "default", KEY)

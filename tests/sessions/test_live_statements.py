@@ -17,7 +17,7 @@ from transcript_builder import TranscriptBuilder, at, plugged_in, store
 from workbench import NOW, Vault, sampled
 
 from signet_sync.host.repository import Repository
-from signet_sync.sessions.live_statements_stage import stated_by
+from signet_sync.sessions.live_statements_stage import distil_turns
 from signet_sync.sessions.live_turns import SpokenTurn
 from signet_sync.storage import state_dir
 
@@ -98,11 +98,11 @@ def turns(*said: str) -> list[SpokenTurn]:
 
 
 def test_a_statement_belongs_to_the_turn_that_says_it() -> None:
-    found = stated_by(turns(BUG, FOUND, *agreed(POSTGRES), *agreed(KEPT)))
+    found = distil_turns(turns(BUG, FOUND, *agreed(POSTGRES), *agreed(KEPT)))
     assert sorted((place, item.kind, item.text) for place, item in found) == [
         (2, "decision", POSTGRES), (4, "decision", KEPT),
     ]  # fmt: skip
-    found = stated_by(turns(BUG, FOUND, *agreed(POSTGRES), "thanks", DONE))
+    found = distil_turns(turns(BUG, FOUND, *agreed(POSTGRES), "thanks", DONE))
     assert [(place, item.kind) for place, item in found] == [(2, "decision")]
 
 
@@ -191,13 +191,13 @@ def test_only_the_session_that_spoke_is_distilled(vault: Vault, monkeypatch: pyt
     running(vault, BUG, FOUND, *agreed(POSTGRES))
     running(vault, BUG, FOUND, *agreed(REDIS), key=OTHER, first=11)
     seen: list[int] = []
-    stated_by = live_statements_stage.stated_by
+    stated_by = live_statements_stage.distil_turns
 
     def counted(said: Any) -> Any:
         seen.append(len(said))
         return stated_by(said)
 
-    monkeypatch.setattr(live_statements_stage, "stated_by", counted)
+    monkeypatch.setattr(live_statements_stage, "distil_turns", counted)
     vault.session(5, project=PROJECT)
     vault.reindex()
     assert seen == []

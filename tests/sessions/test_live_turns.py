@@ -17,6 +17,8 @@ from signet_sync.formats.body import normalize
 from signet_sync.sessions.live_turns import (
     SpokenTurn,
     canonical,
+    drop_live,
+    drop_turns,
     insert_live,
     is_live,
     is_same,
@@ -24,8 +26,6 @@ from signet_sync.sessions.live_turns import (
     missing_in,
     render,
     turns_in,
-    without_live,
-    without_turns,
 )
 from signet_sync.sessions.states import new_words
 from signet_sync.text import chunking
@@ -76,7 +76,7 @@ def test_what_a_transcript_lacks_is_put_in_at_its_place_and_can_be_taken_out(for
         next(n for n, line in enumerate(words) if word in line) for word in ("one", "two", "three", "four", "five")
     ]
     assert order == sorted(order)
-    assert without_live(whole) == text and missing_in(whole, turns) == []
+    assert drop_live(whole) == text and missing_in(whole, turns) == []
     assert len(list(chunking.turns(whole))) == 5, "whoever cuts at turns sees all of them"
     assert is_ours(whole) == is_ours(text)
     speakers = [one.speaker for one in turns_of(whole) if isinstance(one, SpokenMessage)]
@@ -104,7 +104,7 @@ def test_without_times_a_tail_comes_behind_what_was_said_before(begins: str | No
 def test_a_text_without_turns_keeps_its_words_to_itself() -> None:
     whole = insert_live("Nothing but words.", said("u live"), [0], tail=True)
     assert whole.startswith("Nothing but words.\n\n## User (live · ")
-    assert without_live(whole) == "Nothing but words."
+    assert drop_live(whole) == "Nothing but words."
     assert insert_live("", said("u live"), [0]) == render(said("u live"))
     assert is_live(insert_live("", said("u live"), [0])) and not is_live(whole)
 
@@ -119,12 +119,12 @@ def test_what_was_said_twice_counts_twice() -> None:
     turns = said("u yes", "a no", "u yes", "u yes")
     assert missing_in(ours(turns[0], turns[1]), turns) == [2, 3]
     assert missing_in(theirs(*turns[:3]), turns) == [3]
-    assert without_turns(theirs(*turns), [turns[0]]).count("yes") == 2
+    assert drop_turns(theirs(*turns), [turns[0]]).count("yes") == 2
 
 
 def test_a_much_later_turn_of_equal_words_is_another_one() -> None:
     text = ours(SpokenTurn("user", "yes", at(500)))
-    assert missing_in(text, said("u yes")) == [0] and without_turns(text, said("u yes")) == text
+    assert missing_in(text, said("u yes")) == [0] and drop_turns(text, said("u yes")) == text
 
 
 def test_a_tail_loses_only_what_stands_at_its_beginning() -> None:
@@ -179,7 +179,7 @@ def test_what_is_put_in_stands_in_order(given_turns: list[tuple[str, str]], othe
     assert [canonical(*turn[:2]) for turn in live_turns_in(whole)] == [
         canonical(*turn[:2]) for turn in turns if canonical(*turn[:2])[1]
     ]
-    assert without_live(whole) == text.rstrip("\n")
+    assert drop_live(whole) == text.rstrip("\n")
     stamps = [turn.at or 0 for turn in chunking.turns(whole)]
     assert all(one <= other for one, other in pairwise(stamps))
 
@@ -199,7 +199,7 @@ def test_a_turn_of_neither_person_nor_agent_is_nobodys_words(role: str) -> None:
         _, (_, _, label, _), _ = chunking.turns(text)
         assert speaker_of(label) == speaker_of(role)
         assert missing_in(text, turns) == []
-        assert len(live_turns_in(text)) == live and (without_live(text) == "") == (live == 3)
+        assert len(live_turns_in(text)) == live and (drop_live(text) == "") == (live == 3)
         spoken = [one.text for one in turns_of(text) if isinstance(one, SpokenMessage) and one.speaker != "other"]
         assert "harbour" not in "".join(spoken) and "Never rest" not in "".join(spoken)
         assert "harbour" not in str(outcome(text))

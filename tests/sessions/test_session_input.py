@@ -30,7 +30,7 @@ from signet_sync.formats.artifact import record_of
 from signet_sync.formats.body import HASH_SCOPE, js_trim, normalize, well_formed
 from signet_sync.formats.frontmatter import open_source, read, write
 from signet_sync.formats.ids import derive_token, token_matches
-from signet_sync.sessions.input import session_input, written_identity
+from signet_sync.sessions.input import session_input, write_identity
 from signet_sync.sync import manifests
 
 REFUSED = [
@@ -155,8 +155,8 @@ LENGTHS = st.sampled_from([1, 1, 1_000, 3_000, 20_000])
 def test_whatever_is_written_is_read_again_with_equal_values(session_id, session_key, project, harness):
     values = {"session_key": session_key, "project": project, "harness": harness, "transcript": "x"}
     said = session_input({"session_id": f"s{session_id}", **values}, now_us=0)
-    names = written_identity(said)
-    assert written_identity(replace(said, **names)) == names, "what is kept is kept as it is"
+    names = write_identity(said)
+    assert write_identity(replace(said, **names)) == names, "what is kept is kept as it is"
     moment = "2026-03-28T10:00:00.000Z"
     token = derive_token("default", names["session_key"], names["session_id"])
     manifest = f"memory/2026-03-28T10-00-00.000Z--{token}--manifest.md"

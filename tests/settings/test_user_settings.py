@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.errors import ConfigError
-from signet_sync.settings.user_settings import with_value
+from signet_sync.settings.user_settings import set_in_text
 
 ON = "projection.takeover"
 
@@ -29,13 +29,13 @@ ON = "projection.takeover"
     ],
 )
 def test_one_is_set(before: str, after: str) -> None:
-    assert with_value(before, ON, True, "config.toml") == after == with_value(after, ON, True, "config.toml")
+    assert set_in_text(before, ON, True, "config.toml") == after == set_in_text(after, ON, True, "config.toml")
 
 
 @pytest.mark.parametrize("text", ["projection = 3\n", "[projection\n"])
 def test_what_cannot_be_changed_safely_is_left(text: str) -> None:
     with pytest.raises(ConfigError):
-        with_value(text, ON, True, "config.toml")
+        set_in_text(text, ON, True, "config.toml")
 
 
 NAMES = st.sampled_from(["a", "b", "projection", "noise", "x.y"])
@@ -51,7 +51,7 @@ def test_whatever_the_file_it_says_the_new_value_and_else_what_it_said(lines, ta
     text = "\n".join(lines)
     try:
         before = tomllib.loads(text)
-        after = with_value(text, f"{table}.{name}", value, "config.toml")
+        after = set_in_text(text, f"{table}.{name}", value, "config.toml")
     except (ValueError, ConfigError):
         return
     found = tomllib.loads(after)

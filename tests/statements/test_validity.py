@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.formats.statement import Kind, Speaker
-from signet_sync.statements.validity import Known, Mark, Outcome, Settled, settled, word_hashes
+from signet_sync.statements.validity import Known, Mark, Outcome, Settled, settle_statements, word_hashes
 
 OPEN = ("open", None)
 HELD = "a statement"  # the one of a case whose end is asked for: of the session and day 1
@@ -50,8 +50,8 @@ def end_of(one: Known, *others: Known | Outcome | Mark) -> Settled:
     outcomes = [other for other in others if isinstance(other, Outcome)]
     marks = [other for other in others if isinstance(other, Mark)]
     own = {other.id: other.at_us for other in known if other.speaker == "person"}
-    found = settled(known, outcomes, marks, own=own)
-    assert settled(known[::-1], outcomes[::-1], marks[::-1], own=own) == found
+    found = settle_statements(known, outcomes, marks, own=own)
+    assert settle_statements(known[::-1], outcomes[::-1], marks[::-1], own=own) == found
     return found[one.number]
 
 
@@ -206,7 +206,7 @@ def test_what_does_not_end_a_statement(one, others):
 
 def test_what_replaces_a_statement_is_named_and_holds():
     newer = said(INSTEAD)
-    found = settled([STORE, newer], [])
+    found = settle_statements([STORE, newer], [])
     assert (found[STORE.number], found[newer.number]) == (("replaced", newer.id), OPEN)
 
 
@@ -252,8 +252,8 @@ def test_what_a_later_session_carried_out_by_its_handle_is_done(one: Known, day:
     st.randoms(use_true_random=False),
 )
 def test_the_order_in_which_they_are_given_does_not_matter(known, outcomes, marks, random):
-    found = settled(known, outcomes, marks)
+    found = settle_statements(known, outcomes, marks)
     assert found.keys() == {one.number for one in known}
     for some in (known, outcomes, marks):
         random.shuffle(some)
-    assert settled(known, outcomes, marks) == found
+    assert settle_statements(known, outcomes, marks) == found

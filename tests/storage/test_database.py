@@ -225,7 +225,7 @@ def test_whatever_happens_to_its_bytes_there_is_an_answer_and_never_a_crash(fill
         found = database.problems()
         answers.append("problems" if found else "whole")
         try:
-            artifacts.known_files(database)
+            artifacts.list_known_files(database)
             files_with(database, "lighthouse", agent_id="default")
         except DatabaseCorrupt as error:
             assert error.path == filled and error.hint
@@ -270,9 +270,9 @@ def test_every_table_is_derived_or_native_exactly_once(place):
     found = {row[0] for row in database.execute("select name from sqlite_schema where type = 'table'")}
     shadows = {name for name in found if name.startswith(("said_", "printed_"))}
     assert {name for name in found - shadows if not name.startswith("sqlite_")} == set(tables.TABLES)
-    assert sorted([*tables.derived_tables(), *tables.native_tables()]) == sorted(tables.TABLES)
+    assert sorted([*tables.list_derived(), *tables.native_tables()]) == sorted(tables.TABLES)
     assert {name for name, table in tables.TABLES.items() if table.kind == "native"} == set(tables.native_tables())
-    assert {table.name for table in tables.backed_up()} <= set(tables.native_tables())
+    assert {table.name for table in tables.list_backed_up()} <= set(tables.native_tables())
     database.close()
 
 
@@ -292,7 +292,7 @@ def test_a_reset_empties_what_is_derived_and_leaves_what_is_native(filled):
     with database.transaction():
         database.reset_derived()
     assert rows_of(database, tables.native_tables()) == before
-    empty = rows_of(database, {*tables.derived_tables()} - {*tables.full_text()})
+    empty = rows_of(database, {*tables.list_derived()} - {*tables.full_text()})
     assert not any(empty.values())
     for table in ("said", "printed"):
         assert database.value(f"select count(*) from {table}_idx") == 0

@@ -448,7 +448,7 @@ def test_an_editor_that_saves_twice_keeps_the_newest(root, monkeypatch):
     assert files.replace(str(root), PAGE, NEW, OLD).displaced == THEIRS
     assert (root / PAGE).read_bytes() == b"newest"
     # Whoever saved the newest may not have seen the one before: it waits to be kept beside the page.
-    (held,) = files.displaced(str(root), rest=0.0)
+    (held,) = files.list_displaced(str(root), rest=0.0)
     assert (held.path, held.raw) == (PAGE, THEIRS) and temporaries(root) == [held.place]
     assert files.sweep(str(root), rest=0.0) == []
 

@@ -48,7 +48,7 @@ def test_a_commit_merges_nothing_until_there_are_too_many_pieces(database: Datab
     assert all(MOST_PIECES / 2 < max(each) <= MOST_PIECES + 1 for each in counts)
     merged = [sum(after < before for before, after in pairwise(each)) for each in counts]
     assert dict(zip(full_text(), merged, strict=True)) == {"said": 6, "printed": 3}, "a line is a piece of one of them"
-    assert database.problems() == [] and texts.in_step(database)
+    assert database.problems() == [] and texts.is_in_step(database)
 
 
 def test_steps_merge_until_nothing_is_left_and_find_the_same(database: Database) -> None:

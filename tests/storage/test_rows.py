@@ -59,9 +59,11 @@ def test_the_desks_rows_come_back_as_they_were(database):
     made = judged(session(session_key="agent:main:main"))
     fill(database, made)
     assert artifacts.rows_by_path(database, [j.path for j in made]) == {j.path: j.row for j in made}
-    known = artifacts.known_files(database)
+    known = artifacts.list_known_files(database)
     assert known == {j.path: Known(j.signature, "indexed", "") for j in made}
-    assert artifacts.known_files(database, [made[0].path, "memory/other.md"]) == {made[0].path: known[made[0].path]}
+    assert artifacts.list_known_files(database, [made[0].path, "memory/other.md"]) == {
+        made[0].path: known[made[0].path]
+    }
     for judgement in made:
         seal = artifacts.seal_of(database, judgement.path)
         assert seal == (judgement.seal._replace(packed=pack(judgement.raw)) if judgement.seal else None)
@@ -106,7 +108,7 @@ def test_deleting_tells_whose_pages_follow(database):
         row[0] for row in database.execute("select source_path from links join memory_artifacts on id = source")
     } == {j.path for j in made if j not in (made[0], made[1], made[3])}
     artifacts.forget_files(database, [made[0].path])
-    assert made[0].path not in artifacts.known_files(database)
+    assert made[0].path not in artifacts.list_known_files(database)
 
 
 def test_files_are_due_for_reading_longest_ago_first(database):
@@ -123,13 +125,13 @@ def test_links_that_lead_nowhere_are_marked_and_unmarked(database):
     lonely = dict([summary()])
     fill(database, judged(lonely))
     target = path_for("manifest")
-    assert artifacts.unresolved_targets(database) == [target]
-    assert artifacts.unresolved_targets(database, ["memory/other.md"]) == []
+    assert artifacts.list_unresolved_targets(database) == [target]
+    assert artifacts.list_unresolved_targets(database, ["memory/other.md"]) == []
     artifacts.mark_broken(database, [target], None)
     assert [note.code for note in counts.notes(database, NOW_US)] == ["link-broken"]
     fill(database, judged(dict([manifest()])))
     # The manifest links a transcript that is not there either.
-    missing = artifacts.unresolved_targets(database)
+    missing = artifacts.list_unresolved_targets(database)
     assert missing == [path_for("transcript")]
     artifacts.mark_broken(database, missing, None)
     assert [note.message for note in counts.notes(database, NOW_US)] == [
@@ -147,16 +149,16 @@ def test_the_mirror_gives_back_what_it_was_given_and_writes_only_news(database):
     whole, some = stone(), stone(agent_id="scout", session_ids=("s-1", "s-2"))
     for _ in range(2):
         tombstones_store.mirror(database, [whole, some])
-    assert tombstones_store.mirrored(database) == [whole, some]
-    assert tombstones_store.unscrubbed(database)
+    assert tombstones_store.list_mirrored(database) == [whole, some]
+    assert tombstones_store.is_unscrubbed(database)
     tombstones_store.mark_scrubbed(database)
-    assert not tombstones_store.unscrubbed(database)
+    assert not tombstones_store.is_unscrubbed(database)
     tombstones_store.mirror(database, [whole, some])
-    assert not tombstones_store.unscrubbed(database)
+    assert not tombstones_store.is_unscrubbed(database)
     tombstones_store.mirror(database, [stone(agent_id="scout", session_ids=("s-1", "s-2", "s-3"))])
-    assert tombstones_store.unscrubbed(database)
+    assert tombstones_store.is_unscrubbed(database)
     tombstones_store.lift(database, "scout", some.session_token)
-    assert tombstones_store.mirrored(database) == [whole]
+    assert tombstones_store.list_mirrored(database) == [whole]
 
 
 def test_a_removal_takes_agent_and_token_and_ids_and_nothing_else(database):
@@ -345,7 +347,9 @@ def test_the_newest_manifest_of_a_session_and_what_it_shows(database):
     fill(database, made)
     key = (token_for(), TEMPLATE.row.session_id)
     assert artifacts.manifest_of(database, "default", *key) == (path_for("manifest", captured_at=late), refs[0])
-    assert artifacts.shown_manifests(database, "default") == {path_for("manifest", captured_at=late): (*key, refs[0])}
+    assert artifacts.list_shown_manifests(database, "default") == {
+        path_for("manifest", captured_at=late): (*key, refs[0])
+    }
     assert artifacts.manifest_of(database, "scout", *key) is None
 
 

@@ -30,11 +30,11 @@ from signet_sync.storage.database.table import (
     Token,
     When,
     bare,
-    derived,
+    declare_derived,
     is_json,
     native,
 )
-from signet_sync.storage.database.tables import TABLES, backed_up, of_memories
+from signet_sync.storage.database.tables import TABLES, list_backed_up, list_of_memories
 
 REAL = tuple(TABLES.values())
 FIRST, SECOND = (("default", token_of("default", one), one) for one in (native_rows.FIRST, native_rows.SECOND))
@@ -85,7 +85,7 @@ INVENTED = (
         handle="id",
         texts=("said",),
     ),
-    derived(
+    declare_derived(
         "what follows from sessions",
         """create table ripples(
         id integer primary key, agent_id text not null, session_token text not null, session_id text not null,
@@ -236,7 +236,7 @@ def rows(database: Database, *, every: bool = False) -> dict[str, list[tuple[Any
 def test_a_backup_brings_every_row_and_column_back(vault: Vault, tmp_path: Path) -> None:
     with vault.database() as database:
         before = rows(database)
-    assert all(before.values()) and before.keys() == {table.name for table in backed_up()}
+    assert all(before.values()) and before.keys() == {table.name for table in list_backed_up()}
     file = str(tmp_path / "file.backup")
     native_rows.done(vault.call("backup", "create", file, "--now", NOW))
     fresh = Database(":memory:")
@@ -255,7 +255,7 @@ def test_the_backup_beside_the_database_lacks_bytes_and_what_is_in_files(vault: 
         native_backup.write(database, str(tmp_path / "daily.db"))
     fresh = Database(":memory:")
     native_backup.restore(fresh, str(tmp_path / "daily.db"))
-    for table in backed_up():
+    for table in list_backed_up():
         bytes_at = [place for place, kind in enumerate(table.types.values()) if bare(kind) is FileBytes]
         wanted = [
             tuple(None if place in bytes_at else value for place, value in enumerate(row)) for row in before[table.name]
@@ -267,7 +267,7 @@ def test_the_backup_beside_the_database_lacks_bytes_and_what_is_in_files(vault: 
 def test_with_every_row_that_comes_or_goes_a_backup_is_due(vault: Vault) -> None:
     with vault.database(readonly=False) as database:
         mark = native_backup.fingerprint(database)
-        for table in backed_up():
+        for table in list_backed_up():
             columns = ", ".join(table.columns)
             row = next(database.execute(f"select {columns} from {table.rows}"))
             where = " and ".join(f"{column} is ?" for column in table.columns)
@@ -320,7 +320,7 @@ def test_what_is_forgotten_leaves_no_row_of_its_id(vault: Vault) -> None:
     lamp = native_rows.memory(native_rows.LAMP, kind="preference").id
     native_rows.done(vault.call("forget", lamp, "--now", NOW))
     with vault.database() as database:
-        for name in of_memories():
+        for name in list_of_memories():
             assert database.value(f"select count(*) from {name} where {TABLES[name].handle} = ?", (lamp,)) == 0
         assert database.value("select count(*) from sayings") == 4
 

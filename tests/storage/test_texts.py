@@ -43,7 +43,7 @@ def texts(database: Database) -> dict[str, str]:
 
 def is_whole(database: Database) -> None:
     """Every text can be had, and full text holds its words and no others."""
-    assert database.problems() == [] and found_texts.in_step(database)
+    assert database.problems() == [] and found_texts.is_in_step(database)
     before = words(database)
     with database.transaction():
         found_texts.rebuild(database, artifacts.every_row(database))

@@ -121,7 +121,7 @@ def dump(place: str) -> list[list[object]]:
     database = Database(place)
     try:
         assert database.problems() == [], database.problems()
-        assert texts.in_step(database)
+        assert texts.is_in_step(database)
         return [list(row) for row in canonical_dump(database)]
     finally:
         database.close()

@@ -19,11 +19,11 @@ from signet_sync.memories.promotion_score import Promotion, Signals
 from signet_sync.memories.store import memories, promotions
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.tables import backed_up
+from signet_sync.storage.database.tables import list_backed_up
 from signet_sync.text.memory import memory_id
 from signet_sync.text.tags import derive
 
-BACKED_UP = {table.name: table.columns for table in backed_up()}
+BACKED_UP = {table.name: table.columns for table in list_backed_up()}
 NOW_US = parse_instant(NOW) or 0
 LAMP = "Ada trims the wick of the lamp before she reads."
 PRIVATE = "Ada is afraid of moths."

@@ -41,8 +41,8 @@ from signet_sync.sync.planner import (
     Tombstones,
     judge,
     judge_missing,
+    judge_sealed,
     judge_tombstone,
-    sealed_judgement,
     unpack,
 )
 
@@ -343,8 +343,8 @@ def test_a_seal_holds_what_was_first_seen():
     assert seal.sealed_at == NOW and judgement.raw == GOOD[1] and seal.kind == "summary"
     assert (seal.agent_id, seal.session_token, seal.session_id) == ("default", token_for(session_key=KEY), SESSION)
     assert unpack(sealed(GOOD).packed) == GOOD[1]
-    assert sealed_judgement(sealed(GOOD), bench()).row == judgement.row
-    assert sealed_judgement(seal, bench()) is None
+    assert judge_sealed(sealed(GOOD), bench()).row == judgement.row
+    assert judge_sealed(seal, bench()) is None
 
 
 def test_a_manifest_is_never_sealed_and_may_change():
@@ -725,7 +725,7 @@ def test_any_bytes_under_an_artifacts_name_get_one_verdict(kind, raw, has_seal, 
     if removed:
         assert judgement.verdict == "tombstoned"
     elif seals:
-        assert judgement.verdict == "violation" and judgement.row == sealed_judgement(seals[0], bench()).row
+        assert judgement.verdict == "violation" and judgement.row == judge_sealed(seals[0], bench()).row
 
 
 @given(st.data(), KINDS, st.booleans())

@@ -112,7 +112,7 @@ def test_no_word_of_a_former_text_is_left_after_a_scrub(database: Database, seed
         assert life.left() == set()
         found = database.execute("select rowid from said where said match 'tower'")
         assert len(list(found)) == len(life.living)
-        assert texts.in_step(database) and database.problems() == []
+        assert texts.is_in_step(database) and database.problems() == []
 
 
 def test_a_word_that_comes_back_is_found_in_its_line_alone(database: Database) -> None:
@@ -143,7 +143,7 @@ def test_lines_of_one_instant_do_not_pass_each_other(database: Database) -> None
     database.connection.exec_trace = count
     with database.transaction():
         texts.add(database, [Line("a", "memory", f"m-{number}", "lamp", 1) for number in range(1_500)])
-    assert ran < 5 * 1_500 and texts.in_step(database)
+    assert ran < 5 * 1_500 and texts.is_in_step(database)
     assert database.value("select max(last) - min(first) from texts") == 1_499
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.text.prompt import LONGEST, is_about_earlier_work, searched
+from signet_sync.text.prompt import LONGEST, find_search_words, is_about_earlier_work
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from signet_sync.text.prompt import LONGEST, is_about_earlier_work, searched
     ],
 )  # fmt: skip
 def test_words_are_searched_for(prompt):
-    assert searched(f"  {prompt}\n") == prompt
+    assert find_search_words(f"  {prompt}\n") == prompt
 
 
 @pytest.mark.parametrize(
@@ -27,18 +27,18 @@ def test_words_are_searched_for(prompt):
     ],
 )  # fmt: skip
 def test_what_is_no_prompt_is_not(prompt):
-    assert searched(prompt) == ""
+    assert find_search_words(prompt) == ""
 
 
 @given(st.text(max_size=300))
 def test_any_text_is_read(prompt):
-    assert len(searched(prompt)) <= len(prompt)
+    assert len(find_search_words(prompt)) <= len(prompt)
     assert is_about_earlier_work(prompt) in (True, False)
 
 
 def test_a_long_text_is_read_soon():
     for piece in ("why did we " * 2_000, "a" * LONGEST, "か" * LONGEST, "/" * LONGEST, "ed " * 6_000, "![<" * 6_000):
-        searched(piece)
+        find_search_words(piece)
         is_about_earlier_work(piece[:4_000])
 
 

@@ -36,7 +36,7 @@ from signet_sync.text.secrets.providers import forms
 from signet_sync.text.secrets.searched_text import Vocabulary
 from signet_sync.text.sentences import flatten
 from signet_sync.text.turn_words import words_of
-from signet_sync.web.formatting import seen
+from signet_sync.web.formatting import spell_out_unseen
 
 
 @pytest.fixture(autouse=True)
@@ -521,7 +521,7 @@ def test_a_secret_is_found_in_every_dress(dress: str) -> None:
         flatten,
         lambda text: sanitize_transcript_v2(words_of(text)),
         display,
-        seen,
+        spell_out_unseen,
         lambda text: escaping.fit(text)[0],
         lambda text: _json(text).decode(),
     ],

@@ -26,7 +26,7 @@ from starlette.testclient import TestClient
 from signet_sync.errors import extra_hint
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.web import formatting
-from signet_sync.web.app import collected, make
+from signet_sync.web.app import collect_views, make
 from signet_sync.web.layout import tone_of
 from signet_sync.web.link_targets import sections
 from signet_sync.web.markdown import Links
@@ -326,7 +326,7 @@ def test_addresses_carry_the_agent_and_whatever_a_name_holds() -> None:
 
 
 def test_every_view_has_a_name_and_a_path_of_its_own() -> None:
-    listed = collected()
+    listed = collect_views()
     assert len({name for _, name, _ in listed}) == len({path for path, _, _ in listed}) == len(listed)
 
 

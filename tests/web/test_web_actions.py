@@ -157,7 +157,7 @@ def test_a_missing_file_is_restored_and_one_is_accepted_as_gone(vault: Vault) ->
     assert "Accepted 1 file" in Form(someone, "accept", path=path).send(reason="it was a test").text
     assert path not in opened_violations(vault)
     with vault.database() as database:
-        (gone,) = violations_store.accepted_gone(database)
+        (gone,) = violations_store.list_accepted_gone(database)
     assert (gone.path, gone.reason) == (path, "it was a test")
 
 
@@ -331,7 +331,7 @@ def test_looking_at_confirmations_writes_nothing(vault: Vault) -> None:
     ):
         Form(someone, action, **target)
     assert everything(vault) == before
-    assert {*acting.collected()} >= {"unpin"}
+    assert {*acting.collect_actions()} >= {"unpin"}
 
 
 def test_what_changed_meanwhile_is_shown_as_it_is_now_and_nothing_is_done(vault: Vault) -> None:
@@ -586,7 +586,7 @@ def test_every_action_is_shown_by_some_view(vault: Vault) -> None:
     )  # fmt: skip
     assert Form(someone, "pin", handle=ids["memory"]).send().status_code == 200
     shown += someone.get(f"/threads/{ids['memory']}").text
-    assert [one for one in acting.collected() if f"/do/{one}" not in shown] == []
+    assert [one for one in acting.collect_actions() if f"/do/{one}" not in shown] == []
 
 
 def token(vault: Vault) -> str:

@@ -26,7 +26,7 @@ pytest.importorskip("axe_playwright_python", reason="axe is not installed: pip i
 from browsers import Visit, browser
 from playwright.sync_api import Browser, Page, expect
 
-from signet_sync.web.app import collected
+from signet_sync.web.app import collect_views
 
 pytestmark = pytest.mark.slow  # `test_web_actions_browser` has the quick one
 
@@ -167,7 +167,7 @@ def shown(world: World) -> dict[str, Shown]:
 
 
 def test_every_view_is_reached_by_links_and_has_nothing_to_complain_of(shown: dict[str, Shown]) -> None:
-    assert {*shown} == {name for _, name, _ in collected()}
+    assert {*shown} == {name for _, name, _ in collect_views()}
     assert [one for one in shown.values() if one.faults] == []
     assert len({one.title for one in shown.values()}) == len(shown)
     for view, _, words in JOURNEY:

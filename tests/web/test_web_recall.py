@@ -73,7 +73,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
                     recall_events.record(
                         workspace.database,
                         "default",
-                        recall_operations.stored_query(query),
+                        recall_operations.clean_query(query),
                         [(ids[text], 1 / place)],
                         at_us,
                     )
@@ -82,7 +82,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
                 recall_events.record(
                     workspace.database,
                     "default",
-                    recall_operations.stored_query(query),
+                    recall_operations.clean_query(query),
                     [(ids[text], 1 / place)],
                     at_us,
                 )

@@ -25,7 +25,7 @@ from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import SessionFilter
 from signet_sync.sessions.store import live, results
 from signet_sync.web import artifact_page
-from signet_sync.web.app import collected
+from signet_sync.web.app import collect_views
 from signet_sync.web.markdown import Links, LinkTarget, Prose
 from signet_sync.web.request import ViewRequest, WebPage
 from signet_sync.web.views import overview, session, sessions
@@ -120,7 +120,7 @@ def opened(vault: Vault, session_id: str, agent: str = "default", /, **query: st
 
 
 def address(session_id: str, **query: object) -> str:
-    links = Links({name: path for path, name, _ in collected()}, "default", "default")
+    links = Links({name: path for path, name, _ in collect_views()}, "default", "default")
     return links("session", token=made.token_for(session_id=session_id), session=session_id, **query)
 
 
@@ -339,7 +339,7 @@ def test_only_the_sessions_that_a_tombstone_covers_count_as_removed(vault: Vault
                 "insert into memory_artifact_tombstones values('default', 'aaaaaaaaaaaaaaaa', ?, 'over', '[]', ?, 0)",
                 (NOW, json.dumps(["one"])),
             )
-        removed = [results.removed_at(database, "default", "aaaaaaaaaaaaaaaa", name) for name in ("one", "another")]
+        removed = [results.find_removal(database, "default", "aaaaaaaaaaaaaaaa", name) for name in ("one", "another")]
     assert removed == [NOW, None]
 
 
@@ -349,7 +349,7 @@ def test_a_running_session_is_shown_with_what_was_said_so_far(vault: Vault, brow
         live.buffer(database, "default", "a:key", [said])
     running = sessions.sessions(ask(vault)).data["running"]
     assert [(one["key"], one["turns"]) for one in running] == [("a:key", 1)]
-    links = Links({name: path for path, name, _ in collected()}, "default", "default")
+    links = Links({name: path for path, name, _ in collect_views()}, "default", "default")
     answer = browser.get(links("session", token=running[0]["token"], session=running[0]["session_id"]))
     assert answer.status_code == 200
     assert harmless(answer.text)

@@ -87,23 +87,23 @@ def _session(workspace: Workspace, sample: dict[str, Any], now_us: int) -> dict[
         given = CompactionInput(**who, compaction=sample["compaction"])
         paths["compaction"] = sessions_operations.compact(workspace, given, now_us=end)["compaction"]
     answer = sessions_operations.end(
-        workspace, SessionInput(**who, transcript=_dated(sample["transcript"], start, end)), now_us=end
+        workspace, SessionInput(**who, transcript=_spread_turns(sample["transcript"], start, end)), now_us=end
     )
     return paths | {kind: answer[kind] for kind in ("transcript", "summary", "manifest")}
 
 
-def _dated(text: str, start: int, end: int) -> str:
+def _spread_turns(text: str, start: int, end: int) -> str:
     """Returns a conversation in the format of harness transcripts, its turns spread over its time."""
     turns = re.split(r"^(User|Assistant): ", text.strip(), flags=re.MULTILINE)[1:]
     spoken = list(zip(turns[::2], turns[1::2], strict=True))
     step = (end - start) // len(spoken)
     return "\n".join(
-        f"## {speaker} · {iso(start + number * step)}\n\n{_called(words.strip(), iso(start + number * step))}\n"
+        f"## {speaker} · {iso(start + number * step)}\n\n{_time_calls(words.strip(), iso(start + number * step))}\n"
         for number, (speaker, words) in enumerate(spoken)
     )
 
 
-def _called(words: str, at: str) -> str:
+def _time_calls(words: str, at: str) -> str:
     """Gives the calls of tools in an answer their time, as transcripts have it."""
     return re.sub(r"^- `(\w+)` (.+)$", rf"- `\1` · {at} · `\2`", words, flags=re.MULTILINE)
 

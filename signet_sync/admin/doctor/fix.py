@@ -85,12 +85,12 @@ def _heartbeat(target: Installation) -> Iterator[str]:
 
 def _database(target: Installation) -> Iterator[str]:
     if target.pid is not None and target.heartbeat.get("database") == target.database:
-        yield _by_the_agent(target, target.pid)
+        yield _ask_agent(target, target.pid)
         return
     yield from _pass(target, rebuild=True)
 
 
-def _by_the_agent(target: Installation, pid: int) -> str:
+def _ask_agent(target: Installation, pid: int) -> str:
     """Lets the running agent do it: exchanging the file under it could lose what it is just writing."""
     mark_suspect(target.database)
     os.kill(pid, signal.SIGHUP)  # a full pass, which checks every page of a suspect database

@@ -107,7 +107,7 @@ class Installation:
     @cached_property
     def units(self) -> list[ServiceState]:
         """Returns all our units on this machine."""
-        return service.installed(self.environ)
+        return service.list_installed(self.environ)
 
     @property
     def unit(self) -> ServiceState | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from signet_sync.capture.harnesses.texts import Tags, without_injected, without_spans
+from signet_sync.capture.harnesses.texts import Tags, drop_injected, drop_spans
 from signet_sync.formats.lazy_pattern import late
 
 _REMINDERS = Tags("system-reminder")
@@ -34,20 +34,20 @@ def compaction_text(raw: str) -> str:
     dropped, however many lines they take; an unknown preamble is kept. Runs of empty lines become one, as Claude Code
     does when it converts one form to the other.
     """
-    text = without_injected(raw.replace("\r\n", "\n").replace("\r", "\n"))
+    text = drop_injected(raw.replace("\r\n", "\n").replace("\r", "\n"))
     text = _REMINDERS.split(text)[0].strip()
     if text.startswith(CONTINUED):
-        text = _continued(text)
+        text = _find_continuation(text)
     elif text.startswith(_HANDED_OVER):
         preamble, _, rest = text.partition(":")
         text = rest if "\n" not in preamble and rest.strip() else text
-    text = _unwrapped(text).strip()
+    text = _unwrap_summary(text).strip()
     if headed := _HEADED.match(text):
         text = text[headed.end() :]
     return _GAPS.sub("\n\n", text).strip()
 
 
-def _continued(text: str) -> str:
+def _find_continuation(text: str) -> str:
     preamble = _PREAMBLE.match(text)
     rest = text[preamble.end() :] if preamble else text
     line = rest.partition("\n")[0]
@@ -64,8 +64,8 @@ def _continued(text: str) -> str:
     return text[: afterword.start()] if afterword else text
 
 
-def _unwrapped(text: str) -> str:
-    text = without_spans(text, "<analysis>", "</analysis>")
+def _unwrap_summary(text: str) -> str:
+    text = drop_spans(text, "<analysis>", "</analysis>")
     if text.lstrip().startswith("<analysis>"):
         text = text[text.find("<summary>") :] if "<summary>" in text else text.replace("<analysis>", "", 1)
     before, opened, rest = text.partition("<summary>")

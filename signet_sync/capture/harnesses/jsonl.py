@@ -30,7 +30,7 @@ class JsonLines:
                 self.blank += 1
                 continue
             self.too_long += line == TOO_LONG
-            record = parsed(line)
+            record = parse_line(line)
             self.damaged += self.torn
             self.torn = record is None
             if record is not None:
@@ -38,7 +38,7 @@ class JsonLines:
                 yield record
 
 
-def parsed(line: bytes) -> dict[str, Any] | None:
+def parse_line(line: bytes) -> dict[str, Any] | None:
     """Returns the JSON object of a line or document, or None."""
     text = line.decode("utf-8", "replace").removeprefix("\ufeff").lstrip(" \t\r\n")
     if not text.startswith("{"):

@@ -14,7 +14,7 @@ from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.redacted_match import begins, is_marked
 from signet_sync.text.sanitizer import has_controls, sanitize_transcript_v2
 from signet_sync.text.turn_heads import HEAD, tool_name
-from signet_sync.text.turn_words import indented, words_of
+from signet_sync.text.turn_words import indent, words_of
 
 _SENTENCES, _HIDDEN = 400, 16_000_000  # the newest that are looked for; characters of results that are searched
 _LINE = 2_000
@@ -38,7 +38,7 @@ def repeats(entries: Sequence[TranscriptEntry], hidden: Sequence[tuple[int, str]
             break
     printed = Printed(text for _, text in hidden)
     said: dict[str, int] = {}
-    for place in _spoken(entries):
+    for place in _find_spoken(entries):
         entry = entries[place]
         told = entry.text.split("\n") if entry.kind == "user" else _sentences(entry.text.replace("; [", "\n["))
         for sentence in told:
@@ -52,7 +52,7 @@ def repeats(entries: Sequence[TranscriptEntry], hidden: Sequence[tuple[int, str]
     return found
 
 
-def _spoken(entries: Sequence[TranscriptEntry]) -> list[int]:
+def _find_spoken(entries: Sequence[TranscriptEntry]) -> list[int]:
     """Returns the places of the person's words, of the assistant's that no call follows, and of its to-do lists."""
     found, ends = [], True
     for place in range(len(entries) - 1, -1, -1):
@@ -96,7 +96,7 @@ def render(entries: Sequence[TranscriptEntry], before: Sequence[TranscriptEntry]
     without that nobody could tell later whose they are.
     """
     answers, answered = _answers(entries)
-    said_before = _said_before(entries, before)
+    said_before = _find_repeats(entries, before)
     blocks: list[str] = []
     speaker = ""
     for place, entry in enumerate(entries):
@@ -124,7 +124,9 @@ def render(entries: Sequence[TranscriptEntry], before: Sequence[TranscriptEntry]
     return "\n\n".join(blocks)
 
 
-def since(entries: Sequence[TranscriptEntry], boundary: int | None, last_body: str) -> tuple[TranscriptEntry, ...]:
+def entries_after(
+    entries: Sequence[TranscriptEntry], boundary: int | None, last_body: str
+) -> tuple[TranscriptEntry, ...]:
     """Returns the entries that a segment ending at `boundary` (microseconds) with text `last_body` does not contain.
 
     Later entries are new. Entries in the boundary's own millisecond (files store milliseconds) are old if the body
@@ -143,7 +145,7 @@ def since(entries: Sequence[TranscriptEntry], boundary: int | None, last_body: s
     return tuple(new)
 
 
-def behind(entries: Sequence[TranscriptEntry], text: str) -> tuple[TranscriptEntry, ...]:
+def entries_after_text(entries: Sequence[TranscriptEntry], text: str) -> tuple[TranscriptEntry, ...]:
     """Returns the entries after the last one that a transcript shows; none without a text."""
     body = _Body(text)
     shown = [place for place, entry in enumerate(entries) if body.shows(entry)]
@@ -161,9 +163,9 @@ def _heading(kind: EntryKind, at: int) -> str:
 
 def _block(entry: TranscriptEntry) -> str:
     if entry.kind == "event":
-        return f"*{_escaped(entry.text)}*" if entry.text.strip() else ""
+        return f"*{_escape_line(entry.text)}*" if entry.text.strip() else ""
     if entry.kind == "compaction":
-        how = f" ({_escaped(entry.name)})" if entry.name else ""
+        how = f" ({_escape_line(entry.name)})" if entry.name else ""
         end = "the summary stands in its own artifact" if entry.text.strip() else "the harness handed over no summary"
         return f"*The conversation up to here was compacted{how}; {end}.*"
     return words_of(entry.text)
@@ -206,15 +208,15 @@ def _call_line(entry: TranscriptEntry) -> str:
 
 def _excerpt(result: TranscriptEntry) -> str:
     """Renders a result in a fence, indented to belong to its item; empty if there is nothing to show."""
-    lines = _shown_lines(result)
+    lines = _list_result_lines(result)
     if not lines:
         return ""
     longest = max((len(run) for line in lines for run in _TICKS.findall(line)), default=0)
     fence = "`" * max(3, longest + 1)
-    return indented("\n".join((fence, *lines, fence)))
+    return indent("\n".join((fence, *lines, fence)))
 
 
-def _shown_lines(result: TranscriptEntry) -> list[str]:
+def _list_result_lines(result: TranscriptEntry) -> list[str]:
     text = result.text
     if has_controls(text) or "`" in text:  # what the sanitizer will remove could hide a fence
         text = sanitize_transcript_v2(text)
@@ -240,7 +242,7 @@ def _is_whole(text: str) -> bool:
     return len(text) <= HEAD_CHARACTERS + TAIL_CHARACTERS and text.count("\n") < HEAD_LINES + TAIL_LINES
 
 
-def _said_before(
+def _find_repeats(
     entries: Sequence[TranscriptEntry], before: Sequence[TranscriptEntry]
 ) -> dict[int, list[TranscriptEntry]]:
     """Returns by an entry's place what tools gave back of its words, where no other place shows that."""
@@ -282,7 +284,7 @@ def _code(text: str) -> str:
     return f"{ticks}{pad}{text}{pad}{ticks}"
 
 
-def _escaped(text: str) -> str:
+def _escape_line(text: str) -> str:
     """Returns the text on one line, with everything escaped that Markdown or Obsidian would interpret."""
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
 

@@ -9,7 +9,7 @@ from signet_sync.formats.timestamps import parse_instant
 
 EntryKind = Literal["user", "assistant", "tool", "result", "event", "compaction", "subagent"]
 
-# The time of an entry whose record has none, until `settled` assigns one.
+# The time of an entry whose record has none, until `settle_times` assigns one.
 NO_TIME = -1
 
 UNKNOWN_KINDS = 100
@@ -90,7 +90,7 @@ def time_of(value: object) -> int:
     return instant if instant is not None and instant >= 0 else NO_TIME
 
 
-def settled(entries: Iterable[TranscriptEntry], begins: int = NO_TIME) -> tuple[TranscriptEntry, ...]:
+def settle_times(entries: Iterable[TranscriptEntry], begins: int = NO_TIME) -> tuple[TranscriptEntry, ...]:
     """Returns the entries with times that never decrease: the latest so far; before the first known time, that time.
 
     If none is known, all are of the time when the session began, else 0.
@@ -121,7 +121,7 @@ def conversation(
         harness,
         session_id,
         project or None,
-        settled(entries, begins),
+        settle_times(entries, begins),
         title=title or None,
         parent=parent,
         begins=begins,
@@ -132,14 +132,14 @@ def conversation(
     )
 
 
-def redated(found: Conversation, latest: int, begins: int) -> Conversation:
+def drop_future_times(found: Conversation, latest: int, begins: int) -> Conversation:
     """Returns the conversation without the times after `latest`, which no clock can have shown yet.
 
     A record without a time has that of the one before; if none has any, all are of the time when the session `begins`.
     """
     times = (entry.recorded_at if entry.recorded_at <= latest else NO_TIME for entry in found.entries)
     unsettled = (replace(entry, at=at, recorded=at) for entry, at in zip(found.entries, times, strict=True))
-    return found._replace(entries=settled(unsettled, begins))
+    return found._replace(entries=settle_times(unsettled, begins))
 
 
 def is_dated(found: Conversation) -> bool:

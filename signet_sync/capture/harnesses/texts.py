@@ -50,12 +50,12 @@ def file_stem(file_name: str) -> str:
     return (last.group() if last else "").removesuffix(".jsonl").removesuffix(".json")
 
 
-def joined(parts: Iterable[str]) -> str:
+def join_paragraphs(parts: Iterable[str]) -> str:
     """Joins the parts that are not blank, as paragraphs."""
     return "\n\n".join(part for part in parts if part.strip())
 
 
-def without_spans(text: str, opening: str, closing: str) -> str:
+def drop_spans(text: str, opening: str, closing: str) -> str:
     """Removes everything from each `opening` to the next `closing`; a span that never closes is kept. Linear."""
     if opening not in text:
         return text
@@ -104,10 +104,10 @@ class Tags:
         return "".join(kept), spans
 
 
-def without_injected(text: str) -> str:
+def drop_injected(text: str) -> str:
     """Removes what nobody said: what we (and hooks in general) injected into the conversation, and encoded data."""
     # Ours first: a page that mentions the other tag must not end its span early.
-    text = without_spans(_without_ours(text), "<hook_context>", "</hook_context>")
+    text = drop_spans(_drop_our_blocks(text), "<hook_context>", "</hook_context>")
     return _ENCODED.sub(_size_of, text) if len(text) > _DATA else text
 
 
@@ -115,7 +115,7 @@ def _size_of(match: re.Match[str]) -> str:
     return f"[base64, {len(match[0]):,} characters]"
 
 
-def _without_ours(text: str) -> str:
+def _drop_our_blocks(text: str) -> str:
     """Removes our blocks, to the end where a harness cut one off. A mark that somebody wrote is a word; linear."""
     if OPENING not in text:
         return text
@@ -147,10 +147,10 @@ def _is_ours(text: str, start: int) -> bool:
 
 def prompt_of(text: str) -> str:
     """Returns a prompt as a transcript will contain it later."""
-    return without_injected(text).strip("\r\n")
+    return drop_injected(text).strip("\r\n")
 
 
-def shortened(text: str, limit: int = RESULT_LIMIT) -> tuple[str, int]:
+def cut_middle(text: str, limit: int = RESULT_LIMIT) -> tuple[str, int]:
     """Returns beginning and end of a text longer than `limit`, and how many characters between them were left out.
 
     The text is sanitized before it is cut, since half a secret is no longer recognised as one.
@@ -165,7 +165,7 @@ def shortened(text: str, limit: int = RESULT_LIMIT) -> tuple[str, int]:
 
 
 def one_line(text: str, limit: int = LINE_LIMIT) -> str:
-    """Returns the text as one line, cut at `limit` characters (sanitized before, see `shortened`)."""
+    """Returns the text as one line, cut at `limit` characters (sanitized before, see `cut_middle`)."""
     line = " ".join(text[: 10 * limit].split())
     if len(line) <= limit:
         return line

@@ -150,7 +150,7 @@ def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
     pieces: list[bytes] = []
     gathered = 0
     for chunk in chunks:
-        for piece in _by_line_feed(chunk):
+        for piece in _split_line_feeds(chunk):
             gathered += len(piece)
             if gathered <= LINE_LIMIT:
                 pieces.append(piece)
@@ -164,7 +164,7 @@ def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield b"".join(pieces) if gathered <= LINE_LIMIT else TOO_LONG
 
 
-def _by_line_feed(chunk: bytes) -> list[bytes]:
+def _split_line_feeds(chunk: bytes) -> list[bytes]:
     """Splits at line feeds only: a carriage return ends a line in Python but not in JSON Lines."""
     parts = chunk.split(b"\n")
     whole = [part + b"\n" for part in parts[:-1]]

@@ -55,7 +55,7 @@ def opencode_session(path: str, session_id: str) -> tuple[dict[str, object], lis
                 "select id, data from message where session_id = ? order by time_created, id", (session_id,)
             ).fetchall()
         ]
-        if not messages and _kept_elsewhere(connection, session_id):
+        if not messages and _is_kept_elsewhere(connection, session_id):
             raise _newer(path, "it keeps this session in unknown tables")
     return session, messages
 
@@ -68,7 +68,7 @@ def _parts(connection: apsw.Connection, message_id: Any) -> Iterator[tuple[str, 
         yield _text(part_id), _text(data)
 
 
-def _kept_elsewhere(connection: apsw.Connection, session_id: str) -> bool:
+def _is_kept_elsewhere(connection: apsw.Connection, session_id: str) -> bool:
     """Checks whether the session's messages are in the table that newer versions of OpenCode are introducing."""
     if not columns_of(connection, "session_message") >= {"session_id"}:
         return False
@@ -95,7 +95,7 @@ def _opened(path: str) -> Iterator[apsw.Connection]:
         finally:
             connection.close()
     except apsw.Error as error:
-        raise _translated(error, path) from error
+        raise _translate_error(error, path) from error
 
 
 def _connect(path: str) -> apsw.Connection:
@@ -126,7 +126,7 @@ def _newer(path: str, what: str) -> HarnessError:
     )
 
 
-def _translated(error: apsw.Error, path: str) -> HarnessError:
+def _translate_error(error: apsw.Error, path: str) -> HarnessError:
     if isinstance(error, apsw.BusyError):
         return HarnessError("OpenCode's database is locked", path=path, hint="try again when OpenCode is idle")
     if isinstance(error, (apsw.NotADBError, apsw.CorruptError)):

@@ -12,7 +12,7 @@ from signet_sync.capture.harnesses.openclaw import ARCHIVED
 from signet_sync.capture.stores import files as transcript_files
 from signet_sync.capture.stores.files import TranscriptSource, lines
 
-__all__ = ("TranscriptSource", "files", "installed", "lines", "renamed", "sources")
+__all__ = ("TranscriptSource", "files", "find_renamed", "lines", "list_installed", "sources")
 
 
 def sources(
@@ -38,7 +38,7 @@ def files(
     return sorted(found, key=lambda source: (source.mtime_ns, source.path, source.session_id)), left
 
 
-def renamed(harness: str, path: str) -> str:
+def find_renamed(harness: str, path: str) -> str:
     """Returns where a transcript is that its harness renamed after a reset; its own path if it did not."""
     if os.path.lexists(path) or harness != "openclaw":
         return path
@@ -52,6 +52,6 @@ def renamed(harness: str, path: str) -> str:
     return path
 
 
-def installed(environ: Mapping[str, str] = os.environ) -> list[str]:
+def list_installed(environ: Mapping[str, str] = os.environ) -> list[str]:
     """Returns the harnesses whose folder exists on this machine, in the order of their names."""
     return [one for one in registry.names() if any(map(os.path.isdir, registry.facts(one).homes(environ)))]

@@ -12,7 +12,7 @@ from signet_sync.cli.main import Context, agent_option, confirm, json_option, no
 from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.formats.entity_paths import Kind
 from signet_sync.formats.paths import display
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 if TYPE_CHECKING:
     from signet_sync.entities.events import Actor
@@ -74,7 +74,7 @@ def _show(found: Sequence[Finding]) -> None:
         click.echo("  " + click.style(one.code, fg="yellow") + f"  {one.message}")
         if one.hint:
             click.secho(f"    {one.hint}", dim=True)
-    click.echo(counted(len(found), "finding"))
+    click.echo(count_noun(len(found), "finding"))
 
 
 def _settle(context: Context, ref: str, keep: Literal["file", "events"], actor: Actor, *, yes: bool) -> int:

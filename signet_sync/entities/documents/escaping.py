@@ -12,7 +12,7 @@ from markdown_it.token import Token
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import normalize, well_formed
-from signet_sync.formats.invisible import CONTROLS, without_unseen
+from signet_sync.formats.invisible import CONTROLS, drop_unseen
 from signet_sync.formats.wikilinks import leaves_workspace, wikilink
 from signet_sync.text.sentences import flatten, page_line
 
@@ -58,7 +58,7 @@ def fit(text: str) -> tuple[SafeText, tuple[str, ...]]:
     """
     _limited(text)
     # Without control and invisible characters, and blank lines and indentation at its start.
-    visible = without_unseen(_CONTROL.sub(" ", normalize(well_formed(text))))
+    visible = drop_unseen(_CONTROL.sub(" ", normalize(well_formed(text))))
     fitted = normalize(visible).lstrip(" \t\n")
     if not fitted:
         raise _empty()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.removal import Scope, drop_ids, drop_session, within
-from signet_sync.storage.database.tables import TABLES, distilled, of_ids
+from signet_sync.storage.database.tables import TABLES, list_by_ids, list_distilled
 from signet_sync.sync.tombstones import store as tombstones_store
 
 _VANISHED = "not exists(select 1 from memory_artifacts a where a.source_path = seals.path)"
@@ -38,8 +38,8 @@ def find_orphans(database: Database, tombstones: "Sequence[Tombstone]") -> Orpha
     )
     for tombstone in tombstones:
         agent_id, (scope, bindings) = tombstone.agent_id, within(tombstones_store.scope_of(tombstone))
-        of_rows = " union ".join(f"select {table.handle} from {table.rows} where {scope}" for table in distilled())
-        ids = [one for (one,) in database.execute(of_rows, [*bindings] * len(distilled()))]
+        of_rows = " union ".join(f"select {table.handle} from {table.rows} where {scope}" for table in list_distilled())
+        ids = [one for (one,) in database.execute(of_rows, [*bindings] * len(list_distilled()))]
         orphans.ids.update((agent_id, one) for (one,) in database.execute(_ABOVE, (agent_id, json.dumps(ids))))
         if database.value(f"select exists(select 1 from seals where {scope} and {_VANISHED})", bindings):
             orphans.agents.add(agent_id)
@@ -55,7 +55,7 @@ def forget_orphaned_marks(database: Database, orphans: Orphans) -> list[tuple[st
     for scope in orphans.scopes:
         drop_session(database, scope, "derived")
     ids = set(orphans.ids)
-    made = " union ".join(f"select {TABLES[name].handle} from {name} where agent_id = ?1" for name in of_ids())
+    made = " union ".join(f"select {TABLES[name].handle} from {name} where agent_id = ?1" for name in list_by_ids())
     made += " union select id from pins where agent_id = ?1"
     for agent_id in orphans.agents:
         if not database.value(f"select exists(select 1 from seals where agent_id = ? and {_VANISHED})", (agent_id,)):
@@ -63,5 +63,5 @@ def forget_orphaned_marks(database: Database, orphans: Orphans) -> list[tuple[st
     behind = [one for one in TABLES.values() if one.handle and (one.kind == "derived" or one.name == "memories")]
     there = " union all ".join(f"select 1 from {one.rows} where agent_id = ?1 and {one.handle} = ?2" for one in behind)
     gone = [one for one in sorted(ids) if not database.value(f"select exists({there})", one)]
-    drop_ids(database, gone, *of_ids())
+    drop_ids(database, gone, *list_by_ids())
     return gone

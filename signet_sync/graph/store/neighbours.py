@@ -6,7 +6,7 @@ Bounded; imports nothing heavy.
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from signet_sync.formats.handle import at_place, beginning, place_of
+from signet_sync.formats.handle import beginning, make_place_id, place_of
 from signet_sync.formats.timestamps import day_of
 from signet_sync.graph.nodes import GraphNode, chunks_of
 from signet_sync.graph.store import nodes
@@ -76,7 +76,7 @@ def siblings(database: Database, of: GraphNode, limit: int = SIBLINGS) -> list[s
     the others of its session, and other sessions of its thread; for an arc or epoch: the others of its thread.
     """
     if of.source_type == "chunk":
-        return _around(_beside_chunk(database, of), of.id, limit)
+        return _list_nearest(_list_beside_chunk(database, of), of.id, limit)
     if of.depth:
         return _ids(
             database,
@@ -93,7 +93,7 @@ def siblings(database: Database, of: GraphNode, limit: int = SIBLINGS) -> list[s
     return [*same, *_other_sessions(database, of, limit - len(same))]
 
 
-def _beside_chunk(database: Database, of: GraphNode) -> list[str]:
+def _list_beside_chunk(database: Database, of: GraphNode) -> list[str]:
     """Returns the chunks of a transcript, between the beginnings of its session's other ones in their order."""
     beginnings = _ids(
         database,
@@ -107,7 +107,7 @@ def _beside_chunk(database: Database, of: GraphNode) -> list[str]:
     return [*beginnings[:place], *(one.id for one in chunks(database, of)), *beginnings[place + 1 :]]
 
 
-def _around(ids: Sequence[str], own: str, limit: int) -> list[str]:
+def _list_nearest(ids: Sequence[str], own: str, limit: int) -> list[str]:
     """Returns the ids nearest to one of them by distance; of two equally near, the one before it first."""
     place = ids.index(own)
     near = sorted((place_ for place_ in range(len(ids)) if place_ != place), key=lambda p: (abs(p - place), p))
@@ -220,7 +220,7 @@ def _holding(database: Database, agent_id: str, path: str, line: int) -> str | N
         (path, agent_id),
     ):
         if kind == "chunk":
-            return at_place(node_id, line_start(text_at(database, path), line), length)
+            return make_place_id(node_id, line_start(text_at(database, path), line), length)
         return str(node_id)
     return None
 
@@ -236,7 +236,7 @@ def line_start(text: str, line: int) -> int:
     return place
 
 
-def beside(database: Database, stated: Occurrence, statement_id: str, limit: int = SIBLINGS) -> list[str]:
+def list_beside(database: Database, stated: Occurrence, statement_id: str, limit: int = SIBLINGS) -> list[str]:
     """Returns what else the artifact states, nearest lines first."""
     return _ids(
         database,

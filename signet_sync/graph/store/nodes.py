@@ -15,12 +15,12 @@ from signet_sync.graph.store.projects import Projects
 from signet_sync.graph.threads import ThreadSession, ThreadSummary
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session as Session
-from signet_sync.storage.database.batches import of_ids, of_sessions, of_values
+from signet_sync.storage.database.batches import rows_of_sessions, rows_with_ids, rows_with_values
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 from signet_sync.storage.database.tables import NODES
-from signet_sync.sync.store.bodies import KEPT, opened
-from signet_sync.sync.store.sessions import doubled
+from signet_sync.sync.store.bodies import KEPT, unpack_text
+from signet_sync.sync.store.sessions import find_doubled
 
 # The rows of a session: its nodes, the edges from them, its place in a thread.
 SessionRows = tuple[Sequence[GraphNode], Sequence[GraphEdge], ThreadSession | None]
@@ -48,7 +48,7 @@ _DELETE_SESSION = f"delete from thread_sessions where {_OF_SESSION}"
 _INSERT_SESSION = f"insert or replace into thread_sessions values({placeholders(len(ThreadSession._fields))})"
 
 
-def _stored(node: GraphNode, artifacts: Mapping[str, int], numbers: Mapping[Session, int]) -> tuple[Any, ...]:
+def _pack_node(node: GraphNode, artifacts: Mapping[str, int], numbers: Mapping[Session, int]) -> tuple[Any, ...]:
     """Returns a node's row, which has numbers for its artifact and session."""
     artifact = artifacts[node.source_ref] if node.source_ref is not None else None
     session = None
@@ -58,18 +58,18 @@ def _stored(node: GraphNode, artifacts: Mapping[str, int], numbers: Mapping[Sess
 
 
 def source_of(row: Sequence[Any]) -> ArtifactText:
-    """Makes an artifact's text from its row (`stored_artifacts`), which ends in its project, branch and worktree."""
-    columns = [*row[:8], parse_instant(row[8]) if row[8] else None, *row[9:12], opened(row[12]), *row[13:]]
+    """Makes an artifact's text from its row (`list_stored_artifacts`), which ends in its project, branch and worktree."""
+    columns = [*row[:8], parse_instant(row[8]) if row[8] else None, *row[9:12], unpack_text(row[12]), *row[13:]]
     return ArtifactText(*columns)
 
 
 def sources(database: Database, session: Session, projects: Projects | None = None) -> list[ArtifactText]:
     """Returns the content artifacts of a session, oldest first."""
-    found = stored_artifacts(database, [session], projects or Projects(database))
+    found = list_stored_artifacts(database, [session], projects or Projects(database))
     return [source_of(row) for _, rows in found for row in rows]
 
 
-def stored_artifacts(
+def list_stored_artifacts(
     database: Database, wanted: Iterable[Session], projects: Projects
 ) -> Iterator[tuple[Session, list[tuple[Any, ...]]]]:
     """Yields sessions with the stored rows of their content artifacts, oldest first; none if it is shown elsewhere.
@@ -80,13 +80,13 @@ def stored_artifacts(
     coming = iter(wanted)
     while some := list(islice(coming, _AT_ONCE)):
         found: dict[Session, list[tuple[Any, ...]]] = {session: [] for session in some}
-        for *row, root, origin, inside, branch in of_sessions(
+        for *row, root, origin, inside, branch in rows_of_sessions(
             database, _SOURCE, f"(select * from memory_artifacts where {_CONTENT})", some
         ):
             place = make_place(row[_PROJECT], root, origin)
             tree = top_of(place, inside) if place.root else None  # not by what other sessions name
             found[row[2], row[5], row[3]].append((*row, projects.find(row[2], place, inside), branch, tree))
-        hidden = doubled(database, some)
+        hidden = find_doubled(database, some)
         for session, rows in found.items():
             yield session, [] if session in hidden else sorted(rows, key=itemgetter(9, 0))
 
@@ -96,7 +96,7 @@ def transcripts(database: Database, wanted: Iterable[Session], since_us: int) ->
     coming = iter(wanted)
     while some := list(islice(coming, _AT_ONCE)):
         found: dict[Session, list[tuple[Any, ...]]] = {session: [] for session in some}
-        for *session, told, at_us, path, kept, until_us in of_sessions(
+        for *session, told, at_us, path, kept, until_us in rows_of_sessions(
             database,
             f"agent_id, session_token, session_id, source_kind, captured_us, source_path, {KEPT}, membership_us",
             f"(select * from memory_artifacts where {_CONTENT})",
@@ -106,7 +106,7 @@ def transcripts(database: Database, wanted: Iterable[Session], since_us: int) ->
         for key, rows in found.items():
             said = sorted(row for row in rows if row[2] == "transcript")
             recent = any(row[4] >= since_us for row in rows)
-            yield key, [opened(row[3]) for row in said] if recent else []
+            yield key, [unpack_text(row[3]) for row in said] if recent else []
 
 
 def sessions(database: Database) -> Iterator[Session]:
@@ -125,16 +125,17 @@ def store_sessions(database: Database, wanted_rows: Mapping[Session, SessionRows
 
     Returns the former and the present places of the sessions that changed.
     """
-    held = {row[:3]: ThreadSession(*row) for row in of_sessions(database, "*", "thread_sessions", wanted_rows)}
+    held = {row[:3]: ThreadSession(*row) for row in rows_of_sessions(database, "*", "thread_sessions", wanted_rows)}
     batches.number(database, [session for session, (nodes, _, _) in wanted_rows.items() if nodes])
     numbers = batches.numbers(database, wanted_rows)
     before = {
-        (row[0], row[1]): row for row in of_values(database, _STORED, "session_summaries", "session", numbers.values())
+        (row[0], row[1]): row
+        for row in rows_with_values(database, _STORED, "session_summaries", "session", numbers.values())
     }
     paths = {node.source_ref for nodes, _, _ in wanted_rows.values() for node in nodes if node.source_ref is not None}
     artifacts = batches.artifacts(database, paths)
     after = {
-        (node.agent_id, node.id): _stored(node, artifacts, numbers)
+        (node.agent_id, node.id): _pack_node(node, artifacts, numbers)
         for nodes, _, _ in wanted_rows.values()
         for node in nodes
     }
@@ -163,7 +164,7 @@ def _edges_from(database: Database, nodes: Iterable[tuple[str, str]]) -> set[tup
     return {
         (agent_id, *edge)
         for agent_id, some in groupby(sorted(nodes), key=itemgetter(0))
-        for edge in of_ids(
+        for edge in rows_with_ids(
             database, "parent_id, child_id", "session_summary_children", agent_id, "parent_id", [one for _, one in some]
         )
     }
@@ -188,13 +189,13 @@ def place_of(database: Database, session: Session) -> ThreadSession | None:
 def threads(database: Database, sessions: Collection[Session]) -> dict[Session, str]:
     """Returns the threads of those sessions that belong to one."""
     columns = "agent_id, session_token, session_id, thread_id"
-    return {row[:3]: row[3] for row in of_sessions(database, columns, "thread_sessions", sessions)}
+    return {row[:3]: row[3] for row in rows_of_sessions(database, columns, "thread_sessions", sessions)}
 
 
 def sentences(database: Database, sessions: Collection[Session]) -> dict[Session, str]:
     """Returns the sentences of those sessions that belong to a thread."""
     columns = "agent_id, session_token, session_id, sentence"
-    return {row[:3]: row[3] for row in of_sessions(database, columns, "thread_sessions", sessions)}
+    return {row[:3]: row[3] for row in rows_of_sessions(database, columns, "thread_sessions", sessions)}
 
 
 # ── threads ──
@@ -285,7 +286,7 @@ def store_condensation(
     if node is None:
         drop_nodes(database, agent_id, [node_id])
         return
-    stored = _stored(node, {}, {})
+    stored = _pack_node(node, {}, {})
     present = database.execute(f"select {_STORED} from session_summaries where agent_id = ? and id = ?", stored[:2])
     if list(present) != [stored]:
         database.execute(_INSERT_NODE, stored)

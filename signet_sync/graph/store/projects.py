@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from signet_sync.graph.projects import Place, Project, make_place, possible_roots, top_of
-from signet_sync.storage.database.batches import Session, of_sessions
+from signet_sync.storage.database.batches import Session, rows_of_sessions
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 
@@ -58,16 +58,16 @@ class Projects:
         return self._roots[key]
 
 
-def stored_rows(database: Database, sessions: Iterable[Session]) -> set[Row]:
+def read_rows(database: Database, sessions: Iterable[Session]) -> set[Row]:
     """Returns the rows of some sessions."""
-    return set(of_sessions(database, _COLUMNS, "session_projects", list(sessions)))
+    return set(rows_of_sessions(database, _COLUMNS, "session_projects", list(sessions)))
 
 
-def made_rows(database: Database, sessions: Iterable[Session]) -> set[Row]:
+def make_rows(database: Database, sessions: Iterable[Session]) -> set[Row]:
     """Returns the rows that the artifacts of some sessions give."""
     projects = Projects(database)
     columns = "agent_id, session_token, session_id, project, repository_root, repository_origin"
-    found = of_sessions(
+    found = rows_of_sessions(
         database, f"distinct {columns}", "memory_artifacts", list(sessions), by="memory_artifacts_session"
     )
     rows = set()
@@ -88,7 +88,7 @@ def replace(database: Database, gone: Iterable[Row], come: Iterable[Row]) -> Non
     database.executemany(f"insert or replace into session_projects values({placeholders(7)})", sorted(come))
 
 
-def moved_by(database: Database, agent_id: str, root: str) -> set[Session]:
+def find_moved(database: Database, agent_id: str, root: str) -> set[Session]:
     """Returns the sessions at or below a root that name no origin, and whose project is another one by now."""
     projects = Projects(database)
     below = database.execute(

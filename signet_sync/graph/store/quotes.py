@@ -31,7 +31,7 @@ def newest(database: Database, agent_id: str, thread_id: str) -> dict[Session, i
     return {row[:3]: row[3] for row in rows}
 
 
-def known(database: Database, agent_id: str, thread_id: str) -> dict[int, bool]:
+def list_known(database: Database, agent_id: str, thread_id: str) -> dict[int, bool]:
     """Returns the numbers of a thread's sessions of which deeds are kept, and whether quotes are, too."""
     rows = database.execute(
         "select session, quoted from session_notes where agent_id = ? and thread_id = ?", (agent_id, thread_id)
@@ -69,7 +69,7 @@ def drop(database: Database, numbers: Iterable[int]) -> None:
         database.executemany(f"delete from {table} where session = ?", [(number,) for number in numbers])
 
 
-def noted(database: Database) -> dict[str, tuple[int, int]]:
+def count_noted(database: Database) -> dict[str, tuple[int, int]]:
     """Returns by harness how many of the newest sessions that worked ended a turn with a note; and of how many."""
     rows = database.execute(
         "select coalesce(t.harness, ''), sum(n.notes > 0), count(*) from session_notes n"
@@ -80,7 +80,7 @@ def noted(database: Database) -> dict[str, tuple[int, int]]:
     return {harness: (some, of) for harness, some, of in rows}
 
 
-def of_session(database: Database, session: Session) -> tuple[Quote, ...]:
+def read_of_session(database: Database, session: Session) -> tuple[Quote, ...]:
     """Returns the quotes of a session in their order."""
     rows = database.execute(
         "select q.turn, q.speaker, q.at_us, q.text from sessions s cross join session_quotes q using (session)"
@@ -90,7 +90,7 @@ def of_session(database: Database, session: Session) -> tuple[Quote, ...]:
     return tuple(Quote(*row) for row in rows)
 
 
-def of_newest(
+def read_of_newest(
     database: Database,
     agent_id: str,
     threads: Iterable[str],
@@ -118,7 +118,7 @@ def of_newest(
     # A stable order: the first ones, the newest of those in the folder, then the newest of all.
     found: list[QuotedSession] = []
     for token, session_id, latest_us, node, _ in sorted(rows, key=lambda row: (row[3] not in first, not row[-1])):
-        if quoted := of_session(database, (agent_id, token, session_id)):
+        if quoted := read_of_session(database, (agent_id, token, session_id)):
             found.append(QuotedSession(latest_us, quoted, node))
         if len(found) == most:
             break

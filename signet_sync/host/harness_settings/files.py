@@ -42,7 +42,7 @@ def read(path: str) -> bytes | None:
         os.close(handle)
 
 
-def opened(path: str, raw: bytes | None) -> SettingsText:
+def open_settings(path: str, raw: bytes | None) -> SettingsText:
     """Returns the editor for a file with these bytes. Raises `ConfigError`."""
     return (TomlText if path.endswith(".toml") else JsonText)(path, raw)
 

@@ -20,7 +20,7 @@ from signet_sync.host.harness_settings.settings_text import (
     SettingsPlan,
     SettingsText,
     Way,
-    found,
+    find_value,
 )
 
 NAME = "signet-sync"
@@ -139,7 +139,7 @@ class Harness:
         if self.servers:
             place = self.servers.path(environ)
             listed = data[place] if place in data else _data(place, problems, NAME)
-            calls = server_words(found(listed, (*self.servers.way(listed), NAME)))
+            calls = server_words(find_value(listed, (*self.servers.way(listed), NAME)))
             if is_our_server(calls):
                 server = Server(place, tuple(calls))
                 wrong += program.problems("server", calls, self.name, environ)
@@ -196,11 +196,11 @@ class Harness:
         texts = {}
         if self.hooks:
             path = self.path(environ)
-            texts[path] = files.opened(path, files.read(path))
+            texts[path] = files.open_settings(path, files.read(path))
         if self.servers and (path := self.servers.path(environ)) not in texts:
             raw = files.read(path)
             if server or NAME.encode() in (raw or b""):
-                texts[path] = files.opened(path, raw)
+                texts[path] = files.open_settings(path, raw)
         return texts
 
 
@@ -315,7 +315,7 @@ def _data(path: str, problems: list[HarnessProblem], needle: str = "") -> Data:
     """Returns the values of a settings file; none if it cannot be read, which is a problem, or lacks `needle`."""
     try:
         raw = files.read(path)
-        return files.opened(path, raw).data if needle.encode() in (raw or b"") else {}
+        return files.open_settings(path, raw).data if needle.encode() in (raw or b"") else {}
     except (SignetSyncError, OSError) as error:
         hint = "until this is corrected, nothing of ours can be added there or taken out"
         problems.append(HarnessProblem("settings-unparsable", f"{path}: {reason(error)}", hint))

@@ -85,9 +85,9 @@ class JsonText(SettingsText):
         behind, ahead = text[left : child.start], text[child.end : right]
         if len(siblings) == 1 and not (behind + ahead).strip(" \t\r\n,"):
             return text[: box.value + 1] + text[box.end - 1 :]
-        if (comma := _blanked(_COMMENT, ahead).find(",")) >= 0:
+        if (comma := _blank_out(_COMMENT, ahead).find(",")) >= 0:
             ahead = ahead[:comma] + ahead[comma + 1 :]
-        elif (comma := _blanked(_COMMENT, behind).find(",")) >= 0:
+        elif (comma := _blank_out(_COMMENT, behind).find(",")) >= 0:
             behind = behind[:comma] + behind[comma + 1 :]
         before, after = text[:left] + behind, ahead + text[right:]
         lead = before.rstrip(" \t")
@@ -129,7 +129,7 @@ class JsonText(SettingsText):
         rest = tail[len(kept) :]
         if not inside:
             rest = "" if indent is None else newline + outer
-        elif "," in _blanked(_COMMENT, tail):
+        elif "," in _blank_out(_COMMENT, tail):
             item += ","
         else:
             kept = f",{kept}"
@@ -157,10 +157,10 @@ def _strict(text: str) -> str:
     with suppress(ValueError, RecursionError):
         _DECODER.decode(text)
         return text
-    return _blanked(_TRAILING, _blanked(_COMMENT, text))
+    return _blank_out(_TRAILING, _blank_out(_COMMENT, text))
 
 
-def _blanked(what: re.Pattern[str], text: str) -> str:
+def _blank_out(what: re.Pattern[str], text: str) -> str:
     return what.sub(lambda found: found[1] or re.sub(r"[^\r\n]", " ", found[0]), text)
 
 

@@ -33,7 +33,7 @@ class Edit:
 
     @property
     def kind(self) -> str:
-        """Returns `unchanged`, `created`, `changed` or `removed`."""
+        """Returns `unchanged`, `created`, `change_value` or `removed`."""
         if self.before == self.after:
             return "unchanged"
         return "created" if self.before is None else "removed" if self.after is None else "changed"
@@ -63,7 +63,7 @@ class Server:
 class Condition:
     """The state of our hooks in one harness, and of our MCP server if registered there.
 
-    `found`: the harness's folder exists. `events` are those that call us, `missing` those that should, `signet` those
+    `find_value`: the harness's folder exists. `events` are those that call us, `missing` those that should, `signet` those
     that call Signet. `workspace` is the root to which the present hooks send sessions, None for the default one. `asks`
     is what the harness itself will ask the person.
     """
@@ -103,7 +103,7 @@ class SettingsText(ABC):
 
     def at(self, way: Way) -> Any:
         """Returns the value that stands there; None if there is none."""
-        return found(self.data, way)
+        return find_value(self.data, way)
 
     def put(self, way: Way, value: Any) -> None:
         """Puts a value there, in place of the present one or at the end; makes what has to contain it."""
@@ -111,11 +111,11 @@ class SettingsText(ABC):
             there, wanted = self.at(way[:depth]), dict if isinstance(step, str) else list
             if there is not None and not isinstance(there, wanted):
                 kind = "an object" if wanted is dict else "a list"
-                raise unusable(self.path, f'"{_dotted(way[:depth])}" is not {kind}')
+                raise unusable(self.path, f'"{_dot_way(way[:depth])}" is not {kind}')
         if self.at(way) == value:
             return
         text = self.with_value(way, value)
-        self._take(way, text, changed(self.data, way, value))
+        self._take(way, text, change_value(self.data, way, value))
 
     def append(self, way: Way, value: Any) -> None:
         """Puts a value at the end of the list there."""
@@ -127,7 +127,7 @@ class SettingsText(ABC):
         if self.at(way) is None:
             return
         text = self.without_value(way)
-        self._take(way, text, changed(self.data, way))
+        self._take(way, text, change_value(self.data, way))
 
     def edit(self, *, made_by_us: bool = False) -> Edit:
         """Returns what has changed since; a file `made_by_us` goes when nothing is left in it."""
@@ -139,8 +139,11 @@ class SettingsText(ABC):
         above = way[:-1]
         try:
             after = self.parsed(text)
-            while above and found(after, above) is None and found(expected, above) == {}:
-                expected, above = changed(expected, above), above[:-1]  # in TOML a table of nothing may be no table
+            while above and find_value(after, above) is None and find_value(expected, above) == {}:
+                expected, above = (
+                    change_value(expected, above),
+                    above[:-1],
+                )  # in TOML a table of nothing may be no table
             if after != expected:
                 raise self._unsafe(way)
         except (ConfigError, RecursionError):
@@ -148,7 +151,7 @@ class SettingsText(ABC):
         self.text, self.data = text, after
 
     def _unsafe(self, way: Way) -> ConfigError:
-        return unusable(self.path, f'"{_dotted(way)}" stands where it cannot be edited safely', "edit it by hand")
+        return unusable(self.path, f'"{_dot_way(way)}" stands where it cannot be edited safely', "edit it by hand")
 
     @abstractmethod
     def parsed(self, text: str) -> dict[str, Any]:
@@ -163,7 +166,7 @@ class SettingsText(ABC):
         """Returns the text without the value that is there."""
 
 
-def found(value: Any, way: Way) -> Any:
+def find_value(value: Any, way: Way) -> Any:
     """Returns the value that stands there; None if there is none."""
     for step in way:
         if isinstance(step, str):
@@ -173,11 +176,11 @@ def found(value: Any, way: Way) -> Any:
     return value
 
 
-def changed(value: Any, way: Way, *new: Any) -> Any:
+def change_value(value: Any, way: Way, *new: Any) -> Any:
     """Returns a copy with a new value there, or without the one that is there."""
     step, below = way[0], way[1:]
     if below:
-        new = (changed(found(value, (step,)), below, *new),)
+        new = (change_value(find_value(value, (step,)), below, *new),)
     if isinstance(step, int):
         elements = value or []
         return [*elements[:step], *new, *elements[step + 1 :]]
@@ -192,5 +195,5 @@ def unusable(path: str, message: str, hint: str = "correct this") -> ConfigError
     return ConfigError(message, path=path, hint=hint, code="settings-unparsable")
 
 
-def _dotted(way: Way) -> str:
+def _dot_way(way: Way) -> str:
     return ".".join(map(str, way))

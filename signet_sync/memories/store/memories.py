@@ -9,10 +9,10 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database import removal
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.tables import of_memories
+from signet_sync.storage.database.tables import list_of_memories
 from signet_sync.sync.store import texts
 from signet_sync.sync.store.texts import Line
-from signet_sync.text.index_words import spaced
+from signet_sync.text.index_words import space_dense
 
 Origin = tuple[str, str]  # token and id of a session
 OWN_WORD: Origin = ("", "")
@@ -45,11 +45,11 @@ def store(database: Database, memory: Memory, origin: Origin, *, indexed: bool =
     `indexed` is found only after `index`. In the caller's transaction.
     """
     before = get(database, memory.agent_id, memory.id)
-    row = memory if before is None else _merged(before, memory)
+    row = memory if before is None else _merge(before, memory)
     if row != before:
         database.execute(
             f"insert or replace into memories({_COLUMNS}) values(?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*row[:4], _listed(row.tags), int(row.private), row.created_at, _listed(row.concepts), row.project),
+            (*row[:4], _pack_tags(row.tags), int(row.private), row.created_at, _pack_tags(row.concepts), row.project),
         )
     database.execute(
         "insert or ignore into memory_sources(agent_id, memory_id, session_token, session_id, at)"
@@ -67,14 +67,14 @@ def index(database: Database, rows: Iterable[Memory]) -> None:
     texts.put(database, map(_line, rows))
 
 
-def _merged(before: Memory, more: Memory) -> Memory:
+def _merge(before: Memory, more: Memory) -> Memory:
     tags = tuple(sorted({*before.tags, *more.tags}))
     project = before.project if before.project == more.project else ""
     private, concepts = before.private or more.private, more.concepts or before.concepts
     return before._replace(tags=tags, private=private, concepts=concepts, project=project)
 
 
-def _listed(tags: Sequence[str] | None) -> str | None:
+def _pack_tags(tags: Sequence[str] | None) -> str | None:
     return None if tags is None else json.dumps(tags, ensure_ascii=False)
 
 
@@ -114,12 +114,12 @@ def lines(database: Database, agent_id: str | None = None, some: Iterable[str] =
 
 def _line(memory: Memory) -> Line:
     """Makes a memory's line of its words and its tags."""
-    words = tagged(memory.content, memory.tags, memory.concepts or ())
+    words = write_tags(memory.content, memory.tags, memory.concepts or ())
     at_us = parse_instant(memory.created_at) or 0
     return Line(memory.agent_id, "memory", memory.id, words, at_us, memory.private, memory.project)
 
 
-def tagged(content: str, tags: Sequence[str], concepts: Sequence[str]) -> str:
+def write_tags(content: str, tags: Sequence[str], concepts: Sequence[str]) -> str:
     """Returns a memory's words, and below them the tags that they do not contain."""
     words = f" {_words(content)} "
     more = [tag for tag in dict.fromkeys((*tags, *concepts)) if f" {_words(tag)} " not in words]
@@ -128,7 +128,7 @@ def tagged(content: str, tags: Sequence[str], concepts: Sequence[str]) -> str:
 
 def _words(text: str) -> str:
     """Splits a text as full-text search does: `chatgpt` does not contain `gpt`, `网络很慢` contains `网络`."""
-    return " ".join(_WORD.findall(spaced(text).casefold()))
+    return " ".join(_WORD.findall(space_dense(text).casefold()))
 
 
 def _memories(database: Database, where: str, bindings: Sequence[Any]) -> Iterator[Memory]:
@@ -140,7 +140,7 @@ def _memories(database: Database, where: str, bindings: Sequence[Any]) -> Iterat
         yield Memory(agent_id, memory_id, kind, content, held, bool(private), created_at, made, project)
 
 
-def untagged(database: Database, agent_id: str, limit: int) -> list[Memory]:
+def list_untagged(database: Database, agent_id: str, limit: int) -> list[Memory]:
     """Returns memories of an agent without concept tags."""
     where = "agent_id = ?1 and id in (select id from memories where agent_id = ?1 and concept_tags is null limit ?2)"
     return list(_memories(database, where, (agent_id, limit)))
@@ -150,7 +150,7 @@ def tag(database: Database, memory: Memory, concepts: Sequence[str]) -> None:
     """Sets a memory's concept tags, and adds them to its `recall` line. In the caller's transaction."""
     database.execute(
         "update memories set concept_tags = ? where agent_id = ? and id = ?",
-        (_listed(concepts), memory.agent_id, memory.id),
+        (_pack_tags(concepts), memory.agent_id, memory.id),
     )
     texts.put(database, [_line(memory._replace(concepts=tuple(concepts)))])
 
@@ -165,7 +165,7 @@ def forget_concepts(database: Database) -> None:
 
 def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
     """Deletes memories with their sources, lines, accesses, hits and promotions. In the caller's transaction."""
-    removal.drop_ids(database, [(agent_id, memory_id) for memory_id in ids], *of_memories())
+    removal.drop_ids(database, [(agent_id, memory_id) for memory_id in ids], *list_of_memories())
     texts.drop(database, agent_id, ids)
 
 
@@ -186,13 +186,13 @@ def forget_session(database: Database, agent_id: str, token: str, ids: Sequence[
     Memories with another session or a person as a source are kept. In the caller's transaction.
     """
     where, bindings = removal.within((agent_id, token, tuple(ids)))
-    gone = from_these_alone(database, agent_id, token, ids)
+    gone = find_orphans(database, agent_id, token, ids)
     forget(database, agent_id, [memory.id for memory in gone])
     database.execute(f"delete from memory_sources where {where}", bindings)
     return len(gone)
 
 
-def from_these_alone(database: Database, agent_id: str, token: str, ids: Sequence[str]) -> list[Memory]:
+def find_orphans(database: Database, agent_id: str, token: str, ids: Sequence[str]) -> list[Memory]:
     """Returns memories whose only sources are sessions of a token (no ids: all of them)."""
     where, bindings = removal.within((agent_id, token, tuple(ids)))
     wanted = (
@@ -235,7 +235,7 @@ def is_pinned(database: Database, agent_id: str, node_id: str) -> bool:
     return bool(database.value(pinned, (agent_id, node_id)))
 
 
-def pinned(database: Database, agent_id: str) -> dict[str, str]:
+def list_pinned(database: Database, agent_id: str) -> dict[str, str]:
     """Returns what an agent pinned, with the time (ISO 8601 UTC); the newest first."""
     sql = "select id, pinned_at from pins where agent_id = ? order by pinned_at desc, id"
     return dict(database.execute(sql, (agent_id,)))

@@ -55,7 +55,7 @@ def undo(database: Database, agent_id: str, memory_id: str, at_us: int | None) -
     return database.connection.changes() > 0
 
 
-def dreamed(database: Database, agent_id: str) -> dict[str, DreamedView]:
+def list_dreamed(database: Database, agent_id: str) -> dict[str, DreamedView]:
     """Returns the latest promotions that stand, by memory, as MEMORY.md shows them."""
     rows = database.execute(
         # Sweeps first, so that only the last few are read.
@@ -86,7 +86,7 @@ def _promotion(memory_id: str, score: float, *more: Any) -> Promotion:
     return Promotion(memory_id, score, Signals(*signals), queries, last_us)
 
 
-def of_memory(database: Database, agent_id: str, memory_id: str) -> Dream | None:
+def find_of_memory(database: Database, agent_id: str, memory_id: str) -> Dream | None:
     """Returns the promotion of a memory; None if it was not promoted."""
     rows = database.execute(f"{_DREAM} where p.agent_id = ? and p.memory_id = ?", (agent_id, memory_id))
     return next((Dream(_promotion(*row[4:]), *row[1:4]) for row in rows), None)

@@ -43,7 +43,7 @@ def totals_of(database: Database, agent_id: str, memory_id: str) -> Totals | Non
     return Totals(*row) if row[0] else None
 
 
-def found_since(
+def list_found_since(
     database: Database, agent_id: str, since_us: int, memory_id: str | None = None
 ) -> Iterator[tuple[str, Totals, bool, bool]]:
     """Yields the memories of an agent (or one) found at `since_us` or later, with the totals of these hits; by id.

@@ -9,7 +9,7 @@ from signet_sync.formats.seal import unpack
 from signet_sync.memories.store import memories
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.removal import Scope, within
-from signet_sync.storage.database.tables import distilled
+from signet_sync.storage.database.tables import list_distilled
 from signet_sync.sync.store.bodies import text_of
 
 
@@ -34,12 +34,12 @@ def texts(database: Database, scope: Scope) -> Iterator[str]:
     Of files that have vanished, what was sealed of them.
     """
     where, bindings = within(scope)
-    yield from _of_artifacts(database, where, bindings)
+    yield from _read_artifacts(database, where, bindings)
     for (packed,) in database.execute(
         f"select packed from seals where {where} and path not in (select source_path from memory_artifacts)", bindings
     ):
         yield from _texts_in(unpack(packed) or b"")
-    for memory in memories.from_these_alone(database, *scope):
+    for memory in memories.find_orphans(database, *scope):
         yield memory.content
 
 
@@ -90,7 +90,7 @@ def names(database: Database, scope: Scope) -> set[str]:
     return found
 
 
-def used_elsewhere(database: Database, scopes: Sequence[Scope], ids: Collection[str]) -> set[str]:
+def find_used_elsewhere(database: Database, scopes: Sequence[Scope], ids: Collection[str]) -> set[str]:
     """Returns the session ids that a session outside the scopes has too: another agent's, or under another key."""
     outside, bindings = _outside(scopes)
     rows = database.execute(
@@ -101,7 +101,7 @@ def used_elsewhere(database: Database, scopes: Sequence[Scope], ids: Collection[
     return {row[0] for row in rows}
 
 
-def _of_artifacts(database: Database, where: str, bindings: Sequence[str]) -> Iterator[str]:
+def _read_artifacts(database: Database, where: str, bindings: Sequence[str]) -> Iterator[str]:
     for row in database.execute(
         f"select {text_of()}, coalesce(memory_sentence, '') from memory_artifacts where {where}", bindings
     ):
@@ -114,14 +114,14 @@ def other_texts(database: Database, scopes: Sequence[Scope], but: Collection[tup
     `but` are memories, agent and id, that are left out.
     """
     outside, bindings = _outside(scopes)
-    yield from _of_artifacts(database, outside, bindings)
-    gone = {*but} | remembered_alone(database, scopes)
+    yield from _read_artifacts(database, outside, bindings)
+    gone = {*but} | find_remembered_alone(database, scopes)
     for agent_id, memory_id, content in database.execute("select agent_id, id, content from memories"):
         if (agent_id, memory_id) not in gone:
             yield content
 
 
-def sealed_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[str]:
+def read_sealed_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[str]:
     """Returns what was sealed of every session outside some scopes, whole files, where only seals are left."""
     outside, bindings = _outside(scopes)
     for (packed,) in database.execute(f"select packed from seals where packed is not null and {outside}", bindings):
@@ -130,16 +130,16 @@ def sealed_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[str]:
 
 def handles(database: Database, scopes: Sequence[Scope]) -> set[str]:
     """Returns ids of statements, threads and memories in which no session outside some scopes has part."""
-    found = {memory.id for scope in scopes for memory in memories.from_these_alone(database, *scope)}
-    return found.union(*(derived_handles(database, scope, scopes) for scope in scopes))
+    found = {memory.id for scope in scopes for memory in memories.find_orphans(database, *scope)}
+    return found.union(*(list_derived_handles(database, scope, scopes) for scope in scopes))
 
 
-def derived_handles(database: Database, scope: Scope, scopes: Sequence[Scope]) -> set[str]:
+def list_derived_handles(database: Database, scope: Scope, scopes: Sequence[Scope]) -> set[str]:
     """Ids of statements and threads in which sessions of a scope have a part, and none outside some scopes."""
     outside, others = _outside(scopes)
     where, bindings = within(scope)
     found = set()
-    for table in distilled():
+    for table in list_distilled():
         ids = {row[0] for row in database.execute(f"select {table.handle} from {table.rows} where {where}", bindings)}
         shared = database.execute(
             f"select {table.handle} from {table.rows}"
@@ -150,9 +150,9 @@ def derived_handles(database: Database, scope: Scope, scopes: Sequence[Scope]) -
     return found
 
 
-def remembered_alone(database: Database, scopes: Sequence[Scope]) -> set[tuple[str, str]]:
+def find_remembered_alone(database: Database, scopes: Sequence[Scope]) -> set[tuple[str, str]]:
     """Returns agent and id of the memories that come from the sessions of some scopes and from nowhere else."""
-    return {memory[:2] for scope in scopes for memory in memories.from_these_alone(database, *scope)}
+    return {memory[:2] for scope in scopes for memory in memories.find_orphans(database, *scope)}
 
 
 def tags(database: Database) -> Iterator[tuple[tuple[str, str], str]]:

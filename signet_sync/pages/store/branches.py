@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import composed
+from signet_sync.formats.paths import normalize_path
 from signet_sync.host.repository import real_path, resolve, standing
 from signet_sync.pages.project_context import EarlierSession
 from signet_sync.pages.sections import StatementView, ThreadView
@@ -67,7 +67,7 @@ def told_apart(
     here = resolve(folder)
     if here is None:
         return list(threads), [], set()
-    tree = composed(real_path(folder).removesuffix(f"/{here.path}"))
+    tree = normalize_path(real_path(folder).removesuffix(f"/{here.path}"))
     asked = agent_id, json.dumps([one.id for one in threads]), now_us
     places = list(database.execute(_PLACES, asked))
     at_hand = {(on, at) for on, at in places if (on == here.branch if on and here.branch else at == tree)}
@@ -110,7 +110,7 @@ def steps_apart(
     """
     said: dict[str, set[int]] = {}
     steps = [one for one, view in views.items() if view.kind in STEPS]
-    for one, number in batches.of_ids(database, "id, session", "statements", agent_id, "id", steps):
+    for one, number in batches.rows_with_ids(database, "id, session", "statements", agent_id, "id", steps):
         said.setdefault(one, set()).add(number)
     numbers = {one.number for one in away}
     apart = {one: views[one] for one, by in said.items() if by <= numbers}

@@ -74,7 +74,7 @@ def section_inputs(database: Database, agent_id: str, now_us: int, limit: int) -
     threads |= _read_each(database, f"{THREAD} and thread_id = ?3", _select(ids, "t"), agent_id, now_us)
     lists = [_rank_newest(database, *one, agent_id, now_us, limit) for one in product((False, True), SECTION_OF)]
     listed = [one for _, one in islice(merge(*lists), limit)]
-    promoted = promotions.dreamed(database, agent_id)
+    promoted = promotions.list_dreamed(database, agent_id)
     statements = project_inputs.statements(database, agent_id, [*_select(listed, "f"), *_select(ids, "f")])
     wanted = {*_select(listed, "m"), *_select(ids, "m"), *promoted}
     memories = project_inputs.memories(database, agent_id, sorted(wanted))

@@ -19,7 +19,7 @@ from signet_sync.statements.store import rows
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import path_of
 from signet_sync.sync.store.passes import halt_message
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import basename
 
 THREADS = 400
@@ -133,7 +133,7 @@ def project_inputs(
         tuple(one for one in threads if not belongs(one.project)),
         used,
         "; ".join(warnings(database, agent_id, halt_message(database))),
-        quotes.of_newest(database, agent_id, ids, now_us, folder, without, told if heads != own else (), hidden),
+        quotes.read_of_newest(database, agent_id, ids, now_us, folder, without, told if heads != own else (), hidden),
         tuple(_earlier(database, agent_id, ids, now_us, told | hidden)),
         tuple(ended(database, agent_id, ids)),
         tuple(elsewhere),
@@ -262,10 +262,10 @@ def warnings(database: Database, agent_id: str, halted: str) -> list[str]:
     found = []
     violations = "select count(*) from violations v cross join seals s on s.path = v.path where s.agent_id = ?"
     if count := database.value(violations, (agent_id,)):
-        what = counted(count, "file of this vault was", "files of this vault were")
+        what = count_noun(count, "file of this vault was", "files of this vault were")
         found.append(f"{what} changed or lost after being sealed: signet-sync violations list")
     if drifted := database.value("select count(*) from garden_drift where agent_id = ?", (agent_id,)):
-        what = counted(drifted, "entity file is", "entity files are")
+        what = count_noun(drifted, "entity file is", "entity files are")
         found.append(f"{what} not what was recorded: signet-sync entity check")
     return found
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from signet_sync.formats.handle import at_place
+from signet_sync.formats.handle import make_place_id
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import path_of
@@ -111,5 +111,5 @@ def node_at(database: Database, agent_id: str, path: str, place: int) -> NodeAt 
         " join session_summaries n on n.artifact = a.id where a.source_path = ? and n.agent_id = ?",
         (path, agent_id),
     ):
-        return NodeAt(at_place(node_id, max(place, 0), length) if kind == "chunk" else node_id, at_us)
+        return NodeAt(make_place_id(node_id, max(place, 0), length) if kind == "chunk" else node_id, at_us)
     return None

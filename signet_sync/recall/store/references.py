@@ -48,10 +48,10 @@ def resolve(database: Database, agent_id: str, handle: str) -> Resolved:
     wanted = _unwrapped(handle.encode("utf-8", "replace").decode("utf-8"))
     if not wanted or len(wanted) > _LONGEST:
         raise _unknown(agent_id, handle)
-    found = _by_id(database, agent_id, wanted) or _by_path(database, agent_id, wanted)
-    found = found or _by_thread_key(database, agent_id, wanted)
+    found = _find_by_id(database, agent_id, wanted) or _find_by_path(database, agent_id, wanted)
+    found = found or _find_by_thread_key(database, agent_id, wanted)
     if not found and not wanted.startswith("^"):
-        found = _by_session(database, agent_id, wanted)
+        found = _find_by_session(database, agent_id, wanted)
     if not found:
         raise _unknown(agent_id, handle)
     if len(found) > 1:
@@ -68,7 +68,7 @@ def _unwrapped(handle: str) -> str:
     return text
 
 
-def _by_id(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
+def _find_by_id(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
     """Returns the things whose ids equal this or begin with it."""
     if HANDLE.fullmatch(wanted) is None:
         return []
@@ -85,11 +85,11 @@ def _by_id(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
     return [Resolved(whole or row[0], tier) for row in rows]
 
 
-def _by_path(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
+def _find_by_path(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
     """Returns an artifact's node (of a transcript its first chunk, of a manifest its session's best), or an entity."""
     place = parse_path(wanted if wanted.endswith(".md") else f"{wanted}.md")
     if place is not None:
-        return _by_id(database, agent_id, place.id)
+        return _find_by_id(database, agent_id, place.id)
     name = wanted.removeprefix("memory/")
     if "--" not in name or "/" in name:
         return []
@@ -113,14 +113,14 @@ def _sessions_of(database: Database, agent_id: str, path: str) -> list[SessionRe
     return [SessionRef(*row) for row in rows]
 
 
-def _by_thread_key(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
+def _find_by_thread_key(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
     rows = database.execute(
         "select thread_id from memory_thread_heads where agent_id = ? and thread_key = ?", (agent_id, wanted)
     )
     return [Resolved(row[0], "thread") for row in rows]
 
 
-def _by_session(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
+def _find_by_session(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
     found = sessions.find(database, agent_id, wanted)
     if len(found) > 1 and any(wanted in (ref.session_key, ref.session_token) for ref in found):
         threads = {thread_of(database, ref) for ref in found}

@@ -106,12 +106,12 @@ def passages_with(
     """
     wanted = [_expression(database, term) for term in terms]
     wanted += [] if project is None else [f'"{project_word(project)}"']
-    return _found(database, "said", " AND ".join(wanted), within, most)
+    return _find_passages(database, "said", " AND ".join(wanted), within, most)
 
 
-def printed_with(database: Database, term: Term, within: Sequence[tuple[int, int]], most: int = -1) -> list[int]:
+def find_printed(database: Database, term: Term, within: Sequence[tuple[int, int]], most: int = -1) -> list[int]:
     """Returns the passages behind which tools printed a term, likewise."""
-    return _found(database, "printed", _expression(database, term), within, most)
+    return _find_passages(database, "printed", _expression(database, term), within, most)
 
 
 def _expression(database: Database, term: Term) -> str:
@@ -132,7 +132,9 @@ def _tokens(database: Database, text: str, tokenizer: tuple[str, list[str]]) -> 
     return [*map(str, found)]
 
 
-def _found(database: Database, table: str, expression: str, within: Sequence[tuple[int, int]], most: int) -> list[int]:
+def _find_passages(
+    database: Database, table: str, expression: str, within: Sequence[tuple[int, int]], most: int
+) -> list[int]:
     if expression.startswith("()"):  # of letters that FTS5 does not know
         return []
     found: list[int] = []
@@ -162,7 +164,7 @@ def texts_of(database: Database, passages: Sequence[int]) -> Iterator[tuple[Foun
         yield FoundText(*text), place, length or 0
 
 
-def spelled_like(database: Database, word: str) -> tuple[str, ...]:
+def find_spellings(database: Database, word: str) -> tuple[str, ...]:
     """Returns the words of the full text, of all agents, that differ from a word by the fewest letters, one or two.
 
     They begin with the same two letters. () if the word is too short to be told from others, or some text has it.
@@ -171,7 +173,7 @@ def spelled_like(database: Database, word: str) -> tuple[str, ...]:
 
     most = 2 if len(word) >= _LONG else 1
     everywhere = (0, (1 << 63) - 1)
-    if len(word) < _SPELLED or _found(database, "said", f'"{word}"', [everywhere], 1):
+    if len(word) < _SPELLED or _find_passages(database, "said", f'"{word}"', [everywhere], 1):
         return ()
     stem = next(iter(_tokens(database, word, _STEMS)), "")  # SQLite does not know every letter
     if len(stem) < 2:

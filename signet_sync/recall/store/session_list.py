@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from signet_sync.formats.filename import carried_token
+from signet_sync.formats.filename import find_carried_token
 from signet_sync.formats.timestamps import parse_moment
 from signet_sync.recall.snippets import snippet
-from signet_sync.recall.store.words import with_every_word
-from signet_sync.storage.database.batches import listed
+from signet_sync.recall.store.words import find_with_every_word
+from signet_sync.storage.database.batches import pack_values
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.bodies import text_of
 from signet_sync.text.sentences import page_cell
@@ -81,17 +81,17 @@ def page(
     Every word of the query must be in one of the session's files, the last one may be a beginning. Names of sessions
     (token, key, id, path) count as words, their beginnings too.
     """
-    found = _with_words(database, agent_id, wanted.query)
+    found = _find_with_words(database, agent_id, wanted.query)
     entries = _entries(database, agent_id, wanted, found, after, limit)
     return SessionList(entries[:limit], len(entries) > limit)
 
 
-def _with_words(database: Database, agent_id: str, query: str) -> str | None:
+def _find_with_words(database: Database, agent_id: str, query: str) -> str | None:
     """Returns the first passages of the texts with every word, listed; None for a query without words."""
     # One or two letters would match half of all words.
     begun = query[-_NAMED:].isalnum() and len(query) >= _NAMED
-    found = with_every_word(database, agent_id, query, begun=begun)
-    return None if found is None else listed(found)
+    found = find_with_every_word(database, agent_id, query, begun=begun)
+    return None if found is None else pack_values(found)
 
 
 def _entries(
@@ -125,7 +125,7 @@ def _conditions(bound: dict[str, Any], wanted: SessionFilter, found: str | None,
             bound[name] = value
             yield condition
     if words := wanted.query.strip():
-        found = " union ".join(_found(bound, words, found))
+        found = " union ".join(_list_conditions(bound, words, found))
         yield f"(l.session_token, l.session_id) in ({found})" if found else "0"
     if after is not None:
         bound |= after._asdict()
@@ -139,7 +139,7 @@ _COMPARED = {
 }
 
 
-def _found(bound: dict[str, Any], words: str, found: str | None) -> Iterator[str]:
+def _list_conditions(bound: dict[str, Any], words: str, found: str | None) -> Iterator[str]:
     if found is not None:
         bound["found"] = found
         yield (
@@ -162,7 +162,7 @@ def snippets(database: Database, agent_id: str, query: str, entries: Sequence[Se
 
     Bounded: of long artifacts only the beginning is searched, and at most two million characters altogether.
     """
-    found = _with_words(database, agent_id, query.strip())
+    found = _find_with_words(database, agent_id, query.strip())
     if found is None or not entries:
         return {}
     best = _best_hits(database, agent_id, found, entries)
@@ -199,10 +199,10 @@ def _best_hits(
     return {(token, session_id): row_id for token, session_id, row_id in rows}
 
 
-def with_invalid_files(database: Database, agent_id: str) -> set[str]:
+def find_with_invalid_files(database: Database, agent_id: str) -> set[str]:
     """Returns tokens of files that never were valid, if the token belongs to exactly one session."""
     tokens = {
-        carried_token(path.rpartition("/")[2])
+        find_carried_token(path.rpartition("/")[2])
         for (path,) in database.execute("select path from files where verdict <> 'indexed' and verdict = 'invalid'")
     }
     return {token for token in tokens if token is not None and _is_one_session(database, agent_id, token)}
@@ -229,7 +229,7 @@ def projects(database: Database, agent_id: str) -> list[tuple[str | None, int]]:
     ]
 
 
-def left_out(database: Database, agent_id: str) -> int:
+def count_left_out(database: Database, agent_id: str) -> int:
     """Returns how many sessions of an agent have no line in the session log: noise."""
     others: int = database.value(
         "select count(*) from (select session_token, session_id from memory_artifacts where agent_id = ?1"
@@ -250,7 +250,7 @@ def harnesses(database: Database, agent_id: str) -> list[str]:
     ]
 
 
-def on_days(database: Database, agent_id: str, days: Iterable[str]) -> dict[str, int]:
+def count_on_days(database: Database, agent_id: str, days: Iterable[str]) -> dict[str, int]:
     """Returns how many sessions some days of the person have."""
     within = "select count(*) from ledger_rows where agent_id = ? and membership_us between ? and ?"
     spans = ((day, parse_moment(day), parse_moment(day, ends=True)) for day in days)

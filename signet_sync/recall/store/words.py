@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from signet_sync.recall.query import read
 from signet_sync.recall.snippets import snippet
-from signet_sync.recall.store.rows import Period, firsts, passages_with, printed_with, ranges
+from signet_sync.recall.store.rows import Period, find_printed, firsts, passages_with, ranges
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.bodies import text_at
 
@@ -23,7 +23,7 @@ class FoundFile(NamedTuple):
     snippet: str
 
 
-def with_every_word(
+def find_with_every_word(
     database: Database, agent_id: str, text: str, period: Period | None = None, *, begun: bool = False
 ) -> list[int] | None:
     """Returns the first passages of an agent's texts with every word, the newest first; None without a word.
@@ -39,7 +39,7 @@ def with_every_word(
     begins = firsts(database, within)
     found = set(begins)
     for term in terms:
-        places = passages_with(database, [term], within) + printed_with(database, term, within)
+        places = passages_with(database, [term], within) + find_printed(database, term, within)
         found &= {begins[bisect_right(begins, place) - 1] for place in places if begins}
     return sorted(found, reverse=True)
 
@@ -59,7 +59,7 @@ def files_with(
     The last word may be a beginning if it is `begun`. `told` returns the piece that is wanted of a transcript, by its
     path; those without one are left out, and all other files.
     """
-    found = with_every_word(database, agent_id, text, period, begun=begun) or []
+    found = find_with_every_word(database, agent_id, text, period, begun=begun) or []
     rows = database.execute(
         "select a.source_path, a.source_kind, a.session_token, a.session_id, a.membership_us,"
         " coalesce(a.memory_sentence, '') from json_each(?) j cross join texts t on t.first = j.value"

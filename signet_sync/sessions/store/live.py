@@ -122,7 +122,7 @@ def not_buffered(
     for turn in turns:
         earlier = new.get(turn.turn)
         known = (
-            _known(database, agent_id, session_key, session_id, turn.turn)
+            _find_known(database, agent_id, session_key, session_id, turn.turn)
             if earlier is None
             else (earlier.role, earlier.content)
         )
@@ -218,7 +218,7 @@ def distil_again(database: Database) -> None:
     _queue(database, [one[:3] for one in running(database)])
 
 
-def to_distil(database: Database) -> bool:
+def any_to_distil(database: Database) -> bool:
     """Returns whether live turns came or went that no pass has distilled."""
     return bool(database.value("select exists(select 1 from outbox where kind = ?)", (RUNNING,)))
 
@@ -237,7 +237,9 @@ def _shrunk(database: Database, agent_id: str, session_key: str, session_id: str
         _queue(database, [names])
 
 
-def _known(database: Database, agent_id: str, session_key: str, session_id: str, turn: int) -> tuple[str, str] | None:
+def _find_known(
+    database: Database, agent_id: str, session_key: str, session_id: str, turn: int
+) -> tuple[str, str] | None:
     for role, content in database.execute(
         f"select role, content from session_transcripts where {_MINE} and turn = ?",
         (agent_id, session_key, session_id, turn),
@@ -249,7 +251,7 @@ def _known(database: Database, agent_id: str, session_key: str, session_id: str,
 # ── questions ──
 
 
-def said_at(database: Database, agent_id: str, at: str, but: str) -> list[LiveTurn]:
+def list_said_at(database: Database, agent_id: str, at: str, but: str) -> list[LiveTurn]:
     """Returns the turns of one moment of an agent's running sessions other than one, named by its id."""
     rows = database.execute(
         "select turn, role, content, at from session_transcripts where agent_id = ? and at = ?"
@@ -333,7 +335,7 @@ def _newest_first(database: Database, agent_id: str) -> Iterator[FoundTurn]:
             yield FoundTurn(key, session_id, number, role, at, content)
 
 
-def streamed(database: Database, agent_id: str, session_id: str) -> bool:
+def is_streamed(database: Database, agent_id: str, session_id: str) -> bool:
     """Returns whether turns of a session have a key other than its id, or its id as key and no session id."""
     return bool(
         database.value(
@@ -366,7 +368,7 @@ class CoveredTurn(NamedTuple):
     turn: LiveTurn
 
 
-def covered(database: Database, ending: EndingBounds) -> list[CoveredTurn]:
+def list_covered(database: Database, ending: EndingBounds) -> list[CoveredTurn]:
     """Returns the turns that were handed over and that an ending covers, in the order in which they were said."""
     rows = database.execute(
         f"select session_id, turn, role, content, at from session_transcripts where {_COVERED} and {HANDED_OVER}"
@@ -427,7 +429,7 @@ def drop_shapes(database: Database) -> None:
     distil_again(database)
 
 
-def handed_over(database: Database) -> list[tuple[str, str, str]]:
+def list_handed_over(database: Database) -> list[tuple[str, str, str]]:
     """Returns agent, key and id of the sessions with turns that were handed over."""
     return list(
         database.execute(

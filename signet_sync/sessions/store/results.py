@@ -6,7 +6,7 @@ What came of a session is read here too: statements, memories, neighbours, probl
 import json
 from typing import Any, NamedTuple
 
-from signet_sync.formats.filename import carried_token
+from signet_sync.formats.filename import find_carried_token
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import STATEMENTS
 from signet_sync.sync.store.sessions import SessionRef
@@ -20,7 +20,7 @@ class RecordedAnswer(NamedTuple):
     refused: bool
 
 
-def recorded(database: Database, agent_id: str, flow_key: str) -> RecordedAnswer | None:
+def find_recorded(database: Database, agent_id: str, flow_key: str) -> RecordedAnswer | None:
     """Returns the answer of a flow, or None if it has not ended."""
     for request, answer, refused in database.execute(
         "select request_sha256, answer, refused from flow_results where agent_id = ? and flow_key = ?",
@@ -67,7 +67,7 @@ class RecordedEnd(NamedTuple):
     at: str
 
 
-def ended_since(database: Database, at: str) -> list[RecordedEnd]:
+def list_ends_since(database: Database, at: str) -> list[RecordedEnd]:
     """Returns the session ends recorded after a time (ISO 8601), oldest first."""
     return [
         RecordedEnd(*row)
@@ -123,7 +123,7 @@ def problem_files(database: Database, ref: SessionRef) -> list[ProblemFile]:
         " and instr(f.path, ?) > 0 and not exists(select 1 from seals s where s.path = f.path)",
         (f"--{ref.session_token}--",),
     ):
-        if carried_token(path.rpartition("/")[2]) == ref.session_token:
+        if find_carried_token(path.rpartition("/")[2]) == ref.session_token:
             found.setdefault(path, ProblemFile(path, verdict, code, message))
     return [found[path] for path in sorted(found)]
 
@@ -137,7 +137,7 @@ class ThreadNeighbour(NamedTuple):
     sentence: str
 
 
-def before_and_after(
+def find_neighbours(
     database: Database, ref: SessionRef
 ) -> tuple[str | None, ThreadNeighbour | None, ThreadNeighbour | None]:
     """Returns a session's thread, and the previous and the next session in it."""
@@ -210,7 +210,7 @@ def memories(database: Database, ref: SessionRef, limit: int = 50) -> list[Sessi
     return [SessionMemory(memory_id, kind, content, bool(private)) for memory_id, kind, content, private in rows]
 
 
-def removed_at(database: Database, agent_id: str, token: str, session_id: str) -> str | None:
+def find_removal(database: Database, agent_id: str, token: str, session_id: str) -> str | None:
     """Returns when a session was removed; None if it was not."""
     for at, ids in database.execute(
         "select removed_at, session_ids from memory_artifact_tombstones where agent_id = ? and session_token = ?",

@@ -14,9 +14,9 @@ from signet_sync.formats.paths import RUNNING
 from signet_sync.formats.statement import Item, Kind, Status
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.statements.sections import normal
-from signet_sync.statements.validity import Known, Mark, Outcome, meant, settled, word_hashes
+from signet_sync.statements.validity import Known, Mark, Outcome, meant, settle_statements, word_hashes
 from signet_sync.storage.database import batches
-from signet_sync.storage.database.batches import Session, of_sessions
+from signet_sync.storage.database.batches import Session, rows_of_sessions
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 from signet_sync.storage.database.tables import path_of
@@ -106,7 +106,7 @@ def replace(
                     -number if running else artifacts[one.source_path], item.line, int(item.done), number,
                 )
             )  # fmt: skip
-    rows = batches.of_values(database, f"statement, {_COLUMNS}", "statements", "session", numbers.values())
+    rows = batches.rows_with_values(database, f"statement, {_COLUMNS}", "statements", "session", numbers.values())
     held = {row[1:]: row[0] for row in rows if (row[9] < 0) is running}
     gone = held.keys() - wanted
     database.executemany("delete from statements where statement = ?", sorted((held[row],) for row in gone))
@@ -193,7 +193,7 @@ def _settle_thread(database: Database, agent_id: str, thread_id: str) -> set[Key
     of_thread = agent_id, thread_id, any(one.kind == "tried" for one in known)
     outcomes = [Outcome(*row) for row in database.execute(_OUTCOMES, of_thread)] if held else []
     own = dict(database.execute(_OWN, (agent_id, thread_id))) if marked else {}
-    fresh = settled(known, outcomes, marked, earlier, own)
+    fresh = settle_statements(known, outcomes, marked, earlier, own)
     moved = {number for number in held if fresh[number] != held[number]}
     moves = sorted((number, *fresh[number]) for number in moved)
     database.executemany("update statements set status = ?2, replaced_by = ?3 where statement = ?1", moves)
@@ -215,7 +215,7 @@ def weeks(database: Database, keys: Iterable[Key], sessions: Iterable[Session]) 
         for agent_id, some in groupby(sorted(keys), key=lambda key: key[0])
         for row in database.execute(_WEEKS, (agent_id, json.dumps([one for _, one in some])))
     }
-    return found.union(of_sessions(database, "agent_id, thread_id, week", "thread_sessions", list(sessions)))
+    return found.union(rows_of_sessions(database, "agent_id, thread_id, week", "thread_sessions", list(sessions)))
 
 
 # ── what was said of statements ──
@@ -300,9 +300,9 @@ def others_meant(database: Database, word: "Word", threads: Iterable[str]) -> "I
 
 def running(database: Database, sessions: Iterable[Session]) -> dict[Session, str]:
     """Returns the projects of those of some running sessions that state something."""
-    rows = of_sessions(database, "agent_id, session_token, session_id, session", "sessions", list(sessions))
+    rows = rows_of_sessions(database, "agent_id, session_token, session_id, session", "sessions", list(sessions))
     numbered = {row[3]: row[:3] for row in rows}
-    stated = batches.of_values(database, "session, project, artifact", "statements", "session", numbered)
+    stated = batches.rows_with_values(database, "session, project, artifact", "statements", "session", numbered)
     return {numbered[number]: project for number, project, artifact in stated if artifact < 0}
 
 
@@ -354,7 +354,7 @@ def get(database: Database, agent_id: str, statement_id: str) -> Statement | Non
     return None
 
 
-def of_sessions_still(
+def list_of_sessions(
     database: Database, agent_id: str, thread_id: str, sessions: Sequence[Session]
 ) -> Iterator[tuple[Any, ...]]:
     """Yields kind and words of what some sessions of a thread stated and still holds, newest first."""
@@ -362,7 +362,7 @@ def of_sessions_still(
     return database.execute(_STILL, (agent_id, thread_id, json.dumps(list(numbers))))
 
 
-def of_thread(database: Database, agent_id: str, thread_id: str, limit: int = 40) -> list[tuple[str, str]]:
+def list_of_thread(database: Database, agent_id: str, thread_id: str, limit: int = 40) -> list[tuple[str, str]]:
     """Returns kind and words of what still holds in a thread, newest first."""
     return list(
         database.execute(

@@ -19,7 +19,7 @@ from signet_sync.storage.database.tables import full_text
 Session = tuple[str, str, str]  # agent, token, session id
 
 _NAMES = "agent_id, session_token, session_id"
-LISTED = "in (select value from json_each(?))"  # one of the values that `listed` gives
+LISTED = "in (select value from json_each(?))"  # one of the values that `pack_values` gives
 
 # Signet ends each session under an id of its own; only its key is the harness's id, which is ours. What has that id and
 # a transcript is the whole session: its id, for an artifact `a`; null for all others.
@@ -28,12 +28,12 @@ WHOLE = """(select o.session_id from memory_artifacts o where a.session_id glob 
     and o.source_kind = 'transcript' limit 1)"""
 
 
-def listed(values: Iterable[int | str]) -> str:
+def pack_values(values: Iterable[int | str]) -> str:
     """Packs any number of values into one that is bound."""
     return json.dumps(list(values))
 
 
-def of_sessions(
+def rows_of_sessions(
     database: Database, columns: str, table: str, sessions: Collection[Session], *, by: str | None = None
 ) -> Iterator[tuple[Any, ...]]:
     """Yields rows of a table, session by session; `by` names the index."""
@@ -45,19 +45,19 @@ def of_sessions(
     )
 
 
-def of_values(
+def rows_with_values(
     database: Database, columns: str, table: str, column: str, values: Iterable[int | str]
 ) -> Iterator[tuple[Any, ...]]:
     """Yields the rows of a table in which a column holds one of some values."""
     return database.execute(
         f"select {columns} from (select value as given from json_each(?)) cross join {table} on {column} = given",
-        (listed(values),),
+        (pack_values(values),),
     )
 
 
 def numbers(database: Database, sessions: Collection[Session]) -> dict[Session, int]:
     """Returns the numbers of those sessions that have one."""
-    return {row[1:]: row[0] for row in of_sessions(database, f"session, {_NAMES}", "sessions", sessions)}
+    return {row[1:]: row[0] for row in rows_of_sessions(database, f"session, {_NAMES}", "sessions", sessions)}
 
 
 def number(database: Database, sessions: Collection[Session]) -> None:
@@ -67,17 +67,20 @@ def number(database: Database, sessions: Collection[Session]) -> None:
 
 def artifacts(database: Database, paths: Iterable[str]) -> dict[str, int]:
     """Returns the numbers of some artifacts by path."""
-    return {row[0]: row[1] for row in of_values(database, "source_path, id", "memory_artifacts", "source_path", paths)}
+    return {
+        row[0]: row[1]
+        for row in rows_with_values(database, "source_path, id", "memory_artifacts", "source_path", paths)
+    }
 
 
-def of_ids(
+def rows_with_ids(
     database: Database, columns: str, table: str, agent_id: str, column: str, ids: Collection[str]
 ) -> Iterator[tuple[Any, ...]]:
     """Yields the rows of a table in which a column holds one of some ids."""
     return database.execute(
         f"select {columns} from (select value as given from json_each(?2)) cross join {table}"
         f" on agent_id = ?1 and {column} = given",
-        (agent_id, listed(ids)),
+        (agent_id, pack_values(ids)),
     )
 
 

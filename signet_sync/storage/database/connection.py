@@ -17,8 +17,8 @@ from signet_sync.storage.database.tables import (
     BUILDING_ID,
     TABLES,
     VERSION,
-    derived_tables,
     full_text,
+    list_derived,
     native_tables,
     statements,
 )
@@ -49,7 +49,7 @@ _WITHOUT_SPACE, _LEAST = (apsw.IOError, apsw.CantOpenError), 64 * 1024  # bytes:
 _OF_DAMAGE = ("malformed", "fts5 file format", "vtable constructor failed")
 
 
-def damaged(why: object, path: str | None) -> DatabaseCorrupt:
+def make_damage_error(why: object, path: str | None) -> DatabaseCorrupt:
     """Makes the exception for bytes that are not what we wrote."""
     return DatabaseCorrupt(
         f"the database is damaged: {why}", path=path, hint="signet-sync reindex --full moves it aside and rebuilds it"
@@ -62,7 +62,7 @@ def damaged(why: object, path: str | None) -> DatabaseCorrupt:
 def translate(error: apsw.Error, path: str | None) -> DatabaseError:
     """Turns an exception of SQLite into ours, with what the person can do."""
     if isinstance(error, _CORRUPT) or any(words in str(error) for words in _OF_DAMAGE):
-        return damaged(error, path)
+        return make_damage_error(error, path)
     if isinstance(error, apsw.BusyError):
         return DatabaseError("the database is locked by another program", path=path, hint="close it and try again")
     if isinstance(error, apsw.FullError) or (isinstance(error, _WITHOUT_SPACE) and path and _is_full(path)):
@@ -165,8 +165,8 @@ class Database:
         self._settled = True
 
     def _add_function(self) -> None:
-        """Adds the SQL function `unsealed`: the text in the bytes of a seal."""
-        self.connection.create_scalar_function("unsealed", partial(unsealed, self.path), 1, deterministic=True)
+        """Adds the SQL function `unpack_sealed`: the text in the bytes of a seal."""
+        self.connection.create_scalar_function("unsealed", partial(unpack_sealed, self.path), 1, deterministic=True)
 
     def _refuse_others(self) -> None:
         """Refuses a file that is not ours, before the first write (even WAL mode would be one)."""
@@ -180,9 +180,9 @@ class Database:
             return
         self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         if log_size(self.path) and _application_without_log(self.path) == APPLICATION_ID:
-            raise damaged("its log belongs to another database", self.path)
+            raise make_damage_error("its log belongs to another database", self.path)
         if tables.issuperset(native_tables()):
-            raise damaged("it has all of our tables, and another program's application id", self.path)
+            raise make_damage_error("it has all of our tables, and another program's application id", self.path)
         raise DatabaseError(
             "the file is a database of another program",
             path=self.path,
@@ -247,7 +247,7 @@ class Database:
                         self._make(name)
                 self.reset_derived()
             except apsw.SQLError as error:
-                raise damaged(f"its tables are none of ours: {error}", self.path) from error
+                raise make_damage_error(f"its tables are none of ours: {error}", self.path) from error
             if not present:
                 # Reset together with the restored rows, so that neither a crash nor a full disk in between loses them.
                 self.set_state("backups", "restore_due", 1)
@@ -341,7 +341,7 @@ class Database:
         try:
             yield from cursor
         except UnicodeDecodeError:
-            raise damaged("stored text is not valid UTF-8", self.path) from None
+            raise make_damage_error("stored text is not valid UTF-8", self.path) from None
 
     def executemany(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Runs one statement for many rows."""
@@ -415,10 +415,10 @@ class Database:
         try:
             for name in [name for (name,) in self.execute(_DROPPABLE) if name not in kept]:
                 self.execute(f"drop table {name}")
-            self._make(*derived_tables())
+            self._make(*list_derived())
             self._set_statistics()
         except apsw.SQLError as error:  # a name in the schema that we did not write
-            raise damaged(error, self.path) from error
+            raise make_damage_error(error, self.path) from error
 
     def replaced(self) -> bool:
         """Returns whether the file, or the log that we write, was deleted or replaced: others read another one."""
@@ -606,13 +606,13 @@ def clear_suspect(path: str) -> None:
         os.unlink(path + _SUSPECT)
 
 
-def unsealed(path: str | None, packed: bytes | None) -> str:
+def unpack_sealed(path: str | None, packed: bytes | None) -> str:
     """Returns the text in the bytes of a seal. Raises `DatabaseCorrupt`, with the database's path, if it has none."""
     from signet_sync.formats.seal import body  # only callers that read a text pay for the libraries
 
     text = body(packed)
     if text is None:
-        raise damaged("the text of an artifact cannot be read from its seal", path)
+        raise make_damage_error("the text of an artifact cannot be read from its seal", path)
     return text
 
 
@@ -622,14 +622,14 @@ def _immutable(path: str) -> str:
     return f"file:{quoted}?immutable=1"
 
 
-def without_log(path: str) -> apsw.Connection:
+def open_without_log(path: str) -> apsw.Connection:
     """Opens a database for reading, without its log. Raises SQLite's errors."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     return apsw.Connection(_immutable(path), flags=flags)
 
 
 def _application_without_log(path: str) -> int:
-    connection = without_log(path)
+    connection = open_without_log(path)
     try:
         found: int = connection.execute("pragma application_id").get
     finally:

@@ -1,7 +1,7 @@
 """Declares the tables that a rebuild drops and refills. Instants ending in `_us` are microseconds since 1970 UTC."""
 
 from signet_sync.formats.paths import RUNNING
-from signet_sync.storage.database.table import NUMBER, SESSION, JoinedRows, Table, derived
+from signet_sync.storage.database.table import NUMBER, SESSION, JoinedRows, Table, declare_derived
 
 MOST_PIECES = 64
 
@@ -33,7 +33,7 @@ def path_of(artifact: str) -> str:
 
 
 DERIVED: tuple[Table, ...] = (
-    derived(
+    declare_derived(
         "one row for each artifact. `content` is its sanitized text, null where the bytes of its seal give it; "
         "`built_sentence` is what pages show in place of a sentence that says too little",
         """create table memory_artifacts(
@@ -61,12 +61,12 @@ DERIVED: tuple[Table, ...] = (
         key=("source_path",),
         local=("id",),
     ),
-    derived(
+    declare_derived(
         "whose the numbers of `texts` are, and how many of them there are",
         """create table text_owners(
         number integer primary key, agent_id text not null unique, texts integer not null default 0)""",
     ),
-    derived(
+    declare_derived(
         "what `recall` finds: artifacts, and in `text` the words of memories, statements, entities. Its passages have "
         "the numbers `first` to `last`, which tell agent, kind and time (`sync.store.texts`)",
         """create table texts(
@@ -79,25 +79,25 @@ DERIVED: tuple[Table, ...] = (
         local=("first", "last", "artifact"),
         only="tier not in ('memory', 'session')",
     ),
-    derived(
+    declare_derived(
         "where in a body each passage is: characters, turn, who says it (`text.passages`); of how many characters is "
         "the row of full text that it begins",
         """create table passages(
         id integer primary key, start integer not null, end integer not null, turn integer not null,
         voice text not null, size integer not null)""",
     ),
-    derived(
+    declare_derived(
         "full text of what is said, a row for some passages: which words it has, not where (`text.index_words`). "
         "Contentless: the text is in the row or in the seal; `contentless_delete` would leak removed words",
         f"create virtual table said using fts5({_WORDS})",
         *_options("said", secure_delete=1),
     ),
-    derived(
+    declare_derived(
         "full text of what tools printed, each word of an artifact once",
         f"create virtual table printed using fts5({_WORDS})",
         *_options("printed", secure_delete=1),
     ),
-    derived(
+    declare_derived(
         "signature and verdict of every path",
         """create table files(
         path text primary key, size integer, mtime_ns integer, ctime_ns integer, inode integer,
@@ -107,7 +107,7 @@ DERIVED: tuple[Table, ...] = (
         key=("path",),
         local=("size", "mtime_ns", "ctime_ns", "inode", "agent_id", "found_sha256", "read_us"),
     ),
-    derived(
+    declare_derived(
         "link fields of manifests, and which of them lead nowhere",
         """create table links(
         source integer not null references memory_artifacts(id) on delete cascade, field text not null,
@@ -119,7 +119,7 @@ DERIVED: tuple[Table, ...] = (
         ),
         key=("source_path", "field"),
     ),
-    derived(
+    declare_derived(
         "one finished line for each session; a page reads the newest that it needs. The line is empty where no person "
         "spoke: pages have one line for all of these on a day",
         """create table ledger_rows(
@@ -133,19 +133,19 @@ DERIVED: tuple[Table, ...] = (
         session=SESSION,
         key=SESSION,
     ),
-    derived(
+    declare_derived(
         "how many sessions a day has",
         """create table ledger_days(
         agent_id text not null, day text not null, sessions integer not null,
         primary key(agent_id, day)) without rowid""",
     ),
-    derived(
+    declare_derived(
         "generated files as they were last written, and what they were made of",
         """create table pages(
         path text primary key, agent_id text not null, size integer, mtime_ns integer, ctime_ns integer, inode integer,
         inputs_sha256 text not null, next_us integer) without rowid""",
     ),
-    derived(
+    declare_derived(
         "nodes of the temporal graph (`graph.nodes.GraphNode`), of a transcript one",
         """create table session_summaries(
         agent_id text not null, id text not null, kind text not null, source_type text not null, depth integer not null,
@@ -169,7 +169,7 @@ DERIVED: tuple[Table, ...] = (
         handle="id",
         key=("agent_id", "id"),
     ),
-    derived(
+    declare_derived(
         "its edges",
         """create table session_summary_children(
         agent_id text not null, parent_id text not null, child_id text not null,
@@ -177,7 +177,7 @@ DERIVED: tuple[Table, ...] = (
         "create index session_summary_parents on session_summary_children(agent_id, child_id)",
         key=("agent_id", "parent_id", "child_id"),
     ),
-    derived(
+    declare_derived(
         "which session goes on which thread (`graph.threads`), and the branch and worktree that it worked in last",
         """create table thread_sessions(
         agent_id text not null, session_token text not null, session_id text not null, thread_id text not null,
@@ -190,7 +190,7 @@ DERIVED: tuple[Table, ...] = (
         handle="thread_id",
         key=SESSION,
     ),
-    derived(
+    declare_derived(
         "what the newest sessions of a thread are quoted with (`digest.quotes`): words of the person and of the agent, "
         "in their order; `at_us` is null where the transcript has no times",
         """create table session_quotes(
@@ -204,7 +204,7 @@ DERIVED: tuple[Table, ...] = (
         ),
         key=(*SESSION, "place"),
     ),
-    derived(
+    declare_derived(
         "the newest sessions of each thread: whether it is quoted, in how many turns the agent of one that changed "
         "anything handed its work over (`digest.notes`), what the session did and which commands worked, a line each "
         "(`digest.quotes`)",
@@ -219,7 +219,7 @@ DERIVED: tuple[Table, ...] = (
         ),
         key=SESSION,
     ),
-    derived(
+    declare_derived(
         "the folders that each session worked in, with the repository that its files name, and the project "
         "(`graph.projects`); an empty text is none",
         """create table session_projects(
@@ -231,7 +231,7 @@ DERIVED: tuple[Table, ...] = (
         session=SESSION,
         key=(*SESSION, "folder", "root", "origin"),
     ),
-    derived(
+    declare_derived(
         "the summary of each thread",
         """create table memory_thread_heads(
         agent_id text not null, thread_id text not null, thread_key text not null, label text not null, project text,
@@ -242,7 +242,7 @@ DERIVED: tuple[Table, ...] = (
         handle="thread_id",
         key=("agent_id", "thread_id"),
     ),
-    derived(
+    declare_derived(
         "what sessions state (`statements`): a row for each artifact that says it, or turn of a running session, whose "
         "number below 0 is the `artifact` and whose lines are turns. Rows with one id say the same; the `newest` has "
         "the words that are shown, and the status",
@@ -268,7 +268,7 @@ DERIVED: tuple[Table, ...] = (
         key=("agent_id", "id", "source_path", "at_us"),
         local=("statement",),
     ),
-    derived(
+    declare_derived(
         "what a person or agent said last of a statement (`formats.word`): done, not true, open again",
         """create table statement_marks(
         agent_id text not null, id text not null, kind text not null, words text not null, status text not null,
@@ -278,20 +278,20 @@ DERIVED: tuple[Table, ...] = (
         session=SESSION,
         key=("agent_id", "id"),
     ),
-    derived(
+    declare_derived(
         "what is pinned",
         """create table pins(
         agent_id text not null, id text not null, pinned_at text not null,
         primary key(agent_id, id)) without rowid""",
         key=("agent_id", "id"),
     ),
-    derived(
+    declare_derived(
         "vectors of texts, for `recall` by meaning: of each the rows of full text, by one model (`embeddings.vectors`)",
         """create table vectors(
         made integer primary key, text integer not null references texts(first) on delete cascade,
         model text not null, rows blob not null, unique(text, model))""",
     ),
-    derived(
+    declare_derived(
         "entity files (`formats.entity_paths`) as last seen: names, status, and in `text` the words by which "
         "`recall` finds a profile. One without a signature is to be read again",
         """create table garden_files(
@@ -304,27 +304,27 @@ DERIVED: tuple[Table, ...] = (
         key=("path",),
         local=("size", "mtime_ns", "ctime_ns", "inode"),
     ),
-    derived(
+    declare_derived(
         "what the git history took of each file when it last looked, by which rules: only what moved is read again",
         """create table history_files(
         path text primary key, size integer not null, mtime_ns integer not null, ctime_ns integer not null,
         inode integer not null, oid text, skipped text, rules text not null) without rowid""",
     ),
-    derived(
+    declare_derived(
         "numbers of sessions, by which wide tables name them",
         """create table sessions(
         session integer primary key, agent_id text not null, session_token text not null, session_id text not null,
         unique(agent_id, session_token, session_id))""",
         session=SESSION,
     ),
-    derived(
+    declare_derived(
         "by which version of its rules each deriver made its rows, and whether it is still at it; so of `artifacts` "
         "(the sanitizer), of `concepts` (the tags of memories), of `vectors` (the model that answers) and of `words` "
         "(files as they were read last)",
         """create table derivers(
         name text primary key, version text not null, rebuilding integer not null default 0) without rowid""",
     ),
-    derived(
+    declare_derived(
         "what derivers still have to follow, and the first of them that has to: of a session its token and id, of "
         "anything else an id and nothing",
         """create table outbox(

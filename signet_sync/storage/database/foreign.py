@@ -45,13 +45,13 @@ class ForeignDatabase:
 
     def is_sound(self, table: str) -> bool:
         """Returns whether SQLite finds no damage in a table."""
-        return bool(self._connection.execute(f"pragma quick_check({_quoted(table)})").get == "ok")
+        return bool(self._connection.execute(f"pragma quick_check({_quote_name(table)})").get == "ok")
 
     def count(self, table: str) -> int:
         """Counts the rows of a table; 0 if there is no such table."""
         if table not in self.tables:
             return 0
-        number: int = self._connection.execute(f"select count(*) from {_quoted(table)}").get
+        number: int = self._connection.execute(f"select count(*) from {_quote_name(table)}").get
         return number
 
     def rows(
@@ -67,11 +67,13 @@ class ForeignDatabase:
             return
         parts = ", ".join(
             f"case when octet_length({name}) <= {longest} then cast({name} as blob) end, octet_length({name})"
-            for name in map(_quoted, known)
+            for name in map(_quote_name, known)
         )
         absent: dict[str, str | None] = dict.fromkeys(columns)
         where = "" if named is None else " where id = ?"
-        for values in self._connection.execute(f"select {parts} from {_quoted(table)}{where}", [named] * bool(where)):
+        for values in self._connection.execute(
+            f"select {parts} from {_quote_name(table)}{where}", [named] * bool(where)
+        ):
             row = absent.copy()
             for name, value, length in zip(known, values[::2], values[1::2], strict=True):
                 row[name] = None if value is None else value.decode("utf-8", "replace")
@@ -80,7 +82,7 @@ class ForeignDatabase:
             yield row
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -112,14 +114,14 @@ def reading(
         finally:
             connection.close()
     except apsw.Error as error:
-        raise _translated(error, path, program) from error
+        raise _translate_error(error, path, program) from error
     if before is not None and _idle_state(path) != before:
         hint = f"run the same command again when {program} is idle; what was done stays, and nothing comes twice"
         what = f"{program} wrote into its database while it was read"
         raise HarnessError(what, path=path, hint=hint, code="database-moved")
 
 
-def damaged(path: str, program: str) -> HarnessError:
+def make_damage_error(path: str, program: str) -> HarnessError:
     """Returns the error of a file that is no sound database."""
     hint = f"restore it from a backup of {program}, or start {program} once"
     what = f"{program}'s database is no SQLite database, or damaged"
@@ -131,12 +133,12 @@ def _unreadable(path: str, program: str, why: str) -> HarnessError:
     return HarnessError(f"{program}'s database cannot be read: {why}", path=path, hint=hint)
 
 
-def _translated(error: apsw.Error, path: str, program: str) -> HarnessError:
+def _translate_error(error: apsw.Error, path: str, program: str) -> HarnessError:
     if isinstance(error, (apsw.BusyError, apsw.LockedError)):
         hint = f"stop {program}, or try again when it is idle"
         return HarnessError(f"{program}'s database is locked", path=path, hint=hint, code="database-locked")
     if isinstance(error, (apsw.NotADBError, apsw.CorruptError)):
-        return damaged(path, program)
+        return make_damage_error(path, program)
     late = isinstance(error, apsw.InterruptError)
     return _unreadable(path, program, "it takes too long" if late else str(error) or type(error).__name__)
 

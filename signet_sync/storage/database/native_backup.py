@@ -16,9 +16,9 @@ from typing import Any
 import apsw
 
 from signet_sync.errors import DatabaseCorrupt
-from signet_sync.storage.database.connection import Database, protect, translate, without_log
+from signet_sync.storage.database.connection import Database, open_without_log, protect, translate
 from signet_sync.storage.database.table import all_of, placeholders
-from signet_sync.storage.database.tables import APPLICATION_ID, backed_up
+from signet_sync.storage.database.tables import APPLICATION_ID, list_backed_up
 from signet_sync.storage.durable import CREATE, Replacing, sync_descriptor
 
 _ABOUT = "about"
@@ -32,7 +32,7 @@ _CHUNK = 1 << 20
 def fingerprint(database: Database) -> str:
     """Computes a fingerprint that changes with each row of every backup; cheap, as most tables have a `mark`."""
     found = sha256()
-    for table in backed_up():
+    for table in list_backed_up():
         if table.kept == "always":
             sql = f"select {table.mark or all_of(*table.columns)} from {table.name}"
             found.update(f"{table.name}:{database.value(sql)}\n".encode("utf-8", "surrogatepass"))
@@ -94,7 +94,7 @@ def write(
 
 
 def _copy(database: Database, about: Mapping[str, str], *, whole: bool, portable: Callable[[str], str] | None) -> None:
-    for table in backed_up():
+    for table in list_backed_up():
         columns = ", ".join(table.types if whole else table.columns)
         few = "" if whole or table.kept == "always" else " where 0"
         database.execute(f"create table kept.{table.name} as select {columns} from {table.rows}{few}")
@@ -139,7 +139,7 @@ def opened(source: str) -> Iterator[OpenBackup]:
     if it cannot be opened.
     """
     with _of_source(source):
-        connection = without_log(source)
+        connection = open_without_log(source)
     try:
         with _of_source(source):
             protect(connection, _WAIT_MS)
@@ -156,12 +156,12 @@ def _of_source(source: str) -> Iterator[None]:
     try:
         yield
     except (apsw.NotADBError, apsw.CorruptError, UnicodeDecodeError):
-        raise _damaged(source) from None
+        raise _make_damage_error(source) from None
     except apsw.Error as error:
         raise translate(error, source) from error
 
 
-def _damaged(source: str) -> DatabaseCorrupt:
+def _make_damage_error(source: str) -> DatabaseCorrupt:
     return DatabaseCorrupt(
         "the backup is damaged, or not a backup",
         path=source,
@@ -188,7 +188,7 @@ def _refuse(connection: apsw.Connection, source: str) -> None:
             code="not-a-backup",
         )
     if mark != _SEALED or connection.execute("pragma user_version").get % (1 << 32) != _checksum_of_file(source):
-        raise _damaged(source)
+        raise _make_damage_error(source)
 
 
 def is_backup(head: bytes) -> bool:
@@ -238,7 +238,7 @@ def add_missing(database: Database, table: str, columns: Sequence[str], rows: It
 def _tables(connection: apsw.Connection) -> dict[str, list[str]]:
     """Maps the tables that a backup has to those of their columns that it has; only a whole one has bytes of seals."""
     found = {}
-    for table in backed_up():
+    for table in list_backed_up():
         there = {name for (name,) in connection.execute("select name from pragma_table_info(?)", (table.name,))}
         if there:
             found[table.name] = [column for column in table.types if column in there]

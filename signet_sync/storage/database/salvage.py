@@ -17,7 +17,7 @@ import apsw
 
 from signet_sync.formats.artifact import validate_tombstone
 from signet_sync.formats.seal import unpack
-from signet_sync.storage.database.connection import Database, protect, without_log
+from signet_sync.storage.database.connection import Database, open_without_log, protect
 from signet_sync.storage.database.table import PATTERNS, placeholders
 from signet_sync.storage.database.tables import APPLICATION_ID, TABLES, native_tables
 from signet_sync.text.memory import memory_id
@@ -103,7 +103,7 @@ def salvage(database: Database, source: str) -> int:
     new database only.
     """
     try:
-        damaged = _opened(source)
+        damaged = _open_damaged(source)
     except apsw.Error:
         return 0
     before = database.connection.total_changes()
@@ -120,14 +120,14 @@ def salvage(database: Database, source: str) -> int:
     return database.connection.total_changes() - before
 
 
-def _opened(source: str) -> apsw.Connection:
+def _open_damaged(source: str) -> apsw.Connection:
     """Opens the damaged file, without its log if that belongs to another database. Raises SQLite's errors."""
     connection = apsw.Connection(source, flags=apsw.SQLITE_OPEN_READONLY)
     with suppress(apsw.Error):
         if connection.execute("pragma application_id").get == APPLICATION_ID:
             return connection
     connection.close()
-    return without_log(source)
+    return open_without_log(source)
 
 
 def _copy(database: Database, damaged: apsw.Connection, table: str) -> None:

@@ -143,12 +143,12 @@ class Table(NamedTuple):
 
 def native(holds: str, *ddl: str, **declared: Any) -> Table:
     """Declares a table that a rebuild keeps, named by the first statement."""
-    return Table(_named(ddl[0]), ddl, "native", holds, **declared)
+    return Table(_read_name(ddl[0]), ddl, "native", holds, **declared)
 
 
-def derived(holds: str, *ddl: str, **declared: Any) -> Table:
+def declare_derived(holds: str, *ddl: str, **declared: Any) -> Table:
     """Declares a table that a rebuild drops, named by the first statement."""
-    return Table(_named(ddl[0]), ddl, "derived", holds, **declared)
+    return Table(_read_name(ddl[0]), ddl, "derived", holds, **declared)
 
 
 def all_of(*columns: str) -> str:
@@ -157,7 +157,7 @@ def all_of(*columns: str) -> str:
     return f"group_concat({row}, ';')"
 
 
-def _named(statement: str) -> str:
+def _read_name(statement: str) -> str:
     return statement.partition("table ")[2].replace("(", " ").split()[0]
 
 

@@ -27,7 +27,7 @@ def native_tables() -> tuple[str, ...]:
     return tuple(name for name, table in TABLES.items() if table.kind == "native")
 
 
-def derived_tables() -> tuple[str, ...]:
+def list_derived() -> tuple[str, ...]:
     """Names the tables that a rebuild drops."""
     return tuple(name for name, table in TABLES.items() if table.kind == "derived")
 
@@ -42,30 +42,30 @@ def statements(*names: str) -> tuple[str, ...]:
     return tuple(statement for name in names for statement in TABLES[name].ddl)
 
 
-def backed_up() -> tuple[Table, ...]:
+def list_backed_up() -> tuple[Table, ...]:
     """Lists the tables that are backed up; first those that are in every backup."""
     found = (table for table in TABLES.values() if table.row)
     return tuple(sorted(found, key=lambda table: table.kept != "always"))
 
 
-def of_memories() -> tuple[str, ...]:
+def list_of_memories() -> tuple[str, ...]:
     """Names the tables that hold something about a memory, including the memory itself."""
     return tuple(name for name in native_tables() if TABLES[name].handle)
 
 
-def of_ids() -> tuple[str, ...]:
+def list_by_ids() -> tuple[str, ...]:
     """Names the tables that hold what a person or an agent did with an id, whatever has that id."""
-    return tuple(name for name in of_memories() if TABLES[name].types.get(TABLES[name].handle or "") is Id)
+    return tuple(name for name in list_of_memories() if TABLES[name].types.get(TABLES[name].handle or "") is Id)
 
 
-def identified() -> tuple[Table, ...]:
+def list_identified() -> tuple[Table, ...]:
     """Lists the derived tables in which ids that a page may show are found at once."""
     found = (table for table in TABLES.values() if table.kind == "derived" and table.handle)
     # An index by more than the id finds it, too.
     return tuple(t for t in found if any(re.search(rf"\(agent_id, {t.handle}[,)]", one) for one in t.ddl))
 
 
-def distilled() -> tuple[Table, ...]:
+def list_distilled() -> tuple[Table, ...]:
     """Lists the tables of rows that are derived from sessions and have an id that a page may show."""
     return tuple(table for table in TABLES.values() if table.kind == "derived" and table.session and table.handle)
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from signet_sync.formats.session_log_rows import LedgerRow, Part
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import iso
-from signet_sync.storage.database.batches import LISTED, Session, listed, of_sessions, of_values
+from signet_sync.storage.database.batches import LISTED, Session, pack_values, rows_of_sessions, rows_with_values
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 from signet_sync.sync.index_records import Known, Row, Seal
 from signet_sync.sync.store import passes, texts
-from signet_sync.sync.store.bodies import keep, left_to_seals, text_of
+from signet_sync.sync.store.bodies import find_left_to_seals, keep, text_of
 
 if TYPE_CHECKING:
     from signet_sync.sync.planner import Judgement
@@ -30,7 +30,7 @@ _PART_COLUMNS = (
 )
 
 
-def _known(row: Sequence[Any], seen: Signature | None = None) -> Known:
+def _make_known(row: Sequence[Any], seen: Signature | None = None) -> Known:
     # `tuple.__new__` takes a third of the time: a full pass makes one or two of these for every file of the vault.
     if row[1] is None:
         seen = None
@@ -52,14 +52,14 @@ def set_sanitizer_of_rows(database: Database, stamp: str) -> None:
     passes.set_version(database, _RULES, stamp)
 
 
-def known_files(
+def list_known_files(
     database: Database, paths: Iterable[str] | None = None, *, seen: Mapping[str, Signature] = MappingProxyType({})
 ) -> dict[str, Known]:
     """Returns what the last pass knew of every path, or of some; signatures are shared with those that were `seen`."""
     columns = "path, size, mtime_ns, ctime_ns, inode, verdict, code"
     if paths is None:
-        return {row[0]: _known(row, seen.get(row[0])) for row in database.execute(f"select {columns} from files")}
-    return {row[0]: _known(row) for row in of_values(database, columns, "files", "path", paths)}
+        return {row[0]: _make_known(row, seen.get(row[0])) for row in database.execute(f"select {columns} from files")}
+    return {row[0]: _make_known(row) for row in rows_with_values(database, columns, "files", "path", paths)}
 
 
 def invalid_paths(database: Database) -> list[str]:
@@ -90,11 +90,11 @@ def delete_rows(database: Database, paths: Sequence[str]) -> list[tuple[str, str
     if not paths:
         return []
     columns = "id, agent_id, session_token, session_id"
-    rows = list(of_values(database, columns, "memory_artifacts", "source_path", paths))
+    rows = list(rows_with_values(database, columns, "memory_artifacts", "source_path", paths))
     if rows:
         ids = [row[0] for row in rows]
         texts.drop_artifacts(database, ids)
-        database.execute(f"delete from memory_artifacts where id {LISTED}", (listed(ids),))
+        database.execute(f"delete from memory_artifacts where id {LISTED}", (pack_values(ids),))
     return [(agent, token, session) for _, agent, token, session in rows]
 
 
@@ -104,7 +104,7 @@ def insert_rows(
     first_id: int,
 ) -> int:
     """Writes rows, full text and links of judgements (old rows deleted, seals written before); returns the next id."""
-    left = left_to_seals(database, [judgement.row for judgement in judgements if judgement.row is not None])
+    left = find_left_to_seals(database, [judgement.row for judgement in judgements if judgement.row is not None])
     rows: list[tuple[Any, ...]] = []
     said: list[tuple[int, Row]] = []
     links: list[tuple[int, str, str]] = []
@@ -126,7 +126,7 @@ def insert_rows(
     return row_id
 
 
-def covered_until(database: Database, agent_id: str, token: str, session_id: str | None) -> int:
+def find_covered_until(database: Database, agent_id: str, token: str, session_id: str | None) -> int:
     """Returns when the last content artifact of a session ends (None: of any of the token's), in µs; 0 without one."""
     until: int | None = database.value(
         "select max(membership_us) from memory_artifacts where agent_id = ?1 and session_token = ?2"
@@ -161,7 +161,7 @@ def store_files(database: Database, judgements: Sequence[Judgement], read_us: in
 def forget_files(database: Database, paths: Sequence[str]) -> None:
     """Deletes what was known of paths that are gone."""
     if paths:
-        database.execute(f"delete from files where path {LISTED}", (listed(paths),))
+        database.execute(f"delete from files where path {LISTED}", (pack_values(paths),))
 
 
 def due_for_reading(database: Database, before_us: int, limit: int) -> list[str]:
@@ -190,7 +190,7 @@ def seal_of(database: Database, path: str) -> Seal | None:
 
 def seals_of(database: Database, paths: Sequence[str]) -> dict[str, Seal]:
     """Returns the seals of some paths, by path."""
-    return {row[0]: Seal(*row) for row in of_values(database, "seals.*", "seals", "path", paths)}
+    return {row[0]: Seal(*row) for row in rows_with_values(database, "seals.*", "seals", "path", paths)}
 
 
 def seals_exist(database: Database) -> bool:
@@ -204,7 +204,7 @@ def session_parts(
     """Yields the parts of some sessions (agent, token, id), for composing their session log rows."""
     parts: dict[Session, list[Part]] = {session: [] for session in sessions}
     columns = f"agent_id, session_token, {_PART_COLUMNS}"
-    for row in of_sessions(database, columns, "memory_artifacts", parts, by="memory_artifacts_session"):
+    for row in rows_of_sessions(database, columns, "memory_artifacts", parts, by="memory_artifacts_session"):
         part = Part(*row[2:])
         parts[row[0], row[1], part.session_id].append(part)
     for session, found in parts.items():
@@ -214,7 +214,7 @@ def session_parts(
 def ledger_of(database: Database, sessions: Collection[Session]) -> dict[Session, LedgerRow]:
     """Returns the stored session log rows of some sessions."""
     columns = ", ".join(LedgerRow._fields)
-    return {row[:3]: LedgerRow(*row) for row in of_sessions(database, columns, "ledger_rows", sessions)}
+    return {row[:3]: LedgerRow(*row) for row in rows_of_sessions(database, columns, "ledger_rows", sessions)}
 
 
 def store_ledger(database: Database, gone: Sequence[tuple[str, str, str]], rows: Sequence[LedgerRow]) -> None:
@@ -237,7 +237,7 @@ def count_days(database: Database, days: Iterable[tuple[str, str]] | None) -> No
             database.execute("delete from ledger_days where agent_id = ? and day = ?", (agent_id, day))
 
 
-def unresolved_targets(database: Database, targets: Iterable[str] | None = None) -> list[str]:
+def list_unresolved_targets(database: Database, targets: Iterable[str] | None = None) -> list[str]:
     """Returns distinct link targets that are no known file, of all links or among some targets."""
     sql = (
         "select distinct l.target_path from links l"
@@ -245,13 +245,13 @@ def unresolved_targets(database: Database, targets: Iterable[str] | None = None)
     )
     if targets is None:
         return [row[0] for row in database.execute(sql)]
-    return [row[0] for row in database.execute(f"{sql} and l.target_path {LISTED}", (listed(sorted(targets)),))]
+    return [row[0] for row in database.execute(f"{sql} and l.target_path {LISTED}", (pack_values(sorted(targets)),))]
 
 
 def targets_of(database: Database, sources: Sequence[str]) -> set[str]:
     """Returns the link targets of some files."""
     sql = "select target_path from memory_artifacts cross join links on source = id where source_path"
-    return {target for (target,) in database.execute(f"{sql} {LISTED}", (listed(sources),))}
+    return {target for (target,) in database.execute(f"{sql} {LISTED}", (pack_values(sources),))}
 
 
 def mark_broken(database: Database, broken: Iterable[str], checked: Iterable[str] | None) -> None:
@@ -285,7 +285,7 @@ def identities(database: Database, agent_id: str) -> Iterator[tuple[str, str, st
     )
 
 
-def shown_manifests(database: Database, agent_id: str) -> dict[str, tuple[str, str, str]]:
+def list_shown_manifests(database: Database, agent_id: str) -> dict[str, tuple[str, str, str]]:
     """Returns an agent's manifests that list a heading: token, session id and refs by path."""
     return {
         path: (token, session_id, refs)
@@ -362,4 +362,4 @@ def every_row(database: Database) -> Iterator[tuple[int, Row]]:
 
 def rows_by_path(database: Database, paths: Sequence[str]) -> Mapping[str, Row]:
     """Returns the rows of some paths."""
-    return {row[1]: Row(*row) for row in of_values(database, _ROW, "memory_artifacts", "source_path", paths)}
+    return {row[1]: Row(*row) for row in rows_with_values(database, _ROW, "memory_artifacts", "source_path", paths)}

@@ -1,6 +1,6 @@
 """Reads the texts of artifacts, each of which is stored once.
 
-If the bytes of a seal yield the text (`left_to_seals`), its row holds none. Otherwise it is in `content`: for
+If the bytes of a seal yield the text (`find_left_to_seals`), its row holds none. Otherwise it is in `content`: for
 manifests, texts that the sanitizer changed, seals without bytes. SQL that reads that column uses `text_of`.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from signet_sync.formats.body import body_sha256
-from signet_sync.storage.database.connection import Database, unsealed
+from signet_sync.storage.database.connection import Database, unpack_sealed
 
 if TYPE_CHECKING:
     from signet_sync.sync.index_records import Row
@@ -30,12 +30,12 @@ def text_at(database: Database, path: str) -> str:
     return database.value(f"select {text_of()} from memory_artifacts where source_path = ?", (path,)) or ""
 
 
-def opened(kept: str | bytes | None) -> str:
+def unpack_text(kept: str | bytes | None) -> str:
     """Gives the text of what is kept of a row. Raises `DatabaseCorrupt`."""
-    return kept if isinstance(kept, str) else unsealed(None, kept)
+    return kept if isinstance(kept, str) else unpack_sealed(None, kept)
 
 
-def left_to_seals(database: Database, rows: Sequence[Row]) -> set[str]:
+def find_left_to_seals(database: Database, rows: Sequence[Row]) -> set[str]:
     """Returns the paths of rows whose seals give their texts: the sealed body is the text, letter by letter."""
     sealed = dict(
         database.execute(

@@ -36,7 +36,7 @@ class StoredNote(NamedTuple):
     agent_id: str | None
 
 
-def indexed_count(database: Database) -> int:
+def count_indexed(database: Database) -> int:
     """Returns how many files have the verdict `indexed`."""
     total: int = database.value("select count(*) from files")
     others: int = database.value("select count(*) from files where verdict <> 'indexed'")
@@ -51,7 +51,7 @@ def verdict_counts(database: Database) -> dict[str, int]:
             "select verdict, count(*) from files where verdict <> 'indexed' group by verdict"
         )
     }
-    counts["indexed"] = indexed_count(database)
+    counts["indexed"] = count_indexed(database)
     return counts
 
 
@@ -76,7 +76,7 @@ def open_problems(database: Database) -> dict[str, str]:
     return {one.path: f"{one.verdict}, {one.code}" for one in wanted}
 
 
-def suspected(database: Database) -> list[str]:
+def list_suspected(database: Database) -> list[str]:
     """Returns the files in which the sanitizer found something when they were last judged, by path."""
     sql = """select path from files where notes like '%"secret-suspected"%' order by path"""
     return [path for (path,) in database.execute(sql)]
@@ -102,7 +102,7 @@ def notes(database: Database, now_us: int) -> list[StoredNote]:
     return sorted(found)
 
 
-def dated_after(database: Database, instant_us: int) -> tuple[str, str] | None:
+def find_dated_after(database: Database, instant_us: int) -> tuple[str, str] | None:
     """Returns path and time of the first artifact that is dated later than an instant; None where none is."""
     for agent_id in agents(database):
         for path, membership in database.execute(

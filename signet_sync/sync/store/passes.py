@@ -66,12 +66,12 @@ def done(database: Database, what: Due) -> None:
     database.set_state(_TABLE, what, 0)
 
 
-def examined_at(database: Database) -> str:
+def read_examined(database: Database) -> str:
     """Returns when native rows were last examined (ISO 8601 UTC); empty if unknown."""
     return database.state(_TABLE, "examined_at") or ""
 
 
-def examined(database: Database, at: str) -> None:
+def record_examined(database: Database, at: str) -> None:
     """Records when native rows were examined. In the caller's transaction."""
     database.set_state(_TABLE, "examined_at", at)
 
@@ -81,7 +81,7 @@ def days_summarized_on(database: Database) -> str:
     return database.state(_TABLE, "days_told_on") or ""
 
 
-def summarized_days(database: Database, day: str) -> None:
+def record_summarized(database: Database, day: str) -> None:
     """Records the day on which the change logs of entities were updated. In the caller's transaction."""
     database.set_state(_TABLE, "days_told_on", day)
 

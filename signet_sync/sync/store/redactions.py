@@ -18,7 +18,7 @@ def paths(database: Database) -> frozenset[str]:
     return frozenset(path for (path,) in database.execute("select path from redactions"))
 
 
-def redacted_files(database: Database) -> list[tuple[str, str, str]]:
+def list_redacted(database: Database) -> list[tuple[str, str, str]]:
     """Returns which files were redacted, when (ISO 8601 UTC) and why, in that order."""
     return list(database.execute("select path, at, reason from redactions order by at, reason, path"))
 

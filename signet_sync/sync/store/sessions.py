@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import token_of
-from signet_sync.storage.database.batches import WHOLE, of_values
+from signet_sync.storage.database.batches import WHOLE, rows_with_values
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.stored_names import session_name
 
@@ -90,7 +90,7 @@ def unknown(agent_id: str, name: str) -> UsageError:
     )
 
 
-def _removed(database: Database, agent_id: str, name: str) -> UsageError | None:
+def _refuse_removed(database: Database, agent_id: str, name: str) -> UsageError | None:
     """Returns what is raised where a name means a session that was removed; None if it means none."""
     name = session_name(name)
     for token, at, ids, paths in database.execute(
@@ -114,9 +114,9 @@ def one(database: Database, agent_id: str, name: str) -> SessionRef:
     """Returns the one session that a name means. Raises `UsageError` with the candidates if none or several."""
     found = find(database, agent_id, name)
     if not found:
-        raise _removed(database, agent_id, name) or unknown(agent_id, name)
+        raise _refuse_removed(database, agent_id, name) or unknown(agent_id, name)
     if len(found) > 1:
-        hidden = doubled(database, [ref[:3] for ref in found])
+        hidden = find_doubled(database, [ref[:3] for ref in found])
         found = [ref for ref in found if ref[:3] not in hidden]
     if len(found) > 1:
         shown = ", ".join(f"{ref.session_id} ({ref.session_token})" for ref in found[:8])
@@ -143,7 +143,7 @@ _ENDED = f"""
     on a.agent_id = value->>0 and a.session_token = value->>1 and a.session_id = value->>2 where {WHOLE} is not null"""
 
 
-def doubled(database: Database, sessions: Iterable[tuple[str, str, str]]) -> set[tuple[str, str, str]]:
+def find_doubled(database: Database, sessions: Iterable[tuple[str, str, str]]) -> set[tuple[str, str, str]]:
     """Returns those sessions that are shown under another token or id, as one of the same harness."""
     wanted = list(sessions)
     captured: dict[tuple[str, str], dict[str, tuple[str | None, int, int]]] = {}
@@ -190,7 +190,7 @@ def files(database: Database, ref: SessionRef) -> list[SessionFile]:
     ]
 
 
-def of_paths(database: Database, agent_id: str, paths: list[str]) -> dict[str, SessionRef]:
+def find_of_paths(database: Database, agent_id: str, paths: list[str]) -> dict[str, SessionRef]:
     """Returns whose artifacts some paths are, by path; those of other agents and of nobody are left out."""
     return {
         path: SessionRef(*row)
@@ -206,7 +206,9 @@ def of_paths(database: Database, agent_id: str, paths: list[str]) -> dict[str, S
 def projects(database: Database, paths: Iterable[str]) -> dict[str, tuple[str, str | None]]:
     """Returns by path of an artifact the id of its session and the project that this recorded."""
     columns = "source_path, session_id, project"
-    return {path: (of, at) for path, of, at in of_values(database, columns, "memory_artifacts", "source_path", paths)}
+    return {
+        path: (of, at) for path, of, at in rows_with_values(database, columns, "memory_artifacts", "source_path", paths)
+    }
 
 
 def verdicts(database: Database, paths: list[str]) -> dict[str, str]:

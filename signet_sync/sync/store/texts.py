@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.formats.timestamps import MINUTE
-from signet_sync.storage.database.batches import LISTED, listed, of_ids
+from signet_sync.storage.database.batches import LISTED, pack_values, rows_with_ids
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 from signet_sync.sync.store.bodies import text_of
@@ -134,7 +134,7 @@ def add_artifacts(database: Database, rows: "Sequence[tuple[int, Row]]") -> None
             "insert into texts(first, last, agent_id, tier, artifact, at_us) values(?, ?, ?, 'session', ?, ?)",
             (first, first + max(len(found), 1) - 1, row.agent_id, number, row.membership_us),
         )
-        places = _placed(found)
+        places = _place_passages(found)
         placed += [(number, *one) for number, one in enumerate(places, first)]
         stored = _Stored(number, row.content, row.memory_sentence or "", row.project)
         _add_words(stored, first, places, said, printed)
@@ -144,7 +144,7 @@ def add_artifacts(database: Database, rows: "Sequence[tuple[int, Row]]") -> None
     database.executemany(_PRINTED, printed)
 
 
-def _placed(found: "Sequence[Passage]") -> list[Place]:
+def _place_passages(found: "Sequence[Passage]") -> list[Place]:
     """Returns passages with the characters of the row of full text that each begins; 0 for one that goes on."""
     sizes = [0] * len(found)
     head = -1
@@ -198,10 +198,10 @@ def _add_words(
 
 def drop_artifacts(database: Database, numbers: Iterable[int]) -> None:
     """Takes artifacts out of full text, before their rows go. In the caller's transaction."""
-    wanted = listed(numbers)
+    wanted = pack_values(numbers)
     said: list[tuple[int, str]] = []
     printed: list[tuple[int, str]] = []
-    for first, stored, found in _stored(database, f"where t.artifact {LISTED}", wanted):
+    for first, stored, found in _read_stored(database, f"where t.artifact {LISTED}", wanted):
         _add_words(stored, first, found, said, printed)
     database.executemany(_UNSAID, said)
     database.executemany(_UNPRINTED, printed)
@@ -213,7 +213,7 @@ def drop_artifacts(database: Database, numbers: Iterable[int]) -> None:
     database.execute(f"delete from texts where artifact {LISTED}", (wanted,))
 
 
-def _stored(database: Database, where: str, *bound: str) -> Iterator[tuple[int, _Stored, list[Place]]]:
+def _read_stored(database: Database, where: str, *bound: str) -> Iterator[tuple[int, _Stored, list[Place]]]:
     rows = database.execute(
         f"select t.first, t.last, a.id, {text_of('a')}, coalesce(a.memory_sentence, ''), a.project"
         f" from texts t cross join memory_artifacts a on a.id = t.artifact {where}",
@@ -231,7 +231,7 @@ def put(database: Database, lines: Iterable[Line]) -> None:
     """Writes lines in place of those of the same ids; equal ones are not written again. In the caller's transaction."""
     for agent_id, some in groupby(sorted(lines), key=itemgetter(0)):
         wanted = {line.id: line for line in some}
-        held = set(map(_line, of_ids(database, _LINE, "texts", agent_id, "name", wanted)))
+        held = set(map(_line, rows_with_ids(database, _LINE, "texts", agent_id, "name", wanted)))
         former = {line.id for line in held}
         changed = [line for line in wanted.values() if line not in held]
         drop(database, agent_id, [line.id for line in changed if line.id in former])
@@ -263,9 +263,9 @@ def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
     """Forgets lines, to the last word. In the caller's transaction."""
     if not ids:
         return
-    rows = list(of_ids(database, "first, text, about", "texts", agent_id, "name", ids))
+    rows = list(rows_with_ids(database, "first, text, about", "texts", agent_id, "name", ids))
     database.executemany(_UNSAID, [(first, row_of(text, about)) for first, text, about in rows])
-    database.execute(f"delete from texts where first {LISTED}", (listed(row[0] for row in rows),))
+    database.execute(f"delete from texts where first {LISTED}", (pack_values(row[0] for row in rows),))
     _count(database, [agent_id] * len(rows), -1)
 
 
@@ -279,7 +279,7 @@ def tune_for_bulk(database: Database, *, bulk: bool) -> None:
         database.execute(f"insert into {table}({table}, rank) values('hashsize', ?)", (hashsize,))
 
 
-def in_step(database: Database) -> bool:
+def is_in_step(database: Database) -> bool:
     """Returns whether full text has exactly the rows that there are texts and passages."""
     said = database.value("select (select count(*) from passages where size > 0 and voice <> 'tool')"
                           " + (select count(*) from texts where artifact is null)")  # fmt: skip

@@ -67,7 +67,7 @@ class AcceptedGone(NamedTuple):
     restorable: bool
 
 
-def accepted_gone(database: Database) -> list[AcceptedGone]:
+def list_accepted_gone(database: Database) -> list[AcceptedGone]:
     """Returns sealed files that went, and whose absence a person has accepted; none that were seen since."""
     return [
         AcceptedGone(path, at, reason, bool(kept))
@@ -106,7 +106,7 @@ def forget_returned(database: Database) -> None:
     )
 
 
-def sealed_paths(database: Database) -> list[str]:
+def list_sealed_paths(database: Database) -> list[str]:
     """Returns the paths of all sealed files."""
     return [path for (path,) in database.execute("select path from seals order by path")]
 

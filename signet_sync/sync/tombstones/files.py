@@ -30,7 +30,7 @@ def path_of(agent_id: str, token: str) -> str:
     return f"{TOMBSTONES}/{tombstone_file_name(agent_id, token)}"
 
 
-def lifted_path(agent_id: str, token: str) -> str:
+def path_of_lifted(agent_id: str, token: str) -> str:
     """Returns the path of the lifted tombstone of an agent's token."""
     return f"{LIFTED}/{tombstone_file_name(agent_id, token)}"
 
@@ -63,7 +63,7 @@ def put(root: str, tombstone: Tombstone) -> str:
     An earlier lifted tombstone of the same token no longer counts, so that it cannot be taken for this removal.
     """
     if tombstone_file_name(tombstone.agent_id, tombstone.session_token) in files.listing(root, LIFTED, ""):
-        files.unlink(root, lifted_path(tombstone.agent_id, tombstone.session_token))
+        files.unlink(root, path_of_lifted(tombstone.agent_id, tombstone.session_token))
         files.remove_empty_folders(root, LIFTED, TOMBSTONES)
     return _put(root, path_of(tombstone.agent_id, tombstone.session_token), text_of(tombstone))
 
@@ -82,14 +82,14 @@ def lift(root: str, tombstone: Tombstone, rest: Tombstone | None = None) -> None
     ):
         # The other part of this removal: another machine may know it as a whole.
         tombstone = tombstone.changed(session_ids=tuple(sorted({*before.session_ids, *tombstone.session_ids})))
-    _put(root, lifted_path(tombstone.agent_id, tombstone.session_token), text_of(tombstone))
+    _put(root, path_of_lifted(tombstone.agent_id, tombstone.session_token), text_of(tombstone))
     if rest is not None:
         _put(root, path_of(rest.agent_id, rest.session_token), text_of(rest))
     else:
         files.unlink(root, path_of(tombstone.agent_id, tombstone.session_token))
 
 
-def lifted(root: Root, tombstones: Collection[Tombstone]) -> list[Tombstone]:
+def list_lifted(root: Root, tombstones: Collection[Tombstone]) -> list[Tombstone]:
     """Returns those of the tombstones that were lifted, here or on another machine."""
     names = set(files.listing(root, LIFTED, "")) if tombstones else ()
     return [tombstone for tombstone in tombstones if names and _is_lifted(root, tombstone, names)]
@@ -111,7 +111,7 @@ def _is_lifted(root: Root, tombstone: Tombstone, names: Collection[str]) -> bool
 
 def last_lifted(root: Root, agent_id: str, token: str) -> Tombstone | None:
     """Returns what was last lifted of an agent's token."""
-    found = files.read(root, lifted_path(agent_id, token), TOMBSTONE_LIMIT)
+    found = files.read(root, path_of_lifted(agent_id, token), TOMBSTONE_LIMIT)
     try:
         aside = validate_tombstone(parse(found.raw).fields) if isinstance(found, Found) else None
     except (FrontmatterProblem, FieldProblem):
@@ -135,7 +135,7 @@ def _put(root: str, path: str, data: bytes) -> str:
 
 def is_removed(workspace: Workspace, agent_id: str, token: str, session_id: str) -> bool:
     """Returns whether a tombstone covers the session by key or id, in the index or in a file not yet indexed."""
-    tombstones = tombstones_store.mirrored(workspace.database)
+    tombstones = tombstones_store.list_mirrored(workspace.database)
     for covered in {token, token_of(agent_id, session_id)}:
         known = [
             tombstone
@@ -153,7 +153,7 @@ def is_removed(workspace: Workspace, agent_id: str, token: str, session_id: str)
     return False
 
 
-def removed_session(session_id: str) -> UsageError:
+def refuse_removed_session(session_id: str) -> UsageError:
     """Returns the error for an ending whose session was removed."""
     return UsageError(
         f"session {session_id[:80]!r} was removed; nothing of it is written again",

@@ -16,9 +16,9 @@ from signet_sync.formats.filename import is_artifact_path, names_in
 from signet_sync.formats.handle import SHORT_LENGTH
 from signet_sync.formats.ids import forgotten_mark, token_of
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.storage.database.connection import Database, damaged
+from signet_sync.storage.database.connection import Database, make_damage_error
 from signet_sync.storage.database.removal import Scope, drop_artifacts, drop_session, within
-from signet_sync.storage.database.tables import identified
+from signet_sync.storage.database.tables import list_identified
 from signet_sync.sync.store import counts, redactions
 from signet_sync.sync.store.artifacts import delete_rows, forget_files
 
@@ -55,7 +55,7 @@ def drop(database: Database, agent_id: str, token: str) -> None:
     database.execute("delete from removed_handles where agent_id = ? and session_token = ?", (agent_id, token))
 
 
-def removed_in(database: Database, agent_id: str, text: bytes) -> dict[bytes, frozenset[str]]:
+def find_removed(database: Database, agent_id: str, text: bytes) -> dict[bytes, frozenset[str]]:
     """Returns the handles in a text that only removed sessions of an agent had, each with the tokens of its removals.
 
     A handle that a row has again is left out: another session says the same.
@@ -100,11 +100,11 @@ def _has_row(database: Database, agent_id: str, beginning: str) -> bool:
             f" and {table.handle} < ?2 || '~')",
             (agent_id, beginning),
         )
-        for table in identified()
+        for table in list_identified()
     )
 
 
-def mirrored(database: Database) -> list[Tombstone]:
+def list_mirrored(database: Database) -> list[Tombstone]:
     """Returns the tombstones that the database knows."""
     found = []
     for row in database.execute(
@@ -114,7 +114,7 @@ def mirrored(database: Database) -> list[Tombstone]:
         try:
             found.append(tombstone_of(*row))
         except ValueError as error:
-            raise damaged(f"a tombstone cannot be read: {error}", database.path) from None
+            raise make_damage_error(f"a tombstone cannot be read: {error}", database.path) from None
     return found
 
 
@@ -155,7 +155,7 @@ def mirror(database: Database, tombstones: Sequence[Tombstone]) -> None:
         )
 
 
-def by_name(agent_id: str, token: str, now_iso: str) -> Tombstone:
+def name_tombstone(agent_id: str, token: str, now_iso: str) -> Tombstone:
     """Returns the tombstone that a file's name alone gives: every session of the token, until the file can be read."""
     return validate_tombstone(
         {
@@ -190,7 +190,7 @@ def remove_covered(
         sessions = sessions_of(database, tombstone)
         removed += sum(eraser.forget(database, tombstone, sessions) for eraser in erasers)
         # A manifest has no seal, and its row may have gone with its file.
-        counts.forget(database, [(tombstone.agent_id, path) for path in gone_paths(database, tombstone)])
+        counts.forget(database, [(tombstone.agent_id, path) for path in list_gone_paths(database, tombstone)])
         scope, bindings = within(scope_of(tombstone))
         if gone := paths_of(database, tombstone):
             dropped = delete_rows(database, gone)
@@ -203,17 +203,17 @@ def remove_covered(
     return touched, removed
 
 
-def gone_paths(database: Database, tombstone: Tombstone) -> list[str]:
+def list_gone_paths(database: Database, tombstone: Tombstone) -> list[str]:
     """Returns the artifacts that went with a tombstone; not those at which a session stands that it does not cover.
 
     A session may have been taken out of it again, and anybody may have written anything into the file.
     """
-    return _gone_paths(
+    return _list_gone(
         database, tombstone.agent_id, tombstone.session_token, tombstone.removed_paths, tombstone.session_ids
     )
 
 
-def _gone_paths(
+def _list_gone(
     database: Database, agent_id: str, token: str, removed: Sequence[str], session_ids: Collection[str]
 ) -> list[str]:
     paths = [path for path in removed if is_artifact_path(path)]
@@ -303,7 +303,7 @@ def remember_lines(database: Database, digests: Collection[str]) -> None:
     database.executemany("insert or replace into removed_lines(digest, fresh) values(?, 1)", rows)
 
 
-def remembered_lines(database: Database) -> frozenset[str]:
+def read_remembered_lines(database: Database) -> frozenset[str]:
     """Returns the digests that `remember_lines` was given since the last scrub."""
     return frozenset(digest for (digest,) in database.execute("select digest from removed_lines"))
 
@@ -318,7 +318,7 @@ def settle_lines(database: Database) -> bool:
     return not database.value("select exists(select 1 from removed_lines)")
 
 
-def unscrubbed(database: Database) -> bool:
+def is_unscrubbed(database: Database) -> bool:
     """Returns whether a removal, of sessions, memories or redacted text, has not yet been followed by its scrub."""
     waiting = database.value(f"select exists(select 1 from memory_artifact_tombstones where scrubbed <> {_DONE})")
     return (
@@ -335,7 +335,7 @@ def mark_scrubbed(database: Database) -> None:
     database.execute(f"update memory_artifact_tombstones set scrubbed = {_DONE} where scrubbed <> {_DONE}")
 
 
-def named_in(database: Database, agent_id: str, text: bytes) -> frozenset[str]:
+def find_named(database: Database, agent_id: str, text: bytes) -> frozenset[str]:
     """Returns the tokens of an agent's removed sessions whose artifacts a text names: a page or entity came back."""
     named = names_in(text)
     if not named:
@@ -350,7 +350,7 @@ def named_in(database: Database, agent_id: str, text: bytes) -> frozenset[str]:
         names = {name for name, each in named if each == token}
         if names and session_ids:
             # Under a key that sessions share the others stay, and may be named.
-            gone = _gone_paths(database, agent_id, token, json.loads(removed), json.loads(session_ids))
+            gone = _list_gone(database, agent_id, token, json.loads(removed), json.loads(session_ids))
             names &= {path.rpartition("/")[2] for path in gone}
         if names:
             found.add(token)

@@ -24,7 +24,7 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
         start = max(searched.text.rfind("{", max(0, kind.start() - 4000), kind.start()), done)
         end = searched.text.find("}", kind.end(), kind.end() + 4000)
         done = end if end >= 0 else kind.end() + 4000
-        yield from _given(searched.text, SHAPES.jwk_parts, start, done)
+        yield from _find_given(searched.text, SHAPES.jwk_parts, start, done)
     text, read = searched.text, (0, 0)
     for name in sorted(words(searched).names):
         # The rows of a table are read with its header.
@@ -45,12 +45,12 @@ def _kubernetes(searched: SearchedText) -> Iterator[SecretSpan]:
         end = text.find("\n---", kind.end(), kind.end() + _LONGEST)
         end = min(kind.end() + _LONGEST, len(text)) if end < 0 else end
         for data in SHAPES.data_block.finditer(text, start, end):
-            yield from _given(text, SHAPES.data_line, *data.span("lines"))
+            yield from _find_given(text, SHAPES.data_line, *data.span("lines"))
         for data in SHAPES.json_data.finditer(text, start, end):
-            yield from _given(text, SHAPES.json_pair, *data.span("pairs"))
+            yield from _find_given(text, SHAPES.json_pair, *data.span("pairs"))
 
 
-def _given(text: str, pattern: re.Pattern[str], start: int, end: int) -> Iterator[SecretSpan]:
+def _find_given(text: str, pattern: re.Pattern[str], start: int, end: int) -> Iterator[SecretSpan]:
     for match in pattern.finditer(text, start, end):
         secret = match["secret"]
         sure = pattern is SHAPES.jwk_parts or not is_placeholder(secret)

@@ -11,7 +11,7 @@ from signet_sync.formats.invisible import JOINERS, SELECTORS, UNSEEN
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.searched_text import SEQUENCES, SearchedText, SecretSpan
 from signet_sync.text.secrets.tables import SHAPES
-from signet_sync.text.secrets.values import decoded
+from signet_sync.text.secrets.values import decode_base64
 
 Extent = Callable[[str], tuple[int, int] | None]
 
@@ -33,22 +33,22 @@ def find_base64(searched: SearchedText, extent: Extent) -> Iterator[SecretSpan]:
             done = match.end()
             yield SecretSpan(*match.span(), "azure-marked")
             continue
-        text = decoded_text(match[0])
+        text = decode_run(match[0])
         if text and extent(text):
             done = match.end()
             yield SecretSpan(*match.span(), "base64")
 
 
-def decoded_text(run: str) -> str:
+def decode_run(run: str) -> str:
     """Decodes a base64 run (perhaps of several lines) to its text, or to "" if it holds none.
 
     It holds text if it begins with 15 characters of ASCII. The `n` of an escaped newline may be glued to the front, so
     that the run proper begins up to three characters late.
     """
     for delay in range(4):
-        head = decoded(run[delay : delay + 20])
+        head = decode_base64(run[delay : delay + 20])
         if head and not _NOT_TEXT.search(head):
-            return decoded(SHAPES.between_lines.sub("", run[delay:])).decode("utf-8", "replace")
+            return decode_base64(SHAPES.between_lines.sub("", run[delay:])).decode("utf-8", "replace")
     return ""
 
 

@@ -39,7 +39,7 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
                 continue
             found = [*step(searched), *searched.crowds()]
             if found:
-                text = _again(_replaced(text, kept := _apart(found), counts), kept, text, counts)
+                text = _again(_replace_spans(text, kept := _apart(found), counts), kept, text, counts)
                 searched = SearchedText(text)
                 changed = True
         if not changed:
@@ -115,7 +115,7 @@ def _apart(found: list[SecretSpan]) -> list[SecretSpan]:
     return kept
 
 
-def _replaced(text: str, found: list[SecretSpan], counts: dict[str, int]) -> str:
+def _replace_spans(text: str, found: list[SecretSpan], counts: dict[str, int]) -> str:
     parts: list[str] = []
     end = 0
     for start, stop, rule in found:

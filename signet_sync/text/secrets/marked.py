@@ -16,7 +16,7 @@ from signet_sync.text.secrets.values import (
     Proof,
     Where,
     cannot_be_word,
-    decoded,
+    decode_base64,
     fits,
     is_compound,
     is_drawn,
@@ -95,7 +95,7 @@ def _credential(value: str, match: re.Match[str]) -> bool:
     """Accepts a credential: Basic holds `user:password` in base64; every other scheme something like a token."""
     scheme = (match["scheme"] or "").lower()
     if scheme == "basic":
-        _, colon, password = decoded(value).partition(b":")
+        _, colon, password = decode_base64(value).partition(b":")
         return bool(colon and password) and password.decode("latin-1") not in set_of("sample logins")
     if value.startswith("//"):
         return False
@@ -133,12 +133,12 @@ def _login(value: str, match: re.Match[str]) -> bool:
     return not value.isdigit() or len(value) > 5
 
 
-def _slashed(value: str, match: re.Match[str]) -> bool:
+def _is_slashed(value: str, match: re.Match[str]) -> bool:
     """Accepts the same with a `/` in it: neither a port and a path, nor words."""
     return not value.partition("/")[0].isdigit() and any(map(str.isdigit, value)) and _login(value, match)
 
 
-def _drawn(value: str, match: re.Match[str]) -> bool:
+def _is_drawn(value: str, match: re.Match[str]) -> bool:
     if match.string.endswith("ssh", 0, match.start()):
         return False  # before the host of `ssh://` stands a user
     drawn = is_drawn(value) or (any(map(str.isdigit, value)) and is_token(value, Where.CODE, least=16))
@@ -150,14 +150,14 @@ def _token(value: str, match: re.Match[str]) -> bool:
 
 
 def _smtp(value: str, match: re.Match[str]) -> bool:
-    return decoded(value).count(b"\0") == 2
+    return decode_base64(value).count(b"\0") == 2
 
 
 def _option(value: str, match: re.Match[str]) -> bool:
     return value[0] not in "-$/" and is_password(value, Where.LINE)
 
 
-def _given(value: str, match: re.Match[str]) -> bool:
+def _is_given(value: str, match: re.Match[str]) -> bool:
     return is_password(value, Where.GIVEN)
 
 
@@ -165,12 +165,12 @@ def _literal(value: str, match: re.Match[str]) -> bool:
     return is_password(value, Where.QUOTED)
 
 
-def _said(value: str, match: re.Match[str]) -> bool:
+def _is_login_half(value: str, match: re.Match[str]) -> bool:
     """Accepts what no sentence holds, or a word with a number, as the second half of a login."""
     return _is_said(value) and not SHAPES.other_half.search(value)
 
 
-def _printed(value: str, match: re.Match[str]) -> bool:
+def _is_printed(value: str, match: re.Match[str]) -> bool:
     return (_is_said(value) or is_mixed(value)) and value[-1] not in ":%" and is_password(value, Where.GIVEN)
 
 
@@ -206,7 +206,7 @@ def find_blocks(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields blocks of private keys, which may contain what looks like other secrets."""
     text, done = searched.text, 0
     for place in searched.places("-----begin"):
-        if place >= done and (found := _tried(searched, place, "block", _rules()["block"])):
+        if place >= done and (found := _try_rules(searched, place, "block", _rules()["block"])):
             done = found.end
             yield found
     for place in searched.places("-----end"):
@@ -239,15 +239,15 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
             if start == last or (is_line and start == place - 200):
                 continue  # this line was read, or it is too long for a command
             last = start
-            if found := _tried(searched, start, lead.kind, lead.rules):
+            if found := _try_rules(searched, start, lead.kind, lead.rules):
                 done = found.end
                 yield found
     for mark in searched.matches(SHAPES.compared, ("==", "!=")):
-        if found := _compared(searched.text, mark.start() - 1):
+        if found := _find_compared(searched.text, mark.start() - 1):
             yield found
 
 
-def _tried(searched: SearchedText, place: int, kind: str, rules: list[SecretRule]) -> SecretSpan | None:
+def _try_rules(searched: SearchedText, place: int, kind: str, rules: list[SecretRule]) -> SecretSpan | None:
     for rule in rules:
         if rule.check is _codes and SHAPES.of_codes.match(searched.low, place) and searched.is_crowded(kind, place):
             return None
@@ -265,7 +265,7 @@ def _tried(searched: SearchedText, place: int, kind: str, rules: list[SecretRule
     return None
 
 
-def _compared(text: str, place: int) -> SecretSpan | None:
+def _find_compared(text: str, place: int) -> SecretSpan | None:
     """Returns the literal before a comparison: `if "x" == password`."""
     head = text[max(0, place - 220) : place].rstrip()
     begin = head.rfind(head[-1], 0, -1) if head[-1:] in ('"', "'", "`") else -1

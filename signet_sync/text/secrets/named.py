@@ -52,7 +52,7 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
             done = found[1]
             yield SecretSpan(*found, RULE)
     for place in words(searched).uses:
-        found = _used(text, place)
+        found = _find_used(text, place)
         if found is not None and "[REDACTED:" not in text[found[0] : found[1]]:
             yield SecretSpan(*found, RULE)
 
@@ -100,7 +100,7 @@ def _value_of(searched: SearchedText, name: Name) -> Span | None:
         return pair.span("secret") if fits(pair["secret"], proof, Where.GIVEN) else None
     link = SHAPES.link.match(text, name.end)
     if link is None:
-        return _spaced(searched, name)
+        return _find_spaced(searched, name)
     if text.startswith("[REDACTED:", name.start - 10):
         return None
     at, how = link.end(), link.lastgroup
@@ -109,7 +109,7 @@ def _value_of(searched: SearchedText, name: Name) -> Span | None:
     if how == "cell":
         return _cell(text, name, at)
     if how in ("item", "call"):
-        quoted = _quoted(text, at)
+        quoted = _find_quoted(text, at)
         value = text[slice(*quoted)] if quoted else ""
         before = text[max(0, name.start - 4) : name.start].rstrip("\"'`\\#.").rstrip(" ")
         is_constant = how == "item" and text[name.start : name.end].isupper() and not value.isupper()
@@ -131,23 +131,23 @@ def _value_of(searched: SearchedText, name: Name) -> Span | None:
         sure = proof is Proof.PASSWORD and (is_mixed(value) or not value.isalnum()) and cannot_be_word(value)
         return (at, end) if sure and fits(value, proof, Where.CODE) else None
     if how in ("set", "default", "block"):
-        return _if_fits(text, _quoted(text, at), proof, Where.QUOTED)
+        return _if_fits(text, _find_quoted(text, at), proof, Where.QUOTED)
     if how == "sep" and link["sep"] == ":":
         if block := SHAPES.yaml_block.match(text, at):
             return _block(text, proof, block)
         if below := SHAPES.below.match(text, at):
             return _below(text, name, below)
-    return _given(searched, name, link, at)
+    return _find_given(searched, name, link, at)
 
 
-def _given(searched: SearchedText, name: Name, link: re.Match[str], at: int) -> Span | None:
+def _find_given(searched: SearchedText, name: Name, link: re.Match[str], at: int) -> Span | None:
     text, proof = searched.text, name.proof
     if below := SHAPES.next_line.match(text, at):
         at = below.end()
     wrapped = SHAPES.wrapping.match(text, at)
     if wrapped:
         at = wrapped.end()
-    quoted = _quoted(text, at)
+    quoted = _find_quoted(text, at)
     if quoted is not None:
         literal = text[slice(*quoted)]
         kept = SHAPES.scheme.match(literal)
@@ -258,7 +258,7 @@ def _is_argument(text: str, name: Name, before: str) -> bool:
     return "(" not in head
 
 
-def _quoted(text: str, at: int) -> Span | None:
+def _find_quoted(text: str, at: int) -> Span | None:
     """Returns what is in the quotes that open here, of whichever kind; None if none open, or do not close."""
     opened = SHAPES.open.match(text, at)
     if opened is None:
@@ -343,13 +343,13 @@ _BEFORE_OPTION = ("", " ", "\t", "\n", '"', "'", "`", "(", "[", ",", "=", "+", "
 _HASHES = ("commit ", "hash ", "revision ", "sha ", "digest ")
 
 
-def _spaced(searched: SearchedText, name: Name) -> Span | None:
+def _find_spaced(searched: SearchedText, name: Name) -> Span | None:
     """Finds a value after a space: an option's value, SQL, a sentence; or before the name: «use X as token»."""
     text, proof = searched.text, name.proof
     verb = SHAPES.said.match(text, name.end) if not _is_bare_pass(text, name) else None
     if verb is not None:
         at = verb.end()
-        quoted = _quoted(text, at)
+        quoted = _find_quoted(text, at)
         if quoted is not None:
             value = text[slice(*quoted)]
             sure = proof <= Proof.SECRET and fits(value, proof, Where.LINE)
@@ -362,7 +362,7 @@ def _spaced(searched: SearchedText, name: Name) -> Span | None:
     at = spaced.end()
     if text[name.start : name.start + 1] == "-":
         if text[name.start - 1 : name.start] in _BEFORE_OPTION:
-            quoted = _quoted(text, at)
+            quoted = _find_quoted(text, at)
             if quoted is not None:
                 return _if_fits(text, quoted, proof, Where.QUOTED)
             bare = SHAPES.to_blank.match(text, at)
@@ -374,7 +374,7 @@ def _spaced(searched: SearchedText, name: Name) -> Span | None:
             return (at, at + len(trimmed)) if given else None
     elif text[at : at + 1] in _QUOTES and not _is_bare_pass(text, name):
         head = text[max(0, name.start - 96) : name.start]
-        quoted = _quoted(text, at)
+        quoted = _find_quoted(text, at)
         if quoted is not None:
             value = text[slice(*quoted)]
             is_sql = proof is Proof.PASSWORD and SHAPES.sql_before.search(head)
@@ -385,11 +385,11 @@ def _spaced(searched: SearchedText, name: Name) -> Span | None:
             joined = proof <= Proof.TOKEN and is_phrase(value)
             return quoted if said or joined or (named and SHAPES.names_it.search(head)) else None
     elif proof is not Proof.KEY:
-        return _after_space(text, name, at)
+        return _find_after_space(text, name, at)
     return None
 
 
-def _after_space(text: str, name: Name, at: int) -> Span | None:
+def _find_after_space(text: str, name: Name, at: int) -> Span | None:
     """Finds a value after nothing but a space: `ENV DB_PASSWORD X`, «log in with admin and password X»."""
     bare = SHAPES.to_blank.match(text, at)
     if bare is None or "[REDACTED:" in bare[0]:
@@ -463,7 +463,7 @@ def _sentence(text: str, at: int, proof: Proof, verb: re.Match[str]) -> Span | N
     return (at, end) if plain and not is_compound(said) else None
 
 
-def _used(text: str, place: int) -> Span | None:
+def _find_used(text: str, place: int) -> Span | None:
     """Returns the word before «as the token»."""
     start = max(0, place - 200)
     used = SHAPES.last_word.search(text[start:place])

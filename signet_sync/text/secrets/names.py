@@ -7,7 +7,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from signet_sync.text.secrets.searched_text import ByEnds, SearchedText
-from signet_sync.text.secrets.tables import SHAPES, listed, set_of
+from signet_sync.text.secrets.tables import SHAPES, list_section, set_of
 from signet_sync.text.secrets.values import Proof
 
 
@@ -78,10 +78,10 @@ def _words(searched: SearchedText) -> Words:
             if searched.is_crowded("name", at):
                 continue
             stem = match.lastgroup or ""
-            name = _named(searched, stem, match, at - _BACK.get(stem, 0))
+            name = _find_name(searched, stem, match, at - _BACK.get(stem, 0))
             if name is not None:
                 found.names.append(name)
-    found.names.extend(_in_other_languages(searched))
+    found.names.extend(_list_other_languages(searched))
     return found
 
 
@@ -89,9 +89,9 @@ def _words(searched: SearchedText) -> Words:
 def _labels() -> dict[str, Proof]:
     """Returns what each label of `labels.txt` proves."""
     return {
-        **dict.fromkeys(listed("password"), Proof.PASSWORD),
-        **dict.fromkeys(listed("token"), Proof.SECRET),
-        **dict.fromkeys(listed("key"), Proof.KEY),
+        **dict.fromkeys(list_section("password"), Proof.PASSWORD),
+        **dict.fromkeys(list_section("token"), Proof.SECRET),
+        **dict.fromkeys(list_section("key"), Proof.KEY),
     }
 
 
@@ -119,7 +119,7 @@ def _latin() -> ByEnds[str]:
     return ByEnds((f" {label} ", label) for label in filter(SHAPES.latin.fullmatch, _labels()))
 
 
-def _in_other_languages(searched: SearchedText) -> Iterator[Name]:
+def _list_other_languages(searched: SearchedText) -> Iterator[Name]:
     text, low, beyond = searched.text, searched.low, frozenset(searched.beyond)
     proofs, others = _labels(), _foreign() if beyond else {}
     # A text seldom has all letters of one.
@@ -138,7 +138,7 @@ def _in_other_languages(searched: SearchedText) -> Iterator[Name]:
         more = SHAPES.more.match(text, end) if label[0] < "\u2e80" else None
         if proof is Proof.KEY:
             near = text[max(0, place - 16) : more.end() if more else end + 4].lower()
-            if not any(word in near for word in listed("qualifying")):
+            if not any(word in near for word in list_section("qualifying")):
                 continue
             proof = Proof.SECRET
         yield Name(place, more.end() if more else end, proof)
@@ -147,10 +147,10 @@ def _in_other_languages(searched: SearchedText) -> Iterator[Name]:
 def _is_used(low: str, place: int) -> bool:
     # Such words are often used in other meanings.
     used = low[max(0, place - 48) : place].rpartition(" ")
-    return not used[2].isalpha() or used[0].endswith(listed("uses"))
+    return not used[2].isalpha() or used[0].endswith(list_section("uses"))
 
 
-def _named(searched: SearchedText, stem: str, match: re.Match[str], at: int) -> Name | None:
+def _find_name(searched: SearchedText, stem: str, match: re.Match[str], at: int) -> Name | None:
     low = searched.low
     before = low[max(0, at - 48) : at]
     if before.endswith("::"):
@@ -163,17 +163,17 @@ def _named(searched: SearchedText, stem: str, match: re.Match[str], at: int) -> 
         return None
     proof = _proof(stem, before, match, searched, start, at)
     if proof is not None:
-        proof = _of_tail(proof, low[at : match.end()])
+        proof = _prove_tail(proof, low[at : match.end()])
     return None if proof is None else Name(start, match.end(), proof)
 
 
 @lru_cache(maxsize=512)
-def _of_tail(proof: Proof, word: str) -> Proof | None:
+def _prove_tail(proof: Proof, word: str) -> Proof | None:
     """Returns what a value has to prove if the name goes on: `password_secure`; None for `password_url`."""
-    more = [part for part in SHAPES.parts.findall(word) if not part.isdigit() and part not in listed("tails")]
+    more = [part for part in SHAPES.parts.findall(word) if not part.isdigit() and part not in list_section("tails")]
     if not more:
         return proof
-    return None if any(part in listed("no tails") for part in more) else max(proof, Proof.ODD)
+    return None if any(part in list_section("no tails") for part in more) else max(proof, Proof.ODD)
 
 
 @cache
@@ -185,7 +185,7 @@ def _proof(stem: str, before: str, match: re.Match[str], searched: SearchedText,
     text = searched.text
     if stem == "pass":
         is_word = text[at : at + 1] == "P" and text[at - 1 : at].islower()
-        owned = not before[-1:].isalpha() or is_word or before.endswith(listed("pass owners"))
+        owned = not before[-1:].isalpha() or is_word or before.endswith(list_section("pass owners"))
         return Proof.PASSWORD if match["sure"] or owned else None
     if stem == "pwd":
         return Proof.PASSWORD
@@ -199,7 +199,7 @@ def _proof(stem: str, before: str, match: re.Match[str], searched: SearchedText,
     last = SHAPES.camel.findall(text[at - len(before) : at].rstrip(_JOINTS))[-1:]
     if "".join(last).lower() in set_of(f"no {stem} owners"):
         return None
-    word, owners = owner[len(owner.rstrip(_WORD)) :], listed(f"{stem} owners")
+    word, owners = owner[len(owner.rstrip(_WORD)) :], list_section(f"{stem} owners")
     if (word.endswith(owners) and (stem == "token" or word in owners or len(word) > 5)) or word in _makers():
         return Proof.SECRET
     if stem == "key":

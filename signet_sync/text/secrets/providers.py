@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
-from signet_sync.text.secrets.tables import SHAPES, lines, listed, pattern_text, set_of
-from signet_sync.text.secrets.values import decoded, is_drawn, is_key, is_mixed, is_placeholder, looks_random
+from signet_sync.text.secrets.tables import SHAPES, lines, list_section, pattern_text, set_of
+from signet_sync.text.secrets.values import decode_base64, is_drawn, is_key, is_mixed, is_placeholder, looks_random
 
 _LEAST_RUN = 16
 
@@ -200,12 +200,12 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
             and raw[start - 1 : start] not in _BEFORE_HEX
             and not raw.startswith(b"fc-", start)
         ):
-            found = _of_maker(searched, start, end) if end - start in _LENGTHS else None
+            found = _find_of_vendor(searched, start, end) if end - start in _LENGTHS else None
         else:
             key, close = text[start : start + 3], text[start - 2 : start]
             may = key in within or key[:2] in within or key[:1] in _FIRSTS or close in before or close[-1:] in _CLOSE
             found = _token(text, start, end) if may or end - start >= 36 else None
-            found = found or _of_maker(searched, start, end)
+            found = found or _find_of_vendor(searched, start, end)
         if found and not searched.is_crowded("token", start, found.end):
             done = found.end
             yield found
@@ -223,7 +223,7 @@ _AROUND = " \t\"'`\\]>"
 _WORD = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
-def _of_maker(searched: SearchedText, start: int, end: int) -> SecretSpan | None:
+def _find_of_vendor(searched: SearchedText, start: int, end: int) -> SecretSpan | None:
     """Returns what is under a vendor's bare name, `algolia = "…"`, or was drawn at random, whatever its name is."""
     text, around = searched.text, searched.low[max(0, start - 40) : start]
     before = around.rstrip(_AROUND)
@@ -248,7 +248,7 @@ def _of_maker(searched: SearchedText, start: int, end: int) -> SecretSpan | None
             and len(SHAPES.change.findall(value)) > 3
             and not value.partition("_")[0].isalpha()
             and name[-1:].isalpha()
-            and not name.endswith(listed("of identifiers"))
+            and not name.endswith(list_section("of identifiers"))
         )
     return SecretSpan(start, end, "assignment") if given and not is_placeholder(value) else None
 
@@ -261,7 +261,7 @@ def _token(text: str, start: int, end: int) -> SecretSpan | None:
     at, before = start, text[start - 1 : start]
     index = _index()
     if text[start - 2 : start] in index.before or before in _PARTS:
-        found = _after(text, start, end, before)
+        found = _find_after_head(text, start, end, before)
         if found:
             return found
     elif before == "\\":
@@ -273,14 +273,14 @@ def _token(text: str, start: int, end: int) -> SecretSpan | None:
     for length in (3, 2):
         if (key := text[at : at + length]) in index.within:
             may = end - at >= _least_of(key) or SHAPES.line_break.match(text, end)
-            if may and _any_of(key).match(text, at) and (found := _matched(text, at, index.within[key])):
+            if may and _any_of(key).match(text, at) and (found := _match_head(text, at, index.within[key])):
                 return found
             break
     if (end - start >= 36 or text[at : at + 1] in _SPECIAL_FIRSTS) and (found := _special(text, at)):
         return found
     if end - at >= 40 and (joined := SHAPES.joined.search(text, at, end)):
         place = joined.end()
-        return _matched(text, place, index.within.get(text[place : place + 3], []), whole=False)
+        return _match_head(text, place, index.within.get(text[place : place + 3], []), whole=False)
     return None
 
 
@@ -299,11 +299,11 @@ def _any_of(key: str) -> re.Pattern[str]:
     return re.compile("|".join(dict.fromkeys(form.pattern.pattern for _, form in _index().within[key])))
 
 
-def _after(text: str, start: int, end: int, before: str) -> SecretSpan | None:
+def _find_after_head(text: str, start: int, end: int, before: str) -> SecretSpan | None:
     """Finds tokens whose heads hold a `.` or a `:`, so that the run is only their end."""
     index = _index()
     heads = index.before.get(text[max(0, start - 2) : start], ())
-    found = filter(None, (_matched(text, start - inside, [(head, form)]) for head, inside, form in heads))
+    found = filter(None, (_match_head(text, start - inside, [(head, form)]) for head, inside, form in heads))
     if best := max(found, key=lambda one: one.end, default=None):
         return best
     if before in ":!|" and (match := SHAPES.split.match(text, start)):
@@ -339,16 +339,16 @@ def _special(text: str, at: int) -> SecretSpan | None:
     rule, token = (match.lastgroup or "").replace("_", "-"), match[0]
     if rule == "jwt" and not (len(set(token)) > 12 and SHAPES.boundary.match(text, at)):
         return None
-    if rule == "private-block-base64" and b"PRIVATE" not in decoded(token[:64]):
+    if rule == "private-block-base64" and b"PRIVATE" not in decode_base64(token[:64]):
         return None
     # A bot's token begins with its id, decimal digits in base64.
     bot = token.partition(".")[0]
-    if rule == "discord" and not (decoded(bot).isdigit() or (is_mixed(bot) and is_mixed(token[-27:]))):
+    if rule == "discord" and not (decode_base64(bot).isdigit() or (is_mixed(bot) and is_mixed(token[-27:]))):
         return None
     return SecretSpan(*match.span(), rule)
 
 
-def _matched(text: str, place: int, heads: list[tuple[str, TokenForm]], *, whole: bool = True) -> SecretSpan | None:
+def _match_head(text: str, place: int, heads: list[tuple[str, TokenForm]], *, whole: bool = True) -> SecretSpan | None:
     best: SecretSpan | None = None
     for head, form in heads:
         if not text.startswith(head, place):

@@ -43,7 +43,7 @@ def _sections() -> dict[str, tuple[str, ...]]:
     return found
 
 
-def listed(section: str) -> tuple[str, ...]:
+def list_section(section: str) -> tuple[str, ...]:
     """Returns the words of a section."""
     return _sections()[section]
 
@@ -51,7 +51,7 @@ def listed(section: str) -> tuple[str, ...]:
 @cache
 def set_of(section: str) -> frozenset[str]:
     """Returns the words of a section as a set."""
-    return frozenset(listed(section))
+    return frozenset(list_section(section))
 
 
 # ── patterns ──
@@ -73,7 +73,7 @@ def pattern_text(name: str) -> str:
     """Returns a pattern of `grammar.txt` with what it refers to: other patterns, and sections of words as a choice."""
 
     def referred(other: re.Match[str]) -> str:
-        return "|".join(listed(other[1])) if other[1] in _sections() else pattern_text(other[1])
+        return "|".join(list_section(other[1])) if other[1] in _sections() else pattern_text(other[1])
 
     return _NAMED.sub(referred, _patterns()[name])
 

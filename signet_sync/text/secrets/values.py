@@ -59,7 +59,7 @@ def is_vocabulary(value: str) -> bool:
     return not SHAPES.vocabulary.sub("", value.replace("%20", " ").replace("%3A", ":")).strip(" \t-_.:/!?,;()'\"")
 
 
-def decoded(text: str) -> bytes:
+def decode_base64(text: str) -> bytes:
     """Decodes base64 of either alphabet, cut to whole groups; b"" if it is none."""
     text = text.rstrip("=").replace("-", "+").replace("_", "/")
     try:
@@ -111,7 +111,7 @@ def is_password(value: str, where: Where) -> bool:
         return where is Where.QUOTED and (
             any(len(word) > 4 and is_password(word, Where.CODE) for word in value.split(" ")) or is_diceware(value)
         )
-    if value.isalpha() and (SHAPES.own_type.search(value) or (_typed(value) and SHAPES.own_word.search(value))):
+    if value.isalpha() and (SHAPES.own_type.search(value) or (_is_type_name(value) and SHAPES.own_word.search(value))):
         return False
     if value.isdigit():
         return len(value) >= 6 and where in (Where.QUOTED, Where.LINE, Where.GIVEN)
@@ -133,19 +133,21 @@ def is_password(value: str, where: Where) -> bool:
         if value[-1] == "!" and where is not Where.CODE:
             return len(value) >= 6
         if where is Where.QUOTED or where is Where.LINE:
-            return len(value) >= (8 if where is Where.QUOTED or _typed(value) else 7) and not value.endswith((".", ":"))
+            return len(value) >= (8 if where is Where.QUOTED or _is_type_name(value) else 7) and not value.endswith(
+                (".", ":")
+            )
         if where is Where.FIELD or where is Where.GIVEN:
             return (
                 len(value) >= (8 if where is Where.FIELD else 7)
                 and value.isascii()
                 and not set(value) & set(".:/")
-                and (not _typed(value) or len(SHAPES.camel.findall(value)) == 2 or where is Where.GIVEN)
+                and (not _is_type_name(value) or len(SHAPES.camel.findall(value)) == 2 or where is Where.GIVEN)
             )
         return value.isalpha() and len(value) >= 8 and looks_random(value)
     return len(value) >= (6 if where is not Where.QUOTED else 5) and _is_odd(value)
 
 
-def _typed(value: str) -> bool:
+def _is_type_name(value: str) -> bool:
     """Returns whether a value is the name of a type or a variable: `SecretStr`, `userPassword`, `accessToken`."""
     return not value.islower() and not value.isupper() and not looks_random(value)
 
@@ -166,7 +168,7 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
         if looks_random(value) and len(value) >= (12 if value.isalpha() else 16):
             return True
         if value.isalpha():
-            return words and len(value) >= 10 and where in _SURE and not _typed(value)
+            return words and len(value) >= 10 and where in _SURE and not _is_type_name(value)
         return (
             words
             and len(value) >= 10

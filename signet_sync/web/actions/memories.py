@@ -20,7 +20,7 @@ from signet_sync.statements.store import rows as statements
 from signet_sync.sync.read_only import reading
 from signet_sync.text.memory import LONGEST, TYPES
 from signet_sync.web.action import Action, ActionCall, ActionPlan, ActionResult, FormField, ViewLink, history_remedy
-from signet_sync.web.formatting import counted
+from signet_sync.web.formatting import count_noun
 from signet_sync.web.markdown import Prose
 from signet_sync.web.request import WORDS, ViewRequest
 
@@ -68,14 +68,14 @@ def _do_remember(call: ActionCall) -> ActionResult:
     )
     said = [f"It is the memory {handle(done.memory.id)}."]
     if done.redactions:
-        said.append(f"{counted(sum(done.redactions.values()), 'secret')} in it was replaced by a mark.")
+        said.append(f"{count_noun(sum(done.redactions.values()), 'secret')} in it was replaced by a mark.")
     links = (_view_of(done.memory.id), _RECALL)
     return ActionResult("Remembered" if done.new else "Already remembered", [*said, *_waiting(done.waiting)], links)
 
 
 def _memory_of(request: ViewRequest) -> Memory:
     with reading(request.site.place) as database:
-        return operations.named(database, request.agent, request.query.get("memory", ""))
+        return operations.require_named(database, request.agent, request.query.get("memory", ""))
 
 
 def _forget(request: ViewRequest) -> ActionPlan:

@@ -22,7 +22,7 @@ from signet_sync.web.action import (
     ViewLink,
     history_remedy,
 )
-from signet_sync.web.formatting import counted
+from signet_sync.web.formatting import count_noun
 from signet_sync.web.markdown import Prose
 from signet_sync.web.request import WORDS, ViewRequest
 
@@ -44,13 +44,13 @@ def _remove(request: ViewRequest) -> ActionPlan:
         plans = [one for one in removals.plan(workspace, request.agent, session_id) if token in ("", one.session_token)]
         if not plans:
             raise UsageError("there is no such session", hint="see the list of sessions", code="unknown-session")
-        quoted = quotes.quoted(workspace, plans)
+        quoted = quotes.find_quotes(workspace, plans)
         about = open_session.describe_one(workspace.database, plans[0].sessions[0]) if plans[0].paths else None
     paths = [path for one in plans for path in one.paths]
     count = len(paths)
     said = [
-        f"{counted(count, 'file')} of the session {session_id} {'is' if count == 1 else 'are'} deleted, with all that"
-        " was derived from them: index, statements, memories from it, lines of pages, seals and backups."
+        f"{count_noun(count, 'file')} of the session {session_id} {'is' if count == 1 else 'are'} deleted, with all"
+        " that was derived from them: index, statements, memories from it, lines of pages, seals and backups."
         if count
         else f"What the running session {session_id} has said so far is deleted.",
         "A tombstone keeps the session from coming back, here and on every machine that shares this vault. It contains"
@@ -62,7 +62,7 @@ def _remove(request: ViewRequest) -> ActionPlan:
     lists = [PathList.of("Deleted", paths)] if paths else []
     if quoted.places:
         said.append(
-            f"Other sessions quote it in {counted(len(quoted.places), 'place')}; you choose what becomes of that."
+            f"Other sessions quote it in {count_noun(len(quoted.places), 'place')}; you choose what becomes of that."
         )
         lists.append(PathList.of("Quote it", quoted.places))
     return ActionPlan(
@@ -89,7 +89,7 @@ def _do_remove(call: ActionCall) -> ActionResult:
     if redacting:
         quotes.redact(workspace, quoted, reason, now_us)
     done = [removals.remove(workspace, one, reason, now_us, quoted_in=quoted.places) for one in plans]
-    said = [text for one in done for text in _said(one, redacted=redacting)]
+    said = [text for one in done for text in _describe_removal(one, redacted=redacting)]
     holds = next((one for one in done if one.git_history == "contains"), None)
     command = ""
     if holds:
@@ -99,9 +99,9 @@ def _do_remove(call: ActionCall) -> ActionResult:
     return ActionResult("Removed", said, (_BACK,), command, well=well)
 
 
-def _said(done: RemoveResult, *, redacted: bool) -> list[str]:
+def _describe_removal(done: RemoveResult, *, redacted: bool) -> list[str]:
     said = [
-        f"{counted(len(done.removed_paths), 'file')} and {counted(done.removed_rows, 'row')} of"
+        f"{count_noun(len(done.removed_paths), 'file')} and {count_noun(done.removed_rows, 'row')} of"
         f" {done.session_token} are deleted; the tombstone is {done.tombstone}."
     ]
     said += [f"Cannot be deleted yet, every pass tries again: {path}." for path in done.pending[:_SHOWN]]

@@ -14,7 +14,7 @@ from signet_sync.sync.request import Request
 from signet_sync.sync.store.violations import OpenViolation, batches
 from signet_sync.web.action import REASON, Action, ActionCall, ActionPlan, ActionResult, PathList, ViewLink
 from signet_sync.web.diff import Differing, differing
-from signet_sync.web.formatting import counted
+from signet_sync.web.formatting import count_noun
 from signet_sync.web.request import WORDS, ViewRequest
 
 LONGEST = 4_000_000  # bytes of a text that is compared
@@ -22,7 +22,7 @@ _BACK = ViewLink("Problems", "violations")
 _SHOWN = 20  # files named in a result, or in a command
 
 
-def _chosen(request: ViewRequest) -> tuple[list[OpenViolation], object, Differing | None]:
+def _choose_violations(request: ViewRequest) -> tuple[list[OpenViolation], object, Differing | None]:
     """Returns the violation at `path`, else all of the agent; what they are now; of one file what changed in it.
 
     Raises `UsageError` if there is none.
@@ -52,7 +52,7 @@ def _chosen(request: ViewRequest) -> tuple[list[OpenViolation], object, Differin
 
 def _restore(request: ViewRequest) -> ActionPlan:
     """Plans to write sealed bytes back."""
-    found, state, changed = _chosen(request)
+    found, state, changed = _choose_violations(request)
     able = [one for one in found if one.restorable]
     if not able:
         raise UsageError(
@@ -60,17 +60,17 @@ def _restore(request: ViewRequest) -> ActionPlan:
         )
     gone = sum(one.code == "vanished" for one in able)
     odd = sum(not one.acceptable for one in able)
-    said = [f"{counted(len(able), 'file')} {_are(len(able))} written again as sealed."]
+    said = [f"{count_noun(len(able), 'file')} {_are(len(able))} written again as sealed."]
     if edited := len(able) - gone - odd:
         said.append(
-            f"What {counted(edited, 'changed file')} {'says' if edited == 1 else 'say'} is replaced, and not kept."
+            f"What {count_noun(edited, 'changed file')} {'says' if edited == 1 else 'say'} is replaced, and not kept."
         )
     if odd:
         said.append("What is at a path and is no file that can be read is moved aside and kept.")
     if lost := len(found) - len(able):
-        said.append(f"{counted(lost, 'file')} cannot be restored: the sealed bytes no longer exist.")
+        said.append(f"{count_noun(lost, 'file')} cannot be restored: the sealed bytes no longer exist.")
     return ActionPlan(
-        title=f"Restore {counted(len(able), 'file')}?",
+        title=f"Restore {count_noun(len(able), 'file')}?",
         button="Restore",
         sentences=said,
         back=_BACK,
@@ -85,7 +85,7 @@ def _restore(request: ViewRequest) -> ActionPlan:
 
 def _accept(request: ViewRequest) -> ActionPlan:
     """Plans to seal present contents, or to accept that files are gone."""
-    found, state, changed = _chosen(request)
+    found, state, changed = _choose_violations(request)
     able = [one for one in found if one.acceptable]
     if not able:
         raise UsageError("there is nothing that could be accepted", hint="restore the file")
@@ -93,16 +93,16 @@ def _accept(request: ViewRequest) -> ActionPlan:
     said = []
     if edited := len(able) - gone:
         said += [
-            f"The present content of {counted(edited, 'changed file')} is sealed: search and pages use it from now on.",
+            f"The present content of {count_noun(edited, 'changed file')} is sealed: search and pages use it now.",
             "The content that was sealed before is deleted; it cannot be restored any more.",
         ]
     if gone:
         seals = "Its seal stays" if gone == 1 else "Their seals stay"
-        said.append(f"That {counted(gone, 'file')} {_are(gone)} gone is accepted. {seals} for a later restore.")
+        said.append(f"That {count_noun(gone, 'file')} {_are(gone)} gone is accepted. {seals} for a later restore.")
     if left := len(found) - len(able):
-        said.append(f"{counted(left, 'file')} cannot be accepted, and {_are(left)} left.")
+        said.append(f"{count_noun(left, 'file')} cannot be accepted, and {_are(left)} left.")
     return ActionPlan(
-        title=f"Accept {counted(len(able), 'file')} {'as gone' if gone == len(able) else 'as now'}?",
+        title=f"Accept {count_noun(len(able), 'file')} {'as gone' if gone == len(able) else 'as now'}?",
         button="Accept",
         sentences=[*said, "The reason is kept with each."],
         back=_BACK,
@@ -147,7 +147,7 @@ def _result(done: BatchResult, what: str) -> ActionResult:
     said += [f"Left as it is: {path}: {why}." for path, why in done.failed.items()]
     more = [f"And {len(said) - 2 * _SHOWN} more."] if len(said) > 2 * _SHOWN else []
     count = len(done.done)
-    title = f"{what} {counted(count, 'file')}" if count else f"Nothing was {what.lower()}"
+    title = f"{what} {count_noun(count, 'file')}" if count else f"Nothing was {what.lower()}"
     return ActionResult(title, [*said[: 2 * _SHOWN], *more], (_BACK,), well=not done.failed)
 
 
@@ -180,7 +180,7 @@ def _do_reindex(call: ActionCall) -> ActionResult:
     pages = sorted(page.path for page in outcome.pages.values() if page.changed)
     trouble = [*workspace.events, *outcome.trouble, *([outcome.held] if outcome.held else [])]
     said = [
-        f"{counted(outcome.scanned, 'file')} looked at, {counted(outcome.read, 'file')} read.",
+        f"{count_noun(outcome.scanned, 'file')} looked at, {count_noun(outcome.read, 'file')} read.",
         f"Written: {', '.join(pages)}." if pages else "No page had to be written.",
         *(f"{text}." for text in trouble[:_SHOWN]),
     ]

@@ -15,7 +15,7 @@ from signet_sync.formats.entity_paths import anchor_of
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
-from signet_sync.web.link_targets import of_names
+from signet_sync.web.link_targets import find_targets
 from signet_sync.web.markdown import Prose
 from signet_sync.web.request import View, ViewRequest, WebPage, portion
 
@@ -110,7 +110,7 @@ def entity(request: ViewRequest) -> WebPage:
             ],
             "pinned": _WHOLE in shown.pins,
             "locked": _WHOLE in shown.locks,
-            "links": of_names(database, request.agent, {to for text in texts if text for to in text.targets}),
+            "links": find_targets(database, request.agent, {to for text in texts if text for to in text.targets}),
             "updated_us": row.updated_us,
             "sources": _sources(database, request.agent, shown, sections, log.rows),
         }
@@ -161,7 +161,7 @@ def _sources(
     named = [item["source"] for section in sections for item in section["items"] or ()]
     named += [one.source for one in shown.proposals]
     named += [rests for event in logged for rests in event.said("evidence") or ()]
-    known = sessions.of_paths(database, agent_id, [one.partition("#")[0] for one in named if one])
+    known = sessions.find_of_paths(database, agent_id, [one.partition("#")[0] for one in named if one])
     found = {}
     for one in filter(None, named):
         path, _, line = one.partition("#")

@@ -50,7 +50,7 @@ def show(request: ViewRequest) -> WebPage:
     if status["readable"]:
         data["head"] = _head(read_page(request))
         with reading(request.site.place) as database:
-            data["held"] = _held(database, request)
+            data["held"] = _describe_held(database, request)
             data["targets"] = targets(database, request.agent, data["head"])
     return WebPage("overview", "Overview", data)
 
@@ -90,7 +90,7 @@ def _first_step(request: ViewRequest, status: dict[str, Any]) -> str:
     return "" if os.path.exists(status["database"]) else "reindex"
 
 
-def _held(database: Database, request: ViewRequest) -> dict[str, Any]:
+def _describe_held(database: Database, request: ViewRequest) -> dict[str, Any]:
     """Returns what the index contains of the agent; `unlisted` of its sessions are tests and the like."""
     sessions, artifacts = counts.counts_of(database, request.agent)
     newest = session_list.page(database, request.agent, session_list.SessionFilter(), limit=LATEST).entries
@@ -140,12 +140,12 @@ def page(request: ViewRequest) -> WebPage:
 
 def settings(request: ViewRequest) -> WebPage:
     """Shows the settings of the workspace, those that somebody changed first."""
-    known, remarks = model.known_settings(request.site.place.root)
+    known, remarks = model.list_settings(request.site.place.root)
     rows = [
         {
             "name": one.field.key,
-            "value": _shown(one.value),
-            "default": _shown(one.field.default),
+            "value": _show_value(one.value),
+            "default": _show_value(one.field.default),
             "origin": one.origin,
             "meaning": one.field.doc.replace("`", ""),
         }
@@ -155,7 +155,7 @@ def settings(request: ViewRequest) -> WebPage:
     return WebPage("settings", "Settings", {"settings": rows, "remarks": [*map(str, remarks)], "change": change})
 
 
-def _shown(value: object) -> str:
+def _show_value(value: object) -> str:
     """Returns a value without secrets: somebody may have put a key on the wrong line."""
     text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     return sanitize_line(text.lower() if isinstance(value, bool) else text)

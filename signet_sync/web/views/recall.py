@@ -12,8 +12,8 @@ from signet_sync.recall.search import Within
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.text.sentences import flatten
-from signet_sync.web.formatting import marked
-from signet_sync.web.link_targets import of_names
+from signet_sync.web.formatting import mark_words
+from signet_sync.web.link_targets import find_targets
 from signet_sync.web.request import View, ViewRequest, WebPage, portion
 
 LONGEST = 1_000  # characters of a query
@@ -28,7 +28,7 @@ def recall(request: ViewRequest) -> WebPage:
     settings = request.site.place.settings()
     with reading(request.site.place) as database:
         answers = _answers(database, request, words) if words else []
-        found = promotion.recalled(database, settings, request.agent, request.now_us)
+        found = promotion.weigh_recalled(database, settings, request.agent, request.now_us)
         shown = portion(found, request.query.get("page"), MEMORIES)
         texts = {
             one.memory.memory_id: memories.get(database, request.agent, one.memory.memory_id) for one in shown.rows
@@ -47,14 +47,14 @@ def recall(request: ViewRequest) -> WebPage:
 def _answers(database: Database, request: ViewRequest, words: str) -> list[dict[str, Any]]:
     """Returns what the agent remembers that answers some words, the best first, and where each leads."""
     hits = recall_operations.recall(database, words, Within(request.agent), limit=_ANSWERS)
-    targets = of_names(
+    targets = find_targets(
         database, request.agent, {name for hit in hits for name in (handle_of(hit.id), hit.path) if name}
     )
     found = []
     for hit in hits:
         source, place = targets.get(hit.path or ""), targets.get(handle_of(hit.id))
         own = (source or place) if hit.tier == "session" else (place or source)
-        pieces = marked(hit.text, words)
+        pieces = mark_words(hit.text, words)
         found.append({"hit": hit, "pieces": pieces, "target": own, "source": source if source != own else None})
     return found
 

@@ -18,8 +18,8 @@ from signet_sync.sync.store import sessions
 from signet_sync.sync.store.sessions import SessionFile, SessionRef
 from signet_sync.text.sentences import basename
 from signet_sync.text.turn_heads import label_of, speaker_of
-from signet_sync.web.artifact_page import ArtifactView, opened
-from signet_sync.web.link_targets import of_prose
+from signet_sync.web.artifact_page import ArtifactView, read_artifact
+from signet_sync.web.link_targets import find_prose_targets
 from signet_sync.web.markdown import Prose
 from signet_sync.web.request import View, ViewRequest, WebPage
 
@@ -62,7 +62,7 @@ def session(request: ViewRequest) -> WebPage:
         # An address cut after the token: the session, if only one has it, else the token is what is not found.
         if not session_id and len(found := sessions.find(database, request.agent, token)) == 1:
             return _session_page(request, database, found[0], _buffers(database, *found[0][:3], found[0]))
-        return _missing(request, results.removed_at(database, request.agent, token, session_id))
+        return _missing(request, results.find_removal(database, request.agent, token, session_id))
 
 
 # ── sessions with files ──
@@ -80,19 +80,19 @@ def _session_page(request: ViewRequest, database: Database, ref: SessionRef, liv
     chosen = None if not wanted else wanted[0] if path else wanted[-1]
     manifest = document and document["manifest"]
     title = (document and document["sentence"]) or "The files of this session are gone"
-    thread_id, before, after = results.before_and_after(database, ref)
+    thread_id, before, after = results.find_neighbours(database, ref)
     node = next(iter(references.best(database, ref)), None)
     thread = nodes.summary_of(database, ref.agent_id, thread_id) if thread_id and node else None
     data = {
         **_head(ref, document, title),
         "stretches": stretches,
         "chosen": chosen,
-        "shown": _shown(request, database, chosen, path, codes),
+        "shown": _choose_files(request, database, chosen, path, codes),
         "strays": [stray for stray in strays if stray.verdict in _TROUBLE],
         "copies": [stray for stray in strays if stray.verdict not in _TROUBLE],
         "messages": {stray.path: stray.message for stray in strays},
         "missed": None if path else asked or None,
-        "manifest": opened(request.site.place, database, manifest, "manifest", codes[manifest], "M")
+        "manifest": read_artifact(request.site.place, database, manifest, "manifest", codes[manifest], "M")
         if manifest
         else None,
         "running": bool(live),
@@ -134,7 +134,7 @@ def _stretches(held: Iterable[SessionFile]) -> list[Stretch]:
     return stretches
 
 
-def _shown(
+def _choose_files(
     request: ViewRequest, database: Database, chosen: Stretch | None, path: str | None, codes: dict[str, str]
 ) -> list[ArtifactView]:
     """Returns the files to read: summary and transcript of a segment, a compaction, or a file that is not indexed.
@@ -144,7 +144,7 @@ def _shown(
     part, line, body = (_number(request, name) for name in ("part", "line", "body"))
 
     def read(path: str, kind: str) -> ArtifactView:
-        return opened(
+        return read_artifact(
             request.site.place,
             database,
             path,
@@ -169,7 +169,7 @@ def _shown(
     return [
         read(chosen.paths[kind], kind)
         if kind == first
-        else opened(request.site.place, database, chosen.paths[kind], kind, codes[chosen.paths[kind]], "S")
+        else read_artifact(request.site.place, database, chosen.paths[kind], kind, codes[chosen.paths[kind]], "S")
         for kind in order
     ]
 
@@ -190,7 +190,7 @@ def _only_running(request: ViewRequest, database: Database, token: str, live: Se
 def _page(request: ViewRequest, database: Database, title: str, data: dict[str, Any]) -> WebPage:
     read = [artifact for artifact in (*data["shown"], data["manifest"]) if artifact is not None]
     texts = [turn.prose for artifact in read for turn in artifact.turns] + [turn["prose"] for turn in data["live"]]
-    return WebPage("session", title, data | {"links": of_prose(database, request.agent, texts)})
+    return WebPage("session", title, data | {"links": find_prose_targets(database, request.agent, texts)})
 
 
 # ── running sessions ──

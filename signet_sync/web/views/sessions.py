@@ -12,7 +12,7 @@ from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.text.sentences import basename
-from signet_sync.web.formatting import day_name, marked
+from signet_sync.web.formatting import day_name, mark_words
 from signet_sync.web.request import View, ViewRequest, WebPage
 
 _PAGE = 100
@@ -48,7 +48,7 @@ def every(database: Database, agent_id: str) -> list[dict[str, Any]]:
 
 def sessions(request: ViewRequest) -> WebPage:
     """Shows the list; with a cursor (`after`) what follows that position."""
-    asked = _asked(request)
+    asked = _read_filter(request)
     after = _cursor(request.query.get("after", ""))
     with reading(request.site.place) as database:
         shown = session_list.page(database, request.agent, asked.wanted, after, _PAGE)
@@ -59,13 +59,13 @@ def sessions(request: ViewRequest) -> WebPage:
             "asked": asked,
             "days": _days(database, request.agent, asked.wanted, shown.entries),
             "shown": shown,
-            "said": {cursor: marked(piece, asked.wanted.query) for cursor, piece in pieces.items()},
-            "older": _written(shown.entries[-1].cursor) if shown.more else None,
+            "said": {cursor: mark_words(piece, asked.wanted.query) for cursor, piece in pieces.items()},
+            "older": _write_cursor(shown.entries[-1].cursor) if shown.more else None,
             "is_first": after is None,
             "projects": _options(_projects(database, request.agent), asked.wanted.project),
             "harnesses": _options([(one, one) for one in harnesses], asked.wanted.harness),
             "running": [] if asked.is_filter or after else running,
-            "invalid": session_list.with_invalid_files(database, request.agent),
+            "invalid": session_list.find_with_invalid_files(database, request.agent),
             "live": {one["session_id"] for one in running},
             "import_command": request.site.place.command_line("import claude-code"),
         }
@@ -75,7 +75,7 @@ def sessions(request: ViewRequest) -> WebPage:
 # ── request ──
 
 
-def _asked(request: ViewRequest) -> FilterForm:
+def _read_filter(request: ViewRequest) -> FilterForm:
     names = ("q", "project", "harness", "from", "to", "day")
     # Text that is not UTF-8 is in no index, and cannot be searched.
     written = {name: request.query.get(name, "").strip().encode("utf-8", "replace").decode() for name in names}
@@ -100,7 +100,7 @@ def _day(text: str, faults: list[str]) -> tuple[int, int] | None:
 
 
 def _cursor(text: str) -> Cursor | None:
-    """Parses a position in the list, as `_written` formats it; None for anything else: the list starts at the top."""
+    """Parses a position in the list, as `_write_cursor` formats it; None for anything else: the list starts at the top."""
     at, _, rest = text.partition(".")
     token, _, session_id = rest.partition(".")
     if not (re.fullmatch(r"-?\d{1,18}", at, re.ASCII) and token and session_id):
@@ -108,7 +108,7 @@ def _cursor(text: str) -> Cursor | None:
     return Cursor(int(at), token, session_id)
 
 
-def _written(cursor: Cursor) -> str:
+def _write_cursor(cursor: Cursor) -> str:
     return f"{cursor.membership_us}.{cursor.session_token}.{cursor.session_id}"
 
 
@@ -121,7 +121,7 @@ def _days(
     """Returns date, name, total of sessions (None: the list is filtered) and sessions of each day."""
     found = [(day, list(some)) for day, some in groupby(entries, key=lambda entry: local_day(entry.membership_us))]
     whole = wanted._replace(since_us=None, until_us=None) == SessionFilter()
-    counts = session_list.on_days(database, agent_id, [day for day, _ in found]) if whole else {}
+    counts = session_list.count_on_days(database, agent_id, [day for day, _ in found]) if whole else {}
     return [(day, day_name(day), counts.get(day), some) for day, some in found]
 
 

@@ -11,7 +11,7 @@ from signet_sync.pages.sections import distinct_names
 from signet_sync.recall.expand import expand
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
-from signet_sync.web.link_targets import of_prose
+from signet_sync.web.link_targets import find_prose_targets
 from signet_sync.web.markdown import LinkTarget, Prose
 from signet_sync.web.request import View, ViewRequest, WebPage, portion
 
@@ -79,7 +79,9 @@ def _text_and_links(database: Database, agent_id: str, about: dict[str, Any]) ->
     named = [] if about["kind"] in _WRITTEN else _NAMED.findall(text)
     linked = _NAMED.sub(r"[[\g<0>]]", text) if named else text
     prose = Prose(linked)
-    return prose, of_prose(database, agent_id, [prose]) | {one: LinkTarget("node", {"node": one}) for one in named}
+    return prose, find_prose_targets(database, agent_id, [prose]) | {
+        one: LinkTarget("node", {"node": one}) for one in named
+    }
 
 
 def _plain(label: str) -> str:

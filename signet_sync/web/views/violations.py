@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from signet_sync.entities import store as entities_store
-from signet_sync.formats.filename import carried_token
+from signet_sync.formats.filename import find_carried_token
 from signet_sync.integrity.report import hint_for
 from signet_sync.pages import conflict_copies
 from signet_sync.storage.database.connection import Database
@@ -32,7 +32,7 @@ def problems(request: ViewRequest) -> WebPage:
         batches = violations.batches(database, request.agent)[::-1]
         groups = _groups(request, database, {one.path for batch in batches for one in batch.files}, code)
         drifted = len(entities_store.drift(database, request.agent))
-        led = _led(database, request, [path for group in groups for path, _ in group["files"].rows])
+        led = _find_links(database, request, [path for group in groups for path, _ in group["files"].rows])
     found = [{"found_at": batch.found_at, **one._asdict()} for batch in batches for one in batch.files if not code]
     data = {
         "sealed": portion(found, request.query.get("page"), SEALED),
@@ -45,11 +45,11 @@ def problems(request: ViewRequest) -> WebPage:
     return WebPage("violations", "Problems", data)
 
 
-def _led(database: Database, request: ViewRequest, paths: list[str]) -> dict[str, LinkTarget]:
+def _find_links(database: Database, request: ViewRequest, paths: list[str]) -> dict[str, LinkTarget]:
     """Returns where files that are not indexed can be read: on the page of their session."""
     found = {}
     for path in paths:
-        token = carried_token(path)
+        token = find_carried_token(path)
         held = sessions.find(database, request.agent, token) if token else []
         if len(held) == 1:
             given = {"token": held[0].session_token, "session": held[0].session_id, "path": path}

@@ -37,10 +37,10 @@ def harness(target: Installation) -> list[Finding]:
             return [warning("hooks", "no harness sends its sessions", install)]
         return [fine("hooks", "no harness is on this machine")]
     findings = [_finding(target, condition, each) for condition in plugged for each in condition.problems]
-    findings += _switched_off(target)
+    findings += _check_switches(target)
     feeding = [condition for condition in plugged if condition.events]
     tried = [each.harness for each in feeding if _OTHERS.isdisjoint(one.code for one in each.problems)]
-    return [*findings, *_tried(target, tried)]
+    return [*findings, *_try_hooks(target, tried)]
 
 
 def broken(target: Installation) -> list[str]:
@@ -63,7 +63,7 @@ def _is_dead(condition: Condition, one: HarnessProblem) -> bool:
     return one.code in ("hooks-gone", "server-gone") or astray
 
 
-def _switched_off(target: Installation) -> list[Finding]:
+def _check_switches(target: Installation) -> list[Finding]:
     named = [name for name in GUARDS if target.environ.get(name, "0") not in ("", "0")]
     return [warning("hooks-off", f"{name} is set: hooks that inherit it do nothing", f"unset {name}") for name in named]
 
@@ -71,14 +71,14 @@ def _switched_off(target: Installation) -> list[Finding]:
 # ── called as a harness calls them ──
 
 
-def _tried(target: Installation, names: Sequence[str]) -> list[Finding]:
+def _try_hooks(target: Installation, names: Sequence[str]) -> list[Finding]:
     """Calls each hook with a session's start that leaves nothing behind; runs the command that we would write now."""
     found = []
     slowest = 0.0
     for name in names:
         words = hooks_install.program_for(target.root).hook(name)
         began = time.monotonic()
-        wrong = _called([*words, "--strict"], {**target.environ})
+        wrong = _call_hook([*words, "--strict"], {**target.environ})
         slowest = max(slowest, time.monotonic() - began)
         again = f"echo {shlex.quote(json.dumps(_SESSION_START))} | {shlex.join(words)} --strict"
         if wrong:
@@ -88,7 +88,7 @@ def _tried(target: Installation, names: Sequence[str]) -> list[Finding]:
     return found
 
 
-def _called(words: Sequence[str], environ: dict[str, str]) -> str:
+def _call_hook(words: Sequence[str], environ: dict[str, str]) -> str:
     """Returns why a hook does not answer as it should; empty if it does."""
     for name in GUARDS:
         environ.pop(name, None)

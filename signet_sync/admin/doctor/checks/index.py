@@ -23,7 +23,7 @@ from signet_sync.storage.database.connection import (
 from signet_sync.storage.database.tables import TABLES
 from signet_sync.sync.store import artifacts, passes, texts
 from signet_sync.sync.store import counts as counts_store
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 from signet_sync.text.sanitizer import sanitizer_stamp
 
 _SHOWN = 3  # paths named in a finding
@@ -60,11 +60,11 @@ def _unusable(target: Installation, error: apsw.Error | DatabaseError) -> Findin
     if translated.code == "database-behind":
         return warning("database-behind", translated.message, target.command("reindex"), fix=True)
     if isinstance(translated, DatabaseCorrupt) or is_odd(error):
-        return _damaged(target, translated.message)
+        return _report_damage(target, translated.message)
     return problem("database", f"{target.database}: {translated.message}", translated.hint)
 
 
-def _damaged(target: Installation, what: str) -> Finding:
+def _report_damage(target: Installation, what: str) -> Finding:
     return problem("database", what, f"{target.command('reindex')} --full  # moves it aside, rebuilds it", fix=True)
 
 
@@ -75,8 +75,8 @@ def _bytes(target: Installation, database: Database) -> list[Finding]:
             # A pass may never read these pages, so mark the database: the next pass checks all pages. Wrong values need
             # no mark: a rebuild fixes them.
             mark_suspect(database.path)
-        return [_damaged(target, f"damaged: {problems[0]}")]
-    if not texts.in_step(database):
+        return [_report_damage(target, f"damaged: {problems[0]}")]
+    if not texts.is_in_step(database):
         return [problem("full-text", "out of step with its rows", target.command("reindex"), fix=True)]
     return [fine("database", database.path)]
 
@@ -86,14 +86,14 @@ def _rows(target: Installation, database: Database) -> list[Finding]:
     counts = counts_store.verdict_counts(database)
     open_ = counts.get("violation", 0)
     if open_:
-        words = f"{counted(open_, 'open violation')}: sealed files that changed or are gone"
+        words = f"{count_noun(open_, 'open violation')}: sealed files that changed or are gone"
         found.append(problem("vault", words, target.command("violations list")))
     if counts.get("invalid"):
         found.append(warning("vault", f"invalid files: {counts['invalid']}", target.command("check")))
     found += _secrets(target, database)
     drifted = entities_store.drift(database)
     if drifted:
-        what = counted(len(drifted), "entity file is", "entity files are")
+        what = count_noun(len(drifted), "entity file is", "entity files are")
         words = f"{what} not what their events say, the first {display(drifted[0].path)}: {drifted[0].message}"
         found.append(problem("entities", words, target.command("entity check")))
     found += _copies(target, database)
@@ -107,7 +107,7 @@ def _rows(target: Installation, database: Database) -> list[Finding]:
 
 def _secrets(target: Installation, database: Database) -> list[Finding]:
     """Reports artifacts written before the sanitizer could find the secrets that it finds in them now."""
-    paths = counts_store.suspected(database)
+    paths = counts_store.list_suspected(database)
     if not paths:
         return []
     shown = ", ".join([*map(display, paths[:_SHOWN]), *(["…"] if len(paths) > _SHOWN else [])])

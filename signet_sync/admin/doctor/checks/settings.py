@@ -37,7 +37,7 @@ def _usable_models(target: Installation) -> list[Finding]:
     where = user_file(target.environ)
     return [
         fine("language-model-found", f"{one.name} could be one", "\n".join((f"to use it, add to {where}:", *one.lines)))
-        for one in installed.installed_models(target.environ)
+        for one in installed.list_models(target.environ)
     ]
 
 

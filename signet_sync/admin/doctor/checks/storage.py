@@ -11,7 +11,7 @@ from contextlib import suppress
 from signet_sync.admin.doctor.installation import Finding, Installation, fine, problem, span, warning
 from signet_sync.capture import spool
 from signet_sync.sessions import journal, live_files
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import count_noun
 
 # Jobs are taken within moments; one that waits for longer, in seconds, is not being processed.
 MOMENT = 60.0
@@ -117,7 +117,7 @@ def _spool(target: Installation) -> Iterator[Finding]:
         yield warning("spool", f"{words}, although an agent runs", target.command("logs intake"))
     else:
         yield fine("spool", "nothing waits too long")
-    lost = spool.given_up(folder)
+    lost = spool.count_given_up(folder)
     if lost:
         words = f"jobs of hooks that could not be processed: {lost}; they are deleted after {spool.BAD_DAYS} days"
         remedy = f"{target.command('logs intake')}  # says why; import HARNESS reads its transcripts once more"
@@ -139,7 +139,7 @@ def _journal(target: Installation) -> Iterator[Finding]:
 
 def _live(target: Installation) -> Iterator[Finding]:
     folder = target.folder.live
-    aside = live_files.damaged_files(folder)
+    aside = live_files.list_damaged_files(folder)
     damaged = []
     for name in live_files.names(folder):
         with suppress(OSError):
@@ -148,7 +148,7 @@ def _live(target: Installation) -> Iterator[Finding]:
                 damaged.append(name)
     found = [os.path.join(folder, name) for name in (*damaged, *aside)]
     if found:
-        words = f"live turns that cannot be read: lines of {counted(len(found), 'file')}"
+        words = f"live turns that cannot be read: lines of {count_noun(len(found), 'file')}"
         remedy = f"open {shlex.quote(found[0])}  # what can be read is kept; the session's transcript has the rest"
         yield warning("live", words, remedy)
 

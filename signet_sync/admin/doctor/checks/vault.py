@@ -76,7 +76,7 @@ def _reading(memory: str) -> Iterator[Finding]:
                 and not os.access(entry.path, os.R_OK)
             ]
     except OSError as error:
-        yield problem("memory", f"memory/ cannot be listed: {error.strerror}", _to_list(memory, error))
+        yield problem("memory", f"memory/ cannot be listed: {error.strerror}", _name_folder(memory, error))
         return
     if os.access(os.path.dirname(memory), os.W_OK) and not os.access(memory, os.W_OK):
         words = "memory/ cannot be written: no session can be saved"
@@ -88,7 +88,7 @@ def _reading(memory: str) -> Iterator[Finding]:
         yield problem("unreadable", f"{display(words)} cannot be read", access_command(closed[0], "u+r", names))
 
 
-def _to_list(memory: str, error: OSError) -> str:
+def _name_folder(memory: str, error: OSError) -> str:
     if sys.platform == "darwin" and error.errno == errno.EPERM:
         # macOS asks once, for a program with a window; a service is refused silently.
         return f"System Settings, Privacy & Security, Full Disk Access: add {sys.executable}, then restart the agent"
@@ -165,7 +165,7 @@ def _daemon(target: Installation) -> list[Finding]:
     except (OSError, SignetSyncError):
         return []
     if pid is None:
-        return _replaced(target)
+        return _check_page_owner(target)
     if target.settings.takeover:
         return [fine("signet-daemon", f"a Signet daemon (pid {pid}) runs, and projection.takeover is set")]
     words = f"a Signet daemon (pid {pid}) runs on this workspace; pages and manifests are held back"
@@ -173,7 +173,7 @@ def _daemon(target: Installation) -> list[Finding]:
     return [warning("signet-daemon", words, f"kill {pid}  # {others} in {SETTINGS}")]
 
 
-def _replaced(target: Installation) -> list[Finding]:
+def _check_page_owner(target: Installation) -> list[Finding]:
     """Reports a page that a Signet, no longer detected, wrote over ours."""
     if target.settings.takeover:
         return []

@@ -22,14 +22,14 @@ from signet_sync.capture.harnesses.texts import (
     UUID,
     Tags,
     call_line,
+    cut_middle,
+    drop_injected,
     file_stem,
     items_of,
-    joined,
+    join_paragraphs,
     mapping_of,
     one_line,
-    shortened,
     text_of,
-    without_injected,
 )
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.own_calls import OwnCalls
@@ -183,7 +183,7 @@ class _ClaudeCodeReader:
         for block in map(mapping_of, blocks):
             kind = block.get("type")
             if kind == "text":
-                text = without_injected(text_of(block.get("text"))).strip("\r\n")
+                text = drop_injected(text_of(block.get("text"))).strip("\r\n")
                 if not text.strip() or text.strip() in _FILLERS:
                     continue
                 yield (
@@ -226,7 +226,7 @@ class _ClaudeCodeReader:
             yield entry
 
     def _summary(self, content: object, at: int) -> Iterator[TranscriptEntry]:
-        text = compaction_text(joined(_texts(content)))
+        text = compaction_text(join_paragraphs(_texts(content)))
         if self.boundary:
             self.boundary[0] = replace(self.boundary[0], text=text)
             self.boundary = None
@@ -240,7 +240,7 @@ class _ClaudeCodeReader:
             if details.get("isAsync") is True:
                 return
         texts = [text for text in _texts(block.get("content")) if not (agent_id and text.startswith(_AGENT_NOTE))]
-        text, _ = _TAGS.split(without_injected("\n".join(texts)))
+        text, _ = _TAGS.split(drop_injected("\n".join(texts)))
         # In some versions the background task's id is only next to the text.
         if (task := text_of(details.get("backgroundTaskId"))) and self.ours.is_ours(call):
             text += f"\nTask ID: {task}"
@@ -254,20 +254,20 @@ class _ClaudeCodeReader:
 
     def _outcome(self, call: str, text: str, at: int, *, failed: bool = False) -> TranscriptEntry:
         name = self.tools.get(call, "")
-        kept, omitted = shortened(self.ours.kept(call, name, text).strip("\r\n"))
+        kept, omitted = cut_middle(self.ours.kept(call, name, text).strip("\r\n"))
         return TranscriptEntry("result", at, kept, name, call, failed, omitted)
 
     def _words(self, content: object, at: int) -> Iterator[TranscriptEntry]:
         """Yields the user's own words as one entry, after events for what the harness added to them."""
         words = []
         for text in _texts(content):
-            own, spans = _TAGS.split(without_injected(text))
+            own, spans = _TAGS.split(drop_injected(text))
             yield from self._events(spans, at)
             if _INTERRUPTED.fullmatch(own.strip()):
                 yield TranscriptEntry("event", at, "interrupted by the user")
             elif not own.lstrip().startswith(_CAVEAT):
                 words.append(own.strip("\r\n"))
-        if said := joined(words):
+        if said := join_paragraphs(words):
             yield TranscriptEntry("user", at, said)
 
     def _events(self, spans: list[tuple[str, str]], at: int) -> Iterator[TranscriptEntry]:

@@ -23,14 +23,14 @@ from signet_sync.capture.harnesses.texts import (
     UUID,
     Tags,
     call_line,
+    cut_middle,
+    drop_injected,
     file_stem,
     items_of,
-    joined,
+    join_paragraphs,
     mapping_of,
     one_line,
-    shortened,
     text_of,
-    without_injected,
 )
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import SECOND
@@ -160,7 +160,11 @@ class _CodexReader:
     def _message(self, item: Mapping[str, Any], at: int) -> None:
         role = item.get("role")
         if role == "assistant":
-            found = [TranscriptEntry("assistant", at, text) for text in [joined(_texts(item.get("content")))] if text]
+            found = [
+                TranscriptEntry("assistant", at, text)
+                for text in [join_paragraphs(_texts(item.get("content")))]
+                if text
+            ]
         elif role == "user":
             if not self.project and (
                 folder := next(filter(None, map(_FOLDER.search, _texts(item.get("content")))), None)
@@ -200,7 +204,7 @@ class _CodexReader:
         if self.ours.is_ours(call, name):
             # With the harness's header, which names the session that the command continues in.
             text = self.ours.kept(call, name, output if isinstance(output, str) else "\n".join(_texts(output)))
-        kept, omitted = shortened(without_injected(text).strip("\r\n"))
+        kept, omitted = cut_middle(drop_injected(text).strip("\r\n"))
         self.entries.append(TranscriptEntry("result", at, kept, self.tools.get(call, ""), call, failed, omitted))
 
     def _compacted(self, payload: Mapping[str, Any], at: int) -> None:
@@ -239,7 +243,7 @@ class _CodexReader:
         for entry in (
             _words([message], at)
             if role == "user"
-            else [TranscriptEntry("assistant", at, joined([without_injected(message)]))]
+            else [TranscriptEntry("assistant", at, join_paragraphs([drop_injected(message)]))]
         ):
             if entry.text:
                 self.echoes[len(self.entries)] = role
@@ -279,11 +283,11 @@ class _CodexReader:
 
 def _texts(content: object) -> list[str]:
     if isinstance(content, str):
-        return [without_injected(content).strip("\r\n")]
+        return [drop_injected(content).strip("\r\n")]
     texts = []
     for block in map(mapping_of, items_of(content)):
         if isinstance(block.get("text"), str):
-            texts.append(without_injected(block["text"]).strip("\r\n"))
+            texts.append(drop_injected(block["text"]).strip("\r\n"))
         elif text_of(block.get("type")).endswith("image"):
             texts.append(IMAGE)
     return texts
@@ -301,7 +305,7 @@ def _own_texts(item: Mapping[str, Any]) -> list[str]:
 
 def prompt_of(text: str) -> str:
     """Returns a prompt as a transcript will contain it later."""
-    return next((entry.text for entry in _words([without_injected(text)], 0) if entry.kind == "user"), "")
+    return next((entry.text for entry in _words([drop_injected(text)], 0) if entry.kind == "user"), "")
 
 
 def _words(texts: Iterable[str], at: int) -> Iterator[TranscriptEntry]:
@@ -319,7 +323,7 @@ def _words(texts: Iterable[str], at: int) -> Iterator[TranscriptEntry]:
         if own.lstrip().startswith(_IDE_CONTEXT) and (request := _IDE_REQUEST.search(own)):
             own = own[request.end() :]
         words.append(own.strip("\r\n") if own.strip() not in ("<image>", "</image>") else "")
-    if said := joined(words):
+    if said := join_paragraphs(words):
         yield TranscriptEntry("user", at, said)
 
 

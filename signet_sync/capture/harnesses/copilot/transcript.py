@@ -9,12 +9,12 @@ from signet_sync.capture.harnesses.jsonl import JsonLines
 from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry, conversation, count_unknown, time_of
 from signet_sync.capture.harnesses.texts import (
     call_line,
+    cut_middle,
+    drop_injected,
     mapping_of,
     one_line,
     prompt_of,
-    shortened,
     text_of,
-    without_injected,
 )
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.own_calls import OwnCalls
@@ -95,7 +95,7 @@ class _CopilotReader:
         elif kind == "tool.execution_complete":
             yield self._result(data, at)
         elif kind == "session.compaction_complete" and data.get("success") is True:
-            yield TranscriptEntry("compaction", at, without_injected(text_of(data.get("summaryContent"))))
+            yield TranscriptEntry("compaction", at, drop_injected(text_of(data.get("summaryContent"))))
         elif kind == "session.error":
             yield TranscriptEntry("event", at, one_line(f"error: {text_of(data.get('message'))}"))
         elif kind == "abort":
@@ -120,5 +120,5 @@ class _CopilotReader:
         said = text_of(mapping_of(data.get("result")).get("content"))
         failed = data.get("success") is False or code not in (None, 0) or _ENDED_BADLY.search(said) is not None
         said = said or text_of(mapping_of(data.get("error")).get("message"))
-        kept, omitted = shortened(self.ours.kept(call, name, without_injected(said)).strip("\r\n"))
+        kept, omitted = cut_middle(self.ours.kept(call, name, drop_injected(said)).strip("\r\n"))
         return TranscriptEntry("result", at, kept, name, call, failed, omitted)

@@ -21,13 +21,13 @@ from signet_sync.capture.harnesses.records import (
 from signet_sync.capture.harnesses.texts import (
     IMAGE,
     call_line,
+    cut_middle,
+    drop_injected,
     items_of,
-    joined,
+    join_paragraphs,
     mapping_of,
     one_line,
-    shortened,
     text_of,
-    without_injected,
 )
 from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.formats.lazy_pattern import late
@@ -131,7 +131,7 @@ class _GeminiReader:
 
     def _compressed(self, messages: Sequence[Mapping[str, Any]]) -> None:
         """Recognises the snapshot after a compression: summary, thanks for it, and what was kept, all with new ids."""
-        texts = [joined(texts_of_parts(message.get("content"))) for message in messages]
+        texts = [join_paragraphs(texts_of_parts(message.get("content"))) for message in messages]
         place = next((n for n, (_, following) in enumerate(pairwise(texts)) if following == _THANKS), None)
         if place is None or messages[place].get("type") != "user":
             return
@@ -186,15 +186,15 @@ class _GeminiReader:
                 found = next((match for pattern in _PROJECT if (match := pattern.search(text))), None)
                 self.project = self.project or (found[1].strip() if found else "")
             else:
-                own.append(without_injected(text).strip("\r\n"))
-        return joined(own)
+                own.append(drop_injected(text).strip("\r\n"))
+        return join_paragraphs(own)
 
     def _part(self, part: Mapping[str, Any], message: _Message, at: int) -> None:
         if call := mapping_of(part.get("functionCall")):
             self._call(call, message, at)
         elif answer := mapping_of(part.get("functionResponse")):
             key, name = text_of(answer.get("id")), text_of(answer.get("name"))
-            text, omitted = shortened(self.ours.kept(key, name, result_of_parts([part])))
+            text, omitted = cut_middle(self.ours.kept(key, name, result_of_parts([part])))
             failed = bool(mapping_of(answer.get("response")).get("error"))
             self.results.setdefault(key, (text, omitted, failed))
 
@@ -211,7 +211,7 @@ class _GeminiReader:
             text = result_of_parts(call.get("result"), text_of(call.get("resultDisplay")))
             name = text_of(call.get("displayName"))
             known.ours = known.ours or self.ours.is_ours("", name)
-            known.result, known.omitted = shortened(self.ours.left_out(text) if known.ours else text)
+            known.result, known.omitted = cut_middle(self.ours.left_out(text) if known.ours else text)
         known.failed = known.failed or text_of(call.get("status")) in _FAILED
 
     # ── the result ──
@@ -287,6 +287,6 @@ def result_of_parts(parts: object, shown: str = "") -> str:
     text = "\n".join(filter(None, texts)) or shown
     for mark in (OPENING, CLOSING):  # in Qwen Code, what a hook said of the call stands escaped in its result
         text = text.replace(f"&lt;{mark[1:-1]}&gt;", mark)
-    text = without_injected(text).strip("\r\n")
+    text = drop_injected(text).strip("\r\n")
     wrapped = _UNTRUSTED.fullmatch(text.strip())
     return (_OUTPUT_HEAD.sub("", wrapped[1]) if wrapped else text).strip("\r\n")

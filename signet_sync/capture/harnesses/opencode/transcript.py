@@ -4,16 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from signet_sync.capture.harnesses.jsonl import JsonLines, parsed
+from signet_sync.capture.harnesses.jsonl import JsonLines, parse_line
 from signet_sync.capture.harnesses.records import NO_TIME, Conversation, TranscriptEntry, conversation, count_unknown
 from signet_sync.capture.harnesses.texts import (
     call_line,
-    joined,
+    cut_middle,
+    drop_injected,
+    join_paragraphs,
     mapping_of,
     one_line,
-    shortened,
     text_of,
-    without_injected,
 )
 from signet_sync.text.own_calls import OwnCalls
 
@@ -36,7 +36,7 @@ class MessageRow(NamedTuple):
 def read(session: Mapping[str, object], messages: Sequence[MessageRow]) -> Conversation:
     """Reads a session from its row and messages (tables and part types of OpenCode 1.18); never raises."""
     reading = _OpenCodeReader()
-    for message in _kept(messages, _object(text_of(session.get("revert"))) or {}):
+    for message in _drop_reverted(messages, _object(text_of(session.get("revert"))) or {}):
         reading.message(message)
     title = text_of(session.get("title")).strip()
     reading.source.read = len(messages) - reading.source.damaged
@@ -54,7 +54,7 @@ def read(session: Mapping[str, object], messages: Sequence[MessageRow]) -> Conve
     return found if messages else found._replace(remark="the session holds no messages")
 
 
-def _kept(messages: Sequence[MessageRow], revert: Mapping[str, object]) -> Iterator[MessageRow]:
+def _drop_reverted(messages: Sequence[MessageRow], revert: Mapping[str, object]) -> Iterator[MessageRow]:
     """Yields the messages before the point that the user went back to; OpenCode deletes the rest at the next prompt."""
     message_id, part_id = revert.get("messageID"), revert.get("partID")
     for message in messages:
@@ -92,7 +92,7 @@ class _OpenCodeReader:
         ):
             self._compaction(at, found)
             return
-        self.entries.extend(_joined(found) if role == "user" else found)
+        self.entries.extend(_join_parts(found) if role == "user" else found)
         self.entries.extend(_trouble(data.get("error"), at))
 
     def _parts(self, message: MessageRow) -> Iterator[Mapping[str, object]]:
@@ -106,7 +106,7 @@ class _OpenCodeReader:
     def _part(self, part: Mapping[str, object], role: str, at: int) -> Iterator[TranscriptEntry]:
         kind = part.get("type")
         if kind == "text":
-            text = without_injected(text_of(part.get("text")))
+            text = drop_injected(text_of(part.get("text")))
             if text.strip() and part.get("synthetic") is not True and part.get("ignored") is not True:
                 yield TranscriptEntry(
                     "user" if role == "user" else "assistant", _time(part.get("time"), "start", at), text
@@ -126,7 +126,7 @@ class _OpenCodeReader:
 
     def _compaction(self, at: int, found: Sequence[TranscriptEntry]) -> None:
         """Merges the summary with the request for it, which precedes it: both are one compaction."""
-        summary = joined(entry.text for entry in found if entry.kind == "assistant")
+        summary = join_paragraphs(entry.text for entry in found if entry.kind == "assistant")
         last = self.entries[-1] if self.entries else None
         if last is not None and last.kind == "compaction" and not last.text:
             self.entries[-1] = replace(last, at=max(at, last.at), text=summary)
@@ -152,18 +152,18 @@ def _tool(part: Mapping[str, object], at: int, ours: OwnCalls) -> Iterator[Trans
         yield TranscriptEntry("tool", began, line, name=name, call=call, failed=failed)
     if status in ("completed", "error"):
         said = text_of(state.get("error") if status == "error" else state.get("output"))
-        kept, omitted = shortened(ours.kept(call, name, without_injected(said)))
+        kept, omitted = cut_middle(ours.kept(call, name, drop_injected(said)))
         ended = _time(state.get("time"), "end", began)
         yield TranscriptEntry("result", ended, kept, name=name, call=call, failed=failed, omitted=omitted)
 
 
-def _joined(entries: Sequence[TranscriptEntry]) -> list[TranscriptEntry]:
+def _join_parts(entries: Sequence[TranscriptEntry]) -> list[TranscriptEntry]:
     """Joins the parts of a user's message into one turn."""
     words = [entry for entry in entries if entry.kind == "user"]
     others = [entry for entry in entries if entry.kind != "user"]
     if not words:
         return others
-    return [replace(words[0], text=joined(entry.text for entry in words)), *others]
+    return [replace(words[0], text=join_paragraphs(entry.text for entry in words)), *others]
 
 
 def _trouble(error: object, at: int) -> Iterator[TranscriptEntry]:
@@ -182,4 +182,4 @@ def _time(times: object, name: str, otherwise: int = NO_TIME) -> int:
 
 
 def _object(text: str) -> Mapping[str, object] | None:
-    return parsed(text.encode("utf-8", "replace"))
+    return parse_line(text.encode("utf-8", "replace"))

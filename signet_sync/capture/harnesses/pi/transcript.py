@@ -9,14 +9,14 @@ from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry,
 from signet_sync.capture.harnesses.texts import (
     UUID,
     call_line,
+    cut_middle,
+    drop_injected,
     file_stem,
     items_of,
-    joined,
+    join_paragraphs,
     mapping_of,
     one_line,
-    shortened,
     text_of,
-    without_injected,
 )
 from signet_sync.capture.harnesses.tree import TreeRecord, branch
 from signet_sync.text.own_calls import OwnCalls, runs_us
@@ -81,9 +81,9 @@ class _PiReader:
         if kind == "message":
             yield from self._message(mapping_of(record.get("message")), at)
         elif kind == "compaction":
-            yield TranscriptEntry("compaction", at, without_injected(text_of(record.get("summary"))))
+            yield TranscriptEntry("compaction", at, drop_injected(text_of(record.get("summary"))))
         elif kind == "branch_summary":
-            yield _left_branch(record.get("summary"), at)
+            yield _read_left_branch(record.get("summary"), at)
         elif kind == "reset":
             yield TranscriptEntry("event", at, "session reset")
         elif kind == "session_info":
@@ -94,7 +94,7 @@ class _PiReader:
     def _message(self, message: Mapping[str, object], at: int) -> Iterator[TranscriptEntry]:
         role = message.get("role")
         if role == "user":
-            text = without_injected(joined(_texts(message.get("content"))))
+            text = drop_injected(join_paragraphs(_texts(message.get("content"))))
             if text.strip():
                 yield TranscriptEntry("user", at, text)
         elif role == "assistant":
@@ -102,7 +102,7 @@ class _PiReader:
         elif role == "toolResult":
             said = "\n".join(_texts(message.get("content")))
             name, call = text_of(message.get("toolName")), text_of(message.get("toolCallId"))
-            said = self.ours.kept(call, name, without_injected(said))
+            said = self.ours.kept(call, name, drop_injected(said))
             yield _result(at, said, name=name, call=call, failed=message.get("isError") is True)
         elif role == "bashExecution":
             code = message.get("exitCode")
@@ -112,9 +112,9 @@ class _PiReader:
             said = self.ours.left_out(said) if runs_us(command) else said
             yield _result(at, said, name="bash", call="", failed=failed)
         elif role == "compactionSummary":
-            yield TranscriptEntry("compaction", at, without_injected(text_of(message.get("summary"))))
+            yield TranscriptEntry("compaction", at, drop_injected(text_of(message.get("summary"))))
         elif role == "branchSummary":
-            yield _left_branch(message.get("summary"), at)
+            yield _read_left_branch(message.get("summary"), at)
         elif role not in _PASSED_ROLES:
             count_unknown(self.unknown, role)
 
@@ -123,7 +123,7 @@ class _PiReader:
         for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
             block = mapping_of(block)
             if block.get("type") == "text":
-                text = without_injected(text_of(block.get("text")))
+                text = drop_injected(text_of(block.get("text")))
                 if text.strip():
                     yield TranscriptEntry("assistant", at, text)
             elif block.get("type") == "toolCall":
@@ -137,7 +137,7 @@ class _PiReader:
 
 
 def _result(at: int, text: str, *, name: str, call: str, failed: bool) -> TranscriptEntry:
-    kept, omitted = shortened(without_injected(text))
+    kept, omitted = cut_middle(drop_injected(text))
     return TranscriptEntry("result", at, kept, name=name, call=call, failed=failed, omitted=omitted)
 
 
@@ -150,7 +150,7 @@ def _texts(content: object) -> Iterator[str]:
             yield text_of(mapping_of(block).get("text"))
 
 
-def _left_branch(summary: object, at: int) -> TranscriptEntry:
+def _read_left_branch(summary: object, at: int) -> TranscriptEntry:
     said = one_line(text_of(summary), _SUMMARY_LENGTH)
     return TranscriptEntry(
         "event", at, f"came back from another branch: {said}" if said else "came back from another branch"

@@ -11,14 +11,14 @@ from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry,
 from signet_sync.capture.harnesses.texts import (
     Tags,
     call_line,
+    cut_middle,
+    drop_injected,
     file_stem,
     items_of,
-    joined,
+    join_paragraphs,
     mapping_of,
     one_line,
-    shortened,
     text_of,
-    without_injected,
 )
 from signet_sync.capture.harnesses.tree import TreeRecord, branch
 from signet_sync.text.own_calls import OwnCalls
@@ -69,14 +69,14 @@ class _QwenReader:
         kind, subtype = text_of(record.get("type")), text_of(record.get("subtype"))
         payload, parts = mapping_of(record.get("systemPayload")), mapping_of(record.get("message")).get("parts")
         if kind == "user":
-            said = text_of(payload.get("displayText")) or joined(texts_of_parts(parts))
-            text, _ = _ADDED.split(without_injected(said))
+            said = text_of(payload.get("displayText")) or join_paragraphs(texts_of_parts(parts))
+            text, _ = _ADDED.split(drop_injected(said))
             if subtype in _TYPED and text.strip():
                 yield TranscriptEntry("user", at, text.strip("\r\n"))
             elif subtype == "notification" and text.strip():
                 yield TranscriptEntry("event", at, one_line(text))
         elif kind == "assistant":
-            if text := joined(without_injected(one) for one in texts_of_parts(parts)):
+            if text := join_paragraphs(drop_injected(one) for one in texts_of_parts(parts)):
                 yield TranscriptEntry("assistant", at, text)
             for call in (mapping_of(mapping_of(part).get("functionCall")) for part in items_of(parts)):
                 if call:
@@ -87,8 +87,8 @@ class _QwenReader:
             count_unknown(self.unknown, kind)
         elif subtype == "chat_compression":
             history = items_of(payload.get("compressedHistory"))
-            summary = joined(texts_of_parts(mapping_of(history[0]).get("parts"))) if history else ""
-            yield TranscriptEntry("compaction", at, without_injected(summary_text(summary)))
+            summary = join_paragraphs(texts_of_parts(mapping_of(history[0]).get("parts"))) if history else ""
+            yield TranscriptEntry("compaction", at, drop_injected(summary_text(summary)))
         elif subtype == "custom_title":
             self.title = one_line(text_of(payload.get("customTitle"))) or self.title
 
@@ -111,5 +111,5 @@ class _QwenReader:
             key = text_of(answer.get("id"))
             name = self.tools.get(key, text_of(answer.get("name")))
             failed = details.get("status") in ("error", "cancelled") or "error" in mapping_of(answer.get("response"))
-            kept, omitted = shortened(self.ours.kept(key, name, result_of_parts([part])))
+            kept, omitted = cut_middle(self.ours.kept(key, name, result_of_parts([part])))
             yield TranscriptEntry("result", at, kept, name, key, failed, omitted)
