@@ -51,7 +51,7 @@ def make_place_id(node_id: str, place: int, length: int) -> str:
 
 
 def place_of(node_id: str, length: int) -> int:
-    """Returns the place in a transcript that an id names: that from which `make_place_id` made it, or a little after it."""
+    """Returns the place in a transcript that an id names: that which `make_place_id` got, or a little after it."""
     steps = sum(_FIVE_BITS.index(one) << bits for one, bits in zip(node_id[_WITHOUT_PLACE:], (10, 5, 0), strict=True))
     return max(min(steps * max(_STEP, (length >> 15) + 1), length - 1), 0)
 

@@ -278,7 +278,7 @@ def _stage_bytes(
 
 
 def _fresh() -> str:
-    """Makes the name of a temporary file, as `sweep` and `list_displaced` parse it."""
+    """Makes the name of a temporary file, as `sweep` and `displaced` parse it."""
     return f"{os.getpid()}-{os.urandom(16).hex()}.tmp"
 
 
@@ -348,7 +348,7 @@ def create_once(
 class Replaced(NamedTuple):
     """The outcome of a replacement.
 
-    `signature` is that of the file now in place; `list_displaced` are the bytes that were found there if they were not the
+    `signature` is that of the file now in place; `displaced` are the bytes that were found there if they were not the
     expected ones.
     """
 
@@ -370,7 +370,7 @@ def replace(
     `expected` are the bytes that the caller believes to be there. Where the system can swap two names, the old file is
     compared *after* the swap, and only once no process has it open for writing. So an editor that saved in between, or
     is about to, loses nothing: its file is swapped back, which needs no space, and its bytes are returned in
-    `list_displaced`. With `expected` None any content is replaced and returned in `list_displaced`. The old file's mode is kept;
+    `displaced`. With `expected` None any content is replaced and returned in `displaced`. The old file's mode is kept;
     a new file is 0600. The context manager `entitled` is entered around the swap; it may raise, and then the file
     stays.
 
@@ -634,7 +634,7 @@ def unwritable(root: str, path: str) -> str:
 def sweep(root: str, *, beside: tuple[str, ...] = (), rest: float = REST) -> list[str]:
     """Removes temporary files whose owner is dead, or that are older than a day; returns their paths.
 
-    Displaced files are removed only if they hold what we had written or read; `list_displaced` returns the others.
+    Displaced files are removed only if they hold what we had written or read; `displaced` returns the others.
     """
     swept = []
     for where, pattern in ((TEMPORARY, _TEMPORARY_NAME), *((b, _STRAY_NAME) for b in beside)):

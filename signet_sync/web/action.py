@@ -117,7 +117,7 @@ class ActionCall:
     should_stop: Callable[[], bool]
 
     def agree(self, plan: Callable[[ViewRequest], ActionPlan]) -> Callable[[int], None]:
-        """Returns what an operation asks just before it changes files: it raises `ChangedMeanwhile`, as `plan_again`."""
+        """Returns what an operation asks just before it changes files: it raises as `plan_again` does."""
 
         def ask(count: int) -> None:
             plan_again(plan, self.request, self.plan.fingerprint())

@@ -58,7 +58,7 @@ def _pack_node(node: GraphNode, artifacts: Mapping[str, int], numbers: Mapping[S
 
 
 def source_of(row: Sequence[Any]) -> ArtifactText:
-    """Makes an artifact's text from its row (`list_stored_artifacts`), which ends in its project, branch and worktree."""
+    """Makes an artifact's text from its row (`list_stored_artifacts`), with project, branch and worktree at its end."""
     columns = [*row[:8], parse_instant(row[8]) if row[8] else None, *row[9:12], unpack_text(row[12]), *row[13:]]
     return ArtifactText(*columns)
 

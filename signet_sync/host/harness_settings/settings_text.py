@@ -33,7 +33,7 @@ class Edit:
 
     @property
     def kind(self) -> str:
-        """Returns `unchanged`, `created`, `change_value` or `removed`."""
+        """Returns `unchanged`, `created`, `changed` or `removed`."""
         if self.before == self.after:
             return "unchanged"
         return "created" if self.before is None else "removed" if self.after is None else "changed"
@@ -63,7 +63,7 @@ class Server:
 class Condition:
     """The state of our hooks in one harness, and of our MCP server if registered there.
 
-    `find_value`: the harness's folder exists. `events` are those that call us, `missing` those that should, `signet` those
+    `found`: the harness's folder exists. `events` are those that call us, `missing` those that should, `signet` those
     that call Signet. `workspace` is the root to which the present hooks send sessions, None for the default one. `asks`
     is what the harness itself will ask the person.
     """

@@ -133,12 +133,12 @@ def _login(value: str, match: re.Match[str]) -> bool:
     return not value.isdigit() or len(value) > 5
 
 
-def _is_slashed(value: str, match: re.Match[str]) -> bool:
+def _slashed(value: str, match: re.Match[str]) -> bool:
     """Accepts the same with a `/` in it: neither a port and a path, nor words."""
     return not value.partition("/")[0].isdigit() and any(map(str.isdigit, value)) and _login(value, match)
 
 
-def _is_drawn(value: str, match: re.Match[str]) -> bool:
+def _drawn(value: str, match: re.Match[str]) -> bool:
     if match.string.endswith("ssh", 0, match.start()):
         return False  # before the host of `ssh://` stands a user
     drawn = is_drawn(value) or (any(map(str.isdigit, value)) and is_token(value, Where.CODE, least=16))
@@ -157,7 +157,7 @@ def _option(value: str, match: re.Match[str]) -> bool:
     return value[0] not in "-$/" and is_password(value, Where.LINE)
 
 
-def _is_given(value: str, match: re.Match[str]) -> bool:
+def _given(value: str, match: re.Match[str]) -> bool:
     return is_password(value, Where.GIVEN)
 
 
@@ -165,12 +165,12 @@ def _literal(value: str, match: re.Match[str]) -> bool:
     return is_password(value, Where.QUOTED)
 
 
-def _is_login_half(value: str, match: re.Match[str]) -> bool:
+def _said(value: str, match: re.Match[str]) -> bool:
     """Accepts what no sentence holds, or a word with a number, as the second half of a login."""
     return _is_said(value) and not SHAPES.other_half.search(value)
 
 
-def _is_printed(value: str, match: re.Match[str]) -> bool:
+def _printed(value: str, match: re.Match[str]) -> bool:
     return (_is_said(value) or is_mixed(value)) and value[-1] not in ":%" and is_password(value, Where.GIVEN)
 
 

@@ -100,7 +100,7 @@ def _day(text: str, faults: list[str]) -> tuple[int, int] | None:
 
 
 def _cursor(text: str) -> Cursor | None:
-    """Parses a position in the list, as `_write_cursor` formats it; None for anything else: the list starts at the top."""
+    """Parses a position in the list, as `_write_cursor` formats it; for anything else None: the list's top."""
     at, _, rest = text.partition(".")
     token, _, session_id = rest.partition(".")
     if not (re.fullmatch(r"-?\d{1,18}", at, re.ASCII) and token and session_id):
