@@ -47,10 +47,9 @@ _TRANSCRIPT = late(r"memory/[^/]*--transcript[^/]*\.md")
 _IGNORED = (
     "/* !/.gitignore !/.gitattributes !/*.md !/signet-sync.toml !/memory/ /memory/* !/memory/*.md "
     "!/memory/tombstones/ /memory/tombstones/* !/memory/tombstones/*.md !/memory/words/ /memory/words/* "
-    "!/memory/words/*.jsonl !/ledger/ !/entities/ !/agents/ "
-    "agents/*/* !agents/*/*.md !agents/*/ledger/ !agents/*/entities/ ledger/** !ledger/**/ "
-    "!ledger/**/*.md entities/** !entities/**/ !entities/**/*.md !entities/**/*.jsonl "
-    "/memory/*--transcript*.md transcripts/ media/ *.tmp *.swp .DS_Store "
+    "!/memory/words/*.jsonl !/ledger/ !/entities/ !/agents/ agents/*/* !agents/*/*.md !agents/*/ledger/ "
+    "!agents/*/entities/ ledger/** !ledger/**/ !ledger/**/*.md entities/** !entities/**/ !entities/**/*.md "
+    "!entities/**/*.jsonl /memory/*--transcript*.md transcripts/ media/ *.tmp *.swp .DS_Store "
 )
 _ONCE = "# Written once by signet-sync"
 _SAME = f"{_ONCE}. What it commits is fixed; these rules only tell your own git the same."
