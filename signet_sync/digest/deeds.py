@@ -148,6 +148,11 @@ class Deeds:
         """Returns the open steps of the last to-do list."""
         return [text for text, done in self.steps.values() if not done]
 
+    @property
+    def last_turn(self) -> int:
+        """Returns the last turn that changed something, 0 without any."""
+        return max([*self.edits, *self.acts, *(one.turn for one in self.commits)], default=0)
+
     def works(self, turn: int) -> bool:
         """Returns whether anything was changed in a turn."""
         return turn in self.edits or turn in self.acts or any(one.turn == turn for one in self.commits)

@@ -140,6 +140,29 @@ def test_statements(text: str, expected: list[tuple[str, str, str, str]]) -> Non
     assert stated(text) == expected
 
 
+@pytest.mark.parametrize(("message", "expected"), [
+    ("Decision: we ship on Fridays.", ["decision we ship on Fridays."]),
+    ("Good. Decided: burn rape oil. Thanks", ["decision burn rape oil."]),
+    ("- Rule: run make lint first\n- Remember: Ada has it", ["constraint run make lint first", "note Ada has it"]),
+    ("Entscheidung: wir nehmen Rapsöl", ["decision wir nehmen Rapsöl"]),
+    ("Décidé: on garde l'huile", ["decision on garde l'huile"]), ("Decisión: vale aceite", ["decision vale aceite"]),
+    ("Next: trim the wick\nBlocked: the harbour has no oil", ["next trim the wick", "blocker the harbour has no oil"]),
+    # What says nothing, asks, is an act of the next minutes, or stands in a quote, a paste or a form.
+    *((said, []) for said in (
+        "Decision: ok", "Decision: which oil?", "Blocked: none", "Next: commit", "The decision: we ship oil",
+        "always burn rape oil", "> Decision: we ship oil", 'He wrote "fine. Decision: we ship oil"',
+        "Decision: we ship “oil”", "```\nDecision: we ship oil\n```", "You are a keeper. Decision: we ship oil",
+        "Goal: light\nContext: a pier\nRule: burn rape oil\nNext: trim the wick",
+        "Decision: we ship oil\n\n" + "The lamp of the pier is old and I like it. " * 30,
+    )),
+])  # fmt: skip
+def test_a_person_labels_what_is_to_be_kept(message: str, expected: list[str]) -> None:
+    said = statements(Record(TASK + assistant(EDIT + DONE) + user(message) + assistant("Noted, I keep that in mind.")))
+    assert [f"{one.kind} {one.text}" for one in said if one.rule == "labelled" and one.who == "person"] == expected
+    worked = statements(Record(user(message) + assistant(EDIT + DONE)))  # a step may be done by then
+    assert [one.kind for one in worked] == [one.split()[0] for one in expected if one[:4] not in ("next", "bloc")]
+
+
 ASKED = "Which oil?\n\n1. **Rape oil** for the lamp\n2. Whale oil\n3. Continue"
 LETTERS = "Recommended is A:\n\n| Option | Oil |\n|---|---|\n| A | Rape oil |\n| B | Whale oil |"
 BY_QUESTION = "1) Oil\n- A: rape\n- B: whale\n\n2) Wick\n- A: flat\n- B: round\n\nYour choice?"
