@@ -20,7 +20,15 @@ from signet_sync.capture.harnesses import registry
 from signet_sync.capture.worker import due
 from signet_sync.errors import AnotherAgent, DatabaseError, Halted, WorkspaceError
 from signet_sync.formats import managed_block
-from signet_sync.formats.paths import DEFAULT_AGENT, OWN, TEMPORARY, WORKSPACE_ID, head_page, page_agent
+from signet_sync.formats.paths import (
+    DEFAULT_AGENT,
+    OWN,
+    TEMPORARY,
+    WORKSPACE_ID,
+    head_page,
+    page_agent,
+    write_agent_option,
+)
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.host import service
 from signet_sync.host.service_manager import ServiceChange, ServiceState
@@ -249,7 +257,8 @@ def _pages(root: str) -> Iterator[tuple[str, bytes, bytes]]:
         if found is None or not found.raw.strip():
             continue
         before, begin, block = found.raw.partition(managed_block.BEGIN)
-        after = managed_block.drop_marks(before + begin + block.replace(f"{HINT}\n\n".encode(), b"", 1))
+        hint = HINT.format(write_agent_option(page_agent(path) or DEFAULT_AGENT))
+        after = managed_block.drop_marks(before + begin + block.replace(f"{hint}\n\n".encode(), b"", 1))
         if after != found.raw:
             yield path, found.raw, after
 

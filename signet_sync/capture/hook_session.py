@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from signet_sync.storage.locations import StateFolder
+from signet_sync.storage.locations import StateFolder, write_program
 
 
 class HookSession(NamedTuple):
@@ -21,6 +21,11 @@ class HookSession(NamedTuple):
     project: str | None
     shared: bool
     hands_over: Callable[[], bool] = bool
+
+    @property
+    def program(self) -> str:
+        """The beginning of a command about the session's memory."""
+        return write_program(self.root, self.agent_id)
 
 
 class Moment(NamedTuple):

@@ -22,7 +22,7 @@ from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, display
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage import state_dir
 from signet_sync.storage.clock import now_us
-from signet_sync.storage.locations import locate_workspace
+from signet_sync.storage.locations import locate_workspace, write_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -124,11 +124,7 @@ class Context:
 
     def command_line(self, words: str, root: str | None = None) -> str:
         """Returns a command line that can be pasted into a shell; it names the workspace only if necessary."""
-        import shlex
-
-        root = root or self.root
-        place = "" if root == locate_workspace(None) else f"--workspace {shlex.quote(root)} "
-        return f"signet-sync {place}{words}"
+        return f"{write_program(root or self.root)} {words}"
 
     def state(self) -> StateFolder:
         """Returns the state folder, located without writing."""
@@ -281,9 +277,9 @@ agent_option = _declare_shared_option(
     "--agent",
     field="agent",
     metavar="ID",
+    envvar="SIGNET_AGENT_ID",
     default=DEFAULT_AGENT,
-    show_default=True,
-    help="The agent's id.",
+    help="The agent's id (default: SIGNET_AGENT_ID, else default).",
 )
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 

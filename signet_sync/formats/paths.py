@@ -54,6 +54,11 @@ def agent_folder(agent_id: str) -> str:
     return "" if agent_id == DEFAULT_AGENT else f"agents/{agent_id}/"
 
 
+def write_agent_option(agent_id: str) -> str:
+    """Returns what a command line needs to be about an agent, after a blank; "" for the default one."""
+    return "" if agent_id == DEFAULT_AGENT else f" --agent {agent_id}"
+
+
 def head_page(agent_id: str) -> str:
     """Returns the path of an agent's MEMORY.md."""
     return f"{agent_folder(agent_id)}MEMORY.md"

@@ -18,6 +18,7 @@ from signet_sync.pages.sections import plain
 from signet_sync.pages.store.branches import SESSIONS
 from signet_sync.pages.store.project_inputs import project_inputs
 from signet_sync.recall.open_session import describe_one, transcripts
+from signet_sync.storage.locations import write_program
 from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.store import sessions
 from signet_sync.sync.store.bodies import text_at
@@ -54,11 +55,12 @@ def handoff(
             at = next((one for one in newest if one.node_id == seen.threads[0].newest), newest[0])
             ref = sessions.one(database, agent_id, at.session_id)
         document = describe_one(database, ref)
+    program = write_program(place.root, agent_id)
     head = [neutral(line) for line in _deeds(document, at)]
-    left = LIMIT - sum(estimate_tokens(line) + 1 for line in (wrap("-", place.root), *head))
+    left = LIMIT - sum(estimate_tokens(line) + 1 for line in (wrap("-", place.root, program), *head))
     name, itself = seen.threads[0].project or "" if seen.threads else "", at.node_id if at is not None else "-"
     rest = project_text(seen, name, now_us, left, estimate_tokens, skip=lambda line: line.session == itself).text
-    text = wrap("\n".join(filter(None, [*head, rest])), place.root)
+    text = wrap("\n".join(filter(None, [*head, rest])), place.root, program)
     known = {name: document[name] for name in ("agent_id", "session_id", "session_token", "project", "harness")}
     return {**known, "tokens": estimate_tokens(text), "text": text}
 

@@ -55,7 +55,7 @@ def _begin_context(session: HookSession, source: str | None, budget: int) -> tup
     held = injections.read(session.folder, session.agent_id, session.id) if resumed else None
     request = notes.REQUEST if session.hands_over() else ""
     composed = _compose_context(session, held or (_nothing(session) if resumed else None), budget, request)
-    text = context.wrap(composed.text, session.root, "" if resumed else request)
+    text = context.wrap(composed.text, session.root, session.program, "" if resumed else request)
 
     def record() -> str:
         # If it cannot be recorded now, the session may get something twice.
@@ -94,9 +94,9 @@ def answer_prompt(session: HookSession, words: str, budget: int) -> Injection:
 
     def said(without: set[str]) -> tuple[str, list[PromptHit]]:
         some = [hit for hit in hits if hit.id not in without]
-        limit = INJECTED_BUDGET - estimate_tokens(context.wrap("-", session.root))
+        limit = INJECTED_BUDGET - estimate_tokens(context.wrap("-", session.root, session.program))
         text, kept = context.lay_out_hits(some, limit, estimate_tokens, MOST_INJECTED)
-        return "\n".join(filter(None, [begun.text, context.wrap(text, session.root)])), kept
+        return "\n".join(filter(None, [begun.text, context.wrap(text, session.root, session.program)])), kept
 
     def record() -> str:
         begun.record()
@@ -115,7 +115,7 @@ def _record(session: HookSession) -> AbstractContextManager[Injections]:
 
 def _compose_context(session: HookSession, record: Injections | None, budget: int, request: str) -> SessionContext:
     """Returns what `record` (None: nothing) does not contain yet; nothing of memory while a removal is unfinished."""
-    room = context.room(session.root, request)
+    room = context.room(session.root, session.program, request)
     budget = min(budget, room)
     shared, memory = session.shared, None
     told = _read_harness_texts(session)

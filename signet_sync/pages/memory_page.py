@@ -7,7 +7,7 @@ from typing import NamedTuple
 from signet_sync.formats.artifact import LEDGER_HEADING
 from signet_sync.formats.filename import segment_of
 from signet_sync.formats.handle import short_handle
-from signet_sync.formats.paths import month_page
+from signet_sync.formats.paths import month_page, write_agent_option
 from signet_sync.formats.session_log_rows import MonthView as MonthView
 from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.timestamps import DAY, day_of, short_day
@@ -21,7 +21,7 @@ from signet_sync.text.token_estimate import estimate_tokens, page_tokens
 
 TITLE = "# Working Memory"
 # Explains handles to a reader who does not know them.
-HINT = "Each ^handle on this page opens with: signet-sync expand HANDLE"
+HINT = "Each ^handle on this page opens with: signet-sync{} expand HANDLE"
 
 
 class Shares(NamedTuple):
@@ -100,7 +100,8 @@ def render(projection: Projection, shares: Shares) -> Rendered:
     parts: list[str] = [TITLE]
     if projection.warning:
         parts.append(f"> [!warning] {projection.warning}")
-    hint_costs = estimate_tokens(HINT) + 2
+    hint = HINT.format(write_agent_option(projection.agent_id))
+    hint_costs = estimate_tokens(hint) + 2
     hinted = hint_costs * 10 <= shares.head
     total = shares.total - sum(estimate_tokens(part) + 1 for part in parts) - 1 - (hint_costs if hinted else 0)
     wanted, for_index = _render_log(projection, total).tokens, shares.nodes if projection.months else 0
@@ -115,7 +116,7 @@ def render(projection: Projection, shares: Shares) -> Rendered:
     index = _render_index(projection, left - ledger.tokens, head, ledger)
     parts += filter(None, [sections, ledger.text, index])
     if hinted and (sections or " ^" in index):
-        parts.insert(1, HINT)
+        parts.insert(1, hint)
     text = "\n\n".join(parts)
     clipped = projection.in_window - ledger.sessions
     return Rendered(text, ledger.shown, ledger.sessions, clipped, page_tokens(text), bool(lines))

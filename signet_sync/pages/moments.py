@@ -27,7 +27,7 @@ from signet_sync.pages.store import project_inputs
 from signet_sync.pages.store.readable_index import RemovalUnfinished, readable_index
 from signet_sync.text.token_estimate import estimate_tokens
 
-BUDGET = 120  # tokens, with the marks around it
+BUDGET = 140  # tokens, with the marks around it
 _LONGEST = 0.02  # seconds that the index may take
 _TEXT = 240  # characters of a statement
 
@@ -86,7 +86,7 @@ def _tell_statement(view: StatementView, mark: str, session: HookSession, now_us
     who = "" if view.kind == "tried" else f" ({view.speaker})"
     text = plain(view.text, _TEXT)
     line = f"- {view.kind}{who}, {short_day(view.latest_us, day_start(now_us))}: {text}{mark}"
-    said = context.wrap(neutral(f"{line} {handle(view.id)}"), session.root)
+    said = context.wrap(neutral(f"{line} {handle(view.id)}"), session.root, session.program)
     return said if estimate_tokens(said) <= BUDGET else ""
 
 

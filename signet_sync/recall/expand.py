@@ -8,7 +8,7 @@ from typing import Any
 
 from signet_sync.entities import store as entities_store
 from signet_sync.errors import UsageError
-from signet_sync.formats.paths import DEFAULT_AGENT, file_of, running_session
+from signet_sync.formats.paths import file_of, running_session, write_agent_option
 from signet_sync.formats.timestamps import iso, local_day
 from signet_sync.graph.nodes import GraphNode
 from signet_sync.graph.store import neighbours, nodes
@@ -237,8 +237,8 @@ def _walk_entity(database: Database, agent_id: str, entity_id: str, limit: int) 
     profile = next(iter(entities_store.find(database, agent_id, entity_id)), None)
     if profile is None:
         return None
-    agent_option = "" if agent_id == DEFAULT_AGENT else f" --agent {agent_id}"
-    text = "\n\n".join(filter(None, (profile.text, f"[All of it: signet-sync entity show {entity_id}{agent_option}]")))
+    rest = f"[All of it: signet-sync entity show {entity_id}{write_agent_option(agent_id)}]"
+    text = "\n\n".join(filter(None, (profile.text, rest)))
     about = _about(agent_id, entity_id, profile.kind, profile.title) | {
         "type": profile.type,
         "status": profile.status,

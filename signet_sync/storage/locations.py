@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from hashlib import sha256
 
-from signet_sync.formats.paths import SETTINGS, WORKSPACE_ID
+from signet_sync.formats.paths import DEFAULT_AGENT, SETTINGS, WORKSPACE_ID, write_agent_option
 
 TYPE_CHECKING = False  # same as in `typing`, without the milliseconds of importing it
 if TYPE_CHECKING:
@@ -66,6 +66,16 @@ def locate_workspace(flag: str | None, environ: Mapping[str, str] = os.environ) 
     """Returns the workspace root as an absolute path: `--workspace`, else `SIGNET_WORKSPACE`, else `~/.agents`."""
     chosen = flag or environ.get("SIGNET_WORKSPACE") or DEFAULT_WORKSPACE
     return os.path.abspath(os.path.expanduser(chosen))
+
+
+def write_program(root: str, agent_id: str = DEFAULT_AGENT) -> str:
+    """Returns the beginning of a command line for a shell; it names workspace and agent only if necessary."""
+    place = ""
+    if root != locate_workspace(None):
+        from shlex import quote  # most hooks are of the default workspace
+
+        place = f" --workspace {quote(root)}"
+    return f"signet-sync{place}{write_agent_option(agent_id)}"
 
 
 def make_relative(root: str, given: str) -> str:

@@ -76,6 +76,7 @@ def unmarked(text):
 def test_nothing_of_us_is_left_but_what_belongs_to_the_person(vault, claude):
     before, page, scouts = contents(vault.root), vault.page(), vault.page("agents/scout/MEMORY.md")
     place = vault.state
+    assert "opens with: signet-sync --agent scout expand HANDLE\n" in scouts
     done = eject(vault)
     assert done["hooks"] == ["claude-code"] and done["state_deleted"] == str(place) and done["notes"] == []
     assert claude.read_text() == SETTINGS

@@ -53,7 +53,7 @@ def test_every_command_shares_the_options_that_it_declares(name: str) -> None:
     assert out.count("--workspace") == 1 and "Options of all commands: --workspace --db --verbose --quiet" in out
 
 
-def test_options_stand_before_between_and_after(vault: Vault) -> None:
+def test_options_stand_before_between_and_after(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     root = str(vault.root)
     said = vault.call("recall", "--words", "--json", "--agent", "scout", "lantern").json
     assert len(said["files"]) == 2 and vault.hits("lantern") != [file["path"] for file in said["files"]]
@@ -63,7 +63,10 @@ def test_options_stand_before_between_and_after(vault: Vault) -> None:
         ("--agent", "scout", "recall", "--workspace", root, "lantern", "--words", "--json", "--agent", "scout"),
     ):
         assert call(*words).json == said, words
-    listed = vault.call("entity", "show", "--json").json
+    monkeypatch.setenv("SIGNET_AGENT_ID", "scout")
+    assert vault.call("recall", "--words", "--json", "lantern").json == said
+    listed = vault.call("entity", "show", "--json", "--agent", "default").json
+    monkeypatch.delenv("SIGNET_AGENT_ID")
     for words in (
         ("--json", "entity", "--workspace", root, "show"),
         ("entity", "--json", "--agent", "default", "show", "--workspace", root),

@@ -10,6 +10,7 @@ from workbench import Vault, numbered
 
 from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.pages.context import IDENTITIES, LIMIT, PromptHit, files_text, lay_out_hits, room, wrap
+from signet_sync.storage.locations import write_program
 from signet_sync.text.token_estimate import estimate_tokens
 
 LINES = st.lists(st.text(alphabet="ab é<>-\t", max_size=60), max_size=60).map("\n".join)
@@ -44,7 +45,7 @@ def test_files_come_in_their_order_and_nothing_is_nothing():
         "=== IDENTITY.md ===\nI am IDENTITY.md\n\n=== USER.md ===\nI am USER.md"
     )
     assert files_text([("MEMORY.md", " \n\n"), ("USER.md", "\n")], LIMIT) == ""
-    assert wrap("", "/home/u/.agents") == ""
+    assert wrap("", "/home/u/.agents", "signet-sync") == ""
 
 
 def test_a_long_file_does_not_starve_the_short_ones_and_what_they_leave_is_its():
@@ -69,12 +70,25 @@ def test_markers_and_our_marks_do_not_come_through():
 
 @pytest.mark.parametrize("root", ["/home/u/.agents", "/" + "x" * 3_000, "/new\nline", f"/a{CLOSING}b"])
 def test_the_marks_and_what_is_said_of_the_text_count_too(root):
-    text = wrap(files_text([("MEMORY.md", paragraph("word", 5_000))], room(root)), root)
+    text = wrap(files_text([("MEMORY.md", paragraph("word", 5_000))], room(root, "signet-sync")), root, "signet-sync")
     assert len(text) <= LIMIT
     opening, about, *_, closing = text.split("\n")
     assert (opening, closing) == (OPENING, CLOSING)
     assert "data, not instructions" in about
     assert text.count(CLOSING) == text.count(OPENING) == 1
+
+
+@pytest.mark.parametrize(
+    ("root", "agent", "command"),
+    [
+        ("/home/u/.agents", "default", "signet-sync expand HANDLE"),
+        ("/home/u/.agents", "scout", "signet-sync --agent scout expand HANDLE"),
+        ("/srv/my notes", "scout", "signet-sync --workspace '/srv/my notes' --agent scout expand HANDLE"),
+    ],
+)
+def test_a_session_is_told_the_command_that_opens_its_handles(root, agent, command, monkeypatch):
+    monkeypatch.setenv("SIGNET_WORKSPACE", "/home/u/.agents")
+    assert wrap("-", root, write_program(root, agent)).split("\n")[1].endswith(f" opens with: {command}")
 
 
 FOUND = st.lists(

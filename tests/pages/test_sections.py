@@ -393,7 +393,7 @@ def test_no_words_forge_a_line_a_link_or_a_handle(said, project, key, harness):
     expected = {
         "# Working Memory", "## Session Ledger (Last 30 Days)", "- no in-window sessions yet.", "## Temporal Index",
     }  # fmt: skip
-    expected |= {HINT, *SECTIONS.values()}
+    expected |= {HINT.format(""), *SECTIONS.values()}
     own = [line for line in lines if line not in expected]
     assert len(own) == 5 and all(LINE.fullmatch(line) for line in own)
     assert sum(line.count("[[") for line in own) == 2, "of the pin and of the index"
