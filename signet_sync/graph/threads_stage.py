@@ -6,7 +6,7 @@ others is proportional to the weeks and quarters that moved.
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from signet_sync.formats.timestamps import quarter_of, quarter_span
 from signet_sync.graph import nodes_stage, rollups, threads
@@ -148,7 +148,7 @@ class Threads(Deriver):
     """Derives arcs, epochs and summaries of threads from the weeks in which they have sessions."""
 
     name = "threads"
-    version = "3"
+    version = "4"
     tables = ("memory_thread_heads",)
     kinds = frozenset({WEEK})
     after = (Graph.name, Statements.name, LIVE)
@@ -182,6 +182,9 @@ class Threads(Deriver):
             newest = nodes.newest_sessions(database, agent_id, thread_id, threads.SUMMARY_SESSIONS)
             extent = nodes.extent(database, agent_id, thread_id)
             head = threads.summarize(thread, newest, *extent) if newest else None
+            if head is not None:
+                status = rows.read_status(database, agent_id, head.node_id, head.status)
+                head = head._replace(status=cast(threads.Status, status))
             nodes.store_summary(database, agent_id, thread_id, head)
         return Change()
 

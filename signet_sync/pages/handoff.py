@@ -18,11 +18,13 @@ from signet_sync.pages.sections import plain
 from signet_sync.pages.store.branches import SESSIONS
 from signet_sync.pages.store.project_inputs import project_inputs
 from signet_sync.recall.open_session import describe_one, transcripts
+from signet_sync.statements.store import rows
 from signet_sync.storage.locations import write_program
 from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.store import sessions
 from signet_sync.sync.store.bodies import text_at
 from signet_sync.text.quotes import QuotedSession
+from signet_sync.text.sentences import drop_rest
 from signet_sync.text.token_estimate import estimate_tokens
 
 LIMIT = 1_500  # tokens, with our marks
@@ -55,6 +57,8 @@ def handoff(
             at = next((one for one in newest if one.node_id == seen.threads[0].newest), newest[0])
             ref = sessions.one(database, agent_id, at.session_id)
         document = describe_one(database, ref)
+        if at is not None:
+            document["status"] = rows.read_status(database, agent_id, at.node_id, document["status"])
     program = write_program(place.root, agent_id)
     head = [neutral(line) for line in _deeds(document, at)]
     left = LIMIT - sum(estimate_tokens(line) + 1 for line in (wrap("-", place.root, program), *head))
@@ -70,7 +74,8 @@ def _deeds(document: dict[str, Any], at: ThreadSession | None) -> Iterator[str]:
     day = f", {day_of(at.latest_us)}" if at is not None else ""
     cited = f" {handle(at.node_id)}" if at is not None else ""
     yield f"=== Handed over: session {document['session_token']}{day}, {document['status'] or 'open'} ==="
-    yield f"{plain(document['sentence'], _OUTCOME)}{cited}"
+    # What it left is below, as long as it is open.
+    yield f"{plain(drop_rest(document['sentence']), _OUTCOME)}{cited}"
     for one in document["commits"][-_COMMITS:]:
         name = f"commit {one['commit']}".rstrip()  # git may have printed no name
         yield f"- {name}: {plain(one['subject'], _LINE)}"

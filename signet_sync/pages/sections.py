@@ -16,6 +16,7 @@ from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import (
     basename,
     content_words,
+    drop_rest,
     escape,
     flatten,
     is_template,
@@ -47,8 +48,6 @@ _MARKS = {"agent": " (agent)"}
 _BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*|📌\ufe0f?[ \t]*)+")
 _HANDLE = late(r"\^(?=[a-z]-)")
 _ENDED = late(r"[ \t]*\((?:[ \t,;]*\^f-[a-z2-7]{6,12})+\)|[ \t]*(?:\^f-[a-z2-7]{6,12}[ \t,;]*)+(?=\.?$)")
-# Where the sentence of a session names what blocks it and what is left: statements say that, as long as it holds.
-_REST = late(r"[;.,]\s+(?:blocked|open|next):\s")
 # Whom a blocker waits for.
 _WAITS = late(
     r"\bwait(?:s|ing)? (?:for|on) ([A-Z][\w-]+)|^([A-Z][\w-]+) (?:has to|must|needs to|still has to)"
@@ -274,8 +273,7 @@ def outcome_of(sentence: str, name: str) -> str:
     start = f"{name}: "
     if name and sentence.casefold().startswith(start.casefold()):
         sentence = sentence[len(start) :]
-    rest = _REST.search(sentence)
-    return "" if is_template(sentence) else f"{sentence[: rest.start()]}." if rest else sentence
+    return "" if is_template(sentence) else drop_rest(sentence)
 
 
 def clause(text: str, width: int) -> str:

@@ -24,7 +24,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.bodies import text_at
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.text.excerpts import CHARACTERS, cut, ending, line_about
-from signet_sync.text.sentences import basename
+from signet_sync.text.sentences import basename, drop_rest
 from signet_sync.text.token_estimate import estimate_tokens
 
 BUDGET = 2_000
@@ -153,7 +153,7 @@ def _thread(database: Database, agent_id: str, thread_id: str, limit: int) -> _F
 def _head_text(database: Database, head: ThreadSummary) -> str:
     """Returns a thread summary as readable text: its newest session, and what still holds."""
     stated = rows.list_of_thread(database, head.agent_id, head.thread_id)
-    parts = [head.sample]
+    parts = [drop_rest(head.sample)]
     for title, kinds in _HEADINGS.items():
         some = [text for kind, text in stated if kind in kinds]
         if some:

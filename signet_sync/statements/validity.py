@@ -123,6 +123,15 @@ def settle_statements(
     return found
 
 
+def status_now(ended: str | None, left: Mapping[str, bool]) -> str | None:
+    """Returns how the work of a session stands that `ended` so; `left` are kinds of what it left, and which still is.
+
+    Without its blocker work can go on; whether it is done, only steps tell.
+    """
+    status = "open" if ended == "blocked" and left.get("blocker") is False else ended
+    return "done" if status == "open" and left.keys() - {"blocker"} and not any(left.values()) else status
+
+
 _Ends = Iterator[tuple[int, Status, str | None]]
 
 

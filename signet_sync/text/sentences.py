@@ -151,6 +151,16 @@ def is_template(sentence: str) -> bool:
     return not content_words(said)
 
 
+# Where the sentence of a session names what blocks it and what is left.
+_REST = late(r"[;.,]\s+(?:blocked|open|next):\s")
+
+
+def drop_rest(sentence: str) -> str:
+    """Returns a session's sentence without what it left open: statements say that, as long as it is."""
+    rest = _REST.search(sentence)
+    return f"{sentence[: rest.start()]}." if rest else sentence
+
+
 def _occur_in(words_of_content: Sequence[str], bodies: Sequence[str]) -> bool:
     """Returns whether enough of the words occur in a session's texts; another form of a word counts, too."""
     left = set(words_of_content)

@@ -15,7 +15,7 @@ from signet_sync.graph.rollups import (
     arc_id,
     epoch,
     epoch_id,
-    shortened,
+    shorten,
 )
 from signet_sync.text.token_estimate import rough_tokens
 
@@ -190,9 +190,9 @@ def test_any_order_gives_the_same_within_the_budget(sessions, stated, data):
 
 @given(TEXTS, st.integers(4, 200))
 def test_shortened(text, width):
-    short = shortened(text, width)
+    short = shorten(text, width)
     assert len(short) <= width
     assert short == text or (short.endswith("…") and text.startswith(short[:-1]))
-    assert shortened("Measured the queue with ten jobs", 20) == "Measured the queue…"
-    assert shortened("Measured it with 'jobs --ten -x', again", 30) == "Measured it with…"
-    assert shortened("The users' jobs of it's queue, again", 30) == "The users' jobs of it's…"
+    assert shorten("Measured the queue with ten jobs", 20) == "Measured the queue…"
+    assert shorten("Measured it with 'jobs --ten -x', again", 30) == "Measured it with…"
+    assert shorten("The users' jobs of it's queue, again", 30) == "The users' jobs of it's…"

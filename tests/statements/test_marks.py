@@ -87,6 +87,35 @@ def test_an_agent_ends_steps_through_memory_note_and_nothing_that_holds(vault: V
     assert shown(vault) == [DECIDED]
 
 
+BLOCKED = "It waits for the key of Ada's tower."
+SENTENCE = "The lantern on the pier of shop burns with the new oil since noon; blocked: it waits for the key of Ada."
+
+
+def test_a_thread_is_blocked_only_while_a_blocker_of_its_session_is_open(vault: Vault) -> None:
+    body = f"# Two\n\n{SENTENCE}\n\n## Blockers\n\n- {BLOCKED}\n\n## Next steps\n\n- Oil the door of the tower.\n"
+    vault.session(0, body=body, memory_sentence=SENTENCE)
+    vault.reindex()
+
+    def told() -> str:
+        """How the thread stands, the same in a rebuild and wherever it is shown."""
+        ((status, project),) = vault.rows("select status, project from memory_thread_heads")
+        vault.reindex("--full")
+        assert vault.rows("select status from memory_thread_heads") == [(status,)]
+        here = vault.call("handoff", "--project", project, "--now", NOW).out
+        assert f", {status} ===" in here and "; blocked:" not in here
+        assert (
+            f"({status}, " in vault.page()
+            and f"({status}, " in vault.call("context", "--project", project, "--now", NOW).out
+        )
+        return str(status)
+
+    assert told() == "blocked"
+    for word, text, expected in (("done", BLOCKED, "open"), ("withdraw", "Oil the door of the tower.", "done"),
+                                 ("reopen", BLOCKED, "blocked")):  # fmt: skip
+        ask(vault, word, handle(vault, text))
+        assert told() == expected
+
+
 # ── it stays said ──
 
 

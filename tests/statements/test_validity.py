@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.formats.statement import Kind, Speaker
-from signet_sync.statements.validity import Known, Mark, Outcome, Settled, settle_statements, word_hashes
+from signet_sync.statements.validity import Known, Mark, Outcome, Settled, settle_statements, status_now, word_hashes
 
 OPEN = ("open", None)
 HELD = "a statement"  # the one of a case whose end is asked for: of the session and day 1
@@ -257,3 +257,16 @@ def test_the_order_in_which_they_are_given_does_not_matter(known, outcomes, mark
     for some in (known, outcomes, marks):
         random.shuffle(some)
     assert settle_statements(known, outcomes, marks) == found
+
+
+@pytest.mark.parametrize(("ended", "left", "expected"), [
+    ("blocked", {}, "blocked"), ("blocked", {"blocker": True, "next": False}, "blocked"),
+    ("blocked", {"blocker": False}, "open"), ("blocked", {"blocker": False, "next": True}, "open"),
+    ("blocked", {"blocker": False, "next": False}, "done"), ("open", {}, "open"), ("open", {"next": False}, "done"),
+    ("open", {"next": False, "question": True}, "open"), ("open", {"next": False, "blocker": True}, "open"),
+    ("done", {"next": True}, "done"), ("aborted", {"next": False}, "aborted"), (None, {"blocker": True}, None),
+])  # fmt: skip
+def test_a_session_is_blocked_or_open_while_something_of_it_is(
+    ended: str | None, left: dict[str, bool], expected: str | None
+) -> None:
+    assert status_now(ended, left) == expected

@@ -14,7 +14,7 @@ from signet_sync.formats.paths import RUNNING
 from signet_sync.formats.statement import Item, Kind, Status
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.statements.sections import normal
-from signet_sync.statements.validity import Known, Mark, Outcome, meant, settle_statements, word_hashes
+from signet_sync.statements.validity import Known, Mark, Outcome, meant, settle_statements, status_now, word_hashes
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session, rows_of_sessions
 from signet_sync.storage.database.connection import Database
@@ -198,6 +198,22 @@ def _settle_thread(database: Database, agent_id: str, thread_id: str) -> set[Key
     moves = sorted((number, *fresh[number]) for number in moved)
     database.executemany("update statements set status = ?2, replaced_by = ?3 where statement = ?1", moves)
     return {(agent_id, one.id) for one in (*known, *earlier) if one.number in moved}
+
+
+# What a running session says again is as open as it was.
+_LEFT = """
+    select s.kind, max(o.status = 'open' or o.artifact < 0) from session_summaries n
+    join statements s on s.session = n.session and s.artifact > 0 and not s.done
+        and s.kind in ('blocker', 'next', 'question')
+    join statements o on o.agent_id = s.agent_id and o.id = s.id and o.newest = 1
+    where n.agent_id = ? and n.id = ? group by s.kind"""
+
+
+def read_status(database: Database, agent_id: str, node_id: str, ended: str | None) -> str | None:
+    """Returns how the work of a node's session, which `ended` so, stands by what it left and what still is."""
+    if ended not in ("blocked", "open"):
+        return ended
+    return status_now(ended, {kind: bool(still) for kind, still in database.execute(_LEFT, (agent_id, node_id))})
 
 
 _WEEKS = """
