@@ -40,6 +40,7 @@ RECORD_WAIT, RECORD_LOOKS = 0.5, 4
 # The minimum between two reads of a running session; for a long one, reading takes at most a twentieth of the time.
 LIVE_REST = 3 * SECOND
 LIVE_SHARE = 20
+_REMOVED = "its session was removed"
 
 
 @dataclass(slots=True)
@@ -324,8 +325,11 @@ def capture_one(
             workspace, source, now_us=now_us, agent_id=agent_id, propose=propose, environ=environ
         )
     except (UsageError, HarnessError) as error:
-        done.failed.append(f"{source.path}: {error.message}")
-        logger.warning("a transcript of {}: {}", source.harness, error.code)
+        if error.code == "removed-session":  # a person wanted that
+            done.captured.append(CaptureResult(source, remark=_REMOVED))
+        else:
+            done.failed.append(f"{source.path}: {error.message}")
+            logger.warning("a transcript of {}: {}", source.harness, error.code)
         # A wrong setting is not the transcript's fault.
         if error.code != "agent-invalid":
             seen = TranscriptState(source.size, source.mtime_ns, agent_id or "", error.code)
@@ -360,7 +364,7 @@ def outcome_of(database: Database, source: TranscriptSource, agent_id: str | Non
     if mark is None or not _is_unchanged(mark, source) or (mark.agent_id and agent_id not in (None, mark.agent_id)):
         return ""
     if mark.outcome == capture_store.REMOVED:
-        return "its session was removed"
+        return _REMOVED
     if mark.outcome == "written" or mark.outcome.startswith("nothing new"):
         return "read before, unchanged since"
     return mark.outcome if " " in mark.outcome else f"refused when it was read: {mark.outcome}"

@@ -20,7 +20,6 @@ from signet_sync.cli.reindex import progress_bar
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import agent_for
 from signet_sync.formats.paths import AGENT_ID, display
-from signet_sync.storage.state_dir import run_lock_holder
 from signet_sync.text.phrases import count_noun
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
     names them.
     """
     document = bring(context, harness, path, agent, again=again)
-    context.answer(document, lambda: _show(context, document, path))
+    context.answer(document, lambda: _show(document, path))
     if document["failed"]:
         click.get_current_context().exit(1)
 
@@ -168,7 +167,7 @@ def not_taken(nothing: list[dict[str, str]]) -> dict[str, list[dict[str, str]]]:
     return {kind: list(some) for kind, some in groupby(left, key=lambda one: one["reason"].partition(": ")[0])}
 
 
-def _show(context: Context, document: dict[str, Any], path: str | None) -> None:
+def _show(document: dict[str, Any], path: str | None) -> None:
     if not (document["transcripts"] or document["nothing"]):
         where = path or f"the folder of {document['harness']}"
         click.echo(f"No transcripts in {display(where)}.")
@@ -192,8 +191,6 @@ def _show(context: Context, document: dict[str, Any], path: str | None) -> None:
     if len(document["failed"]) > _SHOWN:
         click.echo(f"  … and {len(document['failed']) - _SHOWN} more", err=True)
     show_redactions(document["redactions"])
-    if (document["segments"] or document["compactions"]) and not run_lock_holder(context.state()):
-        click.echo(f"to index them: {context.command_line('reindex')}, or {context.command_line('run')} from now on")
 
 
 @click.command(cls=Command)

@@ -325,8 +325,8 @@ def test_status_says_what_came_of_the_hooks(home: Path, vault: Vault) -> None:
     turn = {"type": "user", "uuid": "u1", "parentUuid": None, "isSidechain": False, "sessionId": "s-1", "cwd": "/w"}
     said = {"timestamp": "2026-03-28T10:00:00.000Z", "message": {"role": "user", "content": "Fix the queue"}}
     transcript = put(home / ".claude/projects/-w/s-1.jsonl", json.dumps(turn | said) + "\n")
-    assert "to index them: signet-sync reindex" in good(call("import", "claude-code", str(transcript))).out
-    assert "to index them" not in good(call("import", "claude-code", str(transcript))).out
+    assert "1 segment of 1 session" in good(call("import", "claude-code", str(transcript))).out
+    assert call("recall", "queue").out, "it is indexed by then"
     found = conditions()["claude-code"]
     assert found["transcripts_read"] == 1
     told = call("hooks", "status", "claude-code").out

@@ -102,7 +102,7 @@ def test_a_path_is_a_file_a_folder_or_in_the_home_folder(vault, home, tmp_path):
     assert "No transcripts" in vault.call("import", "claude-code", str(empty)).out
 
 
-def test_some_failed(vault, home):
+def test_what_was_removed_is_not_taken_and_no_failure(vault, home):
     made = talks(store(home), 4)
     import_(vault, "claude-code", made[1].path)
     assert vault.call("remove", made[1].session, "--yes", "--reason", "wrong").code == 0
@@ -110,13 +110,12 @@ def test_some_failed(vault, home):
     made[2].path.write_text("no json\n")
     for talk in made:
         talk.idle()
-    done = import_(vault, "claude-code", code=1)
-    assert done["sessions"] == 2
-    assert len(done["failed"]) == 1 and made[1].path.name in done["failed"][0] and "removed" in done["failed"][0]
-    assert [entry["path"] for entry in done["nothing"]] == [str(made[2].path)]
-    assert import_(vault, "claude-code")["failed"] == []
-    text = vault.call("import", "claude-code", "--again")
-    assert text.code == 1 and "failed" in text.err
+    done = import_(vault, "claude-code")
+    assert (done["sessions"], done["failed"]) == (2, [])
+    assert [entry["path"] for entry in done["nothing"]] == [str(made[1].path), str(made[2].path)]
+    for words in ((), ("--again",)):
+        answer = vault.call("import", "claude-code", *words)
+        assert answer.code == 0 and "1  not taken, its session was removed:" in answer.out and not answer.err
 
 
 def test_every_file_is_taken_or_named_with_its_reason(vault, home):
