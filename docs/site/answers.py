@@ -609,6 +609,18 @@ class Pinned(TypedDict):
     changed: bool
 
 
+class MarkedStatement(TypedDict):
+    id: str
+    status: Literal["done", "withdrawn"]
+    by: Literal["person", "agent"]
+    at: str
+    text: str | None  # Null if no session states it any more.
+
+
+class StatementsList(TypedDict):
+    statements: list[MarkedStatement]
+
+
 class PinPin(TypedDict):
     id: str
     text: str | None  # One line about it: its kind, its day, its words; null if it no longer exists.

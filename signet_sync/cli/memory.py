@@ -168,10 +168,33 @@ def _add(name: str, status: Mark, help_text: str) -> None:
             done = pinning.mark(workspace, context.agent, handle, status, context.now_us, keep=name == "keep")
         context.say(done.waiting)
         shown = "kept" if name == "keep" else pinning.IN_WORDS[done.status]
+        undo = "" if status == "open" else f"\n  to undo: {context.command_line(f'statements reopen {done.id}')}"
         context.answer(
             {"id": done.id, "text": done.text, "status": done.status},
-            lambda: click.echo(f"{shown}: {display(done.text)} ^{done.id}"),
+            lambda: click.echo(f"{shown}: {display(done.text)} ^{done.id}{undo}"),
         )
+
+
+@statements.command("list")
+@agent_option
+@now_option
+@json_option
+@pass_context
+def list_(context: Context) -> None:
+    """List what was said to be done or not true, by whom and when; the newest first."""
+    from signet_sync.recall import pinning
+    from signet_sync.sync.read_only import reading
+
+    with reading(context.place()) as database:
+        found = pinning.list_marked(database, context.root, context.agent)
+
+    def show() -> None:
+        for one in found:
+            said = f"{local_day(one['at'])}  {pinning.IN_WORDS[one['status']]}, says the {one['by']}: "
+            click.echo(said + display(one["text"] or "(no longer exists)") + click.style(f" ^{one['id']}", fg="cyan"))
+        context.say("" if found else "no statement was said to be done or not true")
+
+    context.answer({"statements": found}, show)
 
 
 for _name, _given in _WORDS.items():

@@ -5,19 +5,20 @@ It is written into `memory/words/` first: rows follow from there, on every machi
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import KINDS
 from signet_sync.formats.handle import LETTERS, beginning, name_kind
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.timestamps import iso
-from signet_sync.formats.word import Word
+from signet_sync.formats.word import Word, newest
 from signet_sync.graph import words
 from signet_sync.graph.store import neighbours
 from signet_sync.memories import operations
 from signet_sync.memories.store import memories
 from signet_sync.recall.store import references
+from signet_sync.statements import word_files
 from signet_sync.statements.store import rows
 from signet_sync.statements.validity import ENDS, word_hashes
 from signet_sync.storage import state_dir
@@ -108,6 +109,17 @@ class Marked(NamedTuple):
     waiting: str
 
 
+def list_marked(database: Database, root: str, agent_id: str) -> list[dict[str, Any]]:
+    """Returns the statements that an agent or its person said are done or not true, the newest word first."""
+    last = [one for one in newest(word_files.said(root)).values() if one.agent_id == agent_id]
+    ended = sorted((one for one in last if one.said in ("done", "withdrawn")), key=lambda one: one.at, reverse=True)
+    known = {one.id: rows.get(database, agent_id, one.id) for one in ended}
+    return [
+        {"id": one.id, "status": one.said, "by": one.by, "at": one.at, "text": getattr(known[one.id], "text", None)}
+        for one in ended
+    ]
+
+
 def mark(
     workspace: Workspace,
     agent_id: str,
@@ -133,7 +145,9 @@ def mark(
         if found is None:
             raise UsageError(
                 f"{handle} is a {name_kind(LETTERS[statement_id[0]])}, and only a statement can be done or not true",
-                hint="MEMORY.md and recall show the handles of statements (^f-…)",
+                hint=f"signet-sync forget {statement_id} forgets it"
+                if statement_id[0] == "m"
+                else "MEMORY.md and recall show the handles of statements (^f-…)",
                 code="not-a-statement",
             )
         if by_agent and (found.speaker != "agent" if status == "withdrawn" else found.kind not in ENDS):

@@ -265,6 +265,23 @@ def test_a_removal_takes_the_words_of_its_session_and_no_others(vault: Vault, tm
     assert shown(vault) == shown(there) == [DECIDED]
 
 
+def test_what_was_marked_is_listed_with_what_undoes_it(vault: Vault) -> None:
+    step, decided = handle(vault, STEP), handle(vault, DECIDED)
+    assert ask(vault, "list") == {"statements": []}
+    with opened(str(vault.root), Settings()) as workspace:
+        pinning.mark(workspace, "default", step, "done", parse_instant("2026-03-01T00:00:00Z") or 0, by_agent=True)
+    said = vault.call("statements", "withdraw", decided, "--now", NOW).out
+    assert said.endswith(f"statements reopen {decided[1:]}\n")
+    known = [(one["id"], one["status"], one["by"], one["text"]) for one in ask(vault, "list")["statements"]]
+    assert known == [(decided[1:], "withdrawn", "person", DECIDED), (step[1:], "done", "agent", STEP)]
+    assert f"not true, says the person: {DECIDED} {decided}" in vault.call("statements", "list").out
+    ask(vault, "reopen", step)
+    assert [one["id"] for one in ask(vault, "list")["statements"]] == [decided[1:]]
+    assert ask(vault, "list", "--agent", "other") == {"statements": []}
+    memory = vault.call("remember", "Ada wants short answers", "--json").json["id"]
+    assert f"signet-sync forget {memory}" in vault.call("statements", "done", memory).err
+
+
 def test_a_forgotten_memory_leaves_no_pin(vault: Vault) -> None:
     memory = vault.call("remember", "Ada wants short answers", "--json", "--now", NOW).json["id"]
     assert vault.call("pin", memory).code == 0 and memory.encode() in b"".join(words(vault).values())

@@ -120,6 +120,7 @@ COMMAND_LINES: dict[str, Line] = {
     "statements withdraw": Line("{statement}"),
     "statements reopen": Line("{statement}"),
     "statements keep": Line("{statement}"),
+    "statements list": reads(),
     "dream": Line(),
     "entity create": Line("part Perfectionist"),
     "entity show": reads("{entity}"),
