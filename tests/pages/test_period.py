@@ -102,6 +102,9 @@ def test_days_are_those_of_the_machine_or_of_utc(vault: Vault) -> None:
     assert (here["from"], here["to"], utc["from"], utc["to"]) == ("2026-04-05",) * 2 + ("2026-04-04",) * 2
     assert [(one["text"], one["day"]) for one in here["memories"]] == [("Behind that midnight.", "2026-04-05")]
     assert len(utc["memories"]) == 2 and {one["day"] for one in utc["memories"]} == {"2026-04-04"}
+    assert vault.call("digest", "--json", "--day", "2026-04-05").json == here
+    assert vault.call("digest", "--json", "--utc", "--day", "2026-04-04").json == utc
+    assert "2026-4-31" in vault.call("digest", "--day", "2026-4-31").err
     # What finds and shows them counts days likewise.
     for words, found in (
         (("--since", "2026-04-05"), [behind]),
