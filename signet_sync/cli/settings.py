@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 def settings(context: Context, name: str | None, value: str | None, changed: bool, yes: bool) -> None:
     """List every setting; say what the setting NAME means and may be; set it to VALUE in your own config.toml.
 
+    VALUE `default` takes the setting out of that file.
     A value is taken from the command line, else the environment, else your own config.toml, else the workspace's
     signet-sync.toml, else it is the default. The comments of a file stay. A list is divided by commas.
     """
@@ -45,7 +46,7 @@ def _list(context: Context, *, changed: bool) -> None:
     known, remarks = model.list_settings(context.root)
     for remark in remarks:
         context.say(f"warning: {remark}")
-    listed = [_document(one) for one in known if not changed or one.origin != "default"]
+    listed = [_document(one) for one in known if not changed or one.value != one.field.default]
 
     def show() -> None:
         width = max((len(one["name"]) for one in listed), default=0)
@@ -80,7 +81,7 @@ def _explain(context: Context, name: str) -> None:
         click.echo(f"  is        {_word(document['value'])} ({display(document['origin'])})")
         click.echo(f"  default   {_word(document['default'])}")
         click.echo(f"  variable  {document['variable']}")
-        click.echo(f"  to change it: signet-sync settings {document['name']} VALUE")
+        click.echo(f"  to change it: signet-sync settings {document['name']} VALUE (default: take it out)")
         if not document["in_workspace"]:
             click.echo("  The file of a workspace cannot set it.")
 
@@ -93,11 +94,11 @@ def _set(context: Context, name: str, value: str, *, yes: bool) -> None:
     if name == "recall.meaning":
         _prepare_meaning(context, value, yes=yes)
     path, typed = user_settings.set_value(context.root, name, value)
-    document = _describe_setting(context, name)
+    document, reset = _describe_setting(context, name), value == user_settings.DEFAULT
 
     def show() -> None:
-        click.echo(f"{name} is {_word(typed)} in {display(path)}")
-        if document["origin"] != path:
+        click.echo(f"{name} is {_word(typed)}{', the default, and not' if reset else ''} in {display(path)}")
+        if document["origin"] not in (path, "default"):
             click.echo(f"{display(document['origin'])} says {_word(document['value'])}, which counts more")
 
     context.answer({**document, "path": path}, show)

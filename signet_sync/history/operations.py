@@ -6,6 +6,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError, sentence_of
@@ -32,7 +33,9 @@ from signet_sync.text.sanitizer import sanitize_line, sanitizer_stamp
 CLEAN = "workspace tree is clean; no commit created"
 DISABLED = "history-disabled"
 # How to enable it, for a person.
-REMEDY = "`enabled = true` under [history] in your own config.toml enables it; it needs the extra `git`"
+REMEDY = "signet-sync settings history.enabled true turns it on" + (
+    "" if find_spec("pygit2") else "; it needs the extra `git`"
+)
 SHORT = 7  # hex digits
 ADDRESS = "agent@localhost"
 # The committer's address: it marks the name as an agent's id, which no setting can do.

@@ -13,13 +13,16 @@ from signet_sync.errors import ConfigError
 from signet_sync.settings import model
 from signet_sync.storage import durable
 
+DEFAULT = "default"  # a value that stands for none
+
 
 def set_value(root: str, key: str, text: str, environ: Mapping[str, str] = os.environ) -> tuple[str, object]:
-    """Writes a value, after a look whether all settings can be used with it; returns the file and the value.
+    """Writes a value, or takes it out for `DEFAULT`, if all settings can be used then; returns the file and the value.
 
     Raises `UsageError` for an unknown key, `ConfigError` for a value, or a file, that cannot be used.
     """
-    value = model.parse(model.require_setting(key), text, key)
+    field = model.require_setting(key)
+    value = None if text == DEFAULT else model.parse(field, text, key)
     path = model.user_file(environ)
     target = os.path.realpath(path)  # many people keep the file elsewhere, and link it
     before, mode = "", 0o600
@@ -47,11 +50,11 @@ def set_value(root: str, key: str, text: str, environ: Mapping[str, str] = os.en
         os.close(durable.publish(target, after.encode(), mode))
     except OSError as error:
         raise ConfigError(f"it cannot be written: {error.strerror}", path=path, hint="check its permissions") from None
-    return path, value
+    return path, field.default if value is None else value
 
 
 def set_in_text(text: str, key: str, value: Any, path: str) -> str:
-    """Returns a settings file's text with one setting set; everything else stays. Raises `ConfigError`, with the path.
+    """Returns a settings file's text with one setting set, or without it (None). Raises `ConfigError`, with the path.
 
     The result is held against what the text must mean: tomlkit changes other lines in some files.
     """
@@ -59,7 +62,7 @@ def set_in_text(text: str, key: str, value: Any, path: str) -> str:
 
     text += "\n" if text and not text.endswith("\n") else ""
     value = list(value) if isinstance(value, tuple) else value
-    hint = f"set by hand: {key} = {tomlkit.item(value).as_string()}"
+    hint = f"take {key} out" if value is None else f"set by hand: {key} = {tomlkit.item(value).as_string()}"
     unsafe = ConfigError("this file cannot be changed safely", path=path, hint=hint)
     try:
         wanted = tomllib.loads(text)
@@ -70,16 +73,21 @@ def set_in_text(text: str, key: str, value: Any, path: str) -> str:
     plain, table = wanted, document
     for step in tables:
         if step not in plain:
+            if value is None:
+                return text
             plain[step] = {}
             _add(table, step, tomlkit.table())
         plain, table = plain[step], table[step]
         if not isinstance(plain, dict):
             raise unsafe
-    if name in plain:
-        table[name] = value
+    if value is None:
+        if plain.pop(name, None) is not None:
+            del table[name]
+    elif name in plain:
+        plain[name] = table[name] = value
     else:
         _add(table, name, value)
-    plain[name] = value
+        plain[name] = value
     after = document.as_string()
     if "\r\n" in text:
         after = after.replace("\r\n", "\n").replace("\n", "\r\n")

@@ -82,7 +82,7 @@ def test_history_is_off_unless_the_user_turns_it_on(vault, monkeypatch):
     assert answer.code == 2
     assert answer.json["ok"] is False and answer.json["skipped"] is True
     assert answer.json["reason"] == "history-disabled" and answer.json["oid"] is None
-    assert "history.enabled" in answer.err and "enabled = true" in answer.err.splitlines()[-1]
+    assert "history.enabled" in answer.err and "settings history.enabled true" in answer.err.splitlines()[-1]
     assert vault.call("history", "--json").json == {"commits": []}
     end(vault)
     assert not (vault / ".git").exists()

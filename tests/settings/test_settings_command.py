@@ -48,6 +48,16 @@ def test_each_value_says_where_it_is_from(vault: Vault, mine: Path, monkeypatch:
     assert "projection.window_days" in told and "(signet-sync.toml; default 30)" in told
 
 
+def test_default_takes_a_setting_out(vault: Vault, mine: Path) -> None:
+    mine.write_text("# mine\n[watch]\nmode = 'polling'  # slow\npoll_interval = 9\n")
+    assert vault.call("settings", "dream.interval", "86400").code == 0  # a value that equals the default is no change
+    before = set(listed(vault, "--changed"))
+    for name, left in (("watch.mode", {"watch.poll_interval"}), ("watch.poll_interval", set()), ("llm.model", set())):
+        assert vault.call("settings", name, "default").code == 0
+        assert set(listed(vault, "--changed")) == left | (before - {"watch.mode", "watch.poll_interval"}), name
+    assert mine.read_text().startswith("# mine\n[watch]\n") and "polling" not in mine.read_text()
+
+
 def test_broken_settings_are_listed_all_the_same(vault: Vault, mine: Path) -> None:
     mine.write_text("[llm]\nprovider = 'ollama'\nmodle = 'm'\n")
     answer = vault.call("settings")
