@@ -11,7 +11,7 @@ import click
 from signet_sync.admin.status import advice, healthy, status_document
 from signet_sync.cli.main import Context, emit, json_option, pass_context
 from signet_sync.cli.parsing import Command
-from signet_sync.errors import DatabaseError, WorkspaceError
+from signet_sync.errors import DatabaseError, SignetSyncError, WorkspaceError
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import local_day
 from signet_sync.storage.safe_paths import require_root
@@ -30,22 +30,26 @@ _WELL = ("watching", "polling", "reconciling")
 def status(context: Context, check: bool) -> int:
     """Show the state of the agent, the last pass, counts, open violations and sizes."""
     document = status_document(context.place())
-    if context.as_json:
-        emit(document)
-    else:
-        for text in lines(document):
-            click.echo(text)
-    if not document["running"]:
-        # The state folder's part was printed already; an agent that is alive waits for its workspace.
+    unusable: SignetSyncError | None = None
+    if not document["running"]:  # an agent that is alive waits for its workspace
         try:
             require_root(context.root)
             chosen = context.chosen_database
             if chosen not in (None, ":memory:") and not os.path.exists(chosen):
                 require_index(context.place())
         except (WorkspaceError, DatabaseError) as error:
-            if context.as_json:  # the document was printed, and contains the reason
-                return error.exit_code
-            raise
+            unusable = error
+    if context.as_json:
+        emit(document)
+    else:
+        for text in lines(
+            document if unusable is None or os.path.islink(context.root) else document | {"trouble": None}
+        ):
+            click.echo(text)
+    if unusable is not None:
+        if context.as_json:  # the document contains the reason
+            return unusable.exit_code
+        raise unusable
     return 1 if check and not healthy(document) else 0
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -87,11 +86,6 @@ def list_installed(environ: Mapping[str, str] = os.environ) -> list[ServiceState
 def lingering(environ: Mapping[str, str] = os.environ) -> bool | None:
     """Returns whether this user's services run without a login; None if logind is not available."""
     return systemd.lingering(environ)
-
-
-def is_here(environ: Mapping[str, str] = os.environ) -> bool:
-    """Returns whether this machine has a service manager."""
-    return shutil.which("launchctl" if _is_macos() else "systemctl", path=environ.get("PATH", os.defpath)) is not None
 
 
 def answers(environ: Mapping[str, str] = os.environ) -> bool:

@@ -298,8 +298,10 @@ def test_a_workspace_that_is_a_link_to_nowhere(vault: Vault) -> None:
     link.symlink_to(vault.root.parent / "unmounted")
     for words in (["doctor"], ["status"]):
         assert "/unmounted, which does not exist" in call("--workspace", link, *words).out
-    said = call("--workspace", vault.root.parent / "mistyped", "status").out
-    assert "no such workspace" in said and "reindex" not in said
+    (vault.root.parent / "file").write_text("")
+    for name, trouble in (("mistyped", "does not exist"), ("file", "not a folder")):
+        said = call("--workspace", vault.root.parent / name, "status")
+        assert trouble in said.err and "trouble" not in said.out and "reindex" not in said.out + said.err
 
 
 def test_copies_of_a_sync_service(vault: Vault) -> None:

@@ -241,7 +241,7 @@ def test_the_receipt_counts_what_was_given_and_taken(vault: Vault) -> None:
     assert "given to 1 session, 1 line of it stale · 1 question answered from memories · 1 note · 0 corrections" in line
     assert line.endswith("no model asked")
     (mark,) = [hit for hit in vault.call("recall", "Postgres", "--json").json["hits"] if hit["tier"] == "statement"]
-    assert vault.call("forget", mark["id"]).code == 0
+    assert vault.call("statements", "withdraw", mark["id"]).code == 0
     seen = vault.call("status", "--json").json["receipt"]
     counted = {name: seen[name] for name in ("sessions", "questions", "notes", "corrections")}
     assert counted == {"sessions": 1, "questions": 1, "notes": 1, "corrections": 1}

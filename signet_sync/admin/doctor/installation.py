@@ -125,7 +125,7 @@ class Installation:
         if self.alive:
             return f"kill {self.pid}; {self.command('run')}" if self.pid else self.command("run")
         # A unit uses the database of the state folder; one whose state cannot be read cannot be started either.
-        can_have = self.chosen is None and (unit is None or dead) and service.is_here(self.environ)
+        can_have = self.chosen is None and (unit is None or dead) and service.answers(self.environ)
         return self.command("service install" if can_have else "run")
 
 

@@ -68,8 +68,8 @@ def service(target: Installation) -> list[Finding]:
 
 
 def _none(target: Installation) -> Iterator[Finding]:
-    if not host_service.is_here(target.environ):
-        yield fine("service", "there is neither systemd nor launchd here; signet-sync run is started by hand")
+    if not host_service.answers(target.environ):
+        yield fine("service", "neither systemd nor launchd answers here; signet-sync run is started by hand")
     elif target.alive and target.chosen is None:  # otherwise another finding reports that none runs, with this remedy
         words = "no service is installed for this workspace: after the next start of the machine no agent runs"
         yield warning("service", words, target.command("service install"))
