@@ -40,7 +40,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "dream": ("dream", "Promote memories that are recalled often into MEMORY.md."),
     },
     "entities": {
-        "entity": ("entity", "Manage files about the user, persons and relationships."),
+        "entity": ("entity", "Manage files about the user, parts and relationships."),
     },
     "vault": {
         "reindex": ("reindex", "Run one full pass: validate, index, write MEMORY.md."),
@@ -86,6 +86,11 @@ COMMANDS: dict[str, Listed] = {
 }
 GROUPS: tuple[str, ...] = tuple(group for group in _GROUPS if group != HIDDEN)
 
+# What people look for and no command is needed for.
+INSTEAD = {
+    "export": "everything is plain files: copy the workspace's folder; `signet-sync backup create FILE` saves what no"
+    " file contains",
+}
 # Each stands for the first of its commands that the program, or a group such as `entity`, has.
 ALIASES: dict[str, tuple[str, ...]] = {
     "ls": ("list", "open", "status", "show"),

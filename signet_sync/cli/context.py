@@ -19,7 +19,10 @@ from signet_sync.text.phrases import count_noun
 if TYPE_CHECKING:
     from signet_sync.pages.operations import Shown
 
-_NOTHING = "no context yet: nothing is remembered, and there is no identity file in the workspace"
+_NOTHING = (
+    "no context: nothing is known of this folder's project, and there is no identity file in the workspace;"
+    " --project NAME prints what is known of another one"
+)
 _NOTHING_SHARED = (
     "no context: with --scope shared it is the identity files only, and the workspace has none;"
     " --prompt TEXT prints memories that are not private"

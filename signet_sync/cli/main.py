@@ -342,6 +342,8 @@ class _Interrupted(SignetSyncError):
 def run(arguments: list[str]) -> int:
     """Runs one command line; returns the exit code. Prints no traceback without `-vv`."""
     context = Context()
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     try:
         result = group.main(args=arguments, prog_name="signet-sync", standalone_mode=False, obj=context)
         return result if isinstance(result, int) else 0

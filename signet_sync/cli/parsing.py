@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from signet_sync.cli.commands import ALIASES
+from signet_sync.cli.commands import ALIASES, INSTEAD
 from signet_sync.errors import UsageError, proposing
 from signet_sync.formats.timestamps import parse_moment
 from signet_sync.storage.clock import now_us
@@ -167,8 +167,9 @@ class Group(_Described, click.Group):
         if name is None and not ctx.resilient_parsing and not args[0].startswith("-"):
             words = ctx.command_path.partition(" ")[2]
             message = f"{words}{': ' if words else ''}no command {args[0][:60]!r}"
+            hint = INSTEAD.get(args[0], f"see {ctx.command_path} --help")
             meant = [f"{words} {one}".strip() for one in alike(args[0], self._shown(ctx))]
-            raise UnknownCommand(proposing(UsageError(message, hint=f"see {ctx.command_path} --help"), meant), ctx)
+            raise UnknownCommand(proposing(UsageError(message, hint=hint), meant), ctx)
         return super().resolve_command(ctx, args if name is None else [name, *args[1:]])
 
 

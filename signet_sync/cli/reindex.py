@@ -84,10 +84,10 @@ def show(document: dict[str, Any]) -> None:
         click.echo(f"  {halted['indexed']} indexed files stay available")
         click.echo(f"  {halted['hint']}")
         return
-    unchanged = f" ({counts['unchanged']} unchanged)" if counts["unchanged"] else ""
-    click.echo(
-        f"{counts['indexed']} of {counts['scanned']} files indexed{unchanged} in {document['elapsed_ms'] / 1000:.2f} s"
-    )
+    other = {"unchanged": counts["unchanged"], "of removed sessions": counts["tombstones"]}
+    others = ", ".join(f"{number} {what}" for what, number in other.items() if number)
+    took = f"{f' ({others})' if others else ''} in {document['elapsed_ms'] / 1000:.2f} s"
+    click.echo(f"{counts['indexed']} of {counts['scanned']} files indexed{took}")
     for agent_id, page in document["agents"].items():
         state = "written" if page["changed"] else "unchanged"
         shown = f"{page['rows_rendered']} of {page['sessions_in_window']} sessions"

@@ -79,7 +79,7 @@ def _require_seal(database: Database, path: str) -> Seal:
     seal = artifacts.seal_of(database, path)
     if seal is None or not (violations.is_open(database, path) or _is_accepted_gone(database, path)):
         raise UsageError(
-            f"{path} is not an open violation",
+            "this is no open violation",
             path=path,
             hint="signet-sync violations list shows them",
             code="unknown-violation",

@@ -45,6 +45,12 @@ def test_every_command_has_help(words):
         assert all(len(line) <= 100 for line in answer.out.splitlines())
 
 
+def test_help_is_a_word_and_what_needs_no_command_is_answered():
+    for words, flag in ((("help",), ()), (("help", "recall"), ("recall",))):
+        assert call(*words).out == call(*flag, "--help").out
+    assert "copy the workspace's folder" in call("export").err
+
+
 def listed(text):
     """The commands that an overview lists, with what it says of them."""
     return re.findall(rf"^  ({'|'.join(COMMANDS)}) +(\S.*)", text, re.MULTILINE)

@@ -227,7 +227,7 @@ def test_a_path_as_the_shell_completes_it_is_one_of_the_workspace(
             assert vault.call(*words, path).code == 0, (words, path)
         assert vault.call("entity", "show", form.format(profile)).code == 0
         for which in ("list", "restore"):
-            assert f"{gone} is not an open violation" in vault.call("violations", which, form.format(gone)).err, form
+            assert f"this is no open violation [{gone}]" in vault.call("violations", which, form.format(gone)).err, form
         assert make_relative(str(root), form.format("memory/*--summary.md")) == "memory/*--summary.md"
     monkeypatch.chdir(root / "memory")
     assert vault.call("open", summary.removeprefix("memory/")).code == 0

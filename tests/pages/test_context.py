@@ -187,7 +187,7 @@ def test_nothing_is_followed_out_of_the_workspace_or_waited_for(vault, tmp_path)
 def test_an_empty_workspace_has_nothing_to_tell(vault, tmp_path):
     answer = vault.call("context")
     assert (answer.code, answer.out) == (0, "")
-    assert "no context yet" in answer.err
+    assert "nothing is known of this folder's project" in answer.err
     vault.call("remember", "Releases go out on Thursdays", "--type", "constraint")
     shared = vault.call("context", "--scope", "shared")
     assert shared.out == "" and "--prompt TEXT prints memories that are not private" in shared.err
