@@ -46,14 +46,19 @@ def id_of(letter: Letter, agent_id: str, *parts: str | int) -> str:
 
 def make_place_id(node_id: str, place: int, length: int) -> str:
     """Returns the id of a place in a transcript of so many characters, made from that of any other place in it."""
-    steps = -(-place // max(_STEP, (length >> 15) + 1))
+    steps = -(-place // place_step(length))
     return node_id[:_WITHOUT_PLACE] + "".join(_FIVE_BITS[steps >> bits & 31] for bits in (10, 5, 0))
+
+
+def place_step(length: int) -> int:
+    """Returns how many characters of a transcript share the id of a place."""
+    return max(_STEP, (length >> 15) + 1)
 
 
 def place_of(node_id: str, length: int) -> int:
     """Returns the place in a transcript that an id names: that which `make_place_id` got, or a little after it."""
     steps = sum(_FIVE_BITS.index(one) << bits for one, bits in zip(node_id[_WITHOUT_PLACE:], (10, 5, 0), strict=True))
-    return max(min(steps * max(_STEP, (length >> 15) + 1), length - 1), 0)
+    return max(min(steps * place_step(length), length - 1), 0)
 
 
 def beginning(node_id: str) -> str:

@@ -11,6 +11,7 @@ from signet_sync.capture.catch_up import catch_up
 from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import instant_of, moment_of
+from signet_sync.graph.store import neighbours
 from signet_sync.pages.period import PeriodInputs
 from signet_sync.pages.project_context import project_text
 from signet_sync.pages.sections import NAME_LENGTH
@@ -24,6 +25,7 @@ from signet_sync.text.sentences import basename, flatten_cell, unescape
 from signet_sync.text.token_estimate import estimate_tokens
 
 _LONGEST = 4_096  # characters of a path
+_PASSAGE = 400  # characters of a transcript
 
 
 def compose_at_start(
@@ -117,6 +119,10 @@ def last(place: IndexPlace, agent_id: str, session_id: str) -> LastContext:
 
     with reading(place) as database:
         texts = words_of(database, agent_id, record.ids)
+        for one in record.at_prompts:
+            if one.startswith("k-") and (chunk := neighbours.node(database, agent_id, one)) is not None:
+                passage = neighbours.find_passage(database, chunk, one)
+                texts[one] = neighbours.node_text(database, passage, _PASSAGE).text
     start = dict.fromkeys(one for one in record.lines.values() if one)
     return LastContext(
         session_id,

@@ -53,14 +53,17 @@ def list_expanded_lines(
     for running in document.get("live", ()):
         key = f"{running['session_key']}#0"
         yield f"  still running, {count_noun(running['turns'], 'turn')} so far: expand {display(quote(key))}"
+    is_passage = node["kind"] == "chunk"
+    if node["text"] and is_passage:
+        yield f"\n{node['text']}"
     for key, heading in _AROUND:
         yield from relatives(heading, document[key])
     if document.get("children_left_out"):
         yield f"\n  {document['children_left_out']} more below are not listed"
-    if node["text"]:
+    if node["text"] and not is_passage:
         yield f"\n{node['text']}"
     transcript = document["transcript"]
-    if transcript and node["kind"] != "chunk":
+    if transcript and not is_passage:
         yield "\n" + bold(f"transcript: {transcript['path']}")
         if transcript["excerpt"]:
             yield f"\n{transcript['excerpt']}"

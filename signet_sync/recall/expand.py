@@ -35,6 +35,7 @@ _GOES_ON = "[The transcript goes on.]"
 _SEARCHED = 4 << 20  # characters of a transcript that are searched for a statement's words
 _LINES_BEFORE = 3
 _LISTED = 8
+_BESIDE = 4  # places of a transcript
 # What a thread's text lists of what still holds.
 _HEADINGS = {
     "Next": ("next",),
@@ -86,12 +87,16 @@ def _node(database: Database, agent_id: str, node_id: str, limit: int) -> _Found
     if node is None:
         return None
     children = neighbours.children(database, agent_id, node_id)
+    beside, most = node, neighbours.SIBLINGS
+    if node.source_type == "chunk":
+        passage, most = neighbours.find_passage(database, node, node_id), _BESIDE
+        node = node._replace(label=passage.label) if node_id == node.id else passage
     found = _Found(
         _about_node(node),
         neighbours.node_text(database, node, limit),
         parents=neighbours.parents(database, agent_id, node_id) or _thread_of(node),
         children=children[:MOST_CHILDREN],
-        siblings=neighbours.siblings(database, node),
+        siblings=neighbours.siblings(database, beside, most),
         memories=_list_linked(database, _sessions(database, node)),
         transcript=_transcript_below(database, node, limit),
     )

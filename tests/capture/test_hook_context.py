@@ -19,6 +19,7 @@ from signet_sync.capture import injections
 from signet_sync.capture.harnesses import gemini
 from signet_sync.capture.hook import BUDGET
 from signet_sync.capture.notes import IN_COMPACTION, REQUEST
+from signet_sync.formats.handle import make_place_id
 from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
@@ -444,6 +445,10 @@ def test_context_last_shows_what_a_session_got(vault: Vault) -> None:
     start(vault, "claude-code")
     assert prompt(vault, "claude-code", "feathers stored as blobs") == "", "of a project that the prompt does not name"
     prompt(vault, "claude-code", "feathers of kestrel stored as blobs")
+    with vault.database() as database:
+        first = database.value("select id from session_summaries where id like 'k-%' limit 1")
+    with injections.updating(state_dir.locate(str(vault.root)), "default", "claude-code", "s-1") as record:
+        record.at_prompts.append(make_place_id(first, 64, 1_000))
     shown = vault.call("context", "--last", "s-1")
     assert "The retry loop gives up after five tries." in shown.out and "British" in shown.out
     assert "=== At prompts ===" in shown.out and "1 whole file" in shown.out and "Feathers are stored" in shown.out

@@ -17,11 +17,13 @@ from workbench import Vault
 from signet_sync.errors import UsageError
 from signet_sync.formats.handle import make_place_id
 from signet_sync.graph.store import neighbours
+from signet_sync.recall.as_text import list_expanded_lines
 from signet_sync.recall.expand import expand
 from signet_sync.recall.store import references
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import NODES
 from signet_sync.sync.store.bodies import text_at
+from signet_sync.text import chunking
 from signet_sync.text.excerpts import cut, ending
 from signet_sync.text.token_estimate import estimate_tokens
 
@@ -214,6 +216,22 @@ def test_siblings_are_the_nearest_first(database: Database) -> None:
     for chunk in chunks:
         for place in (chunk.start + 1, chunk.end - 64):  # every place leads to the chunk that has it
             assert neighbours.node(database, "default", make_place_id(first, place, chunks[-1].end)) == chunk
+
+
+def test_a_place_of_a_transcript_begins_with_the_turn_there(database: Database) -> None:
+    (first,) = expand(database, "default", node_of(database, LONG))["children"]
+    whole = neighbours.node(database, "default", first)
+    assert whole is not None and whole.source_ref is not None
+    text = text_at(database, whole.source_ref)
+    begun = list(chunking.turns(text))
+    for number in (1, 2, len(begun) // 2, len(begun) - 1):
+        turn = begun[number]
+        place = make_place_id(first, turn.start, len(text))
+        document = expand(database, "default", place)
+        assert document["node"]["text"].startswith(text[turn.start :][:40].strip("\n")), number
+        assert (document["node"]["id"], document["node"]["label"]) == (place, turn.label)
+        lines = "\n".join(list_expanded_lines(document))
+        assert len(document["siblings"]) == 4 and lines.index("beside") > lines.index(document["node"]["text"])
 
 
 def test_a_session_of_two_segments(database: Database) -> None:

@@ -6,7 +6,7 @@ Bounded; imports nothing heavy.
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from signet_sync.formats.handle import beginning, make_place_id, place_of
+from signet_sync.formats.handle import beginning, make_place_id, place_of, place_step
 from signet_sync.formats.timestamps import day_of
 from signet_sync.graph.nodes import GraphNode, chunks_of
 from signet_sync.graph.store import nodes
@@ -20,6 +20,7 @@ from signet_sync.text.sentences import flatten
 
 SIBLINGS = 10
 LINKED = 50
+_NEAR = 1_000  # characters of a turn before a place
 
 _NODE = ", ".join(GraphNode._fields)
 
@@ -45,6 +46,22 @@ def chunks(database: Database, of: GraphNode) -> list[GraphNode]:
 def _chunk(every: Sequence[GraphNode], node_id: str, length: int) -> GraphNode:
     place = place_of(node_id, length)
     return next(one for one in reversed(every) if one.start <= place)
+
+
+def find_passage(database: Database, chunk: GraphNode, node_id: str) -> GraphNode:
+    """Returns what a chunk and those after it hold from the turn of a place on, under the place's id.
+
+    Of a long turn only what is at the place. The label is who speaks.
+    """
+    text = text_at(database, chunk.source_ref or "")
+    place, begun = place_of(node_id, len(text)), list(turns(text))
+    here = [one for one in begun if place - place_step(len(text)) < one.words <= place]
+    turn = here[0] if here else next((one for one in reversed(begun) if one.start <= place), None)
+    near = turn is not None and place - turn.start < _NEAR
+    start = turn.start if turn is not None and near else text.rfind("\n", 0, place) + 1
+    label = turn.label if turn is not None and turn.label else chunk.label
+    first, last = (chunk.earliest_us, chunk.latest_us) if turn is None or turn.at is None else (turn.at, turn.at)
+    return chunk._replace(id=node_id, start=start, end=len(text), label=label, earliest_us=first, latest_us=last)
 
 
 def parents(database: Database, agent_id: str, node_id: str) -> list[str]:
