@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from signet_sync.digest.deeds import Deeds
 from signet_sync.digest.notes import turn_notes
+from signet_sync.digest.person import FENCE
 from signet_sync.digest.printed import Printed, read_fetched
 from signet_sync.digest.record import Record, record_of
 from signet_sync.digest.reports import headline
-from signet_sync.digest.sentences import IS_CJK, overlap, stems
+from signet_sync.digest.sentences import EMPTY, IS_CJK, is_question, overlap, split, stems
 from signet_sync.digest.statements import Item, Kind, statements
 from signet_sync.digest.status import is_trivial, is_unfinished, status_of
 from signet_sync.digest.transcript import SpokenMessage
@@ -40,7 +41,8 @@ class Outcome(NamedTuple):
     `results` are the passages that say what came out, in their order; empty without any. `request` is the first one
     that is more than a greeting. `edited` are the edited files with their number of edits, `commands` the commands run,
     with whether the last run failed. `opening` are the first words of all, `parting` what the person said when it was
-    stopped. `status` is None if the speakers cannot be told apart. `chosen`: a model chose items and status.
+    stopped, `answer` a sentence of the last report. `status` is None if the speakers cannot be told apart. `chosen`: a
+    model chose items and status.
     """
 
     results: tuple[str, ...] = ()
@@ -51,6 +53,7 @@ class Outcome(NamedTuple):
     commands: Mapping[str, bool] = {}
     opening: str = ""
     parting: str = ""
+    answer: str = ""
     chosen: bool = False
 
 
@@ -79,7 +82,16 @@ def outcome(transcript: str | Record) -> Outcome:
     parting = " ".join(own.get(turns[-1].number, ()))[:_REQUEST] if status == "aborted" and len(turns) > 1 else ""
     results = tuple(_results(turns, deeds, own))
     stated = tuple(statements(record))
-    return Outcome(results, stated, status, request, deeds.files, deeds.commands, opening, parting)
+    answer = "" if results else _find_answer(turns, read_fetched(turns))
+    return Outcome(results, stated, status, request, deeds.files, deeds.commands, opening, parting, answer)
+
+
+def _find_answer(turns: Sequence[Turn], fetched: Printed) -> str:
+    """Returns what the agent's last words ask, else say first; empty if they only introduce or repeat a page."""
+    said = [FENCE.sub("", turn.report.text[-4_000:]) for turn in turns if turn.report is not None][-1:]
+    found = [one for text in said for one in split(text.replace("\n", " ")) if not EMPTY.match(one)]
+    found = [*filter(is_question, found[-1:]), *found[:1]]
+    return next((one for one in found if len(stems(one)) > 1 and not fetched.holds(one)), "")
 
 
 def _opening(turns: Sequence[Turn]) -> str:

@@ -53,14 +53,15 @@ def headline(outcome: Outcome, contexts: Sequence[SentenceSubject]) -> str | Non
 
 
 def results_text(outcome: Outcome) -> str:
-    """Returns the results without the project and the words that a gate requires; empty if there are none."""
+    """Returns the results without the project and the words that a gate requires; without any, what was asked."""
     request = _shorten(outcome.request, _ASKED)[0]
     told = overlap(request, " ".join(outcome.results)) >= 0.5
     parts = _fitting(outcome.results, 0 if told else words(request))
     if outcome.status == "aborted":
         return _describe_stop(request, parts, _clean(_cut(outcome.parting, 120)))
     if not parts:
-        return ""
+        answer, _ = _shorten(outcome.answer, MAX_WORDS - _FRAME - words(request))
+        return f"asked: {request}{f'; answered: {answer}' if answer else ''}" if request else ""
     if outcome.status == "question-only" and request:
         return f"asked: {request}; learned: {_join_parts(parts[:2])}"
     text = _add_what_is_left(outcome, parts)

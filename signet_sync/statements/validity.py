@@ -33,6 +33,7 @@ _ASCII_WORD = late(r"\w+(?:[.:/@#+'-]\w+)*", re.ASCII)  # faster
 # Where the sentence of a session says what it left open, and what it was asked for (a deed only where it is done).
 _LEFT = late(r"[;.,]\s*(?:blocked|open|next):\s.*?(?=\(asked:|$)")
 _ASKED = late(r"\(asked:.*")
+_ONLY_ASKED = late(r"(?:[^:]{1,80}: )?asked: ", re.IGNORECASE)
 _NUMBERED = late(r"(?:\s*\(#\d+\))+$")  # of a commit that a pull request brought
 _NAMED = late(r"^\[\S+ [0-9a-f]{7,40}\] ")  # its branch and name
 _TRIED = late(r"\"([^\"]+)\" ")  # the command of a dead end; what a person refused or took back begins otherwise
@@ -277,7 +278,7 @@ def _deeds(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, frozenset[str
             if line and (title := _NUMBERED.sub("", line)) not in told:
                 told.add(title)
                 yield one, stems(line), _DID
-        if one.status in ("done", "open", None):
+        if one.status in ("done", "open", None) and not _ONLY_ASKED.match(one.sentence):
             sentence = _LEFT.sub(" ", one.sentence)
             yield one, stems(sentence if one.status == "done" else _ASKED.sub("", sentence)), _DONE
 

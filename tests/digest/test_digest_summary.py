@@ -240,10 +240,12 @@ PR = call("Bash", 'gh pr create --title "Trim the wick of the north lamp"', "htt
      "lantern: Trim the wick of the north lamp (PR #7 merged)"),
     (WICK + assistant("I take it down.\n\n" + EDIT) + interrupted(),
      "lantern: Please trim the wick of the north lamp; It smokes: stopped midway"),
+    (WICK + assistant("I will look into it. Which oil would you like?"),
+     "lantern: asked: Please trim the wick of the north lamp; It smokes; answered: Which oil would you like"),
     (WICK + assistant(EDIT), "lantern: edited wick.py; unfinished: Please trim the wick"),
     (user("what is the difference between tallow and rape oil?") + assistant("Rape oil smells less than tallow does."),
      "lantern: asked: what is the difference between tallow and rape oil; learned: Rape oil smells less"),
-], ids=["report", "commit", "merged", "stopped", "unfinished", "question"])  # fmt: skip
+], ids=["report", "commit", "merged", "stopped", "answered", "unfinished", "question"])  # fmt: skip
 def test_it_says_what_came_out(transcript: str, begins: str) -> None:
     said = told(transcript)
     assert said is not None and said.casefold().startswith(begins.casefold()), said

@@ -150,6 +150,7 @@ HOLDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...]]] = {
     "instead of, of another kind": (STORE, (said(INSTEAD, 2, "note"),)),
     "instead of, said before": (STORE, (said(INSTEAD, 0),)),
     "instead of, at the same instant": (STORE, (said(INSTEAD, 1),)),
+    "what was only asked for": (STEP, (came("lantern: asked: measure the retry loop of the queue", status="open"),)),
     "a failed deed": (STEP, (came("Measured the retry loop of the queue", status="aborted"),)),
     "a deed that is blocked": (STEP, (came("Measured the retry loop of the queue", status="blocked"),)),
     "a deed of the session itself": (STEP, (came("Measured the retry loop of the queue", 2, session=1),)),
