@@ -454,11 +454,20 @@ class Note(TypedDict):
     lines: list[NoteLine]  # As they were understood; the transcript of the session has them.
 
 
-class Forget(TypedDict):
+class ForgetPlan(TypedDict):
+    id: str
+    dry_run: bool  # Whether nothing was changed.
+    text: str | None  # Null if only pages still have it.
+
+
+class Forgotten(TypedDict):
     id: str
     forgotten: bool
     pending: bool  # What cannot be deleted yet; every pass tries again.
     git_history: Literal["no-repository", "clean", "contains", "unknown"]
+
+
+Forget = ForgetPlan | Forgotten
 
 
 class StatementsDone(TypedDict):

@@ -159,6 +159,8 @@ def _answer(context: Context, outcomes: Outcomes, dry_run: bool, show: Callable[
 def _show_installed(context: Context, outcomes: Outcomes) -> None:
     for outcome in outcomes:
         _show_files(outcome)
+        if not outcome.before.found:
+            click.echo("  it is not found on this machine: these hooks are for when it is installed")
         click.echo(f"  hooks for {count_noun(len(outcome.events), 'event')}: {', '.join(outcome.events)}")
         _show_server(outcome.server)
     if not outcomes:

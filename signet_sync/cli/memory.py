@@ -5,6 +5,7 @@ The operations are loaded in the functions: completion does without.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,11 +13,13 @@ import click
 from signet_sync.cli.main import (
     Context,
     agent_option,
+    confirm,
     json_option,
     now_option,
     pass_context,
     show_redactions,
     working_directory,
+    yes_option,
 )
 from signet_sync.cli.parsing import Command, Group, OfWorkspace, stdin_text
 from signet_sync.formats.paths import display, dream_page, head_page
@@ -123,14 +126,27 @@ def _show_remembered(memory: dict[str, Any]) -> None:
 
 @click.command(cls=Command, help=_FORGET, short_help="Forget a memory.")
 @click.argument("memory", metavar="ID")
+@click.option("--dry-run", is_flag=True, help="Show what would be forgotten.")
+@yes_option
 @agent_option
 @now_option
 @json_option
 @pass_context
-def forget(context: Context, memory: str) -> None:
+def forget(context: Context, memory: str, dry_run: bool, yes: bool) -> None:
     from signet_sync.privacy import forget as forget_operations
+    from signet_sync.sync.read_only import require_index
 
-    with context.opened(lasting=True) as workspace:
+    if dry_run:
+        require_index(context.place())
+    with context.opened(lasting=True, touch_nothing=dry_run) as workspace:
+        found = forget_operations.find_memory(workspace, context.agent, memory)
+        text = display(found.content if found else "(no row of it is left)")
+        if dry_run:
+            document = {"id": found.id if found else memory, "dry_run": True, "text": found.content if found else None}
+            context.answer(document, lambda: click.echo(f"{text}\nnothing was forgotten (--dry-run)"))
+            return
+        if sys.stdin.isatty() and not context.as_json:  # a program that calls this has asked
+            confirm(context, "forget it for good?", yes=yes, listing=lambda: click.echo(text))
         gone = forget_operations.forget(workspace, context.agent, memory, context.now_us)
     context.say(gone.waiting)
     context.answer(forget_operations.forgotten_document(gone), lambda: _show_forgotten(context, gone))

@@ -83,12 +83,12 @@ def remove(
         plans = removals.plan(workspace, context.agent, session)
         quoted = quotes.find_quotes(workspace, plans)
         if dry_run:
-            _preview(context, plans, quoted.places, [removals.entity_lines(workspace, one) for one in plans])
+            _preview(context, workspace, plans, quoted.places, [removals.entity_lines(workspace, one) for one in plans])
             return 0
         assert reason is not None
         if quoted.places and quoting is None:
             raise _refuse_quoted(quoted.places)
-        _confirm(context, plans, quoted.paths if quoting == "redact" else (), yes=yes)
+        _confirm(context, workspace, plans, quoted.paths if quoting == "redact" else (), yes=yes)
         redacting = quoting == "redact"
         if redacting:
             quotes.redact(workspace, quoted, reason, context.now_us)
@@ -113,9 +113,11 @@ def _refuse_quoted(paths: Sequence[str]) -> UsageError:
     )
 
 
-def _confirm(context: Context, plans: list[SessionRemoval], redacted: Sequence[str], *, yes: bool) -> None:
+def _confirm(
+    context: Context, workspace: Workspace, plans: list[SessionRemoval], redacted: Sequence[str], *, yes: bool
+) -> None:
     def listing() -> None:
-        _list(plans)
+        _list(workspace, plans)
         for path in redacted:
             click.echo(f"  passages of it are redacted in: {path}")
 
@@ -124,19 +126,30 @@ def _confirm(context: Context, plans: list[SessionRemoval], redacted: Sequence[s
     confirm(context, f"remove {count_noun(count, 'file')}{more} for good?", yes=yes, listing=listing)
 
 
-def _list(plans: list[SessionRemoval]) -> None:
+def _list(workspace: Workspace, plans: list[SessionRemoval]) -> None:
+    from signet_sync.privacy import remove as removals  # as above
+
     for plan in plans:
+        known = removals.describe(workspace, plan)
         for ref in plan.sessions:
             click.secho(f"session {display(ref.session_id)} ({ref.session_token})", bold=True)
+            if ref.session_id in known:
+                click.echo(f"  {display(known[ref.session_id])}")
         for path in plan.paths:
             click.echo(f"  {path}")
+        for path in removals.list_transcripts(workspace, plan):
+            click.secho(f"  stays, it is the harness's own: {path}", fg="yellow")
 
 
 def _preview(
-    context: Context, plans: list[SessionRemoval], quoted_in: Sequence[str], taken: Sequence[Sequence[TakenLine]]
+    context: Context,
+    workspace: Workspace,
+    plans: list[SessionRemoval],
+    quoted_in: Sequence[str],
+    taken: Sequence[Sequence[TakenLine]],
 ) -> None:
     def show() -> None:
-        _list(plans)
+        _list(workspace, plans)
         for path in quoted_in:
             click.echo(f"  of another session, quotes it: {display(path)}")
         for lines in taken:
@@ -233,6 +246,7 @@ def _show_undo(context: Context, undo: Undo, *, dry_run: bool) -> None:
         click.echo(f"  {count_noun(len(undo.present), 'file')} of it exist and are indexed by the next pass")
     click.echo("  put its files into memory/ again (from a copy of yours, git or another machine), then:")
     click.echo(f"    {context.command_line('reindex')}")
+    click.echo(f"  or read the harness's transcript again: {context.command_line('import HARNESS')}")
 
 
 def _show_removal(undo: Undo) -> None:

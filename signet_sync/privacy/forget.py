@@ -63,6 +63,17 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int) -> Forge
     return replace(done, memory=memory)
 
 
+def find_memory(workspace: Workspace, agent_id: str, name: str) -> Memory | None:
+    """Returns the memory that `forget` would forget; None if only pages may still have it. Raises `UsageError`."""
+    require_agent(agent_id)
+    try:
+        return _require_named(workspace, agent_id, name)
+    except UsageError as error:
+        if error.code != "unknown-memory" or not _FULL.fullmatch(name.strip().removeprefix("^")):
+            raise
+        return None
+
+
 def _forget_earlier(
     workspace: Workspace, agent_id: str, memory_id: str, now_us: int, unknown: UsageError
 ) -> ForgetResult:

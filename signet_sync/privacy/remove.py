@@ -19,7 +19,7 @@ from signet_sync.formats.frontmatter import FrontmatterProblem, parse
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import MEMORY, display, head_page, is_signets
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
-from signet_sync.formats.timestamps import iso
+from signet_sync.formats.timestamps import iso, local_day
 from signet_sync.history import repository as history_repository
 from signet_sync.memories import text_match
 from signet_sync.memories.store.session_texts import find_used_elsewhere
@@ -39,6 +39,7 @@ from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_line
+from signet_sync.text.sentences import basename, flatten
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +201,20 @@ def session_of(raw: bytes) -> str | None:
     return found if isinstance(found, str) else None
 
 
+def describe(workspace: Workspace, removal: SessionRemoval) -> dict[str, str]:
+    """Returns by id what a person knows the sessions by: day, folder of the project, sentence."""
+    said = workspace.database.execute(
+        "select t.session_id, t.latest_us, t.sentence, (select max(project) from memory_artifacts a where"
+        " a.agent_id = ?1 and a.session_token = ?2 and a.session_id = t.session_id) from thread_sessions t"
+        " where t.agent_id = ?1 and t.session_token = ?2",
+        removal.scope[:2],
+    )
+    return {
+        session_id: " · ".join(filter(None, (local_day(iso(at_us)), basename(project or ""), flatten(sentence, 160))))
+        for session_id, at_us, sentence, project in said
+    }
+
+
 def entity_lines(workspace: Workspace, removal: SessionRemoval) -> tuple[TakenLine, ...]:
     """Returns the lines of entity files that a removal takes, because they rest on the sessions or repeat their words.
 
@@ -215,7 +230,7 @@ def remove(
     workspace: Workspace, removal: SessionRemoval, reason: str, now_us: int, *, quoted_in: tuple[str, ...] = ()
 ) -> RemoveResult:
     """Removes sessions for good. After a crash, the next pass finishes once the tombstone file is durable."""
-    needles, transcripts = _needles(workspace, removal), _transcripts(workspace, removal)
+    needles, transcripts = _needles(workspace, removal), list_transcripts(workspace, removal)
     taken = entity_lines(workspace, removal)
     with state_dir.workspace_lock(workspace.state):
         if not passes.is_halted(workspace.database):
@@ -348,7 +363,7 @@ def _keys_of_them_alone(database: Database, scope: Sequence[str]) -> set[str]:
     return {row[0] for row in rows}
 
 
-def _transcripts(workspace: Workspace, removal: SessionRemoval) -> list[str]:
+def list_transcripts(workspace: Workspace, removal: SessionRemoval) -> list[str]:
     """Returns the harness transcripts from which the sessions were captured; relative paths inside the workspace."""
     root = os.path.realpath(workspace.root) + os.sep
     ids = removal.session_ids

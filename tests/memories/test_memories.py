@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from invented_secrets import some
-from workbench import NOW, Answer, Vault, numbered
+from workbench import NOW, ROOT, Answer, Vault, numbered
 
 from signet_sync.app.workspace import opened
 from signet_sync.errors import UsageError
@@ -48,6 +52,22 @@ def forget(vault: Vault, *words: str, code: int = 0) -> Any:
     answer = vault.call("forget", *words, "--json", "--now", NOW)
     assert answer.code == code, answer
     return answer.json["error"] if code else answer.json
+
+
+def test_a_person_at_a_terminal_is_asked_before_a_memory_goes(vault: Vault) -> None:
+    known = remember(vault, "The lamp burns whale oil.")["id"]
+    dry = vault.call("forget", known, "--dry-run")
+    assert dry.out == "The lamp burns whale oil.\nnothing was forgotten (--dry-run)\n"
+    for typed, words, left in ((b"n\n", (), 1), (b"", ("--yes",), 0), (b"y\n", (), 0)):
+        known = remember(vault, "The lamp burns whale oil.")["id"]
+        ours, theirs = pty.openpty()
+        os.write(ours, typed)
+        line = [sys.executable, "-m", "signet_sync", "--workspace", str(vault.root), "forget", known, *words]
+        ran = subprocess.run(line, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=theirs, capture_output=True)
+        assert (b"whale oil" in ran.stdout) is not bool(words), ran
+        assert len(vault.rows("select id from memories")) == left
+        os.close(ours)
+        os.close(theirs)
 
 
 def remove(vault: Vault, name: str) -> None:

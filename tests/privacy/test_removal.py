@@ -472,6 +472,8 @@ def test_a_dry_run_writes_nothing(vault):
     shown = vault.call("remove", ID, "--dry-run")
     assert mine("summary") in shown.out and "nothing was removed" in shown.out and not shown.err
     assert all_of_it() == before
+    ((sentence,),) = vault.rows("select sentence from thread_sessions where session_id = ?", ID)
+    assert f" · {sentence[:60]}" in shown.out.splitlines()[1]
 
 
 def test_a_removal_needs_a_reason_and_somebody_who_agrees(vault):

@@ -38,6 +38,10 @@ def harness(target: Installation) -> list[Finding]:
         return [fine("hooks", "no harness is on this machine")]
     findings = [_finding(target, condition, each) for condition in plugged for each in condition.problems]
     findings += _check_switches(target)
+    silent = [condition.harness for condition in found if condition.found and not condition.events]
+    if silent:
+        words = f"{', '.join(silent)}: here, and sends no sessions ({target.command('hooks install auto')})"
+        findings.append(fine("hooks", words))
     feeding = [condition for condition in plugged if condition.events]
     tried = [each.harness for each in feeding if _OTHERS.isdisjoint(one.code for one in each.problems)]
     return [*findings, *_try_hooks(target, tried)]
