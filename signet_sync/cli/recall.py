@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
+import textwrap
 from functools import partial
 from typing import Any
 
@@ -15,10 +18,11 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import display
 from signet_sync.formats.snapshot import LARGEST
 from signet_sync.formats.timestamps import local_day
-from signet_sync.recall.as_text import handle_of, list_expanded_lines, newest_paths, session_lines
+from signet_sync.recall.as_text import handle_of, list_expanded_lines, newest_paths, session_lines, split_turns
 
 _COMMIT = late(r"[0-9a-fA-F]{7,64}")
 _LISTED = 30  # sessions
+_TURN = 3  # lines of a terminal
 
 
 @click.command(cls=Command)
@@ -72,8 +76,17 @@ def _show(context: Context, hits: list[dict[str, Any]], unknown: str) -> None:
         context.say(f"nothing found: {unknown}" if unknown else "nothing answers this")
     elif not any(hit["known"] for hit in hits):
         context.say("the nearest there is:")
+    width = max(shutil.get_terminal_size().columns - 9, 20) if sys.stdout.isatty() else 0
     for hit in hits:
-        click.echo(click.style(f"{hit['tier']:<8}", bold=True) + f" {hit['text']}")
+        head = click.style(f"{hit['tier']:<8}", bold=True)
+        for turn in split_turns(hit):
+            speaker = next((one for one in ("User:", "Assistant:") if turn.startswith(one)), "")
+            # A program gets all of it.
+            lines = textwrap.wrap(turn, width, max_lines=_TURN, placeholder=" …") if width else [turn]
+            for line in lines:
+                said = line.removeprefix(speaker)
+                click.echo(f"{head} {click.style(speaker, bold=True) if said != line else ''}{said}")
+                head = f"{'':8}"
         click.echo(click.style(f"{'':8} {hit['why']}", dim=True))
         click.echo(click.style(f"{'':8} {' '.join(filter(None, [handle_of(hit['id']), hit['path']]))}", dim=True))
 

@@ -13,6 +13,7 @@ from signet_sync.text.quotes import Quote, place_line
 
 Style = Callable[[str], str]
 
+GAP = " … "  # between turns that are shown
 LABELLED = 12  # of each group
 _AROUND = (
     ("parents", "above"),
@@ -26,6 +27,12 @@ _BARE = 4  # handles without a line
 def handle_of(thing: str) -> str:
     """Returns an id as `expand` takes it; a turn of a running session and a path have no mark."""
     return thing if "#" in thing or "/" in thing else f"^{thing}"
+
+
+def split_turns(hit: dict[str, Any]) -> list[str]:
+    """Returns the turns of a session's hit, each with its speaker where these differ; other hits whole."""
+    turns: list[str] = hit["text"].split(GAP) if hit["tier"] == "session" else [hit["text"]]
+    return turns
 
 
 # ── expand ──

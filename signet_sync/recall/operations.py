@@ -11,10 +11,10 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import day_of, local_day, parse_instant
 from signet_sync.memories.store import recall_events
 from signet_sync.recall import search
+from signet_sync.recall.as_text import GAP
 from signet_sync.recall.query import MOST_READ, Question, read
 from signet_sync.recall.search import Match, WeighedTerms, Within
 from signet_sync.recall.shown import (
-    GAP,
     KNOWN,
     RankedHit,
     is_question,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import file_of, running_session
 from signet_sync.formats.timestamps import local_day
+from signet_sync.recall.as_text import GAP
 from signet_sync.recall.query import Question
 from signet_sync.recall.search import Match, WeighedTerms
 from signet_sync.recall.snippets import around, turn_text
@@ -25,7 +26,6 @@ _OF_UNANSWERED = 0.5
 _LONGEST_QUESTION = 4_000  # characters; a longer text says something
 _SENTENCE = late(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
 _ASKS = late(r"[?？][\W_]*\Z|[吗呢か][。?？]?\Z")
-GAP = " … "  # between turns that are shown
 _SPEAKERS: "dict[Voice, str]" = {"person": "User", "agent": "Assistant"}
 _WHAT = {
     "next": "a next step", "question": "an open question", "person": "a note on people", "blocker": "a blocker",

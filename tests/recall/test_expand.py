@@ -17,7 +17,7 @@ from workbench import Vault
 from signet_sync.errors import UsageError
 from signet_sync.formats.handle import make_place_id
 from signet_sync.graph.store import neighbours
-from signet_sync.recall.as_text import list_expanded_lines
+from signet_sync.recall.as_text import list_expanded_lines, split_turns
 from signet_sync.recall.expand import expand
 from signet_sync.recall.store import references
 from signet_sync.storage.database.connection import Database
@@ -232,6 +232,12 @@ def test_a_place_of_a_transcript_begins_with_the_turn_there(database: Database) 
         assert (document["node"]["id"], document["node"]["label"]) == (place, turn.label)
         lines = "\n".join(list_expanded_lines(document))
         assert len(document["siblings"]) == 4 and lines.index("beside") > lines.index(document["node"]["text"])
+
+
+def test_a_hit_is_told_by_turns_if_it_is_of_a_session() -> None:
+    said = "User: dim it … Assistant: done"
+    assert split_turns({"tier": "session", "text": said}) == ["User: dim it", "Assistant: done"]
+    assert split_turns({"tier": "statement", "text": said}) == [said]
 
 
 def test_a_session_of_two_segments(database: Database) -> None:

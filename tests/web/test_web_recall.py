@@ -155,7 +155,7 @@ def test_what_is_asked_is_answered_as_by_the_command_and_nothing_is_written(vaul
     shown = harmless(page.text)
     data = recall.recall(asked(vault.root, q="when do deploys happen")).data
     assert f"/threads/{memory_id(vault, READY)}" in shown.links
-    assert any(hit and text == "Deploys" for one in data["answers"] for text, hit in one["pieces"])
+    assert any(hit and text == "Deploys" for one in data["answers"] for turn in one["turns"] for text, hit in turn)
     assert (contents(vault.root), contents(vault.state, but=BESIDE)) == before
     told = json.loads(vault.call("recall", "when do deploys happen", "--json").out)["hits"]
     assert [one["hit"].text for one in data["answers"]][:10] == [hit["text"] for hit in told][:10]

@@ -7,7 +7,7 @@ from typing import Any
 from signet_sync.memories import promotion
 from signet_sync.memories.store import memories
 from signet_sync.recall import operations as recall_operations
-from signet_sync.recall.as_text import handle_of
+from signet_sync.recall.as_text import handle_of, split_turns
 from signet_sync.recall.search import Within
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
@@ -54,8 +54,8 @@ def _answers(database: Database, request: ViewRequest, words: str) -> list[dict[
     for hit in hits:
         source, place = targets.get(hit.path or ""), targets.get(handle_of(hit.id))
         own = (source or place) if hit.tier == "session" else (place or source)
-        pieces = mark_words(hit.text, words)
-        found.append({"hit": hit, "pieces": pieces, "target": own, "source": source if source != own else None})
+        turns = [mark_words(turn, words) for turn in split_turns(hit._asdict())]
+        found.append({"hit": hit, "turns": turns, "target": own, "source": source if source != own else None})
     return found
 
 
