@@ -226,14 +226,35 @@ def test_an_entity_is_pinned_and_locked_against_agents(vault: Vault) -> None:
 
 def test_a_person_says_of_a_statement_that_it_is_done_not_true_or_holds(vault: Vault) -> None:
     someone = visitor(vault)
-    (statement, *_), *_ = vault.rows("select id from statements where agent_id = 'default' and status = 'open'")
-    shown = someone.get(f"/threads/{statement}").text
-    assert all(label in shown for label in ("Not true any more…", "Done…", "Keep…"))
+    vault.session(21, body="# New\n\n## Decisions\n\n- The lamp burns rape oil.\n\n## Next steps\n\n- Trim the wick.\n")
+    vault.reindex()
+    open_ones = "select id from statements where agent_id = 'default' and newest = 1 and status = 'open' and kind = ?"
+    for kind in ("decision", "next"):
+        ((statement,), *_) = vault.rows(open_ones, kind)
+        shown = someone.get(f"/threads/{statement}").text
+        assert all(label in shown for label in ("Not true any more…", "Keep…")), kind
+        assert (f"handle={statement}&amp;status=done" in shown) is (kind == "next")
+        told = Form(someone, "mark", handle=statement, status="done").page.text
+        assert ("no next step or blocker" in told) is (kind == "next")
     for status in ("done", "open", "withdrawn", "open"):
         form = Form(someone, "mark", handle=statement, status=status)
         assert "your word counts" in form.page.text and form.send().status_code == 200
         assert vault.rows("select status from statements where id = ? and newest = 1", statement) == [(status,)]
     assert someone.get("/do/mark", params={"handle": statement, "status": "replaced"}).status_code == 404
+
+
+def test_every_line_of_memory_md_that_names_a_statement_has_its_buttons(vault: Vault) -> None:
+    someone = visitor(vault)
+    vault.call("remember", "we use tabs", "--now", NOW)
+    ((pinned,), *_) = vault.rows(
+        "select id from statements where agent_id = 'default' and newest = 1 and status = 'open'"
+    )
+    vault.call("pin", pinned, "--now", NOW)
+    named = set(re.findall(r"\^([fm]-[a-z2-7]+)", vault.page()))
+    shown = someone.get("/page").text
+    links = re.findall(r"/do/(pin|unpin)\?handle=([fm]-[a-z2-7]+)", shown)
+    assert len(links) == len(named) > 2 and {one for word, one in links if word == "unpin"} == {pinned}
+    assert shown.count("Unpin…") == 1 and all(any(full.startswith(one) for _, full in links) for one in named)
 
 
 def test_a_text_is_remembered_pinned_unpinned_and_forgotten(vault: Vault) -> None:

@@ -17,6 +17,7 @@ from signet_sync.privacy import forget
 from signet_sync.recall import pinning
 from signet_sync.recall.store import references
 from signet_sync.statements.store import rows as statements
+from signet_sync.statements.validity import ENDS
 from signet_sync.sync.read_only import reading
 from signet_sync.text.memory import LONGEST, TYPES
 from signet_sync.web.action import Action, ActionCall, ActionPlan, ActionResult, FormField, ViewLink, history_remedy
@@ -149,6 +150,8 @@ def _say(request: ViewRequest, word: str = "") -> ActionPlan:
         label = neighbours.labels(database, request.agent, [found]).get(found, found)
     if before[0] == "statements" and stated is None:
         raise UsageError(f"{wanted} is no statement", hint="use the buttons of the views", code="not-a-statement")
+    if word == "done" and stated is not None and stated.kind not in ENDS:
+        means = "No page, context or recall shows it any more."
     if word == ("pinned" if is_pinned else "unpinned"):
         raise UsageError(f"{handle(found)} is {'pinned already' if is_pinned else 'not pinned'}", hint="nothing to do")
     return ActionPlan(
