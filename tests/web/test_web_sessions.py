@@ -348,7 +348,7 @@ def test_a_running_session_is_shown_with_what_was_said_so_far(vault: Vault, brow
     with vault.database(readonly=False) as database, database.transaction():
         live.buffer(database, "default", "a:key", [said])
     running = sessions.sessions(ask(vault)).data["running"]
-    assert [(one["key"], one["turns"]) for one in running] == [("a:key", 1)]
+    assert [(one["key"], one["turns"], one["title"][:5]) for one in running] == [("a:key", 1, "Hello")]
     links = Links({name: path for path, name, _ in collect_views()}, "default", "default")
     answer = browser.get(links("session", token=running[0]["token"], session=running[0]["session_id"]))
     assert answer.status_code == 200

@@ -22,6 +22,7 @@ from signet_sync.web.artifact_page import ArtifactView, read_artifact
 from signet_sync.web.link_targets import find_prose_targets
 from signet_sync.web.markdown import Prose
 from signet_sync.web.request import View, ViewRequest, WebPage
+from signet_sync.web.views.sessions import name_running
 
 _CHARACTERS = 64_000  # of the turns of a running session
 _TROUBLE = ("violation", "invalid")
@@ -182,9 +183,10 @@ def _number(request: ViewRequest, name: str) -> int:
 def _only_running(request: ViewRequest, database: Database, token: str, live: Sequence[LiveSession]) -> WebPage:
     newest = live[0]
     ref = SessionRef(request.agent, token, newest.session_id or newest.session_key, newest.session_key)
-    data = _NOTHING | _head(ref, None, newest.session_key)
+    title = name_running(database, request.agent, newest)
+    data = _NOTHING | _head(ref, None, title)
     data |= {"running": True, "live": _live_turns(database, request.agent, live)}
-    return _page(request, database, newest.session_key, data)
+    return _page(request, database, title, data)
 
 
 def _page(request: ViewRequest, database: Database, title: str, data: dict[str, Any]) -> WebPage:

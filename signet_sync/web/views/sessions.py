@@ -9,13 +9,15 @@ from signet_sync.formats.timestamps import local_day, parse_moment
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import Cursor, SessionEntry, SessionFilter
 from signet_sync.sessions.store import live
+from signet_sync.sessions.store.live import LiveSession
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
-from signet_sync.text.sentences import basename
+from signet_sync.text.sentences import basename, flatten
 from signet_sync.web.formatting import day_name, mark_words
 from signet_sync.web.request import View, ViewRequest, WebPage
 
 _PAGE = 100
+_FIRST = 80  # characters of what was said first
 _LONGEST = 1_000  # characters of a query
 
 
@@ -39,11 +41,21 @@ def every(database: Database, agent_id: str) -> list[dict[str, Any]]:
             "token": derive_token(agent_id, one.session_key, one.session_id),
             "session_id": one.session_id or one.session_key,
             "key": one.session_key,
+            "title": name_running(database, agent_id, one),
             "turns": one.turns,
             "last_at": one.last_at,
         }
         for one in live.sessions(database, agent_id)
     ]
+
+
+def name_running(database: Database, agent_id: str, of: LiveSession) -> str:
+    """Returns a running session's project and what its person said first; its key if neither is known."""
+    known = next(live.running(database, agent_id, of.session_key, of.session_id), None)
+    project = basename(known.place.project) if known is not None and known.place.project else ""
+    turns = live.transcript(database, agent_id, of.session_key, of.session_id)
+    said = next((flatten(turn.content, _FIRST) for turn in turns if turn.role == "user"), "")
+    return ": ".join(filter(None, (project, said))) if said else f"running session of {project or of.session_key}"
 
 
 def sessions(request: ViewRequest) -> WebPage:
