@@ -11,7 +11,6 @@ from signet_sync.capture.catch_up import catch_up
 from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import instant_of, moment_of
-from signet_sync.graph.store import neighbours
 from signet_sync.pages.period import PeriodInputs
 from signet_sync.pages.project_context import project_text
 from signet_sync.pages.sections import NAME_LENGTH
@@ -115,6 +114,7 @@ def last(place: IndexPlace, agent_id: str, session_id: str) -> LastContext:
             hint="give the harness's own id of a session of the last 30 days",
             code="unknown-session",
         )
+    from signet_sync.graph.store import neighbours
     from signet_sync.pages.prompt_context import words_of  # slow import, not needed at a session's start
 
     with reading(place) as database:
