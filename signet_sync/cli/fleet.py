@@ -228,10 +228,10 @@ def report(context: Context, places: tuple[str, ...], sql: str | None) -> int:
 
 
 @fleet.command(cls=Command)
-@click.argument("tokens", metavar="[TOKEN]...", nargs=-1)
+@click.argument("tokens", metavar="[SESSION]...", nargs=-1)
 @_at()
-@click.option("--reason", help="Why; recorded in every tombstone.  [required with TOKEN]")
-@click.option("--undo", is_flag=True, help="Take TOKENs off the list; what was removed stays removed.")
+@click.option("--reason", help="Why; recorded in every tombstone.  [required with SESSION]")
+@click.option("--undo", is_flag=True, help="Take sessions off the list; what was removed stays removed.")
 @yes_option
 @agent_option
 @now_option
@@ -242,7 +242,7 @@ def remove(
 ) -> int:
     """Approve that sessions are removed on every machine, and show who has not. Exit 1 while somebody has not.
 
-    TOKEN: the 16 characters by which a session's files are called; all sessions of it go, for good.
+    SESSION: the 16 characters by which a session's files are called; all sessions of it go, for good.
     """
     from signet_sync.fleet import removals  # with the pass, which other commands do not need
     from signet_sync.fleet.tables import Tables

@@ -206,8 +206,8 @@ def test_a_removed_session_does_not_come_back_through_a_fork(vault, parent):
     after.exchange(4, 40)
     for talk in (after, nothing):
         talk.idle()
-    done = import_(vault, "claude-code", "--again", code=1)
-    assert len(done["failed"]) == 1 and PARENT in done["failed"][0], "the session itself is refused"
+    done = import_(vault, "claude-code", "--again")
+    assert not done["failed"] and "its session was removed" in {one["reason"] for one in done["nothing"]}
     assert not leaks(vault, PARENT), "where its transcript is stays hidden"
     said_once(vault, "question3word", "question4word")
     assert not leaks(vault, "question1word", "answer2word")

@@ -55,7 +55,7 @@ def talk(random: Random) -> str:
     ]
     # One that changed something is counted as working. What is a dead end in one session works in another.
     ran = "- `Bash` · 2026-03-01T10:00:40.000Z · `oil run wick`"
-    how = " · failed\n  ```\n  oil: command not found\n  ```" if len(turns) % 2 else ""
+    how = " · failed\n  ```\n  error: unrecognized subcommand\n  ```" if len(turns) % 2 else ""
     turns[1:1] = [f"- `Edit` · 2026-03-01T10:00:30.000Z · `src/{random.choice(WORDS)}.py`", ran + how]
     return "\n\n".join(turns) + "\n"
 

@@ -32,8 +32,8 @@ class Break:
 BREAKS = {
     "the folder is not synced once a file has got its name": Break(
         "signet_sync/storage/files.py",
-        "            if sync_folder:\n                sync_descriptor(target)\n\n        _staged(",
-        "\n        _staged(",
+        "            if sync_folder:\n                sync_descriptor(target)\n\n        _stage_bytes(",
+        "\n        _stage_bytes(",
         "tests/reliability/test_power_loss.py",
     ),
     "a new file is named before its bytes are synced": Break(
