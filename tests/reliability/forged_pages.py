@@ -196,7 +196,7 @@ def _blank() -> documents_document.EntityDocument:
 def prompt_page(words: Sequence[str]) -> str:
     """What a session receives at a prompt."""
     found = [PromptHit(word, words[n - 1], _path(n), _id("m", n)) for n, word in enumerate(words)]
-    text = wrap(lay_out_hits(found, _ROOM, len)[0], "/home/ada/.agents")
+    text = wrap(lay_out_hits(found, _ROOM, len)[0], "/home/ada/.agents", "signet-sync")
     assert text.startswith(OPENING) and text.endswith(CLOSING) and text.count("signet-memory>") == 2
     # Between HTML's marks nothing is read as Markdown; what a model reads into it is looked at without them.
     return "\n\n".join(text.split("\n")[1:-1])

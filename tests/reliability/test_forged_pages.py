@@ -112,7 +112,14 @@ def evil(tmp_path: Path) -> Vault:
     entity = vault.call("entity", "create", "part", EVIL, "--json").json["id"]
     vault.call("entity", "protect", "lock", entity, "role")
     proposal = vault.call("entity", "set", entity, "role", "--propose", "--text", EVIL, "--json").json["event_id"]
-    who = {"session": "5e551001", "other": "s2", "memory": memory, "entity": entity, "drifted": entity}
+    who = {
+        "session": "5e551001",
+        "other": "s2",
+        "memory": memory,
+        "statement": "f-aaaaaaaaaaaa",
+        "entity": entity,
+        "drifted": entity,
+    }
     note(vault, **who, edit=proposal, proposal=proposal, changed=made.path_for("summary", **WHO))
     return vault
 
