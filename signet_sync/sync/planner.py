@@ -633,11 +633,6 @@ def _suspicion(rules: set[str]) -> Note:
     return Note("secret-suspected", f"it seems to hold a secret ({named}); the index and pages leave it out")
 
 
-def list_suspecting_rules(message: str) -> list[str]:
-    """Returns the rules of the sanitizer that a note `secret-suspected` names."""
-    return message.partition("(")[2].partition(")")[0].split(", ")
-
-
 class _Lines(NamedTuple):
     """The fields of one record as rows hold them, and the rules of the sanitizer that found something in them.
 
