@@ -103,9 +103,7 @@ def _failure(
     if not _is_plain(core) or core in worked:
         return ""
     if is_refused(call):
-        said = _quote_person(
-            next_words
-        )  # the reason that the person gives is its next message; a word or two are another task
+        said = _quote_person(next_words)  # the reason is the next message; a word or two are another task
         told = not _WORK.search(core) and (len(said.split()) > 2 or IS_CJK.search(said) is not None)
         return f'The person refused "{core}": “{said}”' if told else ""
     how = _how_failed(call.output)

@@ -3,7 +3,7 @@
 # MEMORY.md must never feed on itself.
 OPENING, CLOSING = "<signet-memory>", "</signet-memory>"
 # How the line below the opening begins, of what hooks inject and of what the MCP server answers.
-BACKGROUND = "Background from earlier sessions, kept by signet-sync in "
+BACKGROUND = "Background from earlier sessions, kept by signet-sync"
 STORED = "Stored text of earlier sessions, kept by signet-sync."
 
 

@@ -21,7 +21,7 @@ from signet_sync.recall import operations as recall_operations
 from signet_sync.recall import prompt_choice
 from signet_sync.recall.query import read
 from signet_sync.recall.search import Within
-from signet_sync.recall.shown import RankedHit
+from signet_sync.recall.shown import RankedHit, name_of_project
 from signet_sync.recall.shown import is_question as only_asks
 from signet_sync.recall.store.hits import statements
 from signet_sync.storage.database.connection import Database
@@ -35,7 +35,7 @@ _MOST_RECALLED = 12
 _LEAST = 4
 # Of a session: words of a prompt that a sentence has, their share, that outside of quotes; sentences, and characters.
 _SHARED, _SHARE, _NEARLY_ALL, _PIECES, _PIECE = 2, 0.3, 0.6, 2, 240
-_SPEAKER = late(r"^…?(?:User|Assistant): ")
+_SPEAKER, _SPEAKERS = late(r"…?(User|Assistant): "), {"User": "person", "Assistant": "agent"}
 _JOINT = late(r"\s(?:…|-)\s")
 
 
@@ -113,10 +113,13 @@ def worth_injecting(
 
     wanted, hits = stems(prompt), list[PromptHit]()
     for one in filter(is_new, found):
+        shown = _prompt_hit(one)
         if one.tier == "session" and (session := told_of.get(one.path or "")) is not None:
-            one = one._replace(text=_tell_session(database, agent_id, session, one.text, wanted, said))
-        if one.text:
-            hits.append(_prompt_hit(one))
+            # Not only of the turn that was found: who said each sentence stands before it.
+            text = _tell_session(database, agent_id, session, one.text, wanted, said)
+            shown = shown._replace(text=text, where=f"a session{name_of_project(session.project)}, {one.day}")
+        if shown.text:
+            hits.append(shown)
     return hits
 
 
@@ -131,20 +134,23 @@ def _tell_session(
     """Returns what a session came to, if that was not given, and what was said in it on the `wanted` words."""
     outcome = outcome_of(session.sentence, basename(session.project))
     outcome = "" if said.holds(outcome) else outcome
-    quoted = [quote.text for quote in quotes.read_of_session(database, (agent_id, session.token, session.id))]
-    # What an agent says while it works is seldom an answer.
-    sources = [(text, _SHARE) for text in quoted] + [(text, _NEARLY_ALL) for text in _JOINT.split(shown)]
+    quoted = quotes.read_of_session(database, (agent_id, session.token, session.id))
+    sources: list[tuple[str, str, float]] = [(quote.text, quote.speaker, _SHARE) for quote in quoted]
+    for text in _JOINT.split(shown):  # what an agent says while it works is seldom an answer
+        begun = _SPEAKER.match(text)
+        who = _SPEAKERS[begun[1]] if begun else ""
+        sources.append((text[begun.end() :] if begun else text, who, _NEARLY_ALL))
     shares = {
-        piece: shared
-        for text, least in sources
-        for piece in split(_SPEAKER.sub("", text))
+        (speaker, piece): shared
+        for text, speaker, least in sources
+        for piece in split(text)
         if len(piece) <= _PIECE and not is_question(piece) and not EMPTY.match(piece)
         if (shared := len(wanted & stems(piece))) >= max(_SHARED, least * len(wanted))
     }
     best = list[str]()
-    for piece in sorted(shares, key=lambda piece: -shares[piece]):
+    for speaker, piece in sorted(shares, key=lambda one: -shares[one]):
         if len(best) < _PIECES and not said.holds(piece) and piece not in outcome:
-            best.append(piece)
+            best.append(f"{speaker}: “{piece}”" if speaker else piece)
             said.add(piece, sentence=True)
     return " … ".join(filter(None, [clause(ASKED.sub("", outcome), _PIECE), *best]))
 
