@@ -210,7 +210,8 @@ def test_a_start_and_a_moment_show_it(vault: Vault, lantern: Path, monkeypatch: 
     assert LAMP not in again, "it has the statement, whatever changed since"
     session = HookSession("/w", place, place.database, "default", "claude-code", "s-2", str(lantern), False)
     monkeypatch.setattr(moments, "_LONGEST", 20.0)
-    assert f"({ONE})" in moments.answer_moment(session, Moment(str(lantern / "src/lamp.py"), "", "")).text
+    moment = moments.answer_moment(session, Moment(str(lantern / "src/lamp.py"), "", "")).text
+    assert f"({ONE})" in moment or f"({TWO})" in moment, "two statements name it first"
 
 
 @pytest.mark.slow
