@@ -44,7 +44,6 @@ VIEWS: tuple[tuple[str, str, str], ...] = (
     ("threads", "/threads", ""),
     ("a thread", r"/threads/t-[a-z2-7]{12}(?=\")", "/threads"),
     ("problems", "/violations", ""),
-    ("a problem", r"/violations/show\?[^\"#]+", "/violations"),
     ("recall", "/recall", ""),
     ("recall, asked", "/recall?q=retry+loop", ""),
     ("a memory", r"/recall/m-[a-z2-7]{12}", "/recall"),
