@@ -107,7 +107,7 @@ def drop_block(existing: bytes) -> bytes | None:
     return rest if rest.strip() else None
 
 
-def joined(page: bytes, copy: bytes) -> bytes | None:
+def join_people_lines(page: bytes, copy: bytes) -> bytes | None:
     """Returns a page with the lines that only a copy has around its block; None where both have other words for one.
 
     Nobody knows what stood there before: a line that one of them deleted stays. The block of a copy may be missing, but

@@ -30,7 +30,7 @@ def follow(workspace: Workspace) -> set[str]:
     if seen == (database.value("select version from derivers where name = ?", (_NAME,)) or ""):
         return set()
     removed = Tombstones(tombstones_store.list_mirrored(database))
-    said = word_files.said(workspace.vault)
+    said = word_files.read_words(workspace.vault)
     kept = [word for word in said if not is_covered(word, removed)]
     if len(kept) < len(said) and not workspace.touch_nothing:
         word_files.erase(workspace.root, lambda word: is_covered(word, removed))
@@ -58,7 +58,7 @@ def is_covered(word: Word, removed: Tombstones) -> bool:
 def about_removed(workspace: Workspace, removed: Sequence[Tombstone]) -> dict[Word, set[str]]:
     """Returns what was said last of statements of removed sessions, each with its threads, while rows tell them."""
     covering = Tombstones(removed)
-    last = (word for word in newest(word_files.said(workspace.vault)).values() if is_covered(word, covering))
+    last = (word for word in newest(word_files.read_words(workspace.vault)).values() if is_covered(word, covering))
     return {word: rows.threads_of(workspace.database, *word[:2], word.token, word.session_id) for word in last}
 
 

@@ -65,7 +65,7 @@ def project_at(cwd: str) -> str:
     return (found.origin or found.root) if found is not None else ""
 
 
-def standing(cwd: str, branches: Collection[str], trees: Collection[str]) -> set[str]:
+def list_standing(cwd: str, branches: Collection[str], trees: Collection[str]) -> set[str]:
     """Returns which of some branches, and of the tops of some worktrees, the repository of a folder has now.
 
     None of these paths is opened: git's own lists of them are.

@@ -197,7 +197,7 @@ def _clear_copy(root: str, copy: Copy, *, is_page: bool) -> None:
         words, known = (managed_block.drop_block(raw) or b"" for raw in (words, known))
     later = files.is_later(root, copy.original, copy.path)
     if later and is_page and isinstance(present, Found) and not _has_lines(words, known):
-        whole = managed_block.joined(present.raw, found.raw)
+        whole = managed_block.join_people_lines(present.raw, found.raw)
         if whole is not None and files.replace(root, copy.original, whole, present.raw).displaced is None:
             words = b""  # the page has them now
     if not words.strip() or (later and _has_lines(words, known)):

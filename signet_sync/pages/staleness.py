@@ -50,7 +50,7 @@ def marks(folder: str | None, views: Sequence[StatementView], deeds: Mapping[str
         if view.latest_us > back_us and _title(subject) not in landed
     }
     gone = git.gone_branches(folder, missing, until) if missing else set()
-    reverted = _reverted(log)
+    reverted = _find_reverted(log)
     found: dict[str, str] = {}
     for view in asked:
         commits = made[view.id]
@@ -65,7 +65,7 @@ def marks(folder: str | None, views: Sequence[StatementView], deeds: Mapping[str
             for (at, *_, names), some in zip(log, titles, strict=True):
                 if at * 1_000_000 > view.latest_us and own.isdisjoint(some):
                     changed |= files[view.id] & names
-            found[view.id] = _told(changed, files[view.id], folder, is_all=view.latest_us > back_us)
+            found[view.id] = _tell_changed(changed, files[view.id], folder, is_all=view.latest_us > back_us)
     return {one: mark for one, mark in found.items() if mark}
 
 
@@ -81,7 +81,7 @@ def _files(text: str, folder: str) -> Iterator[str]:
             yield path[len(folder) + 1 :]
 
 
-def _reverted(log: Sequence[Logged]) -> dict[str, str]:
+def _find_reverted(log: Sequence[Logged]) -> dict[str, str]:
     """Returns by the names of reverted commits what reverts them; one that is reverted itself reverts nothing."""
     found: dict[str, str] = {}
     for _, name, message, _ in log:  # newest first
@@ -90,7 +90,7 @@ def _reverted(log: Sequence[Logged]) -> dict[str, str]:
     return found
 
 
-def _told(changed: set[str], files: set[str], folder: str, *, is_all: bool) -> str:
+def _tell_changed(changed: set[str], files: set[str], folder: str, *, is_all: bool) -> str:
     """Returns how many of some files changed; "" for none, or if there may be more in commits that are not known."""
     there = changed | {one for one in files if changed and os.path.isfile(os.path.join(folder, one))}
     if not changed or not (is_all or changed == there):

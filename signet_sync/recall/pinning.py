@@ -111,7 +111,7 @@ class Marked(NamedTuple):
 
 def list_marked(database: Database, root: str, agent_id: str) -> list[dict[str, Any]]:
     """Returns the statements that an agent or its person said are done or not true, the newest word first."""
-    last = [one for one in newest(word_files.said(root)).values() if one.agent_id == agent_id]
+    last = [one for one in newest(word_files.read_words(root)).values() if one.agent_id == agent_id]
     ended = sorted((one for one in last if one.said in ("done", "withdrawn")), key=lambda one: one.at, reverse=True)
     known = {one.id: rows.get(database, agent_id, one.id) for one in ended}
     return [

@@ -28,7 +28,7 @@ def fingerprint(root: Root) -> str:
     return text_sha256(repr(sorted(signs.items())))[:16] if signs else ""
 
 
-def said(root: Root) -> list[Word]:
+def read_words(root: Root) -> list[Word]:
     """Returns the words of all files. Raises `OSError`, `WorkspaceError` if one cannot be read now."""
     lines = (line for raw in _pages(root).values() for line in raw.split(b"\n"))
     return [word for line in lines if (word := decode(line)) is not None]
@@ -36,7 +36,7 @@ def said(root: Root) -> list[Word]:
 
 def add(workspace: Workspace, words: Iterable[Word]) -> None:
     """Writes words durably, each as later than what was said before. Raises `OSError`, `WorkspaceError`."""
-    before, lines = newest(said(workspace.root)), b""
+    before, lines = newest(read_words(workspace.root)), b""
     for word in words:
         earlier = before.get((word.agent_id, word.id, word.is_pin))
         at = word.at if earlier is None else max(word.at, iso((parse_instant(earlier.at) or 0) + 1_000))

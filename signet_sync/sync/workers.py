@@ -70,8 +70,9 @@ class Workers:
                 self._pools[single] = _Pool(1 if single else self._count)
         # ValueError: the handle of Python's tracker of resources is another's by now, as after a process that cannot be
         # started. NotImplementedError: a system without semaphores, as Python says it.
-        except (OSError, ImportError, ValueError, NotImplementedError):
-            self._count = 0  # everything is left to the caller, which does it itself
+        except (OSError, ImportError, ValueError, NotImplementedError) as error:
+            self._count = 0  # everything is left to the caller, which does it itself, and says so
+            self.failures.add(f"none can be started: {type(error).__name__}")
         return self._pools.get(single)
 
     def give(

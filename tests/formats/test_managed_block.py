@@ -17,7 +17,7 @@ from signet_sync.formats.managed_block import (
     drop_lines,
     drop_marks,
     is_signets,
-    joined,
+    join_people_lines,
     merge,
     read_generated,
     seal_of,
@@ -197,9 +197,9 @@ JOINED = {
 @pytest.mark.parametrize("case", JOINED)
 def test_lines_around_the_block_are_joined_where_they_are_not_of_one_place(case):
     page, copy, after = JOINED[case]
-    assert joined(page, copy) == after
+    assert join_people_lines(page, copy) == after
     if after is not None:
-        assert joined(after, copy) == after, "a second time nothing changes"
+        assert join_people_lines(after, copy) == after, "a second time nothing changes"
 
 
 def test_signets_own_page_is_known_by_its_first_line():

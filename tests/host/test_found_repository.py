@@ -11,7 +11,7 @@ import pytest
 
 from signet_sync.formats.origin import origin_of
 from signet_sync.host import repository
-from signet_sync.host.repository import Repository, standing
+from signet_sync.host.repository import Repository, list_standing
 
 ORIGIN = "https://example.org/ada/lantern.git"
 NAME = "example.org/ada/lantern"
@@ -72,15 +72,15 @@ def test_each_worktree_has_its_branch_and_git_lists_which_are_there(made: Path) 
         if packed:
             git(made, "pack-refs", "--all")
         for place in (made, tree, detached):
-            assert standing(str(place), {"main", "ada/wick", "gone"} | hostile, set()) == {"main", "ada/wick"}
-            assert standing(str(place), set(), {str(tree), str(detached), str(made), "/etc"}) == {
+            assert list_standing(str(place), {"main", "ada/wick", "gone"} | hostile, set()) == {"main", "ada/wick"}
+            assert list_standing(str(place), set(), {str(tree), str(detached), str(made), "/etc"}) == {
                 str(tree),
                 str(detached),
             }
     git(made, "worktree", "remove", "--force", str(tree))
     git(made, "branch", "-D", "ada/wick")
-    assert standing(str(made), {"main", "ada/wick"}, {str(tree)}) == {"main"}
-    assert standing(str(made.parent), {"main"}, set()) == standing(str(tree), {"main"}, set()) == set()
+    assert list_standing(str(made), {"main", "ada/wick"}, {str(tree)}) == {"main"}
+    assert list_standing(str(made.parent), {"main"}, set()) == list_standing(str(tree), {"main"}, set()) == set()
 
 
 @needs_git

@@ -122,7 +122,7 @@ def test_where_no_worker_can_be_started_everything_is_left_to_the_caller(
     for broken in (str(tmp_path / "no-python"), "/bin/false"):
         monkeypatch.setattr(multiprocessing.spawn, "_python_exe", os.fsencode(broken))
         with Workers(2) as pool:
-            assert asked(pool, given.doubled) == ({}, set()) and not pool
+            assert asked(pool, given.doubled) == ({}, set()) and not pool and pool.failures
 
 
 def test_a_function_that_cannot_be_imported_is_nobodys_death(monkeypatch: pytest.MonkeyPatch) -> None:

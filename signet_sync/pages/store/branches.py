@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import normalize_path
-from signet_sync.host.repository import real_path, resolve, standing
+from signet_sync.host.repository import list_standing, real_path, resolve
 from signet_sync.pages.project_context import EarlierSession
 from signet_sync.pages.sections import StatementView, ThreadView
 from signet_sync.statements.store import rows
@@ -57,7 +57,7 @@ class PlacedSession(NamedTuple):
     path: str
 
 
-def told_apart(
+def tell_branches_apart(
     database: Database, agent_id: str, threads: Sequence[ThreadView], now_us: int, folder: str
 ) -> tuple[list[ThreadView], list[PlacedSession], set[str]]:
     """Returns threads as the branch at hand left them, the sessions of other branches, and nodes of those to leave out.
@@ -74,18 +74,18 @@ def told_apart(
     at_hand = {(on, at) for on, at in places if (on == here.branch if on and here.branch else at == tree)}
     if not at_hand or len(places) == len(at_hand):
         return list(threads), [], set()
-    there = standing(folder, {on for on, _ in places if on}, {at for on, at in places if at and not on})
+    there = list_standing(folder, {on for on, _ in places if on}, {at for on, at in places if at and not on})
     found = (PlacedSession(*row) for row in database.execute(_SESSIONS, asked))
     # Without the name of its worktree in front.
     ended = [one._replace(sentence=one.sentence.removeprefix(f"{basename(one.tree)}: ")) for one in found]
     near = {one.number for one in ended if (one.branch, one.tree) in at_hand}
-    until = _merged(database, ended, near, here.branch)
+    until = _find_merged(database, ended, near, here.branch)
     merged = {one.number for one in ended if one.branch and one.at_us <= until.get(one.branch, -1)}
     away = [one for one in ended if (one.branch or one.tree) in there and one.number not in near | merged]
     rest = {one.number for one in ended} - {one.number for one in away}
     # A trunk has also what was on branches that are gone.
     own = rest if here.branch in _TRUNKS else rest & (near | merged)
-    at = _named(here.branch, tree) if away else ""
+    at = _name_place(here.branch, tree) if away else ""
 
     def as_left(view: ThreadView) -> ThreadView | None:
         its = [one for one in ended if one.thread == view.id]
@@ -103,7 +103,7 @@ def told_apart(
     return heads, away, {one.node for one in away if one.branch not in _TRUNKS or one.at_us > began}
 
 
-def steps_apart(
+def find_steps_elsewhere(
     database: Database, agent_id: str, views: Mapping[str, StatementView], away: Sequence[PlacedSession], since_us: int
 ) -> tuple[set[str], list[EarlierSession]]:
     """Returns the ids of what only sessions of other branches left open, and how those of these stand that are not old.
@@ -128,15 +128,19 @@ def steps_apart(
         first = min(left, key=lambda view: (STEPS.index(view.kind), -view.latest_us, view.line), default=None)
         step = f"{_LABELS.get(first.kind, first.kind)}: {first.text}" if first is not None else ""
         status = rows.read_status(database, agent_id, last.node, last.status) or ""
-        found.append(EarlierSession(last.node, last.at_us, last.sentence, _named(last.branch, last.tree), status, step))
+        found.append(
+            EarlierSession(last.node, last.at_us, last.sentence, _name_place(last.branch, last.tree), status, step)
+        )
     return {*apart}, found
 
 
-def _named(branch: str | None, tree: str | None) -> str:
+def _name_place(branch: str | None, tree: str | None) -> str:
     return f"on branch {page_cell(branch)}" if branch else f"in worktree {page_cell(basename(tree))}"
 
 
-def _merged(database: Database, ended: Sequence[PlacedSession], near: set[int], here: str | None) -> Mapping[str, int]:
+def _find_merged(
+    database: Database, ended: Sequence[PlacedSession], near: set[int], here: str | None
+) -> Mapping[str, int]:
     """Returns until when branches were merged into the one `here`, as far as deeds of sessions say so."""
     by_number, found = {one.number: one for one in ended}, dict[str, int]()
     for number, deeds in database.execute(_DEEDS, (json.dumps([*by_number]),)):

@@ -111,9 +111,11 @@ def project_inputs(
     if folder:
         from signet_sync.pages.store import branches  # a page tells none apart
 
-        heads, away, hidden = branches.told_apart(database, agent_id, own, now_us, folder)
+        heads, away, hidden = branches.tell_branches_apart(database, agent_id, own, now_us, folder)
         since_us = max((one.latest_us for one in heads), default=0) - QUIET_AFTER
-        steps, elsewhere = branches.steps_apart(database, agent_id, of_project, away, since_us) if away else ((), [])
+        steps, elsewhere = (
+            branches.find_steps_elsewhere(database, agent_id, of_project, away, since_us) if away else ((), [])
+        )
         of_project = {one: view for one, view in of_project.items() if one not in steps}
     told = {one.newest for one in heads}
     personal = _statements(database, _OF_KINDS, agent_id, json.dumps(OF_PERSON))
