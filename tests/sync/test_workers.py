@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures.process
 import multiprocessing.spawn
 import os
 import shutil
@@ -122,7 +123,17 @@ def test_where_no_worker_can_be_started_everything_is_left_to_the_caller(
     for broken in (str(tmp_path / "no-python"), "/bin/false"):
         monkeypatch.setattr(multiprocessing.spawn, "_python_exe", os.fsencode(broken))
         with Workers(2) as pool:
-            assert asked(pool, given.doubled) == ({}, set()) and not pool and pool.failures
+            assert asked(pool, given.doubled) == ({}, set()) and not pool
+
+
+def test_a_system_without_semaphores_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise NotImplementedError
+
+    monkeypatch.setattr(concurrent.futures.process, "_check_system_limits", refuse)
+    with Workers(2) as pool:
+        assert asked(pool, given.doubled) == ({}, set())
+        assert pool.failures == {"none can be started: NotImplementedError"}
 
 
 def test_a_function_that_cannot_be_imported_is_nobodys_death(monkeypatch: pytest.MonkeyPatch) -> None:
