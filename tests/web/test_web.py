@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -416,8 +417,11 @@ def served(vault: Vault) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 def listening(pid: int) -> set[str]:
     """The addresses that a process listens on, as the kernel knows them."""
-    names = [os.readlink(entry.path) for entry in os.scandir(f"/proc/{pid}/fd")]
-    sockets = {name[8:-1] for name in names if name.startswith("socket:[")}
+    sockets = set()
+    for descriptor in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):  # the process closes files while they are listed
+            name = os.readlink(f"/proc/{pid}/fd/{descriptor}")
+            sockets |= {name[8:-1]} if name.startswith("socket:[") else set()
     found = set()
     for table in ("tcp", "tcp6", "udp", "udp6"):
         for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
