@@ -468,7 +468,7 @@ def test_who_asks_in_vain_does_it_and_nothing_is_lost_or_there_twice(
             monkeypatch.setattr(ask, "DEADLINE", 0.5 if "stops" in trouble else 20.0)
             monkeypatch.setattr(ask, "LONGEST_OPERATION", 0.5 if "stops" in trouble else 20.0)
             if trouble == "is killed":
-                other.wait(60)
+                other.wait(300)
         elif trouble != "none":
             made = Answers(str(vault.root), folder)
             assert made.listen()

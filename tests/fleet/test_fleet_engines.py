@@ -76,7 +76,7 @@ def test_items_are_taken_as_workers_become_free_and_the_end_ends_all(engine: dic
     if sys.platform == "linux":
         until(running)
     begun.close()  # type: ignore[attr-defined]
-    assert running() == []
+    until(lambda: running() == [])
 
 
 @pytest.mark.parametrize("engine", BOTH)

@@ -418,7 +418,7 @@ def held_open(path: Path, data: bytes) -> None:
         file.truncate()
 
 
-PATIENCE, ASIDE = 60.0, 3.0  # seconds until a save must be seen, in the file or beside it: ours may be held up
+PATIENCE, ASIDE = 600.0, 3.0  # seconds until a save must be seen, in the file or beside it: ours may be held up
 RESTS = (0.0, 0.004, 0.001, 0.0, 0.002)  # seconds between two saves: some are caught in the middle of ours
 EDITORS: tuple[Callable[[Path, bytes], None], ...] = (in_place, over_it, by_rename, as_vim_does, in_halves, held_open)
 

@@ -16,7 +16,7 @@ import artifacts_fixture as made
 import pytest
 from agents import Inside, until
 from session_inputs import compact, document, end, refuse
-from workbench import NOW, Vault, numbered
+from workbench import NOW, Vault, holding, numbered
 
 from signet_sync.app.workspace import opened
 from signet_sync.capture import spool
@@ -148,13 +148,9 @@ class Scene:
 
     def leaks(self) -> list[tuple[str, str]]:
         """Files of workspace and state that hold a word of the session, whatever its case."""
-        found = []
-        for place in (self.vault.root, Path(os.environ["SIGNET_STATE"])):
-            for path in place.rglob("*"):
-                if path.is_file():
-                    raw = (path.name.encode() + path.read_bytes()).lower()
-                    found += [(path.name, place) for place, needle in NEEDLES.items() if needle in raw]
-        return found
+        places = {needle: place for place, needle in NEEDLES.items()}
+        held = holding(places, self.vault.root, Path(os.environ["SIGNET_STATE"]))
+        return [(path.name, places[needle]) for needle, path in held]
 
     def answers(self) -> str:
         """All that commands say of the vault."""

@@ -18,7 +18,7 @@ import artifacts_fixture as made
 import pytest
 from agents import Inside, Session, heartbeat, manager, until
 from session_inputs import compact, end
-from workbench import NOW, Vault
+from workbench import NOW, Vault, holding, tree
 
 from signet_sync.app.heartbeat import Notifier
 from signet_sync.capture import spool
@@ -168,12 +168,9 @@ class Scene:
         """Files of ours, and answers, that hold a secret; artifacts stay as whoever wrote them made them."""
         theirs = {path for path in self.vault.memory.glob("*.md") if "b0000000" in path.read_text(errors="replace")}
         theirs |= {self.vault.root / path for path in made_by_others()} | {self.vault.root / ".git/config"}
-        found = []
-        for place in (self.vault.root, Path(os.environ["SIGNET_STATE"])):
-            for path in place.rglob("*"):
-                if path.is_file() and path not in theirs:
-                    raw = path.name.encode() + path.read_bytes().lower()
-                    found += [(path.name, at) for at, needle in NEEDLES.items() if needle.encode() in raw]
+        places = {needle.encode(): place for place, needle in NEEDLES.items()}
+        held = holding(places, self.vault.root, Path(os.environ["SIGNET_STATE"]))
+        found = [(path.name, places[needle]) for needle, path in held if path not in theirs]
         said = "\n".join(self.said).lower()
         return found + [("an answer", at) for at, needle in NEEDLES.items() if needle in said]
 
@@ -227,9 +224,10 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 def modes(*roots: Path) -> dict[str, int]:
-    return {
-        str(path): stat.S_IMODE(path.lstat().st_mode) for root in roots for path in [root, *root.rglob("*")]
-    }  # fmt: skip
+    found = {str(root / path): int(entry[0], 8) for root in roots for path, entry in tree(root).items()}
+    return {path: stat.S_IMODE(mode) for path, mode in found.items()} | {
+        str(root): stat.S_IMODE(root.stat().st_mode) for root in roots
+    }
 
 
 def test_all_that_we_make_is_for_its_owner_alone_whatever_the_umask(

@@ -316,7 +316,7 @@ def test_of_two_processes_exactly_one_publishes(root):
     for process in racers.values():
         process.stdin.write("go\n")
         process.stdin.flush()
-    won = {who: set(map(int, process.communicate(timeout=60)[0].split())) for who, process in racers.items()}
+    won = {who: set(map(int, process.communicate(timeout=300)[0].split())) for who, process in racers.items()}
     assert won["a"] | won["b"] == set(range(60)) and not won["a"] & won["b"]
     for who, numbers in won.items():
         assert all((root / f"memory/{n}.md").read_bytes() == who.encode() * 1000 for n in numbers)

@@ -47,11 +47,6 @@ def until(look: Callable[[], Found], what: str = "", deadline: float = DEADLINE)
         time.sleep(0.03)
 
 
-def seconds(limit: float) -> float:
-    """A limit of the design in seconds of this machine: more of them where others use it too."""
-    return limit * min(max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), 4.0)
-
-
 def ago(**given: float) -> str:
     """A recent moment as a timestamp."""
     return iso(instant_of(datetime.now(UTC) - timedelta(**given)))
@@ -178,11 +173,10 @@ class Agent:
     def send(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
-    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
-        """Exit code, and the seconds between signal and end."""
-        start = time.monotonic()
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """The exit code once it has been told to end."""
         self.process.send_signal(number)
-        return self.process.wait(DEADLINE), time.monotonic() - start
+        return self.process.wait(DEADLINE)
 
     def close(self) -> None:
         """Whatever happened, no process is left."""

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -160,7 +160,20 @@ def tree(root: Path, *, but: Iterable[str] = ()) -> dict[str, tuple[Any, ...]]:
         for name in [*folders, *names]:
             if name not in left_out:
                 path = Path(where) / name
-                found[os.path.relpath(path, root)] = entry(path)
+                with suppress(FileNotFoundError):  # it goes while an agent works
+                    found[os.path.relpath(path, root)] = entry(path)
+    return found
+
+
+def holding(words: Iterable[bytes], *places: Path) -> list[tuple[bytes, Path]]:
+    """Each of these words, in whatever case, with the files below some folders whose name or bytes hold it."""
+    wanted = {word: word.lower() for word in words}
+    found = []
+    for path in (path for place in places for path in place.rglob("*")):
+        with suppress(FileNotFoundError):  # it goes while an agent works
+            if path.is_file() and not path.is_symlink():
+                data = path.name.encode("utf-8", "surrogateescape").lower() + b"\n" + path.read_bytes().lower()
+                found += [(word, path) for word, lower in wanted.items() if lower in data]
     return found
 
 

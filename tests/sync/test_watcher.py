@@ -83,7 +83,7 @@ def only_hears(watcher: Watcher, marker: Path, path: str) -> None:
 def child(code: str, *arguments: str) -> subprocess.Popen[str]:
     """A Python of its own that has `door`, `Watcher` and `say` (one JSON line)."""
     prelude = (
-        "import json, os, sys, threading, time\n"
+        "import contextlib, json, os, sys, threading, time\n"
         "from signet_sync.sync import watcher as door\n"
         "from signet_sync.sync.watcher import Watcher\n"
         "def say(value): print(json.dumps(value), flush=True)\n"
@@ -233,7 +233,7 @@ threading.Thread(target=watcher.gather, args=(0.1, 1.0, None), daemon=True).star
 def switches():
     total = {}
     for task in os.listdir("/proc/self/task"):
-        with open(f"/proc/self/task/{task}/status") as status:
+        with contextlib.suppress(OSError), open(f"/proc/self/task/{task}/status") as status:
             total[task] = [line for line in status if line.startswith("voluntary")]
     return {task: count for task, count in total.items() if task != str(os.getpid())}
 def is_silent():

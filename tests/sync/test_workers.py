@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,13 @@ def children() -> set[int]:
     """Processes that this one has started and not forgotten, but for one that `multiprocessing` keeps for itself."""
     found: set[int] = set()
     for thread in Path("/proc/self/task").iterdir():
-        found.update(map(int, (thread / "children").read_text().split()))
-    return {pid for pid in found if b"resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_bytes()}
+        with suppress(OSError):  # it ends while they are listed
+            found.update(map(int, (thread / "children").read_text().split()))
+    for pid in sorted(found):
+        with suppress(OSError):
+            if b"resource_tracker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.remove(pid)
+    return found
 
 
 def alive(pid: int) -> bool:
@@ -72,7 +78,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def until(true: Callable[[], bool], seconds: float = 60.0) -> bool:
+def until(true: Callable[[], bool], seconds: float = 300.0) -> bool:
     end = time.monotonic() + seconds
     while not (found := true()) and time.monotonic() < end:
         time.sleep(0.02)
