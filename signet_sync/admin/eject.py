@@ -32,7 +32,7 @@ from signet_sync.formats.paths import (
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.host import service
 from signet_sync.host.service_manager import ServiceChange, ServiceState
-from signet_sync.pages import signet_daemon
+from signet_sync.pages import others
 from signet_sync.pages.memory_page import HINT
 from signet_sync.pages.store import pages
 from signet_sync.sessions import live_files
@@ -142,7 +142,7 @@ def eject(
             locks.enter_context(state_dir.intake_lock(folder, _WORKER))
             locks.enter_context(state_dir.workspace_lock(folder))
         done.pages = [_rewrite(root, path) for path, _, _ in list(_pages(root))]
-        if pid := signet_daemon.daemon_pid(root):
+        if pid := others.daemon_pid(root):
             done.notes.append(f"a Signet daemon (pid {pid}) runs on this workspace and may write MEMORY.md itself")
         if not keep_state:
             if left := _not_taken_in(folder):

@@ -18,7 +18,7 @@ from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.host.harness_settings import files
 from signet_sync.host.harness_settings.program import Program
 from signet_sync.host.harness_settings.settings_text import Condition, HarnessProblem, Server, SettingsPlan
-from signet_sync.pages.signet_daemon import daemon_pid
+from signet_sync.pages.others import daemon_pid
 from signet_sync.settings.model import DEFAULT_WORKSPACE
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database

@@ -16,7 +16,7 @@ from signet_sync.host.harness_settings import files
 from signet_sync.host.harness_settings import harness as harnesses
 from signet_sync.host.harness_settings.program import is_our_server, server_words
 from signet_sync.host.harness_settings.settings_text import Edit
-from signet_sync.pages.signet_daemon import daemon_pid
+from signet_sync.pages.others import daemon_pid
 
 # What Signet's connectors write: `signet hook session-end -H claude-code`, by whatever path; not our own command.
 _HOOK: re.Pattern[str] = late(

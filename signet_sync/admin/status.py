@@ -15,8 +15,7 @@ from signet_sync.errors import DatabaseError
 from signet_sync.formats.timestamps import SECOND, parse_instant
 from signet_sync.graph.store import quotes
 from signet_sync.llm.token_budget import spent
-from signet_sync.pages import other_machine
-from signet_sync.pages.signet_daemon import HOLD, replaced
+from signet_sync.pages import others
 from signet_sync.sessions import journal
 from signet_sync.storage import state_dir
 from signet_sync.storage.clock import now_us
@@ -121,10 +120,10 @@ def _trouble(root: str, folder: "StateFolder", path: str, index: "_Index", *, ru
     if state_dir.is_inaccessible(folder):
         return "the state folder cannot be opened: signet-sync doctor says why"
     if not os.path.exists(path):
-        return "; ".join(filter(None, [index.trouble, other_machine.advice(root, folder.backups, indexed=False)]))
+        return "; ".join(filter(None, [index.trouble, others.tell_other_memories(root, folder.backups, indexed=False)]))
     found = index.trouble or _log_trouble(path) or index.held or _settings_trouble(root)
     if not found and not index.rows["memories"]:
-        return other_machine.advice(root, folder.backups, indexed=True)
+        return others.tell_other_memories(root, folder.backups, indexed=True)
     return found
 
 
@@ -213,8 +212,8 @@ def _count(database: Database, root: str, found: _Index) -> None:
 
 def _find_hold(database: Database, root: str) -> str:
     """Returns why pages are held back without a visible Signet daemon; a running agent reports that itself."""
-    path, age = replaced(root, database, counts.agents(database))
-    if not path or age >= HOLD:
+    path, age = others.replaced(root, database, counts.agents(database))
+    if not path or age >= others.HOLD:
         return ""
     from signet_sync.settings import model  # eighty settings, nearly always unneeded
 

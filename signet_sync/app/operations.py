@@ -75,9 +75,8 @@ def find_files(
     file: str = "",
 ) -> Document:
     """Finds files of sessions that contain every word, or transcripts of those that made a commit or changed a file."""
-    from signet_sync.recall.done import transcripts_that
     from signet_sync.recall.store.rows import Period
-    from signet_sync.recall.store.words import files_with
+    from signet_sync.recall.store.words import files_with, transcripts_that
 
     with reading(place) as database:
         span = Period(*period) if period else None

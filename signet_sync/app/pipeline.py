@@ -11,7 +11,7 @@ DERIVERS = (
     "signet_sync.graph.threads_stage:Statements",
     "signet_sync.graph.threads_stage:Quotes",
     "signet_sync.sessions.live_statements_stage:LiveStatements",
-    "signet_sync.pages.session_log_stage:SessionLog",
+    "signet_sync.pages.stage:SessionLog",
     "signet_sync.recall.stage:FoundStatements",
 )
 RECOVERIES = (

@@ -27,7 +27,7 @@ from signet_sync.formats.timestamps import DAY, SECOND, iso
 from signet_sync.history.scheduler import CommitScheduler
 from signet_sync.log import logger
 from signet_sync.memories import promotion
-from signet_sync.pages import signet_daemon
+from signet_sync.pages import others
 from signet_sync.pages.store import pages
 from signet_sync.sessions import journal
 from signet_sync.sessions.store import live
@@ -272,7 +272,7 @@ class Scheduler:
         # The process that was writing a journalled flow may have died before the first file.
         if journal.keys(self.workspace.state.journal) or live.any_to_distil(self.workspace.database):
             self._pass(frozenset())
-        if bool(signet_daemon.holds(self.workspace, self._agents)) != bool(self.held):
+        if bool(others.holds(self.workspace, self._agents)) != bool(self.held):
             self.everything = True
 
     def _dream(self) -> None:

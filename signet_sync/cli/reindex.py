@@ -13,7 +13,7 @@ import click
 from signet_sync.app import unchanged
 from signet_sync.cli.main import Context, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command, SharedOption
-from signet_sync.pages import other_machine
+from signet_sync.pages import others
 from signet_sync.text.phrases import count_noun
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def run_pass_if_changed(
 
     progress = progress_bar("indexing", show=not context.as_json and not context.quiet)
     is_new = context.chosen_database is None and not os.path.exists(context.database_path())
-    elsewhere = other_machine.advice(context.root, context.state().backups, indexed=False) if is_new else ""
+    elsewhere = others.tell_other_memories(context.root, context.state().backups, indexed=False) if is_new else ""
     document = reindex_pass.run(context, current, progress, full, index_only, agent, accept_removals)
     return document | {"trouble": [*document["trouble"], elsewhere]} if elsewhere else document
 

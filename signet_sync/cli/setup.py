@@ -29,7 +29,7 @@ from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.host import service as services
 from signet_sync.llm.installed import list_models
 from signet_sync.pages.operations import compose_at_start
-from signet_sync.pages.signet_daemon import daemon_pid
+from signet_sync.pages.others import daemon_pid
 from signet_sync.settings.user_settings import set_value
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.text.phrases import count_noun

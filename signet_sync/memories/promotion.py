@@ -19,12 +19,11 @@ from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.deriving import publish_pages
-from signet_sync.sync.store import counts, passes
+from signet_sync.sync.store import counts
 from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.text import tags
 
 NEAR = 5
-_CONCEPTS = "concepts"
 _BATCH = 500
 
 
@@ -166,21 +165,13 @@ def prune(workspace: Workspace, now_us: int) -> int:
 
 
 def tag_memories(workspace: Workspace, agent_id: str) -> int:
-    """Adds concept tags to memories that have none by the present rules; returns their number."""
-    database = workspace.database
-    stale = passes.version_of(database, _CONCEPTS) != tags.VERSION
-    tagged = 0
-    while (batch := memories.list_untagged(database, agent_id, _BATCH)) or stale:
-        with database.transaction():
-            if stale:
-                # In the transaction of the first new tags, so that after a kill few memories or none lack tags.
-                memories.forget_concepts(database)
-                passes.set_version(database, _CONCEPTS, tags.VERSION)
-                stale, batch = False, memories.list_untagged(database, agent_id, _BATCH)
-            for memory in batch:
-                memories.tag(database, memory, tags.derive(memory.content))
-        tagged += len(batch)
-    return tagged
+    """Adds concept tags to memories that have none, from before there were any; returns their number."""
+    untagged = memories.list_untagged(workspace.database, agent_id)
+    for start in range(0, len(untagged), _BATCH):
+        with workspace.database.transaction():
+            for memory in untagged[start : start + _BATCH]:
+                memories.tag(workspace.database, memory, tags.derive(memory.content))
+    return len(untagged)
 
 
 # ── schedule ──

@@ -23,7 +23,7 @@ from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, MEMORY, page_age
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso, parse_instant, parse_name_stamp
 from signet_sync.formats.wikilinks import add_links
-from signet_sync.pages import signet_daemon
+from signet_sync.pages import others
 from signet_sync.storage import files, state_dir
 from signet_sync.sync import manifests
 from signet_sync.sync.request import Pass
@@ -177,9 +177,7 @@ def clear(workspace: Workspace) -> list[str]:
     trouble = []
     for copy in find(workspace.root):
         is_page = page_agent(copy.original) is not None
-        if parse_ledger_page(copy.original) is not None or (
-            is_page and signet_daemon.holds(workspace, [copy.agent_id])
-        ):
+        if parse_ledger_page(copy.original) is not None or (is_page and others.holds(workspace, [copy.agent_id])):
             continue
         try:
             _clear_copy(workspace.root, copy, is_page=is_page)
@@ -255,11 +253,7 @@ def _merge_manifest(workspace: Workspace, copy: str, path: str) -> set[str]:
         return set()
     found, document, theirs = known
     name = artifact_name(path.rpartition("/")[2])
-    if (
-        name is None
-        or unknown_entries(document.head, MANIFEST_KEYS)
-        or signet_daemon.holds(workspace, [theirs["agent_id"]])
-    ):
+    if name is None or unknown_entries(document.head, MANIFEST_KEYS) or others.holds(workspace, [theirs["agent_id"]]):
         return set()
     present = files.read(workspace.root, path, limit)
     if isinstance(present, Found) and present.raw == found.raw and not files.is_later(workspace.root, path, copy):

@@ -12,7 +12,7 @@ from signet_sync.pages import page_files, sections
 from signet_sync.pages.board import Line
 from signet_sync.pages.conflict_copies import keep_copy
 from signet_sync.pages.memory_page import LEAST_ROW, Projection, Rendered, render, shares, window
-from signet_sync.pages.other_machine import lines_of_rows
+from signet_sync.pages.others import lines_of_rows
 from signet_sync.pages.page_files import PageLease
 from signet_sync.pages.session_log import add_headless
 from signet_sync.pages.store import candidates as candidates_store

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from signet_sync.digest.sentences import EMPTY, is_question, split, stems
+from signet_sync.embeddings.near import near
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import RUNNING
 from signet_sync.graph.store import quotes
@@ -17,11 +18,10 @@ from signet_sync.pages.project_context import ASKED
 from signet_sync.pages.sections import clause, outcome_of
 from signet_sync.pages.session_context import SessionContext, compose
 from signet_sync.pages.store import project_inputs
-from signet_sync.recall import operations as recall_operations
-from signet_sync.recall import prompt_choice
-from signet_sync.recall.query import read
-from signet_sync.recall.search import Within
-from signet_sync.recall.shown import RankedHit, name_of_project
+from signet_sync.recall import query, search
+from signet_sync.recall.operations import drop_repeats, recall
+from signet_sync.recall.search import Match, Within
+from signet_sync.recall.shown import RankedHit, name_of_project, rank_hits
 from signet_sync.recall.shown import is_question as only_asks
 from signet_sync.recall.store.hits import statements
 from signet_sync.storage.database.connection import Database
@@ -29,6 +29,7 @@ from signet_sync.sync.store import sessions
 from signet_sync.text.prompt import is_about_earlier_work
 from signet_sync.text.sentences import basename
 from signet_sync.text.token_estimate import estimate_tokens
+from signet_sync.text.word_forms import fold
 
 _MOST_RECALLED = 12
 # Words of a sentence; fewer beside one are a heading.
@@ -37,6 +38,18 @@ _LEAST = 4
 _SHARED, _SHARE, _NEARLY_ALL, _PIECES, _PIECE = 2, 0.3, 0.6, 2, 240
 _SPEAKER, _SPEAKERS = late(r"…?(User|Assistant): "), {"User": "person", "Assistant": "agent"}
 _JOINT = late(r"\s(?:…|-)\s")
+
+# The least share of a prompt's words, weighed by rarity, that a hit anywhere covers.
+FLOOR = 0.6
+# The same if the prompt asks about earlier work: anywhere, and in the project at hand.
+ASKED_FLOOR, OWN_FLOOR = 0.34, 0.1
+# A hit anywhere covers at least this many times the weight of a word that is in one text only.
+_RARE = 1.6
+_KEPT = 0.6  # of the best hit's score
+_MOST = 12
+# Of what is near in meaning only the nearest counts, and only if it is as clear as it was for none of 100 unrelated
+# prompts in 18 projects. More characters of a prompt would take longer than it may wait.
+_CLEAR, _ASKED = 0.5, 300
 
 
 def compose_prompt_context(
@@ -48,8 +61,8 @@ def compose_prompt_context(
     Raises what reading the database raises.
     """
     within = Within(agent_id, private=not shared, statements=shared)
-    found = [] if read(prompt).common else recall_operations.recall(database, prompt, within, limit=_MOST_RECALLED)
-    hits = [_prompt_hit(one) for one in prompt_choice.drop_restated(found)]
+    found = [] if query.read(prompt).common else recall(database, prompt, within, limit=_MOST_RECALLED)
+    hits = [_prompt_hit(one) for one in _drop_restated(found)]
     text, kept = context.lay_out_hits(hits, budget or PROMPT_BUDGET, estimate_tokens)
     sources = list(dict.fromkeys(hit.path for hit in kept if hit.path is not None))
     ids = [hit.id for hit in kept]
@@ -85,7 +98,7 @@ def worth_injecting(
     asks = is_about_earlier_work(prompt)
     own = project_inputs.names(database, agent_id, belongs) if asks and not shared and belongs is not None else ()
     within = Within(agent_id, private=not shared, statements=shared)
-    found = prompt_choice.worth_injecting(database, prompt, within, own, asks_about_earlier_work=asks)
+    found = _choose(database, prompt, within, own, asks_about_earlier_work=asks)
     itself = project_inputs.of_session(database, agent_id, session_id, [one.id for one in found])
     paths = [one.path for one in found if one.path is not None]
     of_memories = memories.projects(database, agent_id, [one.id for one in found if one.tier == "memory"])
@@ -121,6 +134,53 @@ def worth_injecting(
         if shown.text:
             hits.append(shown)
     return hits
+
+
+def _choose(
+    database: Database, prompt: str, within: Within, own: Sequence[str], *, asks_about_earlier_work: bool
+) -> list[RankedHit]:
+    """Returns few hits above a floor, the best first, each of another session; `own` names the project at hand.
+
+    Hits of that project count even with few words of a prompt that asks about earlier work; in the agent, what clearly
+    means it counts without any.
+    """
+    question = query.read(prompt)
+    if not question.terms or question.common:
+        return []
+    weighed, found = search.search(database, question, within)
+    floor = ASKED_FLOOR if asks_about_earlier_work else FLOOR
+    least = max(floor, _RARE * weighed.heaviest / weighed.total)
+    good = [one for one in found if one.covered >= least]
+    for name in own if asks_about_earlier_work else ():
+        _, of_project = search.search(database, question, within._replace(project=name))
+        good += [one for one in of_project if one.covered >= OWN_FLOOR and one.text not in {of.text for of in good}]
+    best = max((one.covered for one in good), default=0.0)
+    if best >= FLOOR:  # few words are enough for a hit, but not beside one that has most of them
+        good = [one for one in good if one.covered >= _KEPT * best]
+    good.sort(key=_worth)
+    meaning = near(database, search.ranges(database, within), prompt[:_ASKED], at_once=True)
+    if meaning is not None and meaning.clearness >= _CLEAR:
+        _, meant = search.search(database, question, within, near=meaning)
+        good = [
+            *good[: _MOST - 1],
+            *(one for one in meant if one.meant == 1 and one.text not in {g.text for g in good}),
+        ]
+    hits = list(rank_hits(database, within.agent_id, question, weighed, good[:_MOST]))
+    return _drop_restated(drop_repeats(hits))
+
+
+def _drop_restated(hits: Sequence[RankedHit]) -> list[RankedHit]:
+    """Returns the hits that answer, without sessions that only say what a statement among them says."""
+    stated = [fold(hit.text).rstrip(".!?…") for hit in hits if hit.tier != "session"]
+    return [
+        hit
+        for hit in hits
+        if hit.answers and (hit.tier != "session" or not any(text in fold(hit.text) for text in stated))
+    ]
+
+
+def _worth(match: Match) -> tuple[float, bool, int, str]:
+    return -round(match.covered, 2), match.text.tier == "session", -match.text.at_us, match.text.name
 
 
 def _tell_session(

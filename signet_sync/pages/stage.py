@@ -1,27 +1,70 @@
-"""Publishes pages: MEMORY.md first, then the session log's that differ from their rows, and DREAMS.md."""
+"""Derives the session log's rows; publishes MEMORY.md, then the log's pages that differ from them, and DREAMS.md."""
 
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from signet_sync.errors import SignetSyncError, reason
 from signet_sync.formats.paths import DEFAULT_AGENT, day_page, dream_page, head_page, log_pages, month_page, page_agent
-from signet_sync.pages import conflict_copies, dreams_page, memory_page_writer, page_files, signet_daemon
+from signet_sync.graph import nodes_stage
+from signet_sync.graph.nodes_stage import Graph
+from signet_sync.graph.store import nodes
+from signet_sync.pages import conflict_copies, dreams_page, memory_page_writer, others, page_files
 from signet_sync.pages.page_files import block_of_ours, signature_at, vault_is_away
-from signet_sync.pages.session_log import day_text, month_text
-from signet_sync.pages.session_log_stage import SessionLog
+from signet_sync.pages.session_log import LedgerRow, compose, day_text, month_text
 from signet_sync.pages.store import pages
 from signet_sync.pages.store.pages import PageState
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import deriving
 from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import Change, Publisher
+from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Change, Deriver, Publisher, Source
+from signet_sync.sync.store import artifacts, passes
 from signet_sync.sync.store import counts as counts_store
-from signet_sync.sync.store import passes
 from signet_sync.sync.workspace import Workspace
+
+
+class SessionLog(Deriver):
+    """Derives the lines of the session log, after the graph, which has the sentence of a session."""
+
+    name = "session log"
+    tables = ("ledger_rows", "ledger_days")
+    kinds = frozenset({SESSION, MANIFEST})
+    after = (Graph.name,)
+
+    def sources(self, database: Database) -> Iterable[Source]:
+        """Yields every session."""
+        return nodes_stage.sessions(database)
+
+    def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:
+        """Composes the lines of sessions again; pages of the days that change become stale."""
+        change = Change()
+        sessions = sorted({one.session for one in prepared})
+        sentences = nodes.sentences(database, sessions)
+        rows_before = artifacts.ledger_of(database, sessions)
+        rows: list[LedgerRow] = []
+        gone: list[tuple[str, str, str]] = []
+        for agent_id, token, session_id, parts in artifacts.session_parts(database, sessions):
+            session = (agent_id, token, session_id)
+            row = compose(agent_id, token, parts, sentences.get(session))
+            if row is not None and row.line and session not in sentences:
+                row = None
+            before = rows_before.get(session)
+            if row == before:
+                continue
+            if row is not None:
+                rows.append(row)
+                change.days.add((agent_id, row.day))
+            if before is not None:
+                change.days.add((agent_id, before.day))
+                if row is None:
+                    gone.append(session)
+            change.agents.add(agent_id)
+        artifacts.store_ledger(database, gone, rows)
+        artifacts.count_days(database, sorted(change.days))
+        return change
 
 
 def update(run: Pass, agent_id: str) -> None:
@@ -119,8 +162,8 @@ class MemoryPages(Publisher):
         """Returns the pages that may differ from their rows, or whose files were touched."""
         agents = _agents(run)
         if agents:
-            signet_daemon.note_end(run.workspace)
-            run.outcome.held = signet_daemon.holds(run.workspace, sorted(agents))
+            others.note_end(run.workspace)
+            run.outcome.held = others.holds(run.workspace, sorted(agents))
         return [head_page(agent) for agent in agents]
 
     def publish(self, run: Pass, key: str) -> None:

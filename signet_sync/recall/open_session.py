@@ -1,16 +1,18 @@
-"""Describes one session: its segments, compactions, paths, verdicts and live turns. Imports no slow module."""
+"""Describes one session: its files, verdicts, live turns, and what it did. Imports no slow module."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from signet_sync.digest.deeds import deeds_of
+from signet_sync.digest.turns import turns_of
 from signet_sync.formats.ids import derive_token
 from signet_sync.formats.timestamps import iso
 from signet_sync.graph.store import nodes, quotes
-from signet_sync.recall.done import done_by
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store import bodies, sessions
+from signet_sync.sync.store import sessions
+from signet_sync.sync.store.bodies import text_at
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.text import digest_mark
 from signet_sync.text.quotes import Quote
@@ -36,7 +38,7 @@ def running(database: Database, agent: str, session: str) -> dict[str, Any] | No
         "verdicts": {},
         "live": sum(one.turns for one in live_sessions),
         "status": None,
-        **done_by(database, [], None),
+        **_describe_deeds([], None),
         "quotes": [],
     }
 
@@ -82,8 +84,8 @@ def describe_one(database: Database, ref: SessionRef) -> dict[str, Any]:
             or (not one.session_id and one.session_key == best.session_key)
         ),
         # What no page shows has no place in a thread; its summary says how it ended.
-        "status": place.status if place else digest_mark.status_of(bodies.text_at(database, best.source_path)),
-        **done_by(database, transcripts(database, ref), best.project),
+        "status": place.status if place else digest_mark.status_of(text_at(database, best.source_path)),
+        **_describe_deeds([text_at(database, path) for path in transcripts(database, ref)], best.project),
         "quotes": [_describe_quote(one) for one in quotes.read_of_session(database, ref[:3])],
     }
 
@@ -96,3 +98,18 @@ def transcripts(database: Database, ref: SessionRef) -> list[str]:
 def _describe_quote(quote: Quote) -> dict[str, Any]:
     at = None if quote.at_us is None else iso(quote.at_us)
     return {"turn": quote.turn, "speaker": quote.speaker, "at": at, "text": quote.text}
+
+
+def _describe_deeds(transcripts: list[str], project: str | None) -> dict[str, list[dict[str, Any]]]:
+    """Returns commits, pull requests and changed files, as transcripts tell them; paths within the project."""
+    each = [deeds_of(turns_of(text)) for text in transcripts]
+    files = {path.removeprefix(f"{project}/"): times for deeds in each for path, times in deeds.files.items()}
+    return {
+        "commits": [{"commit": one.name, "subject": one.subject} for deeds in each for one in deeds.commits],
+        "pull_requests": [
+            {"number": one.number, "title": one.title, "merged": one.merged}
+            for deeds in each
+            for one in deeds.requests.values()
+        ],
+        "files": [{"path": path, "edits": times} for path, times in files.items()],
+    }

@@ -17,8 +17,6 @@ from unicodedata import normalize as unicode_form
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.index_words import CJK
 
-# Of the rules and their lists: tags derived by another version are derived again.
-VERSION = "1"
 MOST = 8
 LONGEST = 32  # characters of a tag. Correction "characters": the original counts bytes
 MOST_READ = 4_000  # characters of a text, as many as a memory may have

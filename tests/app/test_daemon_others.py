@@ -18,7 +18,7 @@ from agents import Inside, Session, ago, counts, page, some, status, until, verd
 from transcript_builder import waited
 from workbench import Vault, sampled
 
-from signet_sync.pages import signet_daemon
+from signet_sync.pages import others
 
 Start = Any
 vault, start, quick, sleeper = agents.vault, agents.start, agents.quick, agents.sleeper
@@ -121,7 +121,7 @@ def test_a_page_of_a_signet_that_has_gone_is_taken_back_after_a_while(vault: Vau
         (vault / "MEMORY.md").write_text(theirs)
         agent.wait("held: signet daemon")
         assert page(vault) == theirs
-        long_ago = time.time() - signet_daemon.HOLD - 1
+        long_ago = time.time() - others.HOLD - 1
         os.utime(vault / "MEMORY.md", (long_ago, long_ago))
         agent.wait("watching")
         assert session.sentence in page(vault) and "- c" not in page(vault)

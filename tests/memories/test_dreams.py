@@ -434,7 +434,7 @@ def test_the_section_is_as_the_seed_has_it_newest_first_and_best_first(vault: Va
 def test_older_memories_get_their_concept_tags_by_a_sweep(vault: Vault) -> None:
     remember(vault, "Der Tarif steht im ＯｐｅｎＡＩ-Vertrag")
     with vault.database(readonly=False) as database, database.transaction():
-        memories.forget_concepts(database)
+        database.execute("update memories set concept_tags = null")
         texts.put(database, memories.lines(database))
     assert vault.rows("select concept_tags from memories") == [(None,)] and recall(vault, "openai") == []
     dream(vault)

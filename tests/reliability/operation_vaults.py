@@ -23,7 +23,7 @@ from signet_sync.formats.timestamps import DAY, SECOND
 from signet_sync.formats.turn import Turn
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
-from signet_sync.memories.store import memories, recall_events
+from signet_sync.memories.store import recall_events
 from signet_sync.recall import pinning
 from signet_sync.sessions import live
 from signet_sync.sessions import operations as sessions_operations
@@ -352,7 +352,7 @@ def _risen_and_quoted(vault: Vault) -> None:
 def _before_the_first_dream(vault: Vault) -> None:
     _recalled(vault, dreams=False)
     with vault.database(readonly=False) as database, database.transaction():
-        memories.forget_concepts(database)
+        database.execute("update memories set concept_tags = null")
         database.execute("insert into recall_events select null, agent_id, id, 'of old', 1, 0 from memories")
 
 

@@ -140,10 +140,9 @@ def _memories(database: Database, where: str, bindings: Sequence[Any]) -> Iterat
         yield Memory(agent_id, memory_id, kind, content, held, bool(private), created_at, made, project)
 
 
-def list_untagged(database: Database, agent_id: str, limit: int) -> list[Memory]:
+def list_untagged(database: Database, agent_id: str) -> list[Memory]:
     """Returns memories of an agent without concept tags."""
-    where = "agent_id = ?1 and id in (select id from memories where agent_id = ?1 and concept_tags is null limit ?2)"
-    return list(_memories(database, where, (agent_id, limit)))
+    return list(_memories(database, "agent_id = ? and concept_tags is null", (agent_id,)))
 
 
 def tag(database: Database, memory: Memory, concepts: Sequence[str]) -> None:
@@ -153,11 +152,6 @@ def tag(database: Database, memory: Memory, concepts: Sequence[str]) -> None:
         (_pack_tags(concepts), memory.agent_id, memory.id),
     )
     texts.put(database, [_line(memory._replace(concepts=tuple(concepts)))])
-
-
-def forget_concepts(database: Database) -> None:
-    """Clears all concept tags, so that new rules derive them again. In the caller's transaction."""
-    database.execute("update memories set concept_tags = null where concept_tags is not null")
 
 
 # ── forgetting ──

@@ -1,15 +1,24 @@
-"""Finds the files of sessions that contain every word of a text, printed by tools too; ranks nothing by meaning."""
+"""Finds the files of sessions with every word of a text, printed by tools too, or that tell of a deed, unranked."""
+
+from __future__ import annotations
 
 import json
+import os
 from bisect import bisect_right
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.recall.query import read
 from signet_sync.recall.snippets import snippet
 from signet_sync.recall.store.rows import Period, find_printed, firsts, passages_with, ranges
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.bodies import text_at
+
+if TYPE_CHECKING:
+    from signet_sync.digest.deeds import Deeds
+
+_ABBREVIATED = 7  # characters to which git shortens the name of a commit, or more
 
 
 class FoundFile(NamedTuple):
@@ -45,36 +54,53 @@ def find_with_every_word(
 
 
 def files_with(
-    database: Database,
-    text: str,
-    *,
-    agent_id: str,
-    period: Period | None = None,
-    limit: int = 10,
-    begun: bool = False,
-    told: Callable[[str], str] | None = None,
+    database: Database, text: str, *, agent_id: str, period: Period | None = None, limit: int = 10
 ) -> list[FoundFile]:
-    """Returns an agent's files with every word of a text, the newest first; accepts any text.
+    """Returns an agent's files with every word of a text, the newest first; accepts any text."""
+    found = find_with_every_word(database, agent_id, text, period)
+    return list(islice(_list_files(database, found, period, text), limit))
 
-    The last word may be a beginning if it is `begun`. `told` returns the piece that is wanted of a transcript, by its
-    path; those without one are left out, and all other files.
-    """
-    found = find_with_every_word(database, agent_id, text, period, begun=begun) or []
+
+def transcripts_that(
+    database: Database, agent_id: str, *, commit: str, file: str, period: Period | None, limit: int
+) -> list[FoundFile]:
+    """Returns the transcripts of an agent's sessions that made a commit or changed a file, the newest first."""
+    from signet_sync.digest.deeds import deeds_of  # not needed to look for words
+    from signet_sync.digest.turns import turns_of  # likewise
+
+    file = os.path.normpath(file) if file else ""
+    asked = commit[:_ABBREVIATED] if commit else os.path.basename(file)
+    found = find_with_every_word(database, agent_id, asked, period, begun=bool(commit))
+    told = (
+        one._replace(snippet=piece)
+        for one in _list_files(database, found, period)
+        if one.kind == "transcript"
+        for piece in islice(_list_deeds(deeds_of(turns_of(text_at(database, one.path))), commit.lower(), file), 1)
+    )
+    return list(islice(told, limit))
+
+
+def _list_files(
+    database: Database, passages: list[int] | None, period: Period | None, text: str = ""
+) -> Iterator[FoundFile]:
+    """Yields the files of some first passages, with a piece around the words of a text."""
     rows = database.execute(
         "select a.source_path, a.source_kind, a.session_token, a.session_id, a.membership_us,"
         " coalesce(a.memory_sentence, '') from json_each(?) j cross join texts t on t.first = j.value"
         " join memory_artifacts a on a.id = t.artifact",
-        (json.dumps(found),),
+        (json.dumps(passages or []),),
     )
-    files: list[FoundFile] = []
     for path, kind, token, session_id, at_us, sentence in rows:
-        if period is not None and not period.holds(at_us):
-            continue
-        if told is None:
-            piece = snippet(text_at(database, path), sentence, text, spoken=kind == "transcript")
-        elif kind != "transcript" or not (piece := told(path)):
-            continue
-        files.append(FoundFile(path, kind, token, session_id, at_us, piece))
-        if len(files) == limit:
-            break
-    return files
+        if period is None or period.holds(at_us):
+            words = snippet(text_at(database, path), sentence, text, spoken=kind == "transcript") if text else ""
+            yield FoundFile(path, kind, token, session_id, at_us, words)
+
+
+def _list_deeds(deeds: Deeds, commit: str, file: str) -> Iterator[str]:
+    """Yields what deeds are of a commit, by its name or the beginning of it, or of a file, by the end of its path."""
+    for one in deeds.commits if len(commit) >= _ABBREVIATED else ():
+        if one.name and (one.name.startswith(commit) or commit.startswith(one.name)):
+            yield f"{one.name} {one.subject}"
+    for path, times in deeds.files.items() if file else ():
+        if f"/{path}".endswith(f"/{file.lstrip('/')}") or file.endswith(f"/{path.lstrip('/')}"):
+            yield f"{path}: {times} {'edit' if times == 1 else 'edits'}"

@@ -319,8 +319,7 @@ DERIVED: tuple[Table, ...] = (
     ),
     declare_derived(
         "by which version of its rules each deriver made its rows, and whether it is still at it; so of `artifacts` "
-        "(the sanitizer), of `concepts` (the tags of memories), of `vectors` (the model that answers) and of `words` "
-        "(files as they were read last)",
+        "(the sanitizer), of `vectors` (the model that answers) and of `words` (files as they were read last)",
         """create table derivers(
         name text primary key, version text not null, rebuilding integer not null default 0) without rowid""",
     ),

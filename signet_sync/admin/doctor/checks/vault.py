@@ -14,7 +14,7 @@ from signet_sync.admin.doctor.installation import Finding, Installation, access_
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import MEMORY, SETTINGS, display, head_page
 from signet_sync.formats.snapshot import Found
-from signet_sync.pages.signet_daemon import HOLD, daemon_pid, replaced
+from signet_sync.pages.others import HOLD, daemon_pid, replaced
 from signet_sync.pages.store.pages import signet_trouble
 from signet_sync.settings import model
 from signet_sync.storage import files
