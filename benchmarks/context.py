@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.labelled import Record, Workspace, holds, is_junk, plain, sessions_of, workspace
 from signet_sync.formats.timestamps import DAY, parse_instant
-from signet_sync.pages import session_context
+from signet_sync.pages import context
 from signet_sync.pages.project_context import project_text
 from signet_sync.pages.store.project_inputs import project_inputs
 from signet_sync.storage import locations
@@ -115,7 +115,7 @@ def measure(lines: Sequence[str], moment: Moment, misses: list[str]) -> Counter[
 
 def lines_at(database: Database, moment: Moment, limit: int) -> tuple[list[str], str]:
     """The lines on the project and the person in a context, without bullets and handles, and all of its text."""
-    name, belongs = session_context.name_project(moment.project)
+    name, belongs = context.name_project(moment.project)
     seen = project_inputs(database, "default", moment.at_us, belongs)
     text = project_text(seen, name, moment.at_us, limit, estimate_tokens).text
     lines = []

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.labelled import Record, sessions_of, share, workspace
-from signet_sync.pages import session_context
+from signet_sync.pages import context
 from signet_sync.pages.context import MOST_INJECTED
 from signet_sync.pages.prompt_context import worth_injecting
 from signet_sync.pages.store.project_inputs import sessions_of as sessions_of_paths
@@ -172,7 +172,7 @@ class Answers:
         words = find_search_words(prompt)
         if not words:
             return []
-        _, belongs = session_context.name_project(folder)
+        _, belongs = context.name_project(folder)
         hits = worth_injecting(self.database, "default", words, belongs)[:MOST_INJECTED]
         known = sessions_of_paths(self.database, [hit.path for hit in hits if hit.path])
         return [known.get(hit.path or "", "") for hit in hits]

@@ -15,7 +15,7 @@ from signet_sync.sync.store import counts
 
 if TYPE_CHECKING:
     from signet_sync.capture.harness_files import HarnessFile
-    from signet_sync.pages.session_context import SessionContext
+    from signet_sync.pages.context import SessionContext
     from signet_sync.storage.database.connection import Database
 
 Document = dict[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
@@ -15,9 +15,6 @@ from signet_sync.formats.handle import handle
 from signet_sync.formats.ids import require_agent
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.text.phrases import count_noun
-
-if TYPE_CHECKING:
-    from signet_sync.pages.operations import Shown
 
 _NOTHING = (
     "no context: nothing is known of this folder's project, and there is no identity file in the workspace;"
@@ -105,26 +102,22 @@ def _show_last(context: Context, session_id: str) -> int:
 
     found = pages_operations.last(context.place(), context.agent, session_id)
 
-    def show_all(title: str, lines: Sequence[Shown]) -> None:
+    def show_all(title: str, lines: Sequence[dict[str, Any]]) -> None:
         if lines:
             click.echo(title)
         for line in lines:
-            if line.text is not None:
-                click.echo(f"- {inert(flatten(line.text))} {handle(line.id)}")
-        if gone := sum(line.text is None for line in lines):
+            if line["text"] is not None:
+                click.echo(f"- {inert(flatten(line['text']))} {handle(line['id'])}")
+        if gone := sum(line["text"] is None for line in lines):
             click.echo(f"[{count_noun(gone, 'line')} no longer exist]" if gone > 1 else "[1 line no longer exists]")
 
     def show() -> None:
-        show_all("=== At its start ===", found.start)
-        if found.files:
-            click.echo(f"and {count_noun(found.files, 'whole file')} of the workspace")
-        show_all("=== At prompts ===", found.prompts)
+        show_all("=== At its start ===", found["start"])
+        if found["files"]:
+            click.echo(f"and {count_noun(found['files'], 'whole file')} of the workspace")
+        show_all("=== At prompts ===", found["prompts"])
 
-    def described(lines: Sequence[Shown]) -> list[dict[str, str | None]]:
-        return [line._asdict() for line in lines]
-
-    document = {"session_id": session_id, "files": found.files}
-    context.answer({**document, "start": described(found.start), "prompts": described(found.prompts)}, show)
+    context.answer(found, show)
     return 0
 
 

@@ -17,9 +17,8 @@ from signet_sync.capture.harnesses import registry
 from signet_sync.capture.hook_session import HookSession, Injection
 from signet_sync.formats.paths import running_session
 from signet_sync.host.repository import resolve, small_text
-from signet_sync.pages import context, session_context
-from signet_sync.pages.context import INJECTED_BUDGET, MOST_INJECTED, PromptHit
-from signet_sync.pages.session_context import SessionContext
+from signet_sync.pages import context
+from signet_sync.pages.context import INJECTED_BUDGET, MOST_INJECTED, PromptHit, SessionContext
 from signet_sync.pages.store.readable_index import RemovalUnfinished, readable_index
 from signet_sync.text.token_estimate import estimate_tokens, page_tokens
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     from signet_sync.capture.injections import Injections
     from signet_sync.pages.board import Line
-    from signet_sync.pages.session_context import Memory
+    from signet_sync.pages.context import Memory
     from signet_sync.storage.database.connection import Database
 
 RESUMED = "resume"  # the only start after which a session still has what it got before
@@ -128,7 +127,7 @@ def _compose_context(session: HookSession, record: Injections | None, budget: in
             memory = _memory(session, known, told, of_itself=record is not None)
         except RemovalUnfinished:
             shared = True
-    return session_context.compose(
+    return context.compose(
         session.root,
         session.agent_id,
         shared=shared,
@@ -202,7 +201,7 @@ def own_project_of(session: HookSession, database: Database) -> tuple[str, Calla
     """Returns what names the project at hand, and whether a recorded project is it."""
     from signet_sync.pages.store.project_inputs import recorded_origin
 
-    return session_context.name_project(session.project, partial(recorded_origin, database, session.agent_id))
+    return context.name_project(session.project, partial(recorded_origin, database, session.agent_id))
 
 
 def _hits(session: HookSession, words: str, given: set[str]) -> list[PromptHit]:

@@ -1,20 +1,19 @@
 """Returns the context for a session of an agent, at its start and on a prompt, and what happened on some days."""
 
 import os
-from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from signet_sync.capture import injections
 from signet_sync.capture.catch_up import catch_up
 from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import instant_of, moment_of
+from signet_sync.pages.context import SessionContext, compose, name_project
 from signet_sync.pages.period import PeriodInputs
 from signet_sync.pages.project_context import project_text
 from signet_sync.pages.sections import NAME_LENGTH
-from signet_sync.pages.session_context import SessionContext, compose, name_project
 from signet_sync.pages.store import period_inputs
 from signet_sync.pages.store.project_inputs import project_inputs, recorded_origin
 from signet_sync.storage.clock import now_us
@@ -89,24 +88,11 @@ def compose_at_prompt(
     return composed
 
 
-class Shown(NamedTuple):
-    """A thing that was injected: its id, and its text now; None if it is no longer there."""
+def last(place: IndexPlace, agent_id: str, session_id: str) -> dict[str, Any]:
+    """Returns the document of `context --last --json`: what hooks injected into a session, in today's words.
 
-    id: str
-    text: str | None
-
-
-class LastContext(NamedTuple):
-    """What a session got from hooks: at its start, and at prompts. `files` counts whole files."""
-
-    session_id: str
-    start: Sequence[Shown]
-    prompts: Sequence[Shown]
-    files: int
-
-
-def last(place: IndexPlace, agent_id: str, session_id: str) -> LastContext:
-    """Returns what hooks injected into a session, in today's words. Raises `UsageError` if nothing is recorded."""
+    The text of what is no longer there is None; `files` counts whole files. Raises `UsageError` if nothing is recorded.
+    """
     record = injections.read(place.state(), agent_id, session_id)
     if record is None:
         raise UsageError(
@@ -124,12 +110,12 @@ def last(place: IndexPlace, agent_id: str, session_id: str) -> LastContext:
                 passage = neighbours.find_passage(database, chunk, one)
                 texts[one] = neighbours.node_text(database, passage, _PASSAGE).text
     start = dict.fromkeys(one for one in record.lines.values() if one)
-    return LastContext(
-        session_id,
-        [Shown(one, texts.get(one)) for one in start],
-        [Shown(one, texts.get(one)) for one in record.at_prompts],
-        sum(not one for one in record.lines.values()),
-    )
+    return {
+        "session_id": session_id,
+        "files": sum(not one for one in record.lines.values()),
+        "start": [{"id": one, "text": texts.get(one)} for one in start],
+        "prompts": [{"id": one, "text": texts.get(one)} for one in record.at_prompts],
+    }
 
 
 def document(agent_id: str, composed: SessionContext, *, shared: bool) -> dict[str, Any]:

@@ -13,10 +13,9 @@ from signet_sync.graph.store import quotes
 from signet_sync.memories.store import memories
 from signet_sync.pages import context
 from signet_sync.pages.board import Said
-from signet_sync.pages.context import PROMPT_BUDGET, PromptHit
+from signet_sync.pages.context import PROMPT_BUDGET, PromptHit, SessionContext, compose
 from signet_sync.pages.project_context import ASKED
 from signet_sync.pages.sections import clause, outcome_of
-from signet_sync.pages.session_context import SessionContext, compose
 from signet_sync.pages.store import project_inputs
 from signet_sync.recall import query, search
 from signet_sync.recall.operations import drop_repeats, recall
@@ -40,9 +39,9 @@ _SPEAKER, _SPEAKERS = late(r"…?(User|Assistant): "), {"User": "person", "Assis
 _JOINT = late(r"\s(?:…|-)\s")
 
 # The least share of a prompt's words, weighed by rarity, that a hit anywhere covers.
-FLOOR = 0.6
+_FLOOR = 0.6
 # The same if the prompt asks about earlier work: anywhere, and in the project at hand.
-ASKED_FLOOR, OWN_FLOOR = 0.34, 0.1
+_ASKED_FLOOR, _OWN_FLOOR = 0.34, 0.1
 # A hit anywhere covers at least this many times the weight of a word that is in one text only.
 _RARE = 1.6
 _KEPT = 0.6  # of the best hit's score
@@ -148,14 +147,14 @@ def _choose(
     if not question.terms or question.common:
         return []
     weighed, found = search.search(database, question, within)
-    floor = ASKED_FLOOR if asks_about_earlier_work else FLOOR
+    floor = _ASKED_FLOOR if asks_about_earlier_work else _FLOOR
     least = max(floor, _RARE * weighed.heaviest / weighed.total)
     good = [one for one in found if one.covered >= least]
     for name in own if asks_about_earlier_work else ():
         _, of_project = search.search(database, question, within._replace(project=name))
-        good += [one for one in of_project if one.covered >= OWN_FLOOR and one.text not in {of.text for of in good}]
+        good += [one for one in of_project if one.covered >= _OWN_FLOOR and one.text not in {of.text for of in good}]
     best = max((one.covered for one in good), default=0.0)
-    if best >= FLOOR:  # few words are enough for a hit, but not beside one that has most of them
+    if best >= _FLOOR:  # few words are enough for a hit, but not beside one that has most of them
         good = [one for one in good if one.covered >= _KEPT * best]
     good.sort(key=_worth)
     meaning = near(database, search.ranges(database, within), prompt[:_ASKED], at_once=True)

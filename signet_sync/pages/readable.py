@@ -7,7 +7,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import parse_path
 from signet_sync.formats.paths import display, head_page
 from signet_sync.formats.snapshot import Found
-from signet_sync.pages.session_context import beginning
+from signet_sync.pages.context import beginning
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.safe_paths import split_checked

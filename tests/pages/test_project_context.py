@@ -11,9 +11,9 @@ from workbench import Vault
 
 from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.formats.timestamps import DAY
+from signet_sync.pages.context import name_project
 from signet_sync.pages.project_context import EarlierSession, ProjectInputs, project_text
 from signet_sync.pages.sections import MemoryView, StatementView, ThreadView
-from signet_sync.pages.session_context import name_project
 from signet_sync.text.quotes import Quote, QuotedSession
 from signet_sync.text.token_estimate import estimate_tokens
 
