@@ -1,13 +1,19 @@
-"""Derives nodes of the temporal graph: the nodes of each artifact of a session, and the edges between them."""
+"""Derives nodes of the temporal graph: those of each artifact of a session, the edges between them, its project.
 
+A project is named by the origin of its repository, else by the repository's root, else by the session's own folder.
+"""
+
+import posixpath
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from signet_sync.formats.body import js_trim
 from signet_sync.formats.handle import Letter, beginning, id_of, make_place_id
+from signet_sync.formats.paths import normalize_path
 from signet_sync.formats.temporary_sessions import KINDS, weight
-from signet_sync.graph.projects import Project
 from signet_sync.text import chunking
 from signet_sync.text.sentences import flatten
 
@@ -20,6 +26,13 @@ _TYPES: Mapping[str, tuple[SourceType, Letter]] = {
 }  # fmt: skip
 
 NO_WORDS = "no words"
+
+
+class Project(NamedTuple):
+    """The project of a place: its identity, and the folder that its paths are relative to. Empty texts: none."""
+
+    identity: str
+    top: str
 
 
 class ArtifactText(NamedTuple):
@@ -205,3 +218,55 @@ def _edges(ordered: Sequence[ArtifactText], made: Mapping[str, GraphNode]) -> It
         first = bisect_left(compactions, (whole.earliest_us + 1, ""), hi=last)
         for _, node_id in compactions[first : last + 1]:
             yield GraphEdge(source.agent_id, node_id, whole.id)
+
+
+# ── projects ──
+
+# Folders above a session's own that may be the root of a repository.
+_PARENTS = 64
+
+
+class Place(NamedTuple):
+    """Where a session worked: its folder, and root and origin of its repository as its files name them.
+
+    An empty text is none.
+    """
+
+    folder: str
+    root: str
+    origin: str
+
+
+def make_place(project: str | None, root: str | None, origin: str | None) -> Place:
+    """Returns a place as texts that are equal for equal folders. What is no root of a repository is left out."""
+    folder = _folder(root)
+    if not re.match("/[^/]", folder) or posixpath.normpath(folder) != folder:
+        return Place(_folder(project), "", "")
+    return Place(_folder(project), folder, js_trim(origin or ""))
+
+
+def _folder(path: str | None) -> str:
+    trimmed = normalize_path(js_trim(path or ""))
+    return trimmed.rstrip("/") or trimmed[:1]
+
+
+def possible_roots(place: Place) -> Iterator[str]:
+    """Yields the roots that a place without an origin may belong to, the nearest first: its own, else those above.
+
+    A folder at the top of the file system, or where homes are, holds unrelated projects, whatever a file says.
+    """
+    if place.root:
+        yield place.root
+        return
+    path = place.folder
+    for _ in range(_PARENTS):
+        above = path.rpartition("/")[0]
+        if above in ("", "/home") or above.endswith("/Users"):  # also of a Windows below /mnt
+            return
+        yield path
+        path = above
+
+
+def top_of(place: Place, inside: str | None) -> str:
+    """Returns the folder that holds a place's working tree, which it is `inside` of."""
+    return place.folder.removesuffix(f"/{inside}") if inside else place.folder

@@ -30,7 +30,7 @@ class Thread(NamedTuple):
 
     `key` is Signet's form `project:…` or `source:…`, or `session:…`, with `%` and `#` percent-encoded; `id` is `t-…`,
     derived from the agent and this identity; `label` is one short flattened line for people. `project` is a project's
-    identity (`graph.projects`).
+    identity (`graph.nodes`).
     """
 
     agent_id: str

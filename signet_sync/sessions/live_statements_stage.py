@@ -11,8 +11,8 @@ from signet_sync.formats.handle import id_of
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.statement import Item
 from signet_sync.formats.timestamps import parse_instant
+from signet_sync.graph.nodes import Project, make_place
 from signet_sync.graph.nodes_stage import report_progress
-from signet_sync.graph.projects import Project, make_place
 from signet_sync.graph.store.projects import Projects
 from signet_sync.graph.threads_stage import VERSION, Statements, settle_moved
 from signet_sync.sessions.live_turns import SpokenTurn, render

@@ -17,8 +17,16 @@ from signet_sync.capture.harnesses.opencode import transcript as opencode
 from signet_sync.capture.stores.opencode import opencode_session, opencode_sources
 from signet_sync.formats.handle import HANDLE, ID_LENGTH, beginning, id_of, make_place_id, place_of
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.graph.nodes import CHUNK_TOKENS, ArtifactText, GraphEdge, best_of, chunks_of, make_nodes
-from signet_sync.graph.projects import Project, make_place
+from signet_sync.graph.nodes import (
+    CHUNK_TOKENS,
+    ArtifactText,
+    GraphEdge,
+    Project,
+    best_of,
+    chunks_of,
+    make_nodes,
+    make_place,
+)
 from signet_sync.text import chunking
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.token_estimate import rough_tokens

@@ -11,7 +11,7 @@ import pytest
 from test_derivers import Database, Source, deriving, drop, follow, opened, pipeline, put, rebuilt, rows
 from workbench import Vault, numbered, sampled
 
-from signet_sync.graph.projects import make_place, possible_roots, top_of
+from signet_sync.graph.nodes import make_place, possible_roots, top_of
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import SessionFilter
 from signet_sync.statements.store.rows import list_of_thread

@@ -7,8 +7,7 @@ from test_nodes import HOUR, WORDS, T, source
 
 from signet_sync.formats.statement import Item
 from signet_sync.formats.timestamps import DAY
-from signet_sync.graph.nodes import make_nodes
-from signet_sync.graph.projects import Project
+from signet_sync.graph.nodes import Project, make_nodes
 from signet_sync.graph.threads import (
     SUMMARY_SESSIONS,
     ThreadSession,

@@ -9,8 +9,7 @@ from typing import Any
 
 from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.graph.nodes import ArtifactText, GraphEdge, GraphNode
-from signet_sync.graph.projects import make_place, top_of
+from signet_sync.graph.nodes import ArtifactText, GraphEdge, GraphNode, make_place, top_of
 from signet_sync.graph.store.projects import Projects
 from signet_sync.graph.threads import ThreadSession, ThreadSummary
 from signet_sync.storage.database import batches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from signet_sync.graph.projects import Place, Project, make_place, possible_roots, top_of
+from signet_sync.graph.nodes import Place, Project, make_place, possible_roots, top_of
 from signet_sync.storage.database.batches import Session, rows_of_sessions
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders

@@ -221,7 +221,7 @@ DERIVED: tuple[Table, ...] = (
     ),
     declare_derived(
         "the folders that each session worked in, with the repository that its files name, and the project "
-        "(`graph.projects`); an empty text is none",
+        "(`graph.nodes`); an empty text is none",
         """create table session_projects(
         agent_id text not null, session_token text not null, session_id text not null, folder text not null,
         root text not null, origin text not null, identity text not null,
