@@ -14,7 +14,7 @@ from signet_sync.formats.paths import file_of, head_page, normalize_path
 from signet_sync.formats.snapshot import Found
 from signet_sync.host.repository import holds_home, real_path, resolve
 from signet_sync.pages.board import Size
-from signet_sync.pages.sections import plain
+from signet_sync.pages.sections import inert, plain
 from signet_sync.storage import files
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.sentences import flatten, page_line
@@ -184,7 +184,7 @@ def lay_out_hits(
     for one in found[:most]:
         link = [f"[[{one.path}|source]]"] if most is None and one.path is not None else []
         ending = handle(one.id) if HANDLE.fullmatch(one.id) else flatten(one.id)
-        line = neutral(" ".join([f"- {plain(one.text, _LINE) or '…'} ({page_line(one.where)})", *link, ending]))
+        line = neutral(" ".join([f"- {plain(one.text, _LINE) or '…'} ({inert(page_line(one.where))})", *link, ending]))
         if (needed := size(line) + 1) <= left:
             left -= needed
             lines.append(line)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -312,39 +311,6 @@ def test_all_sessions_of_a_constant_key(tmp_path: Path) -> None:
     assert scene.ids() == set()
     assert pages(scene.vault) == {}
     assert not any(scene.derived().values())
-
-
-@pytest.mark.usefixtures("impatient")
-def test_a_reader_in_the_way_sees_the_old_and_keeps_it_no_longer_than_it_reads(tmp_path: Path) -> None:
-    """Another process reads while the session goes: the database's own files are scrubbed when it has done."""
-    scene = Scene(tmp_path / "vault", key=None, had=True)
-    reading = subprocess.Popen(
-        [sys.executable, "-c", _READER, str(scene.vault.db)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    try:
-        assert reading.stdout is not None and reading.stdout.readline() == b"found\n"
-        remove(scene)
-        assert {name for name, _ in scene.leaks()} <= {"signet-sync.db", "signet-sync.db-wal"}
-        scene.sound()
-        assert scene.vault.call("recall", CANARIES["decision"], "--json").json["hits"] == []
-        assert reading.communicate(b"\n", timeout=300)[0] == b"found\n"
-    finally:
-        reading.kill()
-        reading.wait()
-    scene.vault.reindex()
-    assert scene.leaks() == []
-
-
-_READER = """
-import sqlite3, sys
-database = sqlite3.connect(sys.argv[1], isolation_level=None)
-database.execute("begin")
-look = lambda: print("found" if database.execute(
-    "select exists(select 1 from texts where text like '%decisioncanary%')").fetchone()[0] else "", flush=True)
-look()
-sys.stdin.readline()
-look()
-"""
 
 
 @pytest.mark.parametrize("by_tombstone", [False, True], ids=["command", "tombstone"])

@@ -26,7 +26,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.memories import promotion
 from signet_sync.memories.promotion_score import ZERO, Signals, Totals, signals
-from signet_sync.memories.store import memories, promotions, recall_events
+from signet_sync.memories.store import memories, recall_events
 from signet_sync.memories.store.memories import Memory
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
@@ -162,20 +162,6 @@ def filled(vault: Vault, text: str = LUIS, queries: tuple[str, ...] = ASKED) -> 
 # ── recall signals: the store ──
 
 
-def test_hits_count_for_their_memory_agent_and_time(store: Database) -> None:
-    luis, kate = put(store, LUIS), put(store, KATE)
-    assert seen(store, luis) == ZERO
-    hit(store, luis, *hits(1.0, 0.5, 0.75))
-    hit(store, kate, *hits(1.0))
-    hit(store, luis, *hits(1.0), agent="scout")
-    found = seen(store, luis)
-    assert found.recall_count == 3 and found.frequency > 0 and found.diversity > 0
-    assert found.relevance == pytest.approx(0.75) and seen(store, kate).recall_count == 1
-    assert seen(store, luis, "scout") == ZERO, "no event of a memory that the agent has not"
-    counted = [recall_events.count_since(store, "default", NOW_US + seconds * SECOND) for seconds in (-60, 0, 60)]
-    assert counted == [4, 4, 0]
-
-
 def test_top_concept_tags_since_tallies(store: Database) -> None:
     openai, router = put(store, "OpenAI quota monitoring"), put(store, "Router VLAN of the lab")
     hit(store, openai, *hits(1.0, 1.0, 1.0))
@@ -185,20 +171,6 @@ def test_top_concept_tags_since_tallies(store: Database) -> None:
     assert [tag for tag in told if tag in ("openai", "router")] == ["openai", "router"]
     assert recall_events.top_concepts_since(store, "default", NOW_US - DAY, 0) == []
     assert recall_events.top_concepts_since(store, "default", NOW_US + DAY, 10) == []
-
-
-def test_memories_and_promotions_are_counted_per_agent(vault: Vault, store: Database) -> None:
-    assert promotions.counts(store, "default") == (0, 0) and promotions.last_sweep(store, "default") is None
-    for text, agent in ((LUIS, "default"), (KATE, "default"), (LUIS, "scout")):
-        put(store, text, agent)
-    assert [promotions.counts(store, agent)[0] for agent in ("default", "scout")] == [2, 1]
-    filled(vault)
-    dream(vault)
-    filled(vault, KATE, OF_KATE)
-    dream(vault, now=later(hours=1))
-    dream(vault, now=later(hours=-1))
-    told = counted(vault)
-    assert (told["promotions"], told["last_dream"]) == (2, later(hours=1))
 
 
 def test_memory_recall_records_events_for_every_hit(vault: Vault) -> None:
@@ -287,14 +259,6 @@ def test_sql_counts_as_the_desk_does(mine: list[RecallEvent], theirs: list[Recal
 # ── store semantics ──
 
 
-def test_recall_finds_by_keyword_the_best_first(vault: Vault) -> None:
-    madrid = remember(vault, "The office in Madrid closes in August")
-    best = remember(vault, "Coffee is coffee: Ada drinks black coffee only")
-    also = remember(vault, "The machine in the kitchen makes tea, soup, hot water and sometimes coffee")
-    assert recall(vault, "Madrid") == [madrid] and set(recall(vault, "coffee")) == {best, also}
-    assert recall(vault, "black coffee")[0] == best
-
-
 def test_forget_removes_all_derived_rows(vault: Vault) -> None:
     luis = filled(vault)
     assert promoted(dream(vault)) == [luis]
@@ -304,15 +268,6 @@ def test_forget_removes_all_derived_rows(vault: Vault) -> None:
         assert vault.rows(f"select count(*) from {table}") == [(0,)], table
     assert vault.rows("select count(*) from texts") == [(0,)] and recall(vault, "Luis") == []
     assert "unknown-memory" in done(vault, "forget", luis, "--json", code=2).out
-
-
-def test_prune_recall_events_trims_old_rows(store: Database) -> None:
-    luis = put(store, LUIS)
-    hit(store, luis, *hits(*[1.0] * 5, days=5))
-    assert recall_events.drop_before(store, NOW_US - 2 * DAY) == 2
-    assert recall_events.drop_before(store, NOW_US - 2 * DAY) == 0
-    assert recall_events.drop_before(store, NOW_US + 1) == 3
-    assert events_of(store, "default", luis) == []
 
 
 # ── the sweep ──
@@ -629,14 +584,6 @@ def test_a_diary_that_was_deleted_or_cut_comes_back_with_the_next_pass(vault: Va
 
 
 # ── backup, upgrade ──
-
-
-def kept(vault: Vault) -> list[list[Any]]:
-    return [
-        vault.rows("select agent_id, memory_id, query, score, at_us from recall_events order by id"),
-        vault.rows("select * from dream_sweeps"),
-        vault.rows("select * from memory_promotions"),
-    ]
 
 
 # ── when ──

@@ -275,18 +275,6 @@ def test_what_a_crash_leaves_the_next_pass_takes_away(vault: Vault) -> None:
     assert leaks(vault) == [] and vault.rows("select * from unscrubbed_memories") == []
 
 
-@pytest.mark.usefixtures("impatient")
-def test_a_reader_puts_off_the_end_of_it_and_the_next_pass_finishes(vault: Vault) -> None:
-    memory = remember(vault, TEXT)["id"]
-    with vault.database() as reader:
-        reader.execute("begin")
-        reader.value("select count(*) from memories")
-        assert forget(vault, memory)["pending"]
-        reader.execute("rollback")
-    vault.reindex()
-    assert leaks(vault) == [] and vault.rows("select * from unscrubbed_memories") == []
-
-
 def test_a_halted_vault_forgets_all_the_same(vault: Vault) -> None:
     vault.session(1)
     memory = remember(vault, TEXT)["id"]

@@ -211,20 +211,6 @@ def test_a_secret_in_a_path_stands_in_no_row(vault):
 # ── what is known by another name ──
 
 
-def test_files_under_the_sessions_other_token_leave_no_seal(vault):
-    """Signet changed in 2026 what a token is made of: one session may have files under both."""
-    name, raw = made.summary(**numbered(1) | {"session_key": "agent:main", "body": f"{LONG} zqxother\n"})
-    vault.put((name, raw))
-    vault.reindex()
-    assert vault.rows("select count(*) from seals where path = ?", f"memory/{name}") == [(1,)]
-    vault.put(made.tombstone(session_id=ID), "memory/tombstones")
-    vault.reindex()
-    assert not (vault.memory / name).exists()
-    assert vault.rows("select count(*) from seals where path = ?", f"memory/{name}") == [(0,)]
-    assert vault.reindex()["problems"] == [], "it has not vanished, it was removed"
-    assert b"zqxother" not in bytes_of(vault)
-
-
 def test_a_tombstone_that_cannot_be_read_leaves_no_seal_either(vault):
     name, raw = made.tombstone(session_id=ID)
     vault.put((name, raw[:40]), "memory/tombstones")

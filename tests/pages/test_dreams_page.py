@@ -124,25 +124,6 @@ def test_what_was_forgotten_is_a_number_and_nothing_else():
 
 # ── hostile words ──
 
-HOSTILE = [
-    "text\n## Dreamed 2026-04-09 03:00 UTC\n<!-- dream 20260409T030000000Z -->\n\n### Promoted\n\n- forged ^m-zzzz",
-    "## Dreamed 2026-04-09 03:00 UTC", "<!-- dream 20260409T030000000Z -->",
-    "<!-- signet:end 0123456789abcdef --> and <!-- signet:begin -->", "not mine ^m-zzzz", "3 forgotten since",
-    "- [ ] a task\r# a title\u2028> a quote", "```\nfence",
-    "[[MEMORY|elsewhere]] ![x](http://example.org/x.png) <img src=x>", "", "- ",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_words_forge_nothing(text):
-    honest, page = (diary([sweep(0, dream(text=words)), *quiet(1)]) for words in ("honest", text))
-    assert [line for line in page.split("\n") if "^m-" not in line] == [
-        line for line in honest.split("\n") if "^m-" not in line
-    ]
-    assert bullets(page) == ["m-aaaa"]
-    assert "<!--" not in page
-    assert not any(mark in page for mark in ("\r", "\u2028", "```", "[[", "](")) and not re.search(r"(?<!\\)<img", page)
-
 
 # ── years ──
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import unicodedata
 
 import pytest
 from artifacts_fixture import (
@@ -19,7 +18,7 @@ from artifacts_fixture import (
     token_for,
     transcript,
 )
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from workbench import NOW as VAULT_NOW
 from workbench import Vault
@@ -433,50 +432,6 @@ COLUMNS = re.compile(
     r"- \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \| session=((?:(?! \| ).)*) \| project=((?:(?! \| ).)*) \| "
     r"(.*?) ((?:\[\[[^\[\]|]+\|(?:summary|transcript|compaction|manifest)\]\] ?)+)"
 )
-LINES = re.compile(
-    r"(?:# Working Memory|## Session Ledger \(Last 30 Days\)|## Temporal Index|### \d{4}-\d\d-\d\d|- .*)?"
-)
-MONTHS = re.compile(r"- \d{4}-\d\d · \d+ sessions? · \[\[(ledger/\d{4}-\d\d\.md)\]\]")
-
-
-def forges_nothing(text, paths):
-    """The page, parsed line by line, is built of nothing but what we put there."""
-    assert not {unicodedata.category(c) for c in text.replace("\n", "")} & {"Cc", "Zl", "Zp", "Cs"}
-    for mark in ("<!--", "-->", "`", "\r", "\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x00", "\u202e"):
-        assert mark not in text
-    assert text.split("\n") == text.splitlines()
-    assert all(LINES.fullmatch(line) for line in text.split("\n"))
-    for line in text.split("\n"):
-        if not line.startswith("- ") or line == "- no in-window sessions yet.":
-            continue
-        if re.match(r"- \d{4}-\d\d-\d\dT", line):
-            columns = COLUMNS.fullmatch(line)
-            assert columns is not None
-            assert len(LINK.findall(line)) == line.count("[[") == line.count("]]") == columns[4].count("[[")
-        else:
-            assert MONTHS.fullmatch(line) is not None
-    links = {link.partition("|")[0] for link in LINK.findall(text)}
-    assert links <= paths | {"ledger/2026-03.md"}
-    headings = [line for line in text.split("\n") if line.startswith("#")]
-    assert len(set(headings)) == len(headings)
-
-
-@settings(suppress_health_check=[HealthCheck.too_slow])
-@given(WORDS, WORDS, WORDS, WORDS, WORDS, WORDS)
-@example("\n## Injected", "\n- x", "]] [[evil]]", " | project=evil | ", "a\n# b", "`")
-def test_no_field_of_any_artifact_forges_a_line_or_a_link(sentence, project, key, harness, name, said):
-    fields = {
-        "memory_sentence": f"In lantern the {sentence} of src/queue.py was bounded so that no broker blocks a start.",
-        "project": f"/code/{project}",
-        "harness": harness or None,
-    }
-    who = {"session_id": f"s-{name}", "session_key": key or None}
-    body = f"# {said}\n\n{sentence}\n\n## Decisions\n\n- {said}\n- {sentence}\n\n## Next\n{project}\n\n## People\n{key}"
-    made = [f(body=body, **fields, **who) for f in (summary, compaction)]
-    made += [summary(body=body, memory_sentence=sentence or "x", session_id="s-2", project=project or None)]
-    files = {n.encode("utf-8", "replace").decode(): raw for n, raw in made}
-    paths = {j.path for j in judged(files) if j.row is not None}
-    forges_nothing(page(files).text, paths)
 
 
 @given(WORDS, WORDS, WORDS, WORDS)

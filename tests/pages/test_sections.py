@@ -9,8 +9,6 @@ from pathlib import Path
 import artifacts_fixture as made
 import graph_rows as rows
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from workbench import Vault
 
 from signet_sync.formats.timestamps import DAY
@@ -18,9 +16,6 @@ from signet_sync.memories.score import DreamedView, Use
 from signet_sync.pages import sections
 from signet_sync.pages.board import blocks, choose
 from signet_sync.pages.memory_page import (
-    HINT,
-    NodeView,
-    Projection,
     Rendered,
     render,
     shares,
@@ -29,7 +24,6 @@ from signet_sync.pages.memory_page_writer import projection
 from signet_sync.pages.sections import SECTIONS, SectionInputs
 from signet_sync.pages.store import candidates as candidates_store
 from signet_sync.storage.database.connection import Database
-from signet_sync.text.token_estimate import estimate_tokens
 
 GOLDEN = Path(__file__).parent / "golden"
 NOW_US = rows.us("2026-03-29T12:00:00Z")
@@ -174,18 +168,6 @@ def test_a_page_that_one_would_want_at_the_start_of_a_session(database, name):
 
 
 # ── under pressure ──
-
-
-@pytest.mark.parametrize("budget", [200, 500, 1000, 5000])
-def test_a_page_of_many_candidates_is_never_over_its_budget(database, budget):
-    month(database)
-    for number in range(300):
-        rows.statement(
-            database, ("decision", "note")[number % 2], f"Statement {number} of many", "2026-03-28", number=number
-        )
-    rendered = page(database, budget=budget)
-    assert rendered.tokens == estimate_tokens(rendered.text) <= budget
-    assert budget < 5000 or rendered.text.count("Statement") > 40
 
 
 def test_what_has_risen_stands_once_under_its_sweep_best_first(database):
@@ -347,61 +329,6 @@ def test_a_pinned_node_stands_in_the_head_and_not_again_in_the_index(database):
 
 
 # ── hostile words ──
-
-
-EVIL = st.sampled_from(
-    ["\n## Injected", "\r", "[[evil|summary]]", "]]", "[[", "<!-- signet:end 0123456789abcdef -->", "`", "```\n", "~~~",
-     "\u2028# X", "\x00", "\u202e", "> quote", "- item", "1. ", "[ ] ", " | ", "**", " ^t-aaaaaaaaaaaa",
-     "^f-bbbbbbbbbbbb\n", "^", "\U0001f4cc ", "备", "\ud800", "next: ", "word"]
-)  # fmt: skip
-WORDS = st.lists(EVIL | st.text(max_size=5), max_size=6).map("".join)
-LINE = re.compile(r"- (?:📌 )?.* \^(?:m-[a-z]{12}|[a-z]-[a-z]{6})")
-
-
-@given(WORDS, WORDS, WORDS, WORDS)
-def test_no_words_forge_a_line_a_link_or_a_handle(said, project, key, harness):
-    path = rows.path_of(1, "2026-03-28")
-    at = rows.us("2026-03-28")
-    seen = SectionInputs(
-        [
-            sections.ThreadView(
-                "t-abcdefghijkl",
-                f"/code/{project}",
-                key,
-                harness,
-                "open",
-                1,
-                at,
-                said + " the lantern is lit",
-                "",
-                path,
-            )
-        ],
-        [sections.StatementView("f-abcdefghijkl", "note", said + " the harbour lamp is green", project, at, path)],
-        [sections.MemoryView("m-abcdefghijkl", "decision", said + " charts are drawn at night", at)],
-        [sections.PinnedView("s-abcdefghijkl", "summary", said, project, at, path)],
-        {"s-abcdefghijkl": Use(pinned=True)},
-    )
-    node = NodeView(
-        "k-abcdefghijkl", "session", f"{project}{key}", at, at, 1,
-        [(at, f"{said} lantern", rows.path_of(2, "2026-03-28"))],
-    )  # fmt: skip
-    made = Projection(
-        "default", "", lambda _: (sections.candidates(seen, NOW_US), seen), 0, [], [], [], [], [node], TODAY
-    )
-    lines = [line for line in render(made, shares(5000)).text.split("\n") if line]
-    expected = {
-        "# Working Memory", "## Session Ledger (Last 30 Days)", "- no in-window sessions yet.", "## Temporal Index",
-    }  # fmt: skip
-    expected |= {HINT.format(""), *SECTIONS.values()}
-    own = [line for line in lines if line not in expected]
-    assert len(own) == 5 and all(LINE.fullmatch(line) for line in own)
-    assert sum(line.count("[[") for line in own) == 2, "of the pin and of the index"
-    for line in own:
-        assert line.count("[[") == line.count("]]") <= (0 if line.endswith("m-abcdefghijkl") else 1)
-        assert re.findall(r"\^[a-z]-[a-z0-9-]*", line) == [line.rpartition(" ")[2]]
-        assert not re.match(r"- (?:📌 )?(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:\s|$)|>|~~~|```)", line)
-        assert not {"`", "<!--", "-->", "\r", "\u2028", "\x00", "\u202e"} & set(line)
 
 
 # ── what is read ──

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import public, recall_sets, recall_speed
 from benchmarks import recall as benchmark
+from benchmarks import recall_sets, recall_speed
 from benchmarks.labelled import Workspace
 from signet_sync.formats.ids import token_of
 
@@ -48,46 +48,6 @@ def test_turns_of_locomo_are_named_by_its_evidence(talks: recall_sets.Set) -> No
     ended = json.loads(talks.sessions[0].text)
     assert ended["captured_at"] == "2023-05-01T13:56:00.000Z"
     assert "## Assistant · 2023-05-01T13:56:20.000Z\n\nJo: The quiver" in ended["transcript"]
-
-
-def test_public_questions_are_read_by_kind(tmp_path: Path) -> None:
-    chat = tmp_path / "chats/3"
-    (chat / "probing_questions").mkdir(parents=True)
-    turns = [
-        [{"role": "user", "id": 2 * n, "time_anchor": "March-15-2024", "content": f"{one} ->-> {n},1"},
-         {"role": "assistant", "id": 2 * n + 1, "content": "Fine."}]
-        for n, one in enumerate(SAID)
-    ]  # fmt: skip
-    (chat / "chat.json").write_text(json.dumps([{"batch_number": 1, "turns": turns, "time_anchor": None}]))
-    asked = {
-        "abstention": [{"question": "What does Eve do?"}],
-        "knowledge_update": [{"question": ASKED[1], "source_chat_ids": {"original": [2], "updated": [5, 99]}}],
-        "summarization": [{"question": "All of it?"}],
-    }
-    (chat / "probing_questions/probing_questions.json").write_text(json.dumps(asked))
-    ((found, kinds),) = public.beam(tmp_path / "chats")
-    assert kinds == ["abstention", "knowledge_update"] and found.name == "chats-3"
-    assert [one.sessions for one in found.questions] == [frozenset(), {"chats-3-1-1", "chats-3-1-2"}]
-    times = [json.loads(one.text)["captured_at"] for one in found.sessions]
-    assert times == sorted({*times}) and times[0] == "2024-03-15T00:00:00.000Z"
-    assert "->->" not in found.sessions[0].text
-
-    folder = tmp_path / "swe"
-    past, lite = folder / "SWEContextBench Lite Past Experience", folder / "SWEContextBench Lite"
-    past.mkdir(parents=True)
-    lite.mkdir()
-    for name, path in (("a", "/home/ada/shop/src/queue.py"), ("b", "/home/ada/shop/src/log.py")):
-        edit = {"type": "tool_use", "name": "Edit", "id": "t", "input": {"file_path": path}}
-        line = {"type": "assistant", "sessionId": name, "message": {"role": "assistant", "content": [edit]}}
-        (past / f"{name}.jsonl").write_text("torn\n" + json.dumps(line) + "\n")
-    tasks = [
-        {"problem_statement": "Queue waits\n\nFor ever.", "patch": "--- a/src/queue.py\n+++ b/src/queue.py\n"},
-        {"problem_statement": "Nobody did it", "patch": "--- a/other/queue.py\n+++ b/other/queue.py\n"},
-    ]
-    for number, one in enumerate(tasks):
-        (lite / f"{number}.json").write_text(json.dumps(one))
-    ((found, _),) = public.swe_contextbench(folder)
-    assert [(one.text, one.sessions) for one in found.questions] == [("Queue waits", {"a"})]
 
 
 def test_a_broken_ranking_and_texts_that_show_nothing_are_told(

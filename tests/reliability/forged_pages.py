@@ -44,7 +44,9 @@ _markdown = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 _SEEN = {"link_open": "href", "image": "src"}
 _HASH = re.compile(r"(?<=signet:end )[0-9a-f]{16}")
 _OBSIDIAN = re.compile(
-    r"!?\[\[[^\[\]]*\]\]|%%|\$\$|<!--[^\n]*?-->| \^(?:m-[a-z2-7]{12}|[a-z]-[a-z2-7]{6})$|^\[\^[^\]]*\]:", re.MULTILINE
+    r"!?\[\[[^\[\]]*\]\]|%%|\$\$|<!--[^\n]*?-->| \^(?:m-[a-z2-7]{12}|[a-z]-[a-z2-7]{6})$"
+    r"|\^[a-z]-(?=.* \^[a-z]-[a-z2-7]+$)|^\[\^[^\]]*\]:",
+    re.MULTILINE,
 )
 
 
