@@ -1,53 +1,71 @@
-"""Defines the tools as a client sees them (name, description, schemas, hints) and calls them."""
+"""Defines the tools: each is a function whose name, docstring and arguments are what a client sees.
+
+A client lists the tools before its model's first word, so what a call needs is imported by the call.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import logging
+import os
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
 
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
-from signet_sync.mcp_server import schemas
+from signet_sync.errors import UsageError
+from signet_sync.formats.entity_paths import Kind
+from signet_sync.mcp_server import texts
 from signet_sync.mcp_server.memory import ServedMemory
+from signet_sync.storage.clock import now_us
+from signet_sync.text.memory import LONGEST, MOST_TAGS
+
+if TYPE_CHECKING:
+    from signet_sync.recall.pinning import Mark
+    from signet_sync.storage.database.connection import Database
 
 Document = dict[str, Any]
-Act = Callable[[ServedMemory, Any], Document]
-
-
-def _load_late(module: str, name: str) -> Callable[..., Any]:
-    """Returns a function of one of our modules, which is imported at the first call: a client lists the tools first."""
-
-    def act(*given: Any) -> Any:
-        return getattr(import_module(f"signet_sync.mcp_server.{module}"), name)(*given)
-
-    return act
-
-
-_OUTLINE = _load_late("texts", "outline")
+Answer = tuple[Document, str | None]  # what a tool found, and what that leaves out
+_Act = TypeVar("_Act", bound=Callable[..., Answer])
+_log = logging.getLogger(__name__)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True)
 class Offer:
-    """A tool: its arguments, its function, and how its answer is rendered.
+    """A tool, and how its answer is rendered.
 
     `shared` is its description if others read the answers, too; if empty, the tool is not offered there. `core` tools
     are offered by default: every request of a coding agent repeats the list.
     """
 
-    name: str
+    act: Callable[..., Answer]
     title: str
     description: str
-    takes: type[schemas.ToolArguments]
-    act: Act
-    render: Callable[[Document], str] = _OUTLINE
-    shared: str = ""
-    core: bool = False
-    writes: bool = False
-    destroys: bool = False
-    again: bool = True  # calling it again with the same arguments changes nothing further
+    render: Callable[[Document], str]
+    shared: str
+    core: bool
+    writes: bool
+    destroys: bool
+    again: bool  # calling it again with the same arguments changes nothing further
+
+    @property
+    def name(self) -> str:
+        """Returns the name by which it is called."""
+        return self.act.__name__
+
+    @cached_property
+    def takes(self) -> type[BaseModel]:
+        """Returns the type of its arguments: nothing is coerced, and an unknown one is an error."""
+        hints = get_type_hints(self.act, include_extras=True)
+        given = [one for one in inspect.signature(self.act).parameters.values() if one.name != "memory"]
+        fields: dict[str, Any] = {
+            one.name: (hints[one.name], ... if one.default is one.empty else one.default) for one in given
+        }
+        return create_model(self.name, __config__=ConfigDict(extra="forbid", strict=True), **fields)
 
     @cached_property
     def tool(self) -> Document:
@@ -55,25 +73,18 @@ class Offer:
         hints = {"readOnlyHint": not self.writes, "openWorldHint": False}
         if self.writes:
             hints |= {"destructiveHint": self.destroys, "idempotentHint": self.again}
-        return {
-            "name": self.name,
-            "title": self.title,
-            "description": self.description,
-            "inputSchema": _schema(self.takes),
-            "annotations": hints,
-        }
+        about = {"name": self.name, "title": self.title, "description": self.description}
+        return about | {"inputSchema": _schema(self.takes), "annotations": hints}
 
 
 def _schema(model: type[BaseModel]) -> dict[str, Any]:
     """Returns the schema of arguments without what a model does not need.
 
-    That is names of classes, "nothing" as a default, and most lengths, which the error for a longer one names.
+    That is titles, "nothing" as a default, and most lengths, which the error for a longer one names.
     """
     schema = model.model_json_schema()
-    for part in ("title", "description"):  # of the class, for readers of the code
-        schema.pop(part, None)
-    fields = schema.get("properties", {})
-    for field in fields.values():
+    schema.pop("title", None)
+    for field in schema.get("properties", {}).values():
         if "anyOf" in field:
             given, _ = field.pop("anyOf")
             field.update(given)
@@ -85,126 +96,27 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
     return schema
 
 
-OFFERS = (
-    Offer(
-        "memory_recall",
-        "Recall",
-        "Ask what was decided or said in past and running sessions, before you assume that it was not. "
-        "Follow a hit's id with memory_expand.",
-        schemas.RecallArguments,
-        _load_late("read_tools", "recall"),
-        _load_late("texts", "render_hits"),
-        core=True,
-        shared="Ask what this agent remembers and may share: decisions, preferences and notes that answer a question.",
-    ),
-    Offer(
-        "memory_expand",
-        "Expand",
-        "Follow an id, path or session to its source: the full text, what is around it, the passage of the "
-        "transcript. Use it when a hit or a line of MEMORY.md says too little.",
-        schemas.ExpandArguments,
-        _load_late("read_tools", "expand"),
-        _load_late("texts", "render_expanded"),
-        core=True,
-    ),
-    Offer(
-        "memory_context",
-        "Context",
-        "The context of a session's start (where the project stands, quotes of its last session, what holds, and "
-        "the workspace's identity files); with `prompt` what memory contains about it, in a few lines.",
-        schemas.ContextArguments,
-        _load_late("read_tools", "context"),
-        _load_late("texts", "render_context"),
-        shared="The workspace's identity files; with `prompt` what this agent remembers about it and may share, then "
-        "the identity files.",
-    ),
-    Offer(
-        "memory_remember",
-        "Remember",
-        "Remember a thought for later sessions, once it is certain: MEMORY.md shows it, memory_recall "
-        "finds it, for this project.",
-        schemas.RememberArguments,
-        _load_late("write_tools", "remember"),
-        _load_late("texts", "render_remembered"),
-        core=True,
-        writes=True,
-    ),
-    Offer(
-        "memory_forget",
-        "Forget",
-        "Delete a wrong or unwanted memory (^m-…).",
-        schemas.ForgetArguments,
-        _load_late("write_tools", "forget"),
-        _load_late("texts", "render_forgotten"),
-        core=True,
-        writes=True,
-        destroys=True,
-        again=False,
-    ),
-    Offer(
-        "memory_checkpoint",
-        "Checkpoint",
-        "Commit the workspace to its git history as it is now, before a risky change or after an instruction that "
-        "matters. Makes no commit if nothing changed or the history is off (`skipped`, `reason`).",
-        schemas.CheckpointArguments,
-        _load_late("write_tools", "checkpoint"),
-        writes=True,
-    ),
-    Offer(
-        "memory_note",
-        "Hand over",
-        "Say which statements are done or not true; hand your work over to the next session at the end of a turn, if "
-        "its report does not end with these lines anyway.",
-        schemas.NoteArguments,
-        _load_late("write_tools", "note"),
-        _load_late("texts", "render_note"),
-        writes=True,
-    ),
-    Offer(
-        "memory_history",
-        "History",
-        "The newest commits of the workspace's history, and with `include_diff` what was added to this agent's files "
-        "since the oldest of them and still exists. What was removed is never shown.",
-        schemas.HistoryArguments,
-        _load_late("read_tools", "history"),
-    ),
-    Offer(
-        "memory_stats",
-        "Statistics",
-        "Count what this agent remembers: memories, promotions, sessions, files, and what was recalled in the last "
-        "seven days.",
-        schemas.NoArguments,
-        _load_late("read_tools", "stats"),
-    ),
-    Offer(
-        "session_open",
-        "Open a session",
-        "One session: what was done in it, how it ended, and the paths of its summaries and transcripts; "
-        "memory_expand reads a path.",
-        schemas.SessionArguments,
-        _load_late("read_tools", "session"),
-        _load_late("texts", "render_session"),
-        core=True,
-    ),
-    Offer(
-        "entity_read",
-        "Read an entity",
-        "Curated files about the user, parts of a subject and relationships: without an id a list of all, with an id "
-        "its sections, list items with their keys, what is pinned or locked, and open proposals.",
-        schemas.EntityArguments,
-        _load_late("read_tools", "entity"),
-    ),
-    Offer(
-        "entity_edit",
-        "Edit an entity",
-        "Create an entity; set, append to or prune a section; change its status; take an edit back. Every change is an "
-        "event with the text before and after. What a person pinned or locked can only be proposed.",
-        schemas.EditArguments,
-        _load_late("write_tools", "edit"),
-        writes=True,
-        again=False,
-    ),
-)
+OFFERS: list[Offer] = []
+
+
+def _tool(
+    title: str,
+    render: Callable[[Document], str] = texts.outline,
+    *,
+    shared: str = "",
+    core: bool = False,
+    writes: bool = False,
+    destroys: bool = False,
+    again: bool = True,
+) -> Callable[[_Act], _Act]:
+    """Offers a function as a tool."""
+
+    def add(act: _Act) -> _Act:
+        description = " ".join((act.__doc__ or "").split())
+        OFFERS.append(Offer(act, title, description, render, shared, core, writes, destroys, again))
+        return act
+
+    return add
 
 
 def list_offers(memory: ServedMemory) -> dict[str, Offer]:
@@ -220,10 +132,395 @@ def list_offers(memory: ServedMemory) -> dict[str, Offer]:
 
 
 def call(memory: ServedMemory, offer: Offer, arguments: Document) -> Document:
-    """Calls a tool; an error is an answer, too."""
-    from signet_sync.mcp_server.dispatch import Failure, attempt, error_text, text_of
+    """Calls a tool; an error is an answer, too: a call that fails must not end the server."""
+    try:
+        found, more = offer.act(memory, **dict(offer.takes.model_validate(arguments)))
+        text, failed = texts.answer(offer.render(found), more), False
+    except Exception as error:  # noqa: BLE001 - unexpected errors are logged
+        from signet_sync.mcp_server import failures
 
-    done = attempt(lambda: offer.act(memory, offer.takes.model_validate(arguments)), memory.place)
-    failed = isinstance(done, Failure)
-    text = error_text(done.document) if isinstance(done, Failure) else text_of(done, offer.render)
+        text, failed = failures.describe(error, memory.place), True
     return {"content": [{"type": "text", "text": text}], "isError": failed}
+
+
+# ── arguments ──
+
+
+def _one_line(text: str) -> str:
+    if _CONTROL.search(text):
+        raise ValueError("control characters are not allowed")
+    return text
+
+
+# Ids, handles, paths, names. Not a pattern of the schema: some models' interfaces refuse unknown patterns.
+Name = Annotated[str, Field(min_length=1, max_length=1_000), AfterValidator(_one_line)]
+Words = Annotated[str, Field(min_length=1, max_length=4_000)]
+Kinds = Literal["preference", "decision", "constraint", "person", "blocker", "note"]
+_MOST_HITS, _MOST_COMMITS = 50, 100
+
+
+def _more(found: int, limit: int, most: int = _MOST_HITS) -> str | None:
+    if found < limit:
+        return None
+    return "there may be more; use a larger `limit`" if limit < most else "there may be more; use a narrower query"
+
+
+# ── what was said and kept ──
+
+
+@_tool(
+    "Recall",
+    texts.render_hits,
+    core=True,
+    shared="Ask what this agent remembers and may share: decisions, preferences and notes that answer a question.",
+)
+def memory_recall(
+    memory: ServedMemory,
+    query: Annotated[Words, Field(description="A question or some words.")],
+    since: Annotated[Name | None, Field(description="Only since this day.")] = None,
+    project: Annotated[Name | None, Field(description="Only of this project.")] = None,
+    limit: Annotated[int, Field(ge=1, le=_MOST_HITS, description="Maximum number of hits.")] = 10,
+) -> Answer:
+    """Ask what was decided or said in past and running sessions, before you assume that it was not. Follow a hit's id
+    with memory_expand.
+    """
+    from signet_sync.formats.snapshot import LARGEST
+    from signet_sync.formats.timestamps import parse_moment
+
+    begins = None if since is None else parse_moment(since)
+    if since is not None and begins is None:
+        raise UsageError("`since` is not a day or an ISO 8601 time", hint="2026-03-28", code="arguments-invalid")
+    found = memory.ask(
+        "recall",
+        query=query,
+        limit=limit,
+        now_us=now_us(),
+        period=None if begins is None else [begins, LARGEST],
+        project=project,
+        shared=memory.shared,
+        counted=memory.counts,
+    )
+    return {"hits": found["hits"]}, _more(len(found["hits"]), limit)
+
+
+@_tool("Expand", texts.render_expanded, core=True)
+def memory_expand(
+    memory: ServedMemory,
+    handle: Annotated[
+        Name,
+        Field(
+            description="An id (^f-…) or its beginning, a file's path (memory/…--summary.md), or a session's key, id "
+            "or token."
+        ),
+    ],
+    budget: Annotated[int, Field(ge=50, le=8_000, description="Most tokens of text.")] = 2_000,
+) -> Answer:
+    """Follow an id, path or session to its source: the full text, what is around it, the passage of the transcript.
+    Use it when a hit or a line of MEMORY.md says too little.
+    """
+    found = memory.ask("expand", handle=handle, budget=budget, counted=memory.counts)
+    left = found.get("children_left_out")
+    return found, f"{left} more below are not listed" if left else None
+
+
+@_tool(
+    "Context",
+    lambda found: str(found["text"]),
+    shared="The workspace's identity files; with `prompt` what this agent remembers about it and may share, then the "
+    "identity files.",
+)
+def memory_context(
+    memory: ServedMemory,
+    prompt: Annotated[
+        Words | None,
+        Field(description="What you are about to work on. Default: the context of a session's start."),
+    ] = None,
+    project: Annotated[
+        Annotated[str, Field(max_length=4_096)] | None,
+        Field(description="Absolute path of the project to start with. Default: the server's working directory."),
+    ] = None,
+    budget: Annotated[
+        Annotated[int, Field(ge=50, le=10_000)] | None,
+        Field(description="Most tokens (default: 800 with a prompt, 2,000 without)."),
+    ] = None,
+) -> Answer:
+    """The context of a session's start (where the project stands, quotes of its last session, what holds, and the
+    workspace's identity files); with `prompt` what memory contains about it, in a few lines.
+    """
+    given: dict[str, Any] = {"shared": memory.shared, "budget": budget}
+    if prompt is None:
+        found = memory.ask("context", project=project or os.getcwd(), **given)
+    else:
+        found = memory.ask("prompt_context", prompt=prompt, counted=memory.counts, **given)
+    more = [f"not read: {trouble}" for trouble in found["troubles"]]
+    if found["crowded"]:
+        more.append("no section fits into `budget`; increase it")
+    elif not found["context"]["text"]:
+        more.append("no context yet" if prompt is None else "memory contains nothing about this")
+    return found["context"], "; ".join(more) or None
+
+
+@_tool("Remember", texts.render_remembered, core=True, writes=True)
+def memory_remember(
+    memory: ServedMemory,
+    text: Annotated[str, Field(min_length=1, max_length=LONGEST, description="Makes sense without this session.")],
+    type: Annotated[Kinds, Field(description="Its section in MEMORY.md.")] = "note",
+    tags: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=64)]],
+        Field(max_length=MOST_TAGS, description="Words to find it by."),
+    ] = [],
+    private: Annotated[bool, Field(description="True: in no shared context.")] = False,
+    everywhere: Annotated[bool, Field(description="True: for every project.")] = False,
+    session: Annotated[Name | None, Field(description="The session it comes from and is removed with.")] = None,
+) -> Answer:
+    """Remember a thought for later sessions, once it is certain: MEMORY.md shows it, memory_recall finds it, for this
+    project.
+    """
+    from signet_sync.host.repository import project_at
+    from signet_sync.sync.read_only import reading
+
+    given: dict[str, Any] = {"text": text, "kind": type, "tags": tags, "private": private, "session": session}
+    project = "" if everywhere else project_at(os.getcwd())
+    done = memory.ask("remember", **given, project=project, now_us=now_us())
+    with reading(memory.place) as database:
+        return done["memory"], select_events(memory, database, done["events"], done["waiting"])
+
+
+@_tool("Forget", texts.render_forgotten, core=True, writes=True, destroys=True, again=False)
+def memory_forget(memory: ServedMemory, id: Annotated[Name, Field(description="Its id or beginning.")]) -> Answer:
+    """Delete a wrong or unwanted memory (^m-…)."""
+    from signet_sync.privacy import forget
+
+    with memory.place.opened() as workspace:
+        done = forget.forget(workspace, memory.agent_id, id, now_us())
+        more = select_events(memory, workspace.database, workspace.events, done.waiting)
+        return forget.forgotten_document(done), more
+
+
+@_tool("Hand over", texts.render_note, writes=True)
+def memory_note(
+    memory: ServedMemory,
+    note: Annotated[
+        str,
+        Field(
+            max_length=8_000,
+            description="One to three lines: `Outcome: …`, `Decided: …`, `Next: …`, `Blocked: …`, `Tried: …` (what, "
+            "and how it failed).",
+        ),
+    ] = "",
+    done: Annotated[list[Name], Field(max_length=20, description="Steps and blockers that are done (^f-…).")] = [],
+    withdrawn: Annotated[
+        list[Name], Field(max_length=20, description="What an agent said and is not true (^f-…).")
+    ] = [],
+) -> Answer:
+    """Say which statements are done or not true; hand your work over to the next session at the end of a turn, if its
+    report does not end with these lines anyway.
+    """
+    from signet_sync.digest.notes import hand_over
+    from signet_sync.recall import pinning
+
+    # The transcript has the call and its lines; only what it says of statements is written now.
+    lines = [{"label": line.label, "text": line.text} for line in (hand_over(note) if note else ())]
+    said, more = [], None
+    words: list[tuple[str, Mark]] = [*((one, "done") for one in done), *((one, "withdrawn") for one in withdrawn)]
+    if words:
+        with memory.place.opened() as workspace:
+            for one, status in words:
+                said.append(pinning.mark(workspace, memory.agent_id, one, status, now_us(), by_agent=True))
+            more = select_events(memory, workspace.database, workspace.events, said[-1].waiting)
+    return {"lines": lines, "said": [{"id": m.id, "text": m.text, "status": m.status} for m in said]}, more
+
+
+# ── sessions, history, numbers ──
+
+
+@_tool("Open a session", texts.render_session, core=True)
+def session_open(
+    memory: ServedMemory,
+    session: Annotated[Name, Field(description="Its key, id or token, or the beginning of one.")],
+) -> Answer:
+    """One session: what was done in it, how it ended, and the paths of its summaries and transcripts; memory_expand
+    reads a path.
+    """
+    return memory.ask("open_session", session=session, counted=memory.counts), None
+
+
+@_tool("Checkpoint", writes=True)
+def memory_checkpoint(
+    memory: ServedMemory,
+    note: Annotated[str, Field(max_length=500, description="Why: the subject of the commit.")] = "",
+) -> Answer:
+    """Commit the workspace to its git history as it is now, before a risky change or after an instruction that matters.
+    Makes no commit if nothing changed or the history is off (`skipped`, `reason`).
+    """
+    from signet_sync.history import operations
+    from signet_sync.pages.readable import belongs
+
+    with memory.place.opened() as workspace:
+        done = operations.checkpoint(workspace, memory.agent_id, note, now_us())
+        more = select_events(memory, workspace.database, workspace.events, done.hint)
+        # Files of other agents that were left out are not named.
+        left = [path for path in done.skipped_files if belongs(workspace.database, memory.agent_id, path)]
+    return done.document() | {"skipped_files": left}, more
+
+
+@_tool("History")
+def memory_history(
+    memory: ServedMemory,
+    limit: Annotated[int, Field(ge=1, le=_MOST_COMMITS, description="Most commits, the newest first.")] = 10,
+    include_diff: Annotated[
+        bool, Field(description="True: also what was added from the oldest to the newest, as a unified diff.")
+    ] = False,
+) -> Answer:
+    """The newest commits of the workspace's history, and with `include_diff` what was added to this agent's files since
+    the oldest of them and still exists. What was removed is never shown.
+    """
+    from signet_sync.history import agent_view
+    from signet_sync.history.operations import DISABLED, REMEDY
+
+    found = agent_view.list_commits(memory.place, memory.agent_id, limit, with_diff=include_diff)
+    more = _more(len(found.commits), limit, _MOST_COMMITS)
+    if not found.commits:
+        more = "no commits yet" if memory.place.settings().history_enabled else f"{DISABLED}: {REMEDY}"
+    return {"diff": None, **found.document()}, "; ".join(filter(None, (more, found.cut))) or None
+
+
+@_tool("Statistics")
+def memory_stats(memory: ServedMemory) -> Answer:
+    """Count what this agent remembers: memories, promotions, sessions, files, and what was recalled in the last seven
+    days.
+    """
+    from signet_sync.admin.stats import stats
+    from signet_sync.sync.read_only import reading
+
+    with reading(memory.place) as database:
+        return stats(database, memory.agent_id, now_us())._asdict(), None
+
+
+# ── entities ──
+
+
+@_tool("Read an entity")
+def entity_read(
+    memory: ServedMemory,
+    id: Annotated[
+        Name | None,
+        Field(description="An entity's id or its beginning, its folder's name, or its title. Default: all are listed."),
+    ] = None,
+    kind: Annotated[Kind | None, Field(description="List only these (without an id).")] = None,
+) -> Answer:
+    """Curated files about the user, parts of a subject and relationships: without an id a list of all, with an id its
+    sections, list items with their keys, what is pinned or locked, and open proposals.
+    """
+    from signet_sync.entities import queries
+
+    with queries.open_read_only(memory.place, memory.agent_id, now_us()) as repo:
+        if id is None:
+            return {"entities": [one.document() for one in queries.list_entities(repo, kind)]}, None
+        return {"entity": queries.view(repo, repo.require(id)).document()}, None
+
+
+_GROUNDS = ("rationale", "evidence", "propose", "expect")
+# What each operation of `entity_edit` needs, and what it takes besides.
+_EDITS: dict[str, tuple[set[str], set[str]]] = {
+    "create": ({"kind", "title"}, {"type", "between"}),
+    "set": ({"id", "section", "text"}, {*_GROUNDS, "reason"}),
+    "append": ({"id", "section", "text"}, {*_GROUNDS}),
+    "prune": ({"id", "section", "item", "reason"}, set()),
+    "status": ({"id", "text"}, {"reason"}),
+    "undo": ({"event"}, set()),
+}
+
+
+@_tool("Edit an entity", writes=True, again=False)
+def entity_edit(
+    memory: ServedMemory,
+    op: Annotated[
+        Literal["create", "set", "append", "prune", "status", "undo"],
+        Field(
+            description="create: a new entity; set: replace the text of a narrative section; append: add a paragraph or"
+            " an item; prune: remove an item from a list; status: change the entity's; undo: take one edit back."
+        ),
+    ],
+    id: Annotated[Name | None, Field(description="As in entity_read (not for create and undo).")] = None,
+    section: Annotated[Name | None, Field(description="A section's `name` as in entity_read, or its heading.")] = None,
+    text: Annotated[
+        Annotated[str, Field(max_length=100_000)] | None,
+        Field(description="The text (set and append), empty with a reason to empty a section; the new status."),
+    ] = None,
+    propose: Annotated[
+        bool, Field(description="Let a person decide, as a pinned or locked section needs (set, append).")
+    ] = False,
+    expect: Annotated[
+        Name | None, Field(description="Refuse if the section's sha256 is another by now (set and append).")
+    ] = None,
+    item: Annotated[Name | None, Field(description="The item's number or key (prune).")] = None,
+    reason: Annotated[
+        Annotated[str, Field(min_length=1, max_length=1_000)] | None,
+        Field(description="Why (prune, status, and set to an empty text)."),
+    ] = None,
+    rationale: Annotated[
+        Annotated[str, Field(min_length=1, max_length=2_000)] | None,
+        Field(description='Why a soft cap is exceeded: "why: …; until: …; plan: …" (set and append).'),
+    ] = None,
+    evidence: Annotated[
+        Name | None,
+        Field(description="PATH#LINE of an artifact that supports it (set and append); an item of Evidence needs it."),
+    ] = None,
+    kind: Annotated[Kind | None, Field(description="The kind of a new entity.")] = None,
+    title: Annotated[Name | None, Field(description="The name of a new entity.")] = None,
+    type: Annotated[
+        Name | None, Field(description="The type of a new relationship: reviews, protects, polarized …")
+    ] = None,
+    between: Annotated[
+        Annotated[list[Name], Field(max_length=20)] | None,
+        Field(description="The participants of a new relationship."),
+    ] = None,
+    event: Annotated[Name | None, Field(description="The event_id or ev:… of the edit to take back (undo).")] = None,
+) -> Answer:
+    """Create an entity; set, append to or prune a section; change its status; take an edit back. Every change is an
+    event with the text before and after. What a person pinned or locked can only be proposed.
+    """
+    from signet_sync.entities import operations
+    from signet_sync.entities.execute import Caller
+
+    grounds: dict[str, Any] = {"rationale": rationale, "evidence": evidence, "propose": propose, "expect": expect, "reason": reason}
+    given: dict[str, Any] = {"id": id, "section": section, "text": text, "item": item, "kind": kind, "title": title, "type": type}
+    given |= {"between": between, "event": event, **grounds}
+    named = {name for name, value in given.items() if value is not None and value is not False}
+    needs, may = _EDITS[op]
+    wrong = [f"{op} needs `{name}`" for name in sorted(needs - named)]
+    wrong += [f"{op} takes no `{name}`" for name in sorted(named - needs - may)]
+    if wrong:
+        raise UsageError(wrong[0], hint="see the tool's input schema", code="arguments-invalid")
+    with memory.place.opened() as workspace:
+        to, caller = (workspace, memory.agent_id), Caller(actor="agent", now_us=now_us())
+        match op:
+            case "create":
+                made = operations.create(
+                    *to, kind or "part", title or "", relation=type, between=between or (), **caller
+                )
+            case "prune":
+                made = operations.prune(*to, id or "", section or "", item or "", reason=reason or "", **caller)
+            case "status":
+                made = operations.set_status(*to, id or "", text or "", reason=reason, **caller)
+            case "undo":
+                made = operations.undo(*to, event or "", **caller)
+            case _:
+                act = operations.set_section if op == "set" else operations.append
+                made = act(*to, id or "", section or "", text or "", **caller, **grounds)
+        return made.document(), select_events(memory, workspace.database, workspace.events, made.waiting)
+
+
+def select_events(memory: ServedMemory, database: Database, events: Iterable[str], waiting: str) -> str | None:
+    """Returns the events of a call, and what waits; a pass covers all agents, and others' events are only logged."""
+    from signet_sync.pages.readable import belongs
+
+    own = []
+    for line in events:
+        # It names no file, or begins with one of the agent's.
+        if not ("/" in line or ".md" in line) or belongs(database, memory.agent_id, line.partition(": ")[0]):
+            own.append(line)
+        else:
+            _log.warning(line)
+    return "; ".join([*own, *filter(None, [waiting])]) or None

@@ -32,10 +32,9 @@ from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.history import agent_view
 from signet_sync.history.agent_view import ANOTHER_AGENT
-from signet_sync.mcp_server import dispatch, tools
+from signet_sync.mcp_server import texts, tools
 from signet_sync.mcp_server.memory import ServedMemory
 from signet_sync.mcp_server.server import Server
-from signet_sync.mcp_server.write_tools import _events
 from signet_sync.pages import readable
 
 NAMES = {
@@ -147,7 +146,7 @@ def asked(memory: ServedMemory, name: str, **arguments: Any) -> CallToolResult:
 def document(memory: ServedMemory, name: str, **arguments: Any) -> dict[str, Any]:
     """What a tool that has to answer finds, before it is rendered."""
     offer = tools.list_offers(memory)[name]
-    return offer.act(memory, offer.takes.model_validate(arguments))
+    return offer.act(memory, **dict(offer.takes.model_validate(arguments)))[0]
 
 
 def code_of(found: CallToolResult) -> str:
@@ -200,7 +199,7 @@ def test_each_tool_answers_over_stdio_with_marked_text_alone(talk: Talk, machine
         assert not found.is_error, (name, found)
         assert found.structured_content is None and len(found.content) == 1
         text = found.content[0].text
-        assert text.startswith(f"{OPENING}\n{dispatch.NOTICE}\n")
+        assert text.startswith(f"{OPENING}\n{texts.NOTICE}\n")
         assert text.endswith(f"\n{CLOSING}")
         assert words in text, (name, text)
         assert token not in text
@@ -325,7 +324,7 @@ def test_hints_for_agents_name_tools_and_no_flags(machine: Machine) -> None:
 def test_what_should_not_happen_is_logged_and_answered_plainly(
     machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def act(memory: ServedMemory, given: Any) -> dict[str, Any]:
+    def act(memory: ServedMemory) -> tools.Answer:
         raise ZeroDivisionError("the words of /a/private/place")
 
     broken = replace(tools.list_offers(machine.memory())["memory_stats"], act=act)
@@ -418,17 +417,11 @@ def test_what_a_person_wrote_into_an_entity_file_is_read_marked_and_without_its_
     path.write_text(kept)
 
 
-@pytest.mark.parametrize("shape", [{"text": "x" * 900_000}, {"hits": [{"text": "y" * 500}] * 9_000}])
-def test_an_answer_has_a_largest_size_and_says_what_was_cut(shape: dict[str, Any]) -> None:
-    found = dispatch.answer(shape)
-    assert len(json.dumps(found)) < dispatch.LARGEST * 1.2
-    assert "cut" in found["more"]
-    assert dispatch.answer({"text": "short"})["more"] is None
-
-
-def test_a_half_of_a_surrogate_pair_leaves_as_something_that_json_can_carry() -> None:
-    found = dispatch.answer({"path": "memory/\udce9.md", "labels": {"\ud800": "x"}})
-    json.dumps(found, ensure_ascii=False).encode()
+def test_an_answer_has_a_largest_size_and_says_that_it_was_cut() -> None:
+    found = texts.answer("x" * 900_000, "more")
+    assert len(found) < texts.LARGEST * 1.01 and found.endswith(f"returns less, but complete]\n{CLOSING}")
+    found = texts.answer("memory/\udce9.md \ud800", None)
+    assert "\n\n[" not in found and found.encode(), "half of a surrogate pair is nothing that JSON could carry"
 
 
 # ── whose memory it is ──
@@ -539,7 +532,7 @@ def test_what_happens_to_another_agent_s_files_on_the_way_is_not_told(
         with memory.place.opened() as workspace:
             told = [*events.values(), "full text is built anew"]
             assert (
-                _events(memory, workspace.database, told, "it waits")
+                tools.select_events(memory, workspace.database, told, "it waits")
                 == f"{events[page]}; full text is built anew; it waits"
             )
     assert sorted(caplog.messages) == sorted(events.values())

@@ -13,7 +13,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.cli.main import Context
 from signet_sync.errors import UsageError
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.mcp_server import schemas, write_tools
+from signet_sync.mcp_server import tools
 from signet_sync.mcp_server.memory import ServedMemory
 from signet_sync.recall import pinning
 from signet_sync.settings.model import Settings
@@ -78,12 +78,12 @@ def test_only_a_statement_is_marked_and_an_agent_takes_back_no_other_ones_words(
 
 def test_an_agent_ends_steps_through_memory_note_and_nothing_that_holds(vault: Vault) -> None:
     memory = ServedMemory(Context(str(vault.root)).place(), agent_id="default", all_tools=True)
-    said = write_tools.note(memory, schemas.NoteArguments(note="Outcome: it burns", done=[handle(vault, STEP)]))
+    said, _ = tools.memory_note(memory, note="Outcome: it burns", done=[handle(vault, STEP)])
     assert [one["status"] for one in said["said"]] == ["done"] and len(said["lines"]) == 1
     assert shown(vault) == [DECIDED] and b'"by":"agent"' in b"".join(words(vault).values())
     for given in ({"done": [handle(vault, DECIDED)]}, {"withdrawn": [handle(vault, DECIDED)]}):
         with pytest.raises(UsageError, match="only a person can say"):
-            write_tools.note(memory, schemas.NoteArguments(**given))
+            tools.memory_note(memory, **given)
     assert shown(vault) == [DECIDED]
 
 
