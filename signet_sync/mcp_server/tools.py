@@ -484,9 +484,10 @@ def entity_edit(
     from signet_sync.entities import operations
     from signet_sync.entities.execute import Caller
 
-    grounds: dict[str, Any] = {"rationale": rationale, "evidence": evidence, "propose": propose, "expect": expect, "reason": reason}
-    given: dict[str, Any] = {"id": id, "section": section, "text": text, "item": item, "kind": kind, "title": title, "type": type}
-    given |= {"between": between, "event": event, **grounds}
+    grounds: dict[str, Any] = {"rationale": rationale, "evidence": evidence, "propose": propose, "expect": expect}
+    grounds["reason"] = reason
+    given = {"id": id, "section": section, "text": text, "item": item, "kind": kind, "title": title, **grounds}
+    given |= {"type": type, "between": between, "event": event}
     named = {name for name, value in given.items() if value is not None and value is not False}
     needs, may = _EDITS[op]
     wrong = [f"{op} needs `{name}`" for name in sorted(needs - named)]

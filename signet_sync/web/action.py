@@ -10,7 +10,6 @@ from signet_sync.errors import UsageError
 from signet_sync.history.operations import filter_line
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_line
-from signet_sync.web.diff import Differing
 from signet_sync.web.markdown import Prose
 from signet_sync.web.request import ViewRequest
 
@@ -65,8 +64,8 @@ class PathList(NamedTuple):
 class ActionPlan:
     """What an action would do now: sentences, and the state it was computed from, as values of JSON.
 
-    `lists` are files that it is about, `prose` a text, `differing` a change of one; `final`: it cannot be undone.
-    `command` does the same at a terminal; `computed` is what `do` needs of the plan.
+    `lists` are files that it is about, `prose` a text, `difference` the lines of a change of one, under its heading;
+    `final`: it cannot be undone. `command` does the same at a terminal; `computed` is what `do` needs of the plan.
     """
 
     title: str
@@ -78,8 +77,7 @@ class ActionPlan:
     fields: Sequence[FormField] = ()
     lists: Sequence[PathList] = ()
     prose: Prose | None = None
-    differing: Differing | None = None
-    difference: str = ""
+    difference: tuple[str, Sequence[str]] | None = None
     final: bool = False
     computed: Any = None
 

@@ -15,7 +15,7 @@ pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 from ui_pages import BESIDE, HOSTILE, asked, harmless, visitor
 
 from signet_sync.integrity import store as integrity_store
-from signet_sync.web.diff import ROWS, WIDE, differing
+from signet_sync.web.formatting import ROWS, WIDE, difference
 from signet_sync.web.views import violations
 
 OTHER = {"agent_id": "scout", "session_id": "5e5510aa-0000-4000-8000-000000000001"}
@@ -128,26 +128,17 @@ def test_hostile_names_and_texts_are_text_and_looking_writes_nothing(vault: Vaul
 def test_lines_that_are_alike_are_left_out_but_for_a_few_around_a_change() -> None:
     before = "\n".join(f"line {number}" for number in range(1, 31))
     after = before.replace("line 8\n", "line eight\n").replace("line 20\n", "") + "\nmore"
-    found = differing(before, after)
-    assert (found.gone, found.new, found.whole) == (2, 2, True)
-    told = [row[:3] for row in found.rows if row.kind != "same"]
+    told = [line for line in difference(before, after) if line[:1] != " "]
     assert told == [
-        ("skipped", None, None),
-        ("gone", 8, None), ("new", None, 8),
-        ("skipped", None, None),
-        ("gone", 20, None),
-        ("skipped", None, None),
-        ("new", None, 30),
+        "@@ -5,7 +5,7 @@", "-line 8", "+line eight", "@@ -17,7 +17,6 @@", "-line 20", "@@ -28,3 +27,4 @@", "+more",
     ]  # fmt: skip
-    assert {(row.before or 0) - (row.after or 0) for row in found.rows if row.kind == "same"} == {0, 1}
-    assert differing(before, before).rows == [] and differing("", "x").new == 1
+    assert difference(before, before) == [] and difference("", "x") == ["@@ -1 +1 @@", "-", "+x"]
 
 
 def test_however_long_texts_and_lines_are_what_is_shown_stays_short() -> None:
-    lines = differing("x\n" * 300_000, "y\n" * 300_000)
-    assert not lines.whole and lines.gone == 300_000 and len(lines.rows) <= ROWS
+    lines = difference("a\n" + "x\n" * 300_000, "a\n" + "y\n" * 300_000)
+    assert len(lines) == ROWS + 1 and lines[:2] == [" a", "-x"] and lines[-1] == "@@ 599\u202f402 lines more"
     # Of these nearly every line could be nearly every other one: what costs a comparison most.
-    mixed = differing(*("\n".join(str(step * number % 100) for number in range(990)) for step in (1, 37)))
-    assert len(mixed.rows) == ROWS and not mixed.whole
-    wide = differing("z" * 2_000_000, "q" * 2_000_000).rows
-    assert all(len(row.text) <= WIDE + 1 for row in wide)
+    mixed = difference(*("\n".join(str(step * number % 100) for number in range(990)) for step in (1, 37)))
+    assert len(mixed) == ROWS + 1
+    assert all(len(line) <= WIDE + 1 for line in difference("z" * 2_000_000, "q" * 2_000_000))

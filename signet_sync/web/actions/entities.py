@@ -8,7 +8,7 @@ from signet_sync.entities.operations import Guard
 from signet_sync.entities.queries import EntityView, Proposal
 from signet_sync.errors import UsageError
 from signet_sync.web.action import Action, ActionCall, ActionPlan, ActionResult, FormField, ViewLink, digest
-from signet_sync.web.diff import differing
+from signet_sync.web.formatting import difference
 from signet_sync.web.markdown import Prose
 from signet_sync.web.request import ViewRequest
 
@@ -52,8 +52,11 @@ def _approve(request: ViewRequest) -> ActionPlan:
             *why,
         ],
         prose=None if sets else Prose(proposal.text),
-        difference="What changes in the section",
-        differing=differing(asked.present.strip("\n"), proposal.text.strip("\n")) if sets else None,
+        difference=(
+            ("What changes in the section", difference(asked.present.strip("\n"), proposal.text.strip("\n")))
+            if sets
+            else None
+        ),
         back=_back(asked),
         state=_state(asked),
         command=request.command("entity", "review", "approve", proposal.id),

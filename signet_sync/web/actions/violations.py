@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from signet_sync.errors import UsageError
 from signet_sync.integrity import settling
-from signet_sync.integrity.operations import BatchResult, difference
+from signet_sync.integrity.operations import BatchResult
+from signet_sync.integrity.operations import difference as read_difference
 from signet_sync.storage import files
 from signet_sync.sync.engine import run_pass_mending
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.request import Request
 from signet_sync.sync.store.violations import OpenViolation, batches
 from signet_sync.web.action import REASON, Action, ActionCall, ActionPlan, ActionResult, PathList, ViewLink
-from signet_sync.web.diff import Differing, differing
-from signet_sync.web.formatting import count_noun
+from signet_sync.web.formatting import count_noun, difference
 from signet_sync.web.request import WORDS, ViewRequest
 
 LONGEST = 4_000_000  # bytes of a text that is compared
@@ -22,7 +22,7 @@ _BACK = ViewLink("Problems", "violations")
 _SHOWN = 20  # files named in a result, or in a command
 
 
-def _choose_violations(request: ViewRequest) -> tuple[list[OpenViolation], object, Differing | None]:
+def _choose_violations(request: ViewRequest) -> tuple[list[OpenViolation], object, list[str]]:
     """Returns the violation at `path`, else all of the agent; what they are now; of one file what changed in it.
 
     Raises `UsageError` if there is none.
@@ -42,11 +42,11 @@ def _choose_violations(request: ViewRequest) -> tuple[list[OpenViolation], objec
             status = files.status_of(place.root, one.path)
             seen = None if status is None else [status.st_mtime_ns, status.st_size, status.st_ino]
             state.append([one.path, one.code, one.restorable, one.acceptable, seen])
-        changed = None
+        changed: list[str] = []
         if path and found[0].restorable:
-            texts = difference(database, place.root, path, place.settings().max_file_bytes)
+            texts = read_difference(database, place.root, path, place.settings().max_file_bytes)
             if texts.present is not None and max(len(texts.sealed), len(texts.present)) <= LONGEST:
-                changed = differing(texts.before(), texts.after())
+                changed = difference(texts.before(), texts.after())
     return found, state, changed
 
 
@@ -77,8 +77,7 @@ def _restore(request: ViewRequest) -> ActionPlan:
         state=state,
         command=_command(request, "restore", able),
         lists=(PathList.of("Restored", [one.path for one in able]),),
-        difference="What changed in the file, which is taken back",
-        differing=changed,
+        difference=("What changed in the file, which is taken back", changed),
         final=edited > 0,
     )
 
@@ -110,8 +109,7 @@ def _accept(request: ViewRequest) -> ActionPlan:
         command=_command(request, "accept", able, "--reason", WORDS),
         fields=(REASON,),
         lists=(PathList.of("Accepted", [one.path for one in able]),),
-        difference="What is accepted",
-        differing=changed,
+        difference=("What is accepted", changed),
         final=edited > 0,
     )
 
