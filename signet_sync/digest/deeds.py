@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from signet_sync.digest.transcript import ToolCall
-from signet_sync.digest.turns import Turn
+from signet_sync.digest.turns import ToolCall, Turn
 from signet_sync.formats.lazy_pattern import late
 
 _FILES = 400

@@ -10,8 +10,7 @@ from typing import Literal, NamedTuple
 
 from signet_sync.digest.deeds import SHELLS
 from signet_sync.digest.sentences import is_question, stems
-from signet_sync.digest.transcript import ToolCall
-from signet_sync.digest.turns import Turn
+from signet_sync.digest.turns import ToolCall, Turn
 from signet_sync.errors import UsageError
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import display

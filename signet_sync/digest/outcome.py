@@ -13,8 +13,7 @@ from signet_sync.digest.reports import headline
 from signet_sync.digest.sentences import EMPTY, IS_CJK, is_question, overlap, split, stems
 from signet_sync.digest.statements import Item, Kind, statements
 from signet_sync.digest.status import is_trivial, is_unfinished, status_of
-from signet_sync.digest.transcript import SpokenMessage
-from signet_sync.digest.turns import Turn, is_report
+from signet_sync.digest.turns import SpokenMessage, Turn, is_report
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest_mark import Status
 

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from signet_sync.digest.sentences import split
-from signet_sync.digest.transcript import HarnessNote, ToolCall
-from signet_sync.digest.turns import Turn
+from signet_sync.digest.turns import HarnessNote, ToolCall, Turn
 from signet_sync.formats.lazy_pattern import late
 
 _LONGEST = 4_000  # characters of a message's beginning, and of its end

@@ -10,8 +10,7 @@ from itertools import accumulate
 
 from signet_sync.digest.deeds import ASKERS, COMMITTED, SHELLS, TODO
 from signet_sync.digest.sentences import COMMON, IS_CJK
-from signet_sync.digest.transcript import ToolCall
-from signet_sync.digest.turns import Turn
+from signet_sync.digest.turns import ToolCall, Turn
 from signet_sync.formats.lazy_pattern import late
 
 _WORDS, _RUN, _STRIDE = 80, 6, 3  # words of a statement that are read; of a run; between the places it is looked for

@@ -13,11 +13,11 @@ from signet_sync.digest.blocks import passages
 from signet_sync.digest.notes import drop_note, note_lines, turn_notes
 from signet_sync.digest.record import END, Record, record_of
 from signet_sync.digest.sentences import split
-from signet_sync.digest.transcript import ToolCall, is_ours
 from signet_sync.digest.tried import list_worked
-from signet_sync.digest.turns import Turn, is_report
+from signet_sync.digest.turns import ToolCall, Turn, is_report
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import parse_instant
+from signet_sync.text.chunking import is_ours
 from signet_sync.text.quotes import Quote
 from signet_sync.text.turn_heads import OUR_HEAD
 

@@ -14,9 +14,8 @@ from signet_sync.digest.notes import is_nothing, turn_notes, words_behind
 from signet_sync.digest.printed import Printed
 from signet_sync.digest.record import Record
 from signet_sync.digest.sentences import is_question, overlap, split, stems
-from signet_sync.digest.transcript import SpokenMessage
 from signet_sync.digest.tried import find_dead_ends
-from signet_sync.digest.turns import Turn
+from signet_sync.digest.turns import SpokenMessage, Turn
 from signet_sync.formats.handle import STATEMENT
 from signet_sync.formats.lazy_pattern import late
 

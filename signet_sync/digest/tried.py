@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from signet_sync.digest.deeds import EDITORS, SHELLS, is_refused
 from signet_sync.digest.sentences import IS_CJK
-from signet_sync.digest.transcript import ToolCall
-from signet_sync.digest.turns import Turn
+from signet_sync.digest.turns import ToolCall, Turn
 from signet_sync.formats.lazy_pattern import late
 
 MOST = 6  # of a session

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain, pairwise
+from typing import Literal, NamedTuple
 
-from signet_sync.digest.transcript import DigestTurn, HarnessNote, SpokenMessage, ToolCall, parse
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.chunking import TurnStart, is_ours, turns
+from signet_sync.text.turn_heads import speaker_of
 
+# Meaningful lines are not longer, and rules read only this much of a line.
+LINE_LIMIT = 4_000
+# The kept part of a message is its beginning, that of a call's output its end.
+MESSAGE_CHARACTERS, OUTPUT_CHARACTERS, OUTPUT_LINES = 40_000, 100_000, 18
 _TURNS = 1_000  # from the beginning, and as many from the end
+_PRINTED = late(r"^ {2}(`{3,})\n(.*?)(?:^ {2}\1$|\Z)", re.MULTILINE | re.DOTALL)
+_LONG = late(rf"[^\n]{{{LINE_LIMIT + 1},}}")
 # What follows is announced: "I will." agrees.
 _NARRATES = late(
     r"(?:\b(?:let me|i'?ll|i’ll|i will|now i|i'?m going to|i am going to|next,? i|going to|ich werde|jetzt|je vais"
@@ -16,6 +26,38 @@ _NARRATES = late(
     r"(?=\W*\w)",
     re.IGNORECASE,
 )
+
+
+class SpokenMessage(NamedTuple):
+    """The words of one speaker between two calls; `text` is Markdown, `line` that of its first words."""
+
+    speaker: Literal["user", "assistant", "other"]
+    text: str
+    line: int
+
+
+class ToolCall(NamedTuple):
+    """A tool call: its name in lower case, its arguments, whether it failed, what it printed (indented, its end)."""
+
+    tool: str
+    detail: str
+    failed: bool
+    printed: str
+
+    @property
+    def output(self) -> list[str]:
+        """Returns the last lines that it printed."""
+        lines = self.printed.rsplit("\n", OUTPUT_LINES + 1)[-OUTPUT_LINES - 1 :]
+        return [line.removeprefix("  ")[:LINE_LIMIT] for line in lines if line.strip()]
+
+
+class HarnessNote(NamedTuple):
+    """A note of the harness: `interrupted` if the person stopped it, `compacted` if context was cut."""
+
+    kind: Literal["interrupted", "compacted"]
+
+
+DigestTurn = SpokenMessage | ToolCall | HarnessNote
 
 
 @dataclass(slots=True)
@@ -35,6 +77,44 @@ class Turn:
     @property
     def worked(self) -> bool:
         return any(isinstance(step, ToolCall) for step in self.steps)
+
+
+def parse(text: str) -> Iterator[DigestTurn]:
+    """Yields the messages, tool calls and notes of a transcript in order. Total, linear."""
+    ours, nobody, at, line = is_ours(text), TurnStart(0, None), 0, 1
+    for turn, after in pairwise(chain([nobody], turns(text), [TurnStart(len(text), None)])):
+        words = text[turn.words : min(after.start, turn.words + MESSAGE_CHARACTERS)]
+        role, speaker = turn.label.partition(" ")[0], speaker_of(turn.label)
+        if ours and role in ("Tool", "Sub-agent"):
+            yield _read_call(turn, text[turn.words : after.start])
+        elif ours and role == "Compaction":
+            yield HarnessNote("compacted")
+        elif ours and role == "Harness":
+            if "interrupted" in words or "turn aborted" in words:
+                yield HarnessNote("interrupted")
+        elif said := words.strip():
+            begins = text.index(said[0], turn.words)
+            begins = max(text.rfind("\n", turn.words, begins) + 1, turn.words)
+            line, at = line + text.count("\n", at, begins), begins
+            said = words[begins - turn.words :].rstrip()
+            said = _LONG.sub(lambda found: found[0][:LINE_LIMIT], said) if len(said) > LINE_LIMIT else said
+            yield SpokenMessage(speaker if speaker in ("user", "assistant") else "other", said, line)
+
+
+def _read_call(turn: TurnStart, text: str) -> ToolCall:
+    """Reads a call: its arguments behind the head, as code, and what it printed in the fences below."""
+    given, _, below = text.partition("\n")
+    detail = given.removeprefix(" · ").rstrip()
+    failed = detail == "failed" or detail.endswith(" · failed")
+    detail = detail.removesuffix("failed").removesuffix(" · ") if failed else detail
+    ticks = len(detail) - len(detail.lstrip("`"))
+    if ticks and len(detail) > 2 * ticks and detail.endswith("`" * ticks):
+        inner = detail[ticks:-ticks]  # one blank on either side parts it from ticks
+        detail = inner[1:-1] if inner[:1] == inner[-1:] == " " and len(inner) > 2 else inner
+    role, _, name = turn.label.partition(" ")
+    detail = "" if role == "Sub-agent" or detail == "gave back" else detail
+    printed = "".join(found[2] for found in _PRINTED.finditer(below)) if "```" in below else ""
+    return ToolCall((name or role).lower(), detail, failed, printed[-OUTPUT_CHARACTERS:])
 
 
 def turns_of(transcript: str) -> list[Turn]:

@@ -5,7 +5,6 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from operator import itemgetter
 from typing import NamedTuple
 from unicodedata import category
 
@@ -21,8 +20,8 @@ LABEL_LENGTH = 120
 _ROLE = r"(?i:user|human|assistant|ai|agent|model|system|tool|claude|codex|gemini|用户|人类|助手|助理|系统)"
 _FENCE = r"[ ]{0,3}(`{3,}|~{3,})([^\n]*)"
 _HEADING = (
-    rf"#{{1,6}}[ \t]+(?:\*\*)?(?P<headed>{_ROLE})(?:\*\*)?(?:[ \t]+(?P<named>{TOOL_NAME}))?"
-    r"[ \t]*(?:[·(|:：—-][^\n]*)?(?=\n|\Z)"
+    rf"(?:#{{1,6}}[ \t]+(?:\*\*)?|\*\*(?=[^\n:：]*(?:\n|\Z)))(?P<headed>{_ROLE})(?:\*\*)?"
+    rf"(?:[ \t]+(?P<named>{TOOL_NAME}))?[ \t]*(?:[·(|:：—-][^\n]*)?(?=\n|\Z)"
 )
 _LABEL = rf"(?:\*\*)?(?P<labelled>{_ROLE})(?:\*\*)?[ \t]*[:：](?:\*\*)?"
 _THEIRS = rf"{_HEADING}|{_LABEL}"
@@ -31,7 +30,6 @@ _THEIRS = rf"{_HEADING}|{_LABEL}"
 # beginning of a line, and the first character of most lines is enough.
 _OUR_HEADING = late(rf"\n{HEAD}", re.ASCII)
 _MARGIN = late(r"\n(?=\S)")
-_FENCE_LINE = late(_FENCE, re.ASCII)
 _THEIR_MARKS = (
     late(rf"{_FENCE}|{_THEIRS}", re.ASCII),
     late(rf"\n(?=[ `~#*uhacmgstUHACMGST用人助系])(?:{_FENCE}|{_THEIRS})", re.ASCII),
@@ -64,36 +62,56 @@ class ChunkSpan(NamedTuple):
     tokens: int
 
 
-def turns(text: str) -> Iterator[TurnStart]:
-    """Yields where turns begin outside code fences, in order.
+def is_ours(text: str) -> bool:
+    """Returns whether a text has heads of turns in the form of our own transcripts."""
+    return OUR_HEAD.match(text) is not None or _OUR_HEADING.search(text) is not None
 
-    If the text has headings like those of our own transcripts, only those count; else line starts such as `User:`,
-    `**Assistant:**` or `### user`.
+
+def turns(text: str) -> Iterator[TurnStart]:
+    """Yields where turns begin, in order.
+
+    If the text has heads like those of our own transcripts, only those count, and words inside a turn cannot look like
+    one; else line starts outside code fences such as `User:`, `**Assistant:**` or `### user`.
     """
-    ours = _our_marks(text)
-    fence = spoken = ""
-    after: TurnStart | None = None
-    for start, ticks, rest in ours or _their_marks(text):
-        if after is not None and after.start <= start:
-            if after.start < start or ticks:
-                yield after
-            after = None
-        if not isinstance(rest, TurnStart):
-            fence = _fence_after(fence, ticks, rest)
-        elif not fence:
-            yield rest
-            if ours and speaker_of(rest.label) == "tool":
-                after = _find_turn_after_tool(text, rest, spoken)
-            else:
-                spoken = rest.label
+    return _our_turns(text) if is_ours(text) else _their_turns(text)
+
+
+def _our_turns(text: str) -> Iterator[TurnStart]:
+    spoken, after = "", None
+    opening = OUR_HEAD.match(text)
+    for match in chain([opening] if opening else (), _OUR_HEADING.finditer(text)):
+        start = match.start() + match[0].startswith("\n")
+        # A compaction's divider belongs to its turn.
+        divided = text.startswith("***\n\n", start - 5) and text[start - 6 : start - 5] in ("", "\n")
+        start = start - 5 if divided and start >= 5 else start
+        if after is not None and after.start < start:
+            yield after
+        turn, after = TurnStart(start, parse_instant(match["at"]), head_label(match), match.end()), None
+        yield turn
+        if speaker_of(turn.label) != "tool":
+            spoken = turn.label
+        elif spoken and (line := _MARGIN.search(text, turn.words)):
+            # What a tool gave back is indented: at the margin the speaker before it goes on without a head.
+            after = turn._replace(start=line.end(), words=line.end(), label=spoken)
     if after is not None and after.start < len(text):
         yield after
 
 
-def _find_turn_after_tool(text: str, tool: TurnStart, speaker: str) -> TurnStart | None:
-    """Returns where the speaker before a tool goes on without a head: what the tool gave back is indented."""
-    line = _MARGIN.search(text, tool.words)
-    return tool._replace(start=line.end(), words=line.end(), label=speaker) if line and speaker else None
+def _their_turns(text: str) -> Iterator[TurnStart]:
+    first_line, line = _THEIR_MARKS
+    opening, fence = first_line.match(text), ""
+    for match in chain([opening] if opening else (), line.finditer(text)):
+        start = match.start() + (match is not opening)
+        ticks, info, headed, named, labelled = match.groups()
+        if not ticks:
+            time = _TIME.search(match[0]) if headed and "·" in match[0] else None
+            at = parse_instant(time[1]) if time else None
+            if not fence:
+                yield TurnStart(start, at, _label(headed or labelled, named), match.end())
+        elif fence:
+            fence = "" if ticks.startswith(fence) and not info.strip() else fence
+        elif ticks[0] != "`" or "`" not in info:  # else it is code within a line
+            fence = ticks
 
 
 def speaker_at(begun: Sequence[TurnStart], place: int) -> str:
@@ -102,60 +120,8 @@ def speaker_at(begun: Sequence[TurnStart], place: int) -> str:
     return begun[number - 1].label if number else ""
 
 
-# Something at the beginning of a line: its place, and a fence (ticks, and what follows them) or "" and a turn.
-_LineMark = tuple[int, str, str | TurnStart]
-
-
-def _our_marks(text: str) -> list[_LineMark]:
-    """Finds our heads, and fences if there are such heads; searches for a fixed part of them, which is fast."""
-    found: list[_LineMark] = []
-    opening = OUR_HEAD.match(text)
-    for match in chain([opening] if opening else (), _OUR_HEADING.finditer(text)):
-        start = match.start() + match[0].startswith("\n")
-        # A compaction's divider belongs to its turn.
-        divided = text.startswith("***\n\n", start - 5) and text[start - 6 : start - 5] in ("", "\n")
-        start = start - 5 if divided and start >= 5 else start
-        turn = TurnStart(start, parse_instant(match["at"]), head_label(match), match.end())
-        found.append((start, "", turn))
-    if not found:
-        return []
-    for sign in ("```", "~~~"):
-        place = text.find(sign)
-        while place >= 0:
-            line = text.rfind("\n", max(place - 4, 0), place) + 1
-            fence = _FENCE_LINE.match(text, line) if line or place < 4 else None
-            if fence is not None:
-                found.append((line, fence[1], fence[2]))
-            place = text.find(sign, fence.end() if fence is not None else place + 1)
-    return sorted(found, key=itemgetter(0))
-
-
-def _their_marks(text: str) -> list[_LineMark]:
-    first_line, line = _THEIR_MARKS
-    opening = first_line.match(text)
-    found: list[_LineMark] = []
-    for match in chain([opening] if opening else (), line.finditer(text)):
-        start = match.start() + (match is not opening)
-        ticks, info, headed, named, labelled = match.groups()
-        if ticks:
-            found.append((start, ticks, info))
-            continue
-        time = _TIME.search(match[0]) if headed and "·" in match[0] else None
-        at = parse_instant(time[1]) if time else None
-        found.append((start, "", TurnStart(start, at, _label(headed or labelled, named), match.end())))
-    return found
-
-
 def _label(role: str, tool: str | None) -> str:
     return tool_label(tool.strip("`")) if tool else role.capitalize()
-
-
-def _fence_after(fence: str, ticks: str, info: str) -> str:
-    """Returns the fence that is open after a line of ticks, empty if none is."""
-    if not fence:
-        # Backticks after a fence of backticks make it code within a line.
-        return "" if ticks[0] == "`" and "`" in info else ticks
-    return "" if ticks.startswith(fence) and not info.strip() else fence
 
 
 def pieces(text: str, limit: int, begun: Sequence[TurnStart] | None = None) -> Iterator[ChunkSpan]:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from signet_sync.capture.harnesses.markdown import entries_after, render
 from signet_sync.capture.harnesses.records import NO_TIME, TranscriptEntry, settle_times
-from signet_sync.digest.transcript import ToolCall
-from signet_sync.digest.transcript import parse as digest_turns
+from signet_sync.digest.turns import ToolCall
+from signet_sync.digest.turns import parse as digest_turns
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.chunking import turns
 from signet_sync.text.sanitizer import sanitize_transcript_v2
@@ -166,15 +166,14 @@ def test_a_code_fence_left_open_is_closed(text, end):
 
 
 def test_a_fence_whose_end_goes_with_a_secret_is_closed():
-    """Else the heads behind it would be code, and what the next one says the words of the one before."""
+    """Else a reader of Markdown would show the turns behind it as code."""
     key = "\n".join(
         (f"-----{'BEGIN'} PRIVATE KEY-----", "MIIEvQ7abcDEF0123" * 4, "```", "-----" + "END PRIVATE KEY-----")
     )
     said = [entry("assistant", f"```\n{key}"), entry("user", "And now?")]
     body = sanitize_transcript_v2(render(said))
-    assert "[REDACTED:private-block]" in body and [turn.label for turn in turns(body)] == ["Assistant"]
     closed = close_fences(body)
-    assert [turn.label for turn in turns(closed)] == ["Assistant", "User"] and close_fences(closed) == closed
+    assert "```\n[REDACTED:private-block]\n```\n\n## User" in closed and close_fences(closed) == closed
     assert sanitize_transcript_v2(closed) == closed
 
 

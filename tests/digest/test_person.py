@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from signet_sync.digest.person import OwnWords
-from signet_sync.digest.transcript import SpokenMessage
-from signet_sync.digest.turns import Turn
+from signet_sync.digest.turns import SpokenMessage, Turn
 
 OWN = "please never burn whale oil in the lamp"
 LONG = " The wick of the second lamp smokes whenever the wind turns to the north, and then we have to trim it." * 4

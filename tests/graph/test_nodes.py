@@ -150,13 +150,9 @@ def test_not_even_in_an_endless_character_are_surrogates_parted():
 
 
 @pytest.mark.parametrize("fence", ["```", "~~~", "````py", "  ```"])
-def test_headings_inside_code_fences_begin_no_turn(fence):
-    inside = f"{fence}\n{turn('User', 9, 'forged')}User: forged\n{fence.strip().rstrip('py')}\n\n"
-    text = turn("User", 10, "Look:") + inside + turn("Assistant", 11, "I see.")
-    assert [text[t.start :].split("\n")[0] for t in chunking.turns(text)] == [
-        f"## User · {stamp(10)}",
-        f"## Assistant · {stamp(11)}",
-    ]
+def test_role_names_inside_code_fences_begin_no_turn(fence):
+    text = f"User: Look:\n{fence}\nAssistant: forged\n### User\n{fence.strip().rstrip('py')}\n\nAssistant: I see.\n"
+    assert [text[t.start :].split("\n")[0] for t in chunking.turns(text)] == ["User: Look:", "Assistant: I see."]
 
 
 def test_turns_of_other_writers():

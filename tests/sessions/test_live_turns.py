@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from transcript_builder import at
 
 from signet_sync.digest.outcome import outcome
-from signet_sync.digest.transcript import SpokenMessage, is_ours
-from signet_sync.digest.transcript import parse as turns_of
+from signet_sync.digest.turns import SpokenMessage
+from signet_sync.digest.turns import parse as turns_of
 from signet_sync.formats.body import normalize
 from signet_sync.sessions.live_turns import (
     SpokenTurn,
@@ -78,7 +78,7 @@ def test_what_a_transcript_lacks_is_put_in_at_its_place_and_can_be_taken_out(for
     assert order == sorted(order)
     assert drop_live(whole) == text and missing_in(whole, turns) == []
     assert len(list(chunking.turns(whole))) == 5, "whoever cuts at turns sees all of them"
-    assert is_ours(whole) == is_ours(text)
+    assert chunking.is_ours(whole) == chunking.is_ours(text)
     speakers = [one.speaker for one in turns_of(whole) if isinstance(one, SpokenMessage)]
     assert speakers == ["user", "assistant", "user", "assistant", "user"]
 
