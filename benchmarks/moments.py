@@ -19,8 +19,8 @@ from signet_sync.digest.deeds import EDITORS, SHELLS
 from signet_sync.digest.record import Record
 from signet_sync.digest.statements import Item, statements
 from signet_sync.digest.summary import item_line
-from signet_sync.digest.turns import ToolCall
 from signet_sync.digest.tried import list_worked
+from signet_sync.digest.turns import ToolCall
 from signet_sync.pages.moments import names
 from signet_sync.pages.sections import StatementView
 from signet_sync.pages.store.project_inputs import AT_MOMENTS

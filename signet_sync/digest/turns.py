@@ -1,7 +1,5 @@
 """Groups a transcript by the person's messages: what was asked, what was done for it, and the report at its end."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
