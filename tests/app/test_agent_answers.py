@@ -404,9 +404,9 @@ with state_dir.run_lock(state_dir.locate(root)):
     if what == "is killed":
         os.kill(os.getpid(), signal.SIGKILL)
     if "kill at" in what:
-        import flow_runner
+        import crash_runner
         fault, step = what.split(" at ")
-        flow_runner.FAULTS[fault](int(step))
+        crash_runner.FAULTS[fault](int(step))
         print("armed", flush=True)
     time.sleep(600)
 """

@@ -1,8 +1,8 @@
 """Ends an operation early at one step after the other, each in a fork, recovers it, and reports what does not hold.
 
-A step is a durable call of our own (a file made, a write, half of one, an fsync, a link, a rename, an unlink, a folder,
-a commit, a checkpoint), one of SQLite's below it, or a statement that changes a row. A fault is a kill there, or the
-call fails with EIO or ENOSPC. What follows is an ordinary pass, a pass and the caller who asks again, or he alone.
+A fault is a kill at a step of `crash_runner`, or the call there fails with EIO or ENOSPC. What follows is an ordinary
+pass, a pass and the caller who asks again, or he alone. Then files, rows, answers and buffers are those of a run that
+nothing disturbed, or nothing was done; and the invariants hold.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import random
 import shutil
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import replace
@@ -25,36 +26,17 @@ from typing import Any, NamedTuple
 import apsw
 import invariants
 import operations
-from crash_runner import KILLED, Steps, arm, command, forked
+from crash_runner import FAULTS, KILLED, Steps, arm, command, forked
 from disk_state import state_of
-from flow_runner import FAULTS, Failing, Ground, Judge, Sweep, spoken, strays, wanted
 from invariants import Standing
-from workbench import Vault, contents
+from operation_vaults import SECRET
+from operations import REFUSED, Operation, refused
+from portraits import contents, is_begun, portrait, strays, unlike, without_kept
+from workbench import Vault, holding
+from workbench import contents as all_contents
 
-CHANGES = ("insert", "update", "delete", "replace", "create", "drop", "alter")
+from signet_sync.storage import state_dir
 
-
-# ── what goes wrong ──
-
-
-def arm_statements(last: int) -> None:
-    """Puts a step before every statement that changes a row or the schema: what a transaction has done is lost."""
-    steps = Steps(last)
-
-    class Connection(apsw.Connection):
-        def execute(self, sql: str, *given: Any, **named: Any) -> Any:
-            if sql.lstrip().startswith(CHANGES):
-                steps(f"before {' '.join(sql.split()[:4])}")
-            return super().execute(sql, *given, **named)
-
-        def executemany(self, sql: str, *given: Any, **named: Any) -> Any:
-            steps(f"before {' '.join(sql.split()[:4])}")
-            return super().executemany(sql, *given, **named)
-
-    apsw.Connection = Connection
-
-
-ARMS: dict[str, Callable[[int], object]] = {**FAULTS, "statement-kill": arm_statements}
 # So many points there are from one at which all is asked for that equal bytes make superfluous, to the next.
 THOROUGH = 20
 KILLS = ("kill", "sqlite-kill", "statement-kill")
@@ -82,31 +64,60 @@ def moment(label: str) -> Moment:
 # ── where it goes wrong ──
 
 
-class Field(Ground):
-    """The ground of an operation; what is kept of it lies beside it, so that nothing else moves there."""
+class Ground:
+    """Workspace and state where every point begins, put back by copying; they stay where their state knows them.
+
+    What is kept of them lies beside their folder, so that nothing else moves in it.
+    """
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+        self.folder = folder
+        self.root = folder / "vault"
+        self.state = Path(os.environ["SIGNET_STATE"])
         self.kept = folder.parent / f"{folder.name}-kept"
         self.here = folder.parent / f"{folder.name}-run"
+        self.kept.mkdir(exist_ok=True)
         for name in ("before", "state-before"):
-            self.kept.mkdir(exist_ok=True)
-            if (folder / name).exists():
-                shutil.move(folder / name, self.kept / name)
+            shutil.move(folder / name, self.kept / name)
 
     def put_back(self, name: str = "before") -> None:
-        folder, self.folder = self.folder, self.kept
-        try:
-            super().put_back(name)
-        finally:
-            self.folder = folder
+        """The ground as it was kept under a name."""
+        for place, kept in ((self.root, name), (self.state, f"state-{name}")):
+            shutil.rmtree(place, ignore_errors=True)
+            shutil.copytree(self.kept / kept, place)
+        if name == "before":
+            self.clear()
+
+    def clear(self) -> None:
+        """An empty working folder."""
+        shutil.rmtree(self.here, ignore_errors=True)
+        self.here.mkdir()
+        os.chdir(self.here)
 
     def keep(self, name: str) -> None:
-        folder, self.folder = self.folder, self.kept
-        try:
-            super().keep(name)
-        finally:
-            self.folder = folder
+        """Keeps the ground as it is now under a name."""
+        for place, kept in ((self.root, name), (self.state, f"state-{name}")):
+            shutil.rmtree(self.kept / kept, ignore_errors=True)
+            shutil.copytree(place, self.kept / kept)
+
+    def judged(self, act: Callable[[], int]) -> dict[str, Any]:
+        """What a judge in a fork has written."""
+        forked(spoken, act)
+        place = self.here / "judged.json"
+        if not place.exists():
+            return {"outcome": "none", "wrong": ["the recovery died"]}
+        found: dict[str, Any] = json.loads(place.read_text())
+        place.unlink()
+        return found
+
+
+def spoken(work: Callable[[], int]) -> int:
+    """Runs something in a fork that must not raise; prints where it does."""
+    try:
+        return work()
+    except BaseException:
+        traceback.print_exc()
+        raise
 
 
 # ── what must hold ──
@@ -120,36 +131,62 @@ class Remembering(Vault):
         self.notes = notes
 
     def dump_from_scratch(self, name: str = "scratch.db") -> list[tuple[Any, ...]]:
-        files = json.dumps(contents(self.root, but=(".signet",)), sort_keys=True)
+        files = json.dumps(all_contents(self.root, but=(".signet",)), sort_keys=True)
         note = self.notes / f"rows-{sha256(files.encode()).hexdigest()}.json"
         if not note.exists():
             note.write_text(json.dumps(super().dump_from_scratch(name)))
         return [tuple(row) for row in json.loads(note.read_text())]
 
 
-class Strict(Judge):
-    """The invariants, right after the fault and once it is recovered, besides what a flow promises its caller.
+class Judge:
+    """What must hold after an operation was ended early, and once it is recovered: `wrong` says what does not."""
 
-    `whole` are the digests that each file has before and after the operation, where all eight hold: what is equal to
-    one of these, file by file and row by row, need not be asked again what equal things have answered. `thorough` asks.
+    def __init__(self, ground: Ground, operation: Operation, aim: dict[str, Any]) -> None:
+        self.ground, self.root, self.operation = ground, ground.root, operation
+        self.before, self.after = aim["before"], aim["after"]
+        self.wrong: list[str] = []
+        self.outcome = "all"
+
+    def check(self, name: str, held: object) -> None:
+        if not held:
+            self.wrong.append(name)
+
+    def passes(self) -> None:
+        """One ordinary pass."""
+        self.check("the pass failed", command(str(self.root), "reindex", "--now", self.operation.now) == 0)
+
+    def nothing_left(self) -> None:
+        """No byte of what had to go."""
+        left = holding([word.encode() for word in self.operation.gone], self.root, self.state)
+        self.check(f"left: {left}", not left)
+
+    @property
+    def state(self) -> Path:
+        return Path(state_dir.locate(str(self.root)).path)
+
+    def save(self, **more: object) -> int:
+        found = {"outcome": self.outcome, "wrong": self.wrong, **more}
+        (self.ground.here / "judged.json").write_text(json.dumps(found))
+        return 0
+
+
+class Strict(Judge):
+    """The judge of a crash.
+
+    `whole` are the digests that each file has before and after the operation, where all invariants hold: what is equal
+    to one of these, file by file and row by row, need not be asked again what equal things have answered. `thorough`
+    asks.
     """
 
-    def __init__(self, crashes: Crashes, *, thorough: bool) -> None:
-        ground = crashes.ground
-        super().__init__(ground.root, ground.here, crashes.aim, crashes.scenario)
-        self.vault = Remembering(ground.root, ground.kept)
-        self.standing = crashes.standing
-        self.whole = crashes.whole
-        self.thorough = thorough
+    def __init__(self, crashes: Crashes) -> None:
+        super().__init__(crashes.ground, crashes.operation, crashes.aim)
+        self.vault = Remembering(self.root, self.ground.kept)
+        self.standing, self.whole, self.thorough = crashes.standing, crashes.whole, crashes.thorough
 
     def begun(self) -> Standing:
         """What must stand now: the words of a removal are gone as soon as it has begun, and not before."""
         gone = any(self.root.glob("memory/tombstones/*.md"))
         return self.standing if gone else replace(self.standing, removed=())
-
-    def recover(self, may_be_nothing: bool) -> int:
-        self.wrong += [f"right after the fault: {fault}" for fault in self.torn()]
-        return super().recover(may_be_nothing)
 
     def torn(self) -> list[str]:
         """What a reader sees before anybody recovers."""
@@ -159,45 +196,108 @@ class Strict(Judge):
             return invariants.torn(self.vault, self.begun())
         return []
 
+    def recover(self, may_be_nothing: bool) -> int:
+        """One ordinary pass, and all that must hold then."""
+        self.wrong += [f"right after the fault: {fault}" for fault in self.torn()]
+        acknowledged = (self.ground.here / "answer.json").exists()
+        found = contents(self.root)
+        said, before = (
+            {name: digest for name, digest in files.items() if name.startswith("memory/words/")}
+            for files in (found, self.before.get("files", {}))
+        )
+        may_be_nothing = may_be_nothing and not acknowledged
+        if may_be_nothing and said == before and not is_begun(self.root, self.operation):
+            whole = found in (self.before["files"], self.after["files"])
+            loose = self.operation.piecemeal or self.operation.tidies
+            self.check("written before it was journalled", whole or loose)
+        else:
+            may_be_nothing = False
+        secrets = holding([SECRET.encode()], self.root, self.state)
+        self.check(f"a secret: {secrets}", not secrets)
+        self.passes()
+        try:
+            there = portrait(self.root)
+            different = unlike(there, self.after)
+            if different and may_be_nothing and self.is_as_before(there):
+                self.outcome, different = "nothing", []
+            elif different and self.operation.piecemeal and not acknowledged:
+                self.outcome, different = "part", []
+            self.wrong += different
+        except AssertionError as error:
+            self.wrong.append(f"database: {error}")
+        self.tidy()
+        return self.save()
+
+    def is_as_before(self, there: dict[str, Any]) -> bool:
+        """Whether nothing was done; what was kept of a page may be clean already."""
+        if self.operation.tidies:
+            return not unlike(without_kept(there), without_kept(self.before))
+        return not unlike(there, self.before)
+
+    def retry(self) -> int:
+        """The caller asks again: the same result, and nothing twice."""
+        code, told = refused(self.operation.work, self.root), self.ground.here / "refused"
+        self.check(f"a retry gives {code}: {told.read_text() if told.exists() else ''}", code == 0)
+        self.passes()
+        try:
+            self.wrong += [f"after a retry {what}" for what in unlike(portrait(self.root), self.after)]
+        except AssertionError as error:
+            self.wrong.append(f"database: {error}")
+        self.tidy()
+        return self.save()
+
     def tidy(self) -> None:
+        """Nothing is left over, the invariants hold, and a second pass writes nothing."""
         self.check(f"left over: {strays(self.root)}", not strays(self.root))
         if self.thorough or self.wrong or self.outcome == "part":
-            self.wrong += invariants.broken(self.vault, self.begun(), now=self.now, settled=True)
+            self.wrong += invariants.broken(self.vault, self.begun(), now=self.operation.now, settled=True)
         else:
-            self.wrong += invariants.restless(self.vault, self.begun(), now=self.now)[0]
+            self.wrong += invariants.restless(self.vault, self.begun(), now=self.operation.now)[0]
+        if self.outcome == "all":
+            self.nothing_left()
 
 
 # ── one operation ──
 
 
-class Crashes(Sweep):
+class Crashes:
     """One operation, ended at its steps by any of the faults."""
 
-    def __init__(self, operation: operations.Operation, folder: Path) -> None:
-        super().__init__(Field(folder), operation.scenario(operation.prepared(folder)), {}, "kill")
-        self.ground: Field
+    def __init__(self, operation: Operation, folder: Path) -> None:
+        self.operation = operation
+        self.ground = Ground(folder)
+        self.aim: dict[str, Any] = {}
         self.standing = Standing()
         self.whole: dict[str, set[str]] = {}
         self.thorough = True
+        self.fault = "kill"
         # What became of each state of the disk, by the ways of recovering from it.
         self.known: dict[tuple[str, int, bytes], list[tuple[str, dict[str, Any]]]] = {}
 
     def looked(self) -> Crashes:
         """The same, once it is known what stands before and after an undisturbed run, and that both are well."""
-        self.ground.put_back()
+        operation, ground = self.operation, self.ground
         with redirect_stdout(io.StringIO()):
-            words = [word.encode() for word in self.scenario.gone]
-            self.standing = invariants.standing(Vault(self.ground.root), removed=words)
-        self.know()
-        self.aim = wanted(self.ground, self.scenario)
-        if self.scenario.rewrites:
-            now = invariants.artifacts(self.ground.root)
-            both = {path: found | now.get(path, frozenset()) for path, found in self.standing.artifacts.items()}
-            self.standing = replace(self.standing, artifacts=both)
-        self.know()
-        judge = self.judge()
-        forked(spoken, lambda: judge.recover(may_be_nothing=False))
-        assert (found := self.ground.judged())["wrong"] == [], found
+            ground.put_back()
+            gone = [word.encode() for word in operation.gone]
+            self.standing = invariants.standing(Vault(ground.root), removed=gone)
+            self.know()
+            ground.put_back()
+            if operation.tidies:
+                assert command(str(ground.root), "reindex", "--now", operation.now) == 0
+            before = portrait(ground.root) if operation.flow else {}
+            ground.put_back()
+            assert operation.work(ground.root) == 0
+            self.aim = {"before": before, "after": portrait(ground.root)}
+            if operation.rewrites:
+                now = invariants.artifacts(ground.root)
+                both = {path: found | now.get(path, frozenset()) for path, found in self.standing.artifacts.items()}
+                self.standing = replace(self.standing, artifacts=both)
+            # A pass finds nothing to do, but for a backup of what is new.
+            found = ground.judged(lambda: Strict(self).recover(may_be_nothing=False))
+            assert found["wrong"] == [], found
+            assert command(str(ground.root), "check", "--now", operation.now) == 0
+            self.know()
         return self
 
     def know(self) -> None:
@@ -205,40 +305,42 @@ class Crashes(Sweep):
         for name, digest in digests(self.ground.root).items():
             self.whole.setdefault(name, set()).add(digest)
 
-    def judge(self) -> Judge:
-        return Strict(self, thorough=self.thorough)
-
     def under(self, fault: str) -> Crashes:
         """The same under another fault."""
-        self.arm = ARMS[fault]
-        self.inside_sqlite = fault.startswith("sqlite")
+        self.fault = fault
         return self
+
+    def struck(self, point: int) -> int:
+        """The run that meets the fault."""
+        FAULTS[self.fault](point)
+        try:
+            return refused(self.operation.work, self.ground.root)
+        except apsw.Error:
+            # What is raised inside a VFS comes out of `close`, too, which keeps quiet about errors of the system.
+            if not self.fault.startswith("sqlite"):
+                raise
+            return REFUSED
 
     def moments(self) -> list[Moment]:
         """Every step of a run that nothing disturbs."""
+        place = self.ground.here / "moments.json"
+
+        def watched() -> int:
+            met: list[Moment] = []
+
+            def step(_: Steps, label: str, *, takes_space: bool = False) -> bool:
+                met.append(moment(label))
+                return False
+
+            Steps.__call__ = step  # type: ignore[method-assign]
+            code = self.struck(0)
+            place.write_text(json.dumps(list(met)))
+            return code
+
         self.ground.put_back()
-        code = forked(spoken, self.watched)
+        code = forked(spoken, watched)
         assert code == 0, code
-        moments = json.loads((self.ground.here / "moments.json").read_text())
-        return [Moment(label, tuple(within)) for label, within in moments]
-
-    def watched(self) -> int:
-        """The run that nothing disturbs, and writes down what it meets."""
-        met: list[Moment] = []
-
-        def step(_: Steps, label: str) -> None:
-            met.append(moment(label))
-
-        def call(_: Failing, label: str, *, takes_space: bool) -> bool:
-            met.append(moment(label))
-            return False
-
-        Steps.__call__ = step  # type: ignore[method-assign]
-        Failing.__call__ = call  # type: ignore[method-assign]
-        code = self.struck(0)
-        moments = list(met)
-        (self.ground.here / "moments.json").write_text(json.dumps(moments))
-        return code
+        return [Moment(label, tuple(within)) for label, within in json.loads(place.read_text())]
 
     def at(self, points: Iterable[int], ways: int = 3) -> Iterator[dict[str, Any]]:
         """What became of these points, in so many ways each, until one lies behind the end of the operation.
@@ -253,9 +355,9 @@ class Crashes(Sweep):
             state = self.state(code)
             if self.thorough or len(self.known.get(state, ())) < ways:
                 self.ground.keep("struck")
-                self.known[state] = list(self.ways_of(ways))
+                self.known[state] = list(self.ways(ways))
             for way, found in self.known[state][:ways]:
-                if code not in (0, KILLED, 3):
+                if code not in (0, KILLED, REFUSED):
                     found["wrong"].append(f"it ended badly: {code}")
                 yield {"point": point, "met": met, "killed": code == KILLED, "way": way, **found}
             if not met:
@@ -264,16 +366,17 @@ class Crashes(Sweep):
     def state(self, code: int) -> tuple[str, int, bytes]:
         """What all that follows hangs on: the disk, how the run ended, and what it had answered."""
         answer = self.ground.here / "answer.json"
-        words = [word.encode() for word in self.scenario.gone]
+        words = [word.encode() for word in self.operation.gone]
         disk = state_of(self.ground.root, self.ground.state, words, self.ground.kept)
         return disk, code, answer.read_bytes() if answer.exists() else b""
 
-    def ways_of(self, count: int) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The first ways of recovering."""
-        for number, found in enumerate(self.ways(), 1):
-            yield found
-            if number == count:
-                return
+    def ways(self, count: int) -> Iterator[tuple[str, dict[str, Any]]]:
+        """What becomes of a point: by a pass; where more is asked for by a pass and a retry, and by a retry alone."""
+        yield "pass", self.ground.judged(lambda: Strict(self).recover(self.operation.flow))
+        if self.operation.flow and count > 1:
+            yield "pass and retry", self.ground.judged(lambda: Strict(self).retry())
+            self.ground.put_back("struck")
+            yield "retry", self.ground.judged(lambda: Strict(self).retry())
 
     def killed_over_and_over(self, first: int, times: int, chance: random.Random | None) -> dict[str, Any]:
         """A kill, then so many kills of the pass that recovers it, then a pass that is left alone.
@@ -281,30 +384,30 @@ class Crashes(Sweep):
         Each is killed a step later than the one before, or with `chance` at any of its first steps. Where one comes
         through all the same, the next is killed earlier.
         """
+
+        def pass_killed(step: int) -> int:
+            arm(step)
+            return command(str(self.ground.root), "reindex", "--now", self.operation.now)
+
         self.ground.put_back()
         forked(spoken, lambda: self.under("kill").struck(first))
         kills, step, most = 0, 0, 40
         for _ in range(2 * times):
             step = chance.randint(1, most) if chance else step + 1
-            if forked(spoken, lambda step=step: self.pass_killed(step)) == KILLED:
+            if forked(spoken, lambda step=step: pass_killed(step)) == KILLED:
                 kills += 1
             else:
                 step, most = 0, max(1, step - 1)
             if kills == times:
                 break
         self.thorough = True
-        forked(spoken, lambda: self.judge().recover(self.flow))
-        return {"first": first, "kills": kills, **self.ground.judged()}
-
-    def pass_killed(self, step: int) -> int:
-        """The pass that is killed."""
-        arm(step)
-        return command(str(self.ground.root), "reindex", "--now", self.scenario.now)
+        found = self.ground.judged(lambda: Strict(self).recover(self.operation.flow))
+        return {"first": first, "kills": kills, **found}
 
 
 def digests(root: Path) -> dict[str, str]:
     """Every file of a workspace with its digest, but for temporaries."""
-    return {path: digest for path, digest in contents(root).items() if not path.startswith(invariants.TEMPORARY)}
+    return {path: digest for path, digest in all_contents(root).items() if not path.startswith(invariants.TEMPORARY)}
 
 
 def prepared(name: str, folder: Path) -> Crashes:

@@ -12,14 +12,13 @@ from typing import Any
 import artifacts_fixture as made
 import other_memories
 import signet_database
-from flow_runner import NOW_US, SECRET
 from signet_writer import Signet
 from workbench import NOW, Vault, numbered, to_another_version
 
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations as entities
 from signet_sync.formats.ids import token_of
-from signet_sync.formats.timestamps import DAY, SECOND
+from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.formats.turn import Turn
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
@@ -36,6 +35,9 @@ from signet_sync.sync.request import Request
 from signet_sync.sync.store import counts
 from signet_sync.sync.workspace import Workspace
 
+NOW_US = parse_instant(NOW) or 0
+# Made up, and never to be found in a byte that we write.
+SECRET = "ghp_" + "Zx9Yw8Vu7Ts6Rq5Po4Nm3Lk2Ji1Hg0Fe9Dc8"
 LEAKED = "ghp_" + "Qa1Ws2Ed3Rf4Tg5Yh6Uj7Ik8Ol9Pz0Xc1Vb2"
 QUOTED = "zqlanternmill"
 MOMENT = "2026-03-29T11:30:00.000Z"

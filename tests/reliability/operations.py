@@ -1,7 +1,4 @@
-"""The operations that are ended early at every step, each on a vault of few sessions: one table for all faults.
-
-Each ends with 0 where it is done; who asked finds `answer.json` in the working folder.
-"""
+"""The operations that are ended early at every step, each on a vault of few sessions: one table for all faults."""
 
 from __future__ import annotations
 
@@ -9,62 +6,64 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import artifacts_fixture as made
 import operation_vaults as vaults
-from flow_runner import (
-    LATER,
-    NOW,
-    NOW_US,
-    Scenario,
-    asked,
-    done,
-    passed,
-    remember,
-    removed,
-    stream,
-    sweep,
-    told_to,
-)
-from operation_vaults import DOCUMENTS, FORGOTTEN_WORDS, LEAKED, QUOTED, REMOVED_WORDS
+from crash_runner import NOW, command
+from operation_vaults import DOCUMENTS, FORGOTTEN_WORDS, LEAKED, NOW_US, QUOTED, REMOVED_WORDS, SECRET
 from workbench import numbered
 
-from signet_sync.entities import operations
-from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.app.workspace import opened
+from signet_sync.entities import operations as entities
+from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
+from signet_sync.formats.turn import Turn
+from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
 from signet_sync.privacy import forget as privacy_forget
 from signet_sync.privacy import quotes as privacy_quotes
 from signet_sync.privacy import redact, remove
 from signet_sync.recall import pinning
+from signet_sync.sessions import live
+from signet_sync.sessions import operations as sessions_operations
+from signet_sync.sessions.input import compaction_input, session_input
+from signet_sync.settings.model import Settings
 from signet_sync.storage import files
 from signet_sync.sync import engine, indexing
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
 
-Prepared = dict[str, object]
-KEY = "once"
-ROLE = "Keeps the queue of lantern from retrying for ever, and says so when it gives up."
+LATER = "2026-04-28T11:00:00.000Z"
+REFUSED = 3
+Work = Callable[[Path], int]
 
 
 @dataclass(frozen=True)
 class Operation:
     """One operation: how its vault is made, what is run, and what may be left where it is ended early.
 
-    `commands` are those of the command line that do the same.
+    `work` ends with 0 where it is done; who asked finds `answer.json` in the working folder. `commands` are those of
+    the command line that do the same. `flow`: it may never have begun, and is asked for again; else it is a pass, which
+    the next one finishes. `piecemeal`: some of it may stand until it is asked for again. `tidies`: pages may be put in
+    order before it begins. `gone` are words that no file may hold once it is done. `rewrites`: sealed files are written
+    again. `heals`: until it is done, `check` finds something. `lifts`: tombstones stand before it, and say nothing of
+    how far it came.
     """
 
     name: str
     prepare: Callable[[Path], None]
-    scenario: Callable[[Prepared], Scenario]
+    work: Work
     commands: tuple[str, ...] = ()
-
-    def prepared(self, folder: Path) -> Prepared:
-        """What the preparation has to tell whoever runs it."""
-        found = json.loads((folder / "prepared.json").read_text())
-        assert isinstance(found, dict)
-        return found
+    flow: bool = True
+    piecemeal: bool = False
+    tidies: bool = False
+    gone: tuple[str, ...] = ()
+    now: str = NOW
+    rewrites: bool = False
+    heals: bool = False
+    lifts: bool = False
 
 
 def prepare(name: str, folder: Path) -> Operation:
@@ -77,10 +76,85 @@ def prepare(name: str, folder: Path) -> Operation:
     return OPERATIONS[name]
 
 
+def prepared(root: Path | str) -> dict[str, Any]:
+    """What the preparation of a vault has to tell whoever runs the operation."""
+    found = json.loads((Path(root).parent / "prepared.json").read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+def refused(work: Work, root: Path) -> int:
+    """Runs something that may be refused with an error of ours; any other exception is not expected."""
+    try:
+        return work(root)
+    except (SignetSyncError, OSError) as error:
+        Path("refused").write_text(repr(error))
+        return REFUSED
+
+
+# ── ways to run something ──
+
+
+def passed(*words: str, now: str = NOW) -> Work:
+    """A pass, which the next one finishes."""
+    return lambda root: command(str(root), "reindex", "--now", now, *words)
+
+
+def told_to(*words: str, then: tuple[str, ...] = ()) -> Work:
+    """A command line, with what was prepared by its name, and one after it; the caller is told that it is done."""
+
+    def work(root: Path) -> int:
+        for line in filter(None, (words, then)):
+            if code := command(str(root), *(word.format(**prepared(root)) for word in line)):
+                return REFUSED if code == 1 else code  # some of it could not be done
+        Path("answer.json").write_text("{}")
+        return 0
+
+    return work
+
+
+def done(ask: Callable[[Workspace], object], *, limit: int | None = None, answers: bool = True) -> Work:
+    """What is asked for through the API; what it gives is written down, as for a caller. What went before is gone.
+
+    With a `limit` no file is longer than so many bytes, and a transcript is kept in several segments.
+    """
+
+    def work(root: Path) -> int:
+        given = None
+        with opened(str(root), Settings() if limit is None else Settings(max_file_bytes=limit)) as workspace:
+            try:
+                given = ask(workspace)
+            except UsageError as error:
+                if error.code not in ("unknown-memory", "unknown-session"):
+                    raise
+        if answers:
+            Path("answer.json").write_text(json.dumps(given if isinstance(given, dict) else {}))
+        return 0
+
+    return work
+
+
+def ending(name: str, limit: int | None = None) -> Work:
+    """A session end or compaction."""
+
+    def ask(workspace: Workspace) -> object:
+        document = DOCUMENTS[name]
+        if "transcript" in document:
+            return sessions_operations.end(workspace, session_input(document, now_us=NOW_US), now_us=NOW_US)
+        return sessions_operations.compact(workspace, compaction_input(document, now_us=NOW_US), now_us=NOW_US)
+
+    return done(ask, limit=limit)
+
+
+def on(ask: Callable[..., object], name: str) -> Work:
+    """Something that is asked of what was prepared under a name."""
+    return done(lambda workspace: ask(workspace, "default", str(prepared(workspace.root)[name]), NOW_US))
+
+
 # ── what is run ──
 
 
-def _publish(workspace: Workspace) -> None:
+def publish(workspace: Workspace) -> None:
     """One new file, and a pass."""
     name, raw = made.summary(**numbered(4))
     path = f"memory/{name}"
@@ -90,13 +164,27 @@ def _publish(workspace: Workspace) -> None:
     engine.run_pass(workspace, Request(now_us=NOW_US))
 
 
-def _decide(workspace: Workspace) -> None:
+def index_in_parts(root: Path) -> int:
+    """A first index of a part for each session."""
+    indexing.NEWEST = indexing.PART = 3
+    indexing.WORKERS_FROM = 2
+    return passed()(root)
+
+
+def stream(workspace: Workspace) -> None:
+    """More turns of a session of which some stand already."""
+    words = ("Bound it.", "Done.", f"The key was {SECRET} then.")
+    turns = [Turn(number, "user", text, NOW) for number, text in enumerate(words, 1)]
+    live.append(workspace, turns, agent_id="default", session_key="agent:main/third")
+
+
+def decide(workspace: Workspace) -> None:
     """Live turns, and the pass that distils them."""
     vaults.deciding(workspace)
     engine.run_pass(workspace, Request(now_us=NOW_US))
 
 
-def _work_off(workspace: Workspace) -> None:
+def work_off(workspace: Workspace) -> None:
     """What the agent does in idle time, in batches of two sessions, and the pass that publishes what came of it."""
     for deriver in workspace.pipeline.derivers:
         deriver.batch = 2
@@ -105,220 +193,164 @@ def _work_off(workspace: Workspace) -> None:
     engine.run_pass(workspace, Request(now_us=NOW_US))
 
 
-def _create(workspace: Workspace) -> None:
-    operations.create(workspace, "default", "part", "Perfectionist", now_us=NOW_US, key=KEY)
+def remember(workspace: Workspace) -> None:
+    """A word of one's own, with a secret in it."""
+    given = {"kind": "decision", "tags": ("queue",), "private": False, "session": None, "now_us": NOW_US}
+    memories_operations.remember(workspace, "default", f"Drain the lantern before {SECRET} is turned.", **given)
 
 
-def _edit(workspace: Workspace) -> None:
-    operations.set_section(workspace, "default", "inner-critic", "role", ROLE, now_us=NOW_US, key=KEY)
+def removed(name: str) -> Work:
+    """A removal; one that has been made already has nothing to remove."""
 
-
-def _propose(workspace: Workspace) -> None:
-    operations.set_section(
-        workspace, "default", "inner-critic", "role", "It sleeps.", propose=True, now_us=NOW_US, key=KEY
-    )
-
-
-def _redact(prepared: Prepared) -> Callable[[Workspace], object]:
     def ask(workspace: Workspace) -> None:
-        remove.refresh(workspace, NOW_US)
-        paths = redact.select_artifacts(workspace, "default", str(prepared["session"]))
-        left = redact.redact(workspace, paths, "it leaked", NOW_US).left
-        if left:
-            raise WorkspaceError(left[0].message, path=left[0].path)
+        for part in remove.plan(workspace, "default", name.format(**prepared(workspace.root))):
+            remove.remove(workspace, part, "asked for", NOW_US)
 
-    return ask
+    # What it says is read by nobody.
+    return done(ask, answers=False)
 
 
-def _remove_quoted(prepared: Prepared) -> Callable[[Workspace], object]:
-    def ask(workspace: Workspace) -> None:
-        remove.refresh(workspace, NOW_US)
-        try:
-            plans = remove.plan(workspace, "default", str(prepared["session"]))
-        except UsageError as error:
-            if error.code == "unknown-session":
-                return  # it was removed already
-            raise
-        quotes = privacy_quotes.find_quotes(workspace, plans)
-        privacy_quotes.redact(workspace, quotes, "private", NOW_US)
-        for plan in plans:
-            remove.remove(workspace, plan, "private", NOW_US, quoted_in=quotes.paths)
-
-    return ask
+def remove_quoted(workspace: Workspace) -> None:
+    remove.refresh(workspace, NOW_US)
+    plans = remove.plan(workspace, "default", str(prepared(workspace.root)["session"]))
+    quotes = privacy_quotes.find_quotes(workspace, plans)
+    privacy_quotes.redact(workspace, quotes, "private", NOW_US)
+    for plan in plans:
+        remove.remove(workspace, plan, "private", NOW_US, quoted_in=quotes.paths)
 
 
-def _on(ask: Callable[..., object], name: str) -> Callable[[Prepared], Callable[[Workspace], object]]:
-    """Something that is asked of a memory that was prepared."""
-    return lambda prepared: lambda workspace: ask(workspace, "default", str(prepared[name]), NOW_US)
+def redact_all(workspace: Workspace) -> None:
+    remove.refresh(workspace, NOW_US)
+    paths = redact.select_artifacts(workspace, "default", str(prepared(workspace.root)["session"]))
+    left = redact.redact(workspace, paths, "it leaked", NOW_US).left
+    if left:
+        raise WorkspaceError(left[0].message, path=left[0].path)
 
 
-_pin, _unpin = _on(pinning.pin, "pin"), _on(pinning.unpin, "forget")
-_withdraw = _on(lambda *given: pinning.mark(*given[:3], "withdrawn", given[3]), "say")
-_undo_promotion, _forget = _on(promotion.undo, "pin"), _on(privacy_forget.forget, "forget")
+def migrate_beside(root: Path) -> int:
+    """A migration that leaves no harness feeding Signet, if it says that it is done."""
+    os.environ["CLAUDE_CONFIG_DIR"] = str(vaults.harness())
+    code = told_to("migrate", "signet", "{from}", "--yes", "--now", NOW)(root)
+    return code if code or not vaults.feeds_signet(vaults.harness()) else 99
 
 
-def _ending(name: str, **given: bool) -> Callable[[Prepared], Scenario]:
-    return lambda _: Scenario(asked(DOCUMENTS[name]), **given)
+def withdraw(workspace: Workspace, agent: str, statement: str, now_us: int) -> object:
+    return pinning.mark(workspace, agent, statement, "withdrawn", now_us)
 
 
-def _reindex(now: str = NOW, *more: str, gone: tuple[str, ...] = ()) -> Callable[[Prepared], Scenario]:
-    """A pass, which the next one finishes."""
-    return lambda _: Scenario(passed("reindex", "--now", now, *more), flow=False, now=now, gone=gone)
+def sweep(workspace: Workspace) -> object:
+    """Has what was recalled often rise."""
+    return promotion.dream(workspace, "default", NOW_US)
 
 
-def _in_parts(prepared: Prepared) -> Scenario:
-    """A first index of a part for each session."""
-    whole = _reindex()(prepared)
-
-    def work(root: Path) -> int:
-        indexing.NEWEST = indexing.PART = 3
-        indexing.WORKERS_FROM = 2
-        return whole.work(root)
-
-    return replace(whole, work=work)
+ROLE = "Keeps the queue of lantern from retrying for ever, and says so when it gives up."
 
 
-def _beside(*words: str) -> Callable[[Path], int]:
-    """A command that leaves no harness feeding Signet, if it says that it is done."""
-    work = told_to(*words)
+def create(workspace: Workspace) -> None:
+    entities.create(workspace, "default", "part", "Perfectionist", now_us=NOW_US, key="once")
 
-    def beside(root: Path) -> int:
-        folder = vaults.harness()
-        os.environ["CLAUDE_CONFIG_DIR"] = str(folder)
-        code = work(root)
-        return code if code or not vaults.feeds_signet(folder) else 99
 
-    return beside
+def edit(text: str = ROLE, *, propose: bool = False) -> Work:
+    given: dict[str, Any] = {"now_us": NOW_US, "key": "once"} | ({"propose": True} if propose else {})
+    return done(lambda workspace: entities.set_section(workspace, "default", "inner-critic", "role", text, **given))
 
 
 _PASS = ("reindex", "--now", NOW)
 _UNDO = ("remove", numbered(2)["session_id"], "--undo", "--now", NOW)
-_ACCEPT = ("violations", "accept")
-_WHY = ("--reason", "mine", "--yes", "--now", NOW)
+_RESTORE = ("violations", "restore", "--all", "--yes", "--now", NOW)
+_ACCEPT = ("violations", "accept", "--all", "--reason", "mine", "--yes", "--now", NOW)
+_FOURTH = str(vaults.FOURTH["session_id"])
 _ALL = (
     # ── passes ──
-    Operation("publish", vaults.plain, lambda _: Scenario(done(_publish), tidies=True), ("reindex",)),
-    Operation("first index", vaults.new, _in_parts, ("reindex",)),
-    Operation("backlog", vaults.backlog, lambda _: Scenario(done(_work_off, answers=False), flow=False), ("run",)),
-    Operation("manifest update", vaults.without_a_manifest, _reindex(LATER), ("reindex",)),
-    Operation("projection", vaults.written_around, _reindex(), ("reindex", "render")),
-    Operation("migration", vaults.of_another_version, _reindex()),
-    Operation("other rules", vaults.of_other_rules, _reindex()),
-    Operation("rebuild", vaults.without_a_database, _reindex(NOW, "--full"), ("reindex",)),
-    Operation("rebuild in place", vaults.plain, _reindex(NOW, "--full"), ("reindex",)),
-    Operation("repair", vaults.damaged, _reindex()),
-    Operation("tombstone", vaults.with_a_stone, _reindex(gone=REMOVED_WORDS)),
-    Operation("removal of Signet", vaults.with_a_removal_of_signet, _reindex(gone=REMOVED_WORDS), ("reindex",)),
+    Operation("publish", vaults.plain, done(publish), ("reindex",), tidies=True),
+    Operation("first index", vaults.new, index_in_parts, ("reindex",), flow=False),
+    Operation("backlog", vaults.backlog, done(work_off, answers=False), ("run",), flow=False),
+    Operation(
+        "manifest update", vaults.without_a_manifest, passed(now=LATER), ("reindex",), flow=False, now=LATER
+    ),
+    Operation("projection", vaults.written_around, passed(), ("reindex", "render"), flow=False),
+    Operation("migration", vaults.of_another_version, passed(), flow=False),
+    Operation("other rules", vaults.of_other_rules, passed(), flow=False),
+    Operation("rebuild", vaults.without_a_database, passed("--full"), ("reindex",), flow=False),
+    Operation("rebuild in place", vaults.plain, passed("--full"), ("reindex",), flow=False),
+    Operation("repair", vaults.damaged, passed(), flow=False),
+    Operation("tombstone", vaults.with_a_stone, passed(), flow=False, gone=REMOVED_WORDS),
+    Operation(
+        "removal of Signet", vaults.with_a_removal_of_signet, passed(), ("reindex",), flow=False, gone=REMOVED_WORDS
+    ),
     # ── beside Signet ──
-    Operation("takeover", vaults.replaced_by_signet, _reindex()),
+    Operation("takeover", vaults.replaced_by_signet, passed(), flow=False),
     # ── a session's end ──
-    Operation("session end", vaults.running(), _ending("end"), ("session end", "session take-spool", "import")),
-    Operation("ending without a summary", vaults.running(), _ending("digest")),
-    Operation("next segment", vaults.running(), _ending("segment")),
+    Operation("session end", vaults.running(), ending("end"), ("session end", "session take-spool", "import")),
+    Operation("ending without a summary", vaults.running(), ending("digest")),
+    Operation("next segment", vaults.running(), ending("segment")),
     # Each part is an ending of its own; until the answer some of them may be missing.
+    Operation("ending in parts", vaults.running(), ending("parts", limit=6_000), piecemeal=True),
+    Operation("compaction", vaults.running(), ending("compaction"), ("session compact",)),
+    Operation("first compaction", vaults.running(), ending("first compaction")),
+    Operation("live turns", vaults.remembering(), done(stream), ("transcript append",)),
+    Operation("statements of live turns", vaults.remembering(), done(decide), ("transcript append",), tidies=True),
+    Operation("end of what has decided", vaults.having_decided, ending("end"), ("session end",)),
     Operation(
-        "ending in parts", vaults.running(), lambda _: Scenario(asked(DOCUMENTS["parts"], 6_000), piecemeal=True),
-    ),
-    Operation("compaction", vaults.running(), _ending("compaction"), ("session compact",)),
-    Operation("first compaction", vaults.running(), _ending("first compaction")),
-    Operation("live turns", vaults.remembering(), lambda _: Scenario(done(stream)), ("transcript append",)),
-    Operation(
-        "statements of live turns", vaults.remembering(), lambda _: Scenario(done(_decide), tidies=True),
-        ("transcript append",),
-    ),
-    Operation("end of what has decided", vaults.having_decided, _ending("end"), ("session end",)),
-    Operation(
-        "removal of what runs", vaults.having_decided,
-        lambda _: Scenario(
-            removed(str(vaults.FOURTH["session_id"])), tidies=True, gone=("We use Postgres for the queue",)
-        ), ("remove",),
+        "removal of what runs", vaults.having_decided, removed(_FOURTH), ("remove",), tidies=True,
+        gone=("We use Postgres for the queue",),
     ),
     # ── removals ──
+    Operation("removal", vaults.risen, removed("{remove}"), ("remove",), tidies=True, gone=REMOVED_WORDS),
     Operation(
-        "removal", vaults.risen,
-        lambda prepared: Scenario(removed(str(prepared["remove"])), tidies=True, gone=REMOVED_WORDS), ("remove",),
+        "removal of what is quoted", vaults.quoting, done(remove_quoted), ("remove",), piecemeal=True, tidies=True,
+        gone=(QUOTED,), rewrites=True,
     ),
     Operation(
-        "removal of what is quoted", vaults.quoting,
-        lambda prepared: Scenario(
-            done(_remove_quoted(prepared)), piecemeal=True, tidies=True, gone=(QUOTED,), rewrites=True
-        ), ("remove",),
+        "redaction", vaults.leaked, done(redact_all), ("redact",), piecemeal=True, tidies=True, gone=(LEAKED,),
+        rewrites=True,
     ),
     Operation(
-        "redaction", vaults.leaked,
-        lambda prepared: Scenario(done(_redact(prepared)), piecemeal=True, tidies=True, gone=(LEAKED,), rewrites=True),
-        ("redact",),
+        "forget", vaults.risen, on(privacy_forget.forget, "forget"), ("forget",), tidies=True, gone=FORGOTTEN_WORDS
     ),
+    Operation("undo", vaults.of_a_removal, told_to(*_UNDO, then=_PASS), ("remove",), piecemeal=True, lifts=True),
     Operation(
-        "forget", vaults.risen, lambda prepared: Scenario(done(_forget(prepared)), tidies=True, gone=FORGOTTEN_WORDS),
-        ("forget",),
-    ),
-    Operation(
-        "undo", vaults.of_a_removal, lambda _: Scenario(told_to(*_UNDO, then=_PASS), piecemeal=True, lifts=True),
-        ("remove",),
-    ),
-    Operation(
-        "undo of one of two", vaults.of_a_shared_removal,
-        lambda _: Scenario(told_to(*_UNDO, then=_PASS), piecemeal=True, lifts=True), ("remove",),
+        "undo of one of two", vaults.of_a_shared_removal, told_to(*_UNDO, then=_PASS), ("remove",), piecemeal=True,
+        lifts=True,
     ),
     # ── violations ──
     Operation(
-        "restore", vaults.to_restore,
-        lambda _: Scenario(
-            told_to("violations", "restore", "--all", "--yes", "--now", NOW), piecemeal=True, rewrites=True, heals=True
-        ), ("violations restore",),
+        "restore", vaults.to_restore, told_to(*_RESTORE), ("violations restore",), piecemeal=True, rewrites=True,
+        heals=True,
     ),
     Operation(
-        "accept", vaults.to_accept,
-        lambda _: Scenario(
-            told_to(*_ACCEPT, "--all", *_WHY), piecemeal=True, rewrites=True,
-            heals=True,
-        ), ("violations accept",),
+        "accept", vaults.to_accept, told_to(*_ACCEPT), ("violations accept",), piecemeal=True, rewrites=True,
+        heals=True,
     ),
     # ── memories ──
-    Operation("remember", vaults.remembering(), lambda _: Scenario(done(remember)), ("remember",)),
-    Operation("pin", vaults.remembering(), lambda prepared: Scenario(done(_pin(prepared))), ("pin",)),
-    Operation("unpin", vaults.remembering(), lambda prepared: Scenario(done(_unpin(prepared))), ("pin",)),
+    Operation("remember", vaults.remembering(), done(remember), ("remember",)),
+    Operation("pin", vaults.remembering(), on(pinning.pin, "pin"), ("pin",)),
+    Operation("unpin", vaults.remembering(), on(pinning.unpin, "forget"), ("pin",)),
     Operation(
-        "a person's word", vaults.remembering(), lambda prepared: Scenario(done(_withdraw(prepared))),
+        "a person's word", vaults.remembering(), on(withdraw, "say"),
         ("statements done", "statements withdraw", "statements reopen", "statements keep"),
     ),
-    Operation("dream sweep", vaults.recalled, lambda _: Scenario(done(sweep)), ("dream",)),
+    Operation("dream sweep", vaults.recalled, done(sweep), ("dream",)),
+    Operation("promotion undone", vaults.dreamed, on(promotion.undo, "pin"), ("dream",)),
+    Operation("first dream sweep", vaults.before_the_first_dream, done(sweep), ("dream",), piecemeal=True),
     Operation(
-        "promotion undone", vaults.dreamed, lambda prepared: Scenario(done(_undo_promotion(prepared))), ("dream",),
+        "restored backup", vaults.with_a_backup, told_to("backup", "restore", "{backup}", "--now", NOW),
+        ("backup restore",), piecemeal=True, tidies=True,
     ),
     Operation(
-        "first dream sweep", vaults.before_the_first_dream, lambda _: Scenario(done(sweep), piecemeal=True),
-        ("dream",),
+        "migration from Signet", vaults.beside_signet, migrate_beside, ("migrate",), piecemeal=True, tidies=True,
+        gone=REMOVED_WORDS,
     ),
     Operation(
-        "restored backup", vaults.with_a_backup,
-        lambda prepared: Scenario(
-            told_to("backup", "restore", str(prepared["backup"]), "--now", NOW), piecemeal=True, tidies=True
-        ), ("backup restore",),
-    ),
-    Operation(
-        "migration from Signet", vaults.beside_signet,
-        lambda prepared: Scenario(
-            _beside("migrate", "signet", str(prepared["from"]), "--yes", "--now", NOW), piecemeal=True,
-            tidies=True, gone=REMOVED_WORDS,
-        ), ("migrate",),
-    ),
-    Operation(
-        "migration from others", vaults.beside_claude_mem,
-        lambda prepared: Scenario(
-            told_to("migrate", "claude-mem", str(prepared["from"]), "--now", NOW), piecemeal=True, tidies=True
-        ), ("migrate",),
+        "migration from others", vaults.beside_claude_mem, told_to("migrate", "claude-mem", "{from}", "--now", NOW),
+        ("migrate",), piecemeal=True, tidies=True,
     ),
     # ── entities ──
+    Operation("entity creation", vaults.garden, done(create), ("entity create",), piecemeal=True, tidies=True),
     Operation(
-        "entity creation", vaults.garden, lambda _: Scenario(done(_create), piecemeal=True, tidies=True),
-        ("entity create",),
+        "entity edit", vaults.garden, edit(), ("entity set", "entity append", "entity prune", "entity status",
+        "entity undo"), tidies=True,
     ),
-    Operation(
-        "entity edit", vaults.garden, lambda _: Scenario(done(_edit), tidies=True),
-        ("entity set", "entity append", "entity prune", "entity status", "entity undo"),
-    ),
-    Operation("entity proposal", vaults.garden, lambda _: Scenario(done(_propose), tidies=True), ("entity set",)),
+    Operation("entity proposal", vaults.garden, edit("It sleeps.", propose=True), ("entity set",), tidies=True),
 )  # fmt: skip
 OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in _ALL}

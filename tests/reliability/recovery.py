@@ -1,4 +1,4 @@
-"""An operation's vault, put back as often as needed, and what must hold once a pass has gone over what is left."""
+"""Cuts the power of an operation, and says what one pass makes of what is left on the disk."""
 
 from __future__ import annotations
 
@@ -11,22 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import operations
-from crash_runner import forked
-from flow_runner import (
-    Ground,
-    Judge,
-    Scenario,
-    command,
-    contents,
-    is_begun,
-    portrait,
-    refused,
-    spoken,
-    strays,
-    unlike,
-    without_kept,
-)
+from crash_points import Ground, Judge, spoken
+from crash_runner import command
 from invariants import Standing, broken
+from operations import Operation, refused
+from portraits import contents, is_begun, portrait, strays, unlike, without_kept
 from powerloss import Answered, Image, Names, Record, Sync, cuts, play, recorded, states
 from workbench import Vault
 
@@ -36,64 +25,47 @@ from signet_sync.formats import managed_block
 class Bench(Ground):
     """The ground of an operation, or what a cut has left of it."""
 
-    def __init__(self, folder: Path, scenario: Scenario) -> None:
-        super().__init__(folder)
-        self.scenario = scenario
-
     def put(self, image: Image) -> None:
         """As a cut has left it."""
-        for place in (self.root, self.state.parent, self.here):
+        for place in (self.root, self.state.parent):
             shutil.rmtree(place, ignore_errors=True)
-        self.here.mkdir()
-        os.chdir(self.here)
+        self.clear()
         image.put(self.folder)
 
-    def recorded(self) -> Record:
+    def recorded(self, operation: Operation) -> Record:
         """What the operation does, to its end."""
         self.put_back()
         places = (self.root.name, self.state.parent.name)
-        return recorded(self.folder, places, lambda: spoken(lambda: self.scenario.work(self.root)))
-
-    def recovered(self, answered: bool, aim: dict[str, Any], known: set[str]) -> dict[str, Any]:
-        """What one pass makes of what is left, and what is wrong; what is well is remembered in `known`."""
-        judge = AfterCut(self.root, self.here, aim, self.scenario)
-        forked(spoken, lambda: judge.judge(aim, answered, known))
-        found = self.judged()
-        if not found["wrong"]:
-            known.add(found["digest"])
-        return {name: found[name] for name in ("outcome", "wrong")}
+        return recorded(self.folder, places, lambda: spoken(lambda: operation.work(self.root)))
 
 
 class AfterCut(Judge):
-    """What must hold of a state once one pass has gone over it."""
+    """What must hold of a state once one pass has gone over it; a result that is in `seen` is known to be well."""
 
     def judge(self, aim: dict[str, Any], answered: bool, seen: set[str]) -> int:
-        """One ordinary pass, and what it made of the state; a result that was seen before is known to be well."""
-        begun = self.scenario.flow and is_begun(self.root, self.scenario)
-        for path, digest in files_of(self.root).items():
+        begun = self.operation.flow and is_begun(self.root, self.operation)
+        for path, digest in contents(self.root).items():
             # A ledger of events is added to: its last line may be cut off, and the next write closes it.
-            whole = digest in aim["whole"].get(path, ()) or path.endswith(".jsonl")
+            whole = path.startswith("kept ") or digest in aim["whole"].get(path, ()) or path.endswith(".jsonl")
             self.check(
                 f"torn: {path}", whole or managed_block.read_generated((self.root / path).read_bytes()) is not None
             )
-        self.check("the pass failed", command(str(self.root), "reindex", "--now", self.now) == 0)
-        outcome, digest = "", ""
+        self.passes()
+        digest = self.outcome = ""
         try:
             there = portrait(self.root)
             digest = sha256(json.dumps(there, sort_keys=True).encode()).hexdigest()
-            outcome = self.made(there, answered, begun)
+            self.outcome = self.made(there, answered, begun)
         except AssertionError as error:
             self.wrong.append(f"database: {error}")
         self.check(f"left over: {strays(self.root)}", not strays(self.root))
-        if outcome == "all":
+        if self.outcome == "all":
             self.nothing_left()
         if digest not in seen and not self.wrong:
-            self.wrong += [said for said in complaints(self.root, self.scenario) if said not in aim["usual"]]
-            if self.scenario.flow:
+            self.wrong += [said for said in complaints(self.root, self.operation) if said not in aim["usual"]]
+            if self.operation.flow:
                 self.ask_again()
-        result = {"outcome": outcome, "wrong": self.wrong, "digest": digest}
-        (self.here / "judged.json").write_text(json.dumps(result))
-        return 0
+        return self.save(digest=digest)
 
     def made(self, there: dict[str, Any], answered: bool, begun: bool) -> str:
         """All of it was done, or nothing was; what was answered, or begun for good, must be done.
@@ -103,10 +75,10 @@ class AfterCut(Judge):
         different = self.unlike(there)
         if not different:
             return "all"
-        if self.scenario.flow and not answered:
+        if self.operation.flow and not answered:
             if not begun and not unlike(without_kept(plain(there)), without_kept(plain(self.before))):
                 return "nothing"
-            if self.scenario.piecemeal:
+            if self.operation.piecemeal:
                 return "part"
         self.wrong += different
         return "some"
@@ -114,19 +86,14 @@ class AfterCut(Judge):
     def unlike(self, there: dict[str, Any]) -> list[str]:
         """What differs; a copy of a page that is rid of removed words is as long as it was when it was displaced."""
         found, wanted = plain(there), plain(self.after)
-        return unlike(without_kept(found), without_kept(wanted)) if self.scenario.gone else unlike(found, wanted)
+        return unlike(without_kept(found), without_kept(wanted)) if self.operation.gone else unlike(found, wanted)
 
     def ask_again(self) -> None:
         """The caller, who may not have heard the answer, asks once more: it is done, and not twice."""
-        code = refused(self.scenario.work, self.root)
+        code = refused(self.operation.work, self.root)
         self.check(f"asked again it ends with {code}", code == 0)
-        self.check("the pass failed", command(str(self.root), "reindex", "--now", self.scenario.now) == 0)
+        self.passes()
         self.wrong += [f"asked again: {difference}" for difference in self.unlike(portrait(self.root))]
-
-
-def files_of(root: Path) -> dict[str, str]:
-    """The digest of every file of a workspace but for temporary ones and kept copies."""
-    return {path: digest for path, digest in contents(root).items() if not path.startswith("kept ")}
 
 
 def plain(portrait: dict[str, Any]) -> dict[str, Any]:
@@ -135,33 +102,33 @@ def plain(portrait: dict[str, Any]) -> dict[str, Any]:
     return portrait | {"files": files}
 
 
-def complaints(root: Path, scenario: Scenario) -> list[str]:
+def complaints(root: Path, operation: Operation) -> list[str]:
     """What the invariants, the entities and a second pass say of a workspace."""
-    found = broken(Vault(root), Standing(), now=scenario.now, settled=True)
+    found = broken(Vault(root), Standing(), now=operation.now, settled=True)
     if (root / "entities").exists() and command(str(root), "entity", "check", "--log"):
         found.append("the chain of events is broken")
     return found
 
 
-def wanted(bench: Bench) -> dict[str, Any]:
+def wanted(bench: Bench, operation: Operation) -> dict[str, Any]:
     """Before and after of a run that nothing disturbs, with what is to be said of it even so."""
     found: dict[str, Any] = {"before": {}, "whole": {}}
 
     def tidied() -> dict[str, Any]:
-        assert command(str(bench.root), "reindex", "--now", bench.scenario.now) == 0
+        assert command(str(bench.root), "reindex", "--now", operation.now) == 0
         return portrait(bench.root)
 
-    if bench.scenario.flow:
+    if operation.flow:
         bench.put_back()
-        found["before"] = tidied() if bench.scenario.tidies else portrait(bench.root)
+        found["before"] = tidied() if operation.tidies else portrait(bench.root)
     bench.put_back()
-    assert bench.scenario.work(bench.root) == 0
+    assert operation.work(bench.root) == 0
     found["after"] = tidied()
-    found["usual"] = complaints(bench.root, bench.scenario)
-    if bench.scenario.heals:  # until it has, what it heals is as it was
+    found["usual"] = complaints(bench.root, operation)
+    if operation.heals:  # until it has, what it heals is as it was
         bench.put_back()
         tidied()
-        found["usual"] += complaints(bench.root, bench.scenario)
+        found["usual"] += complaints(bench.root, operation)
     return found
 
 
@@ -189,10 +156,9 @@ def cut_off(name: str, folder: Path, most: int, every: int = 1) -> list[dict[str
     os.environ["SIGNET_STATE"] = str(folder / "machine" / "state")
     # A process leaves to the kernel what it has written: nothing here depends on the disk below.
     os.fsync = os.fdatasync = lambda descriptor: None
-    operation = operations.prepare(name, folder)
-    bench = Bench(folder, operation.scenario(operation.prepared(folder)))
-    aim = wanted(bench)
-    record = bench.recorded()
+    operation, bench = operations.prepare(name, folder), Bench(folder)
+    aim = wanted(bench, operation)
+    record = bench.recorded(operation)
     aim["whole"] = versions(record)
     chance = random.Random(7)
     seen: set[tuple[str, bool]] = set()
@@ -200,8 +166,13 @@ def cut_off(name: str, folder: Path, most: int, every: int = 1) -> list[dict[str
     found = []
     for cut in list(cuts(record))[::-every]:
         for image in states(cut, most, chance):
-            if (key := (image.digest(), cut.answered)) not in seen:
-                seen.add(key)
-                bench.put(image)
-                found.append({"cut": cut.at, "answered": cut.answered, **bench.recovered(cut.answered, aim, known)})
+            if (key := (image.digest(), cut.answered)) in seen:
+                continue
+            seen.add(key)
+            bench.put(image)
+            judge = AfterCut(bench, operation, aim)
+            told = bench.judged(lambda judge=judge, cut=cut: judge.judge(aim, cut.answered, known))
+            if not told["wrong"]:
+                known.add(told["digest"])
+            found.append({"cut": cut.at, "answered": cut.answered, "outcome": told["outcome"], "wrong": told["wrong"]})
     return found

@@ -14,9 +14,8 @@ import apsw
 import artifacts_fixture as made
 import pytest
 from command_lines import COMMAND_LINES
-from crash_points import CHANGES, KILLS, Crashes, Moment, apart, arm_statements, prepared, visited
-from crash_runner import KILLED, forked
-from flow_runner import Failing
+from crash_points import KILLS, Crashes, Moment, apart, prepared, visited
+from crash_runner import CHANGES, KILLED, Steps, arm_statements, forked
 from invariants import holding
 from operations import OPERATIONS
 from workbench import NOW, Vault, numbered
@@ -231,9 +230,9 @@ def test_lines_that_could_not_be_taken_out_are_known_when_the_words_are_not(
     typed = f"> {numbered(2)['memory_sentence']}\n> What I think of it.\n"
     (vault / "MEMORY.md").write_text(vault.page().replace("## ", f"{typed}\n## ", 1))
     vault.put(made.tombstone(session_id=numbered(2)["session_id"]), "memory/tombstones")
-    failing = Failing(1, errno.EIO)
+    failing = Steps(1, errno.EIO)
     monkeypatch.setattr(files, "create_once", files.create_once)  # put back afterwards
-    failing.wrap(files, "create_once", takes_space=True, concerns=lambda _, path, *__: "MEMORY.user" in path)
+    failing.wrap(files, "create_once", concerns=lambda _, path, *__: "MEMORY.user" in path)
     monkeypatch.chdir(tmp_path)
     vault.reindex()
     assert failing.count >= 1 and vault.rows("select count(*) from memory_artifacts where agent_id = 'default'") == [

@@ -230,7 +230,7 @@ def test_the_first_write_after_an_upgrade_hides_nothing_of_the_vault(
     monkeypatch.chdir(tmp_path)
     of_another_version(tmp_path)
     vault = Vault(tmp_path / "vault")
-    assert OPERATIONS[name].scenario({}).work(vault.root) == 0
+    assert OPERATIONS[name].work(vault.root) == 0
     assert all(f"step number {number} bounded" in vault.page() for number in (1, 2))
     before = vault.dump()
     page = vault.page()

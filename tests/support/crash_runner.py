@@ -1,11 +1,19 @@
-"""Ends the process at one of its durable steps, as kill -9 would; runs something in a fork."""
+"""Ends the process at one of its durable steps as kill -9 would, or lets the call there fail; runs things in forks.
+
+A step is a durable call of our own (a file made, a write, half of one, an fsync, a link, a rename, an unlink, a folder,
+a commit, a checkpoint), one of SQLite's below it, or a statement that changes a row.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import sys
-from hashlib import sha256
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -17,81 +25,196 @@ from signet_sync.sync.store import texts
 
 NOW = "2026-03-29T12:00:00.000Z"
 KILLED = 137
+CHANGES = ("insert", "update", "delete", "replace", "create", "drop", "alter")
 
 
 class Steps:
-    """Counts the steps that change something durable, and ends the process at one of them as kill -9 would."""
+    """Counts steps; the last one is a kill, or where there is a code a call that fails. A full disk stays full."""
 
-    def __init__(self, last: int) -> None:
+    def __init__(self, last: int, code: int | None = None) -> None:
         self.last = last
+        self.code = code
         self.count = 0
 
-    def __call__(self, label: str) -> None:
+    def __call__(self, label: str, *, takes_space: bool = False) -> bool:
+        """Whether the call fails now; a kill does not come back."""
         self.count += 1
         if self.count == self.last:
-            with open("killed-at", "w", encoding="ascii") as handle:
-                handle.write(label)
-            os._exit(KILLED)
+            Path("killed-at").write_text(label, encoding="utf-8")
+            if self.code is None:
+                os._exit(KILLED)
+            return True
+        return self.code == errno.ENOSPC and takes_space and 0 < self.last < self.count
 
-    def wrap(self, where: object, name: str, *, after: bool = True) -> None:
-        """A kill before the call, and one after it: in between lies what the call does at once."""
-        real = getattr(where, name)
+    def error(self) -> OSError:
+        assert self.code is not None
+        return OSError(self.code, os.strerror(self.code))
 
-        def stepped(*given, **named):
-            self(f"before {name}")
+    def wrap(
+        self,
+        where: object,
+        name: str,
+        *,
+        label: str = "",
+        takes_space: bool = False,
+        concerns: Callable[..., bool] = lambda *_, **__: True,
+        after: bool = True,
+    ) -> None:
+        """A failure of the call; or a kill before it, and one after it: in between lies what the call does at once."""
+        real, label = getattr(where, name), label or name
+
+        def stepped(*given: Any, **named: Any) -> Any:
+            if not concerns(*given, **named):
+                return real(*given, **named)
+            if self(f"before {label}", takes_space=takes_space):
+                raise self.error()
             result = real(*given, **named)
-            if after:
-                self(f"after {name}")
+            if after and self.code is None:
+                self(f"after {label}")
             return result
 
         setattr(where, name, stepped)
 
+    def wrap_write(self) -> None:
+        """Writes to files, of which half is done where it ends."""
+        real = os.write
 
-def arm(last: int) -> None:
-    """Puts a step at every durable call: files, folders, renames, and SQLite's commits and checkpoints."""
-    steps = Steps(last)
-    for name in ("link", "replace", "rename", "unlink", "mkdir", "rmdir", "ftruncate"):
-        steps.wrap(os, name)
+        def write(descriptor: int, data: Any) -> int:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return real(descriptor, data)
+            half = bytes(data)[: len(data) // 2]
+            if self.code is None:
+                self("before write")
+                if self.count + 1 == self.last:
+                    real(descriptor, half)
+                self("half a write")
+            elif self("before write", takes_space=True):
+                real(descriptor, half)
+                raise self.error()
+            return real(descriptor, data)
+
+        os.write = write
+
+
+def creates(_path: object, flags: int, *_given: object, **_named: object) -> bool:
+    """Whether an `os.open` may make a file."""
+    return bool(flags & os.O_CREAT)
+
+
+def arm(last: int, code: int | None = None) -> Steps:
+    """Puts a step at every durable call of ours: files, folders, renames, SQLite's commits and checkpoints."""
+    steps = Steps(last, code)
+    steps.wrap(os, "open", label="create", takes_space=True, concerns=creates)
+    steps.wrap_write()
     steps.wrap(os, "fsync", after=False)
-    real_open = os.open
-
-    def created(path, flags, *given, **named):
-        if not flags & os.O_CREAT:
-            return real_open(path, flags, *given, **named)
-        steps("before create")
-        descriptor = real_open(path, flags, *given, **named)
-        steps("after create")
-        return descriptor
-
-    os.open = created
+    for name in ("link", "mkdir"):
+        steps.wrap(os, name, takes_space=True)
+    for name in ("rename", "replace", "unlink", "rmdir", "ftruncate"):
+        steps.wrap(os, name)
     steps.wrap(files, "_rename")
-    real_write = os.write
 
-    def half_written(descriptor, data):
-        steps("before write")
-        if steps.count + 1 == steps.last and len(data) > 1:
-            real_write(descriptor, bytes(data)[: len(data) // 2])
-        steps("half a write")
-        return real_write(descriptor, data)
-
-    os.write = half_written
+    def stepped(label: str, real: Callable[[], Any]) -> Any:
+        if steps(f"before {label}", takes_space=True):
+            raise broken(code)
+        result = real()
+        if code is None:
+            steps(f"after {label}")
+        return result
 
     class Connection(apsw.Connection):
-        def execute(self, sql, *given, **named):
-            if sql != "commit":
-                return super().execute(sql, *given, **named)
-            steps("before commit")
-            result = super().execute(sql, *given, **named)
-            steps("after commit")
-            return result
+        def execute(self, sql: str, *given: Any, **named: Any) -> Any:
+            real = partial(super().execute, sql, *given, **named)
+            return stepped("commit", real) if sql == "commit" else real()
 
-        def wal_checkpoint(self, *given, **named):
-            steps("before checkpoint")
-            result = super().wal_checkpoint(*given, **named)
-            steps("after checkpoint")
-            return result
+        def wal_checkpoint(self, *given: Any, **named: Any) -> Any:
+            return stepped("checkpoint", partial(super().wal_checkpoint, *given, **named))
 
-    apsw.Connection = Connection
+    apsw.Connection = Connection  # type: ignore[misc]
+    return steps
+
+
+def broken(code: int | None) -> apsw.Error:
+    """What SQLite raises where a call of its own fails so."""
+    kinds = {errno.ENOSPC: apsw.FullError, errno.ENOENT: apsw.CantOpenError}
+    return kinds.get(code or 0, apsw.IOError)("broken")
+
+
+def arm_statements(last: int) -> Steps:
+    """Puts a step before every statement that changes a row or the schema: what a transaction has done is lost."""
+    steps = Steps(last)
+
+    class Connection(apsw.Connection):
+        def execute(self, sql: str, *given: Any, **named: Any) -> Any:
+            if sql.lstrip().startswith(CHANGES):
+                steps(f"before {' '.join(sql.split()[:4])}")
+            return super().execute(sql, *given, **named)
+
+        def executemany(self, sql: str, *given: Any, **named: Any) -> Any:
+            steps(f"before {' '.join(sql.split()[:4])}")
+            return super().executemany(sql, *given, **named)
+
+    apsw.Connection = Connection  # type: ignore[misc]
+    return steps
+
+
+WRITES, READS = ("xWrite", "xSync", "xTruncate"), ("xRead", "xOpen", "xDelete")
+
+
+def arm_below(
+    last: int, code: int | None, calls: Sequence[str] = WRITES, lie: Callable[[bytes, int], bytes] | None = None
+) -> Steps:
+    """Puts a step at SQLite's own calls; with a `lie` what is read at the last one is that, and no failure."""
+    steps, usual = Steps(last, code), apsw.vfs_names()[0]
+
+    def stepped(name: str) -> Callable[..., Any]:
+        def call(self: Any, *given: Any) -> Any:
+            strikes = steps(name, takes_space=name == "xWrite")
+            if strikes and lie is None:
+                raise broken(code)
+            found = getattr(apsw.VFSFile, name)(self, *given)
+            return lie(found, last) if strikes and lie is not None else found
+
+        return call
+
+    def lock(self: Any, level: int) -> None:
+        # Whoever only reads may not lock for writing; SQLite asks all the same when it closes.
+        try:
+            apsw.VFSFile.xLock(self, level)
+        except apsw.IOError:
+            raise apsw.BusyError("not to be written") from None
+
+    own = {name: stepped(name) for name in calls if name in (*WRITES, "xRead")}
+    file = type("File", (apsw.VFSFile,), {"xLock": lock, **own})
+
+    class System(apsw.VFS):
+        def __init__(self) -> None:
+            super().__init__("faulty", usual, makedefault=True)
+
+        def xOpen(self, name: Any, flags: list[int]) -> Any:
+            if "xOpen" in calls and steps("xOpen"):
+                raise broken(code)
+            return file(usual, name, flags)
+
+        def xDelete(self, name: str, sync: bool) -> None:
+            if "xDelete" in calls and steps("xDelete"):
+                raise broken(code)
+            super().xDelete(name, sync)
+
+    KEPT.append(System())  # it is there for as long as somebody holds it
+    return steps
+
+
+KEPT: list[apsw.VFS] = []
+FAULTS: dict[str, Callable[[int], Steps]] = {
+    "kill": arm,
+    "EIO": partial(arm, code=errno.EIO),
+    "ENOSPC": partial(arm, code=errno.ENOSPC),
+    "sqlite-kill": partial(arm_below, code=None),
+    "sqlite-EIO": partial(arm_below, code=errno.EIO),
+    "sqlite-ENOSPC": partial(arm_below, code=errno.ENOSPC),
+    "sqlite-read-EIO": partial(arm_below, code=errno.EIO, calls=READS),
+    "statement-kill": arm_statements,
+}
 
 
 def command(root: str, *arguments: str) -> int:
@@ -99,16 +222,14 @@ def command(root: str, *arguments: str) -> int:
     return cli_main.run(["--quiet", "--workspace", root, *arguments])
 
 
-def forked(work, *given) -> int:
+def forked(work: Callable[..., int], *given: Any) -> int:
     """Runs something in a fork; gives its exit code."""
     sys.stdout.flush()
     pid = os.fork()
     if pid == 0:
         code = 99
         try:
-            quiet = os.open(os.devnull, os.O_WRONLY)
-            for descriptor in (1,):
-                os.dup2(quiet, descriptor)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             code = work(*given)
         finally:
             sys.stderr.flush()
@@ -125,16 +246,3 @@ def dump(place: str) -> list[list[object]]:
         return [list(row) for row in canonical_dump(database)]
     finally:
         database.close()
-
-
-def everything(root: Path, folder: Path) -> dict[str, tuple[object, ...]]:
-    """Content, times and inodes of workspace and state, but for the note of the last pass."""
-    found = {}
-    for place in (root, folder):
-        for where, _, names in os.walk(place):
-            for name in names:
-                if name not in ("last-pass.json", "signet-sync.db.snapshot", "killed-at"):
-                    path = os.path.join(where, name)
-                    status = os.stat(path)
-                    found[path] = (status.st_ino, status.st_mtime_ns, sha256(Path(path).read_bytes()).hexdigest())
-    return found
