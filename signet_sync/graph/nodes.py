@@ -28,13 +28,6 @@ _TYPES: Mapping[str, tuple[SourceType, Letter]] = {
 NO_WORDS = "no words"
 
 
-class Project(NamedTuple):
-    """The project of a place: its identity, and the folder that its paths are relative to. Empty texts: none."""
-
-    identity: str
-    top: str
-
-
 class ArtifactText(NamedTuple):
     """What the graph needs of a content artifact. Instants are microseconds since 1970 UTC; `content` is sanitized."""
 
@@ -52,7 +45,7 @@ class ArtifactText(NamedTuple):
     noise: int
     content: str
     sentence: str
-    found: Project = Project("", "")
+    identity: str = ""  # of its project
     branch: str | None = None
     tree: str | None = None
 

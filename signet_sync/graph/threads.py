@@ -109,7 +109,7 @@ def thread_of(sources: Sequence[ArtifactText]) -> Thread | None:
     best = best_of(sources)
     if best is None or best.noise:
         return None
-    identity = best.found.identity
+    identity = best.identity
     lineage = "" if identity else lineage_of(best.session_key, best.session_id) or ""
     name = ("project", identity) if identity else ("source", lineage)
     if not name[1]:

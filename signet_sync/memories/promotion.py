@@ -137,22 +137,15 @@ def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = 
     return SweepResult(sweep_id, len(found), len(found) - len(fresh), tuple(chosen), tuple(near), dry_run)
 
 
-def weigh_recalled(
-    database: Database, settings: Settings, agent_id: str, now_us: int, memory_id: str | None = None
-) -> list[RecalledMemory]:
-    """Returns recalled memories, all or one, as a sweep would weigh them now, best first; writes nothing."""
-    limits, found = gates(settings), []
+def weigh_recalled(database: Database, settings: Settings, agent_id: str, now_us: int) -> list[RecalledMemory]:
+    """Returns recalled memories as a sweep would weigh them now, best first; writes nothing."""
+    limits, found = Gates(score=settings.dream_min_score), []
     # Expired hits do not count, even if not yet deleted.
     since_us = now_us - int(settings.recall_retention_days * DAY) if settings.recall_retention_days else 0
-    for one, totals, risen, undone in recall_events.list_found_since(database, agent_id, since_us, memory_id):
+    for one, totals, risen, undone in recall_events.list_found_since(database, agent_id, since_us):
         memory = promotion_score.weigh(one, totals, now_us)
         found.append(RecalledMemory(memory, () if risen else promotion_score.lacking(memory, limits), risen, undone))
     return sorted(found, key=lambda one: promotion_score.order(one.memory))
-
-
-def gates(settings: Settings) -> Gates:
-    """Returns what a memory must reach to be promoted."""
-    return Gates(score=settings.dream_min_score)
 
 
 def prune(workspace: Workspace, now_us: int) -> int:

@@ -10,6 +10,7 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.token_estimate import page_tokens
 
 PIN = "📌 "
+_GAP = 2  # tokens of a blank line beside a heading
 # How the rest of a section is found.
 _SEARCH = "signet-sync recall WORDS"
 
@@ -80,7 +81,6 @@ class Board(NamedTuple):
     lines: Mapping[str, Sequence[Line]]
     left: Sequence[Line]
     said: "Said"
-    full: bool = False  # no line of lower rank has room
 
     @property
     def shown(self) -> frozenset[str]:
@@ -123,13 +123,11 @@ class Said:
         )
 
 
-def choose(
-    lines: Iterable[Line], headings: Mapping[str, str], budget: int, size: Size = page_tokens, gap: int = 2
-) -> Board:
+def choose(lines: Iterable[Line], headings: Mapping[str, str], budget: int, size: Size = page_tokens) -> Board:
     """Returns lines within a budget: best first, each statement once.
 
     A line that alone exceeds the budget is skipped; the first that no longer fits ends the choice, so that nothing of
-    lower rank takes its place. Each section's heading, with `gap` for the blank lines around it, and its "more" line
+    lower rank takes its place. Each section's heading, with the blank lines around it, and its "more" line
     count. `headings` are those of the sections in their order; a line of no section is left out.
     """
     ranked = sorted((line for line in lines if line.section in headings), key=lambda line: line.rank)
@@ -142,14 +140,14 @@ def choose(
         line, scope = one._replace(is_ambiguous=one.id in ambiguous), one.project.casefold()
         if line.id in shown or said.holds(line.statement, scope):
             continue
-        around = size(headings[line.section]) + size(more(_MANY, at_least=True)) + 2 * gap + 2
+        around = size(headings[line.section]) + size(more(_MANY, at_least=True)) + 2 * _GAP + 2
         cost = size(line.shown(alone=True)) + 1
         if full or around + cost > budget:
             left.append(line)
             continue
         # The only line of a group that can stand alone has no heading.
         if line.group and groups[line.section, line.group] == (1 if line.alone else 0):
-            cost += size(line.group) + gap + 1
+            cost += size(line.group) + _GAP + 1
         cost += 0 if chosen[line.section] else around
         if used + cost > budget:
             full = True
@@ -162,7 +160,7 @@ def choose(
         said.add(line.statement, scope)
         if line.sentence:
             said.add(line.sentence, scope, sentence=True)
-    return Board(chosen, left, said, full)
+    return Board(chosen, left, said)
 
 
 def list_lines(chosen: Sequence[Line]) -> list[str]:

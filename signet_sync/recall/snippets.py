@@ -42,19 +42,15 @@ def _cut_turn(text: str, place: int) -> str:
     return f"{turn.label}: {around(_inert(said).strip(), max(place - turn.words, 0))}"
 
 
-def around(text: str, place: int, width: int = SNIPPET, first: int = 0) -> str:
-    """Returns about `width` characters around a place, on one line, with `…` where text is cut before or after.
-
-    It begins at `first` or later.
-    """
-    start = max(place - width // 3, first)
-    if start > first:
-        blank = text.find(" ", start, place)
-        start = blank + 1 if blank >= 0 else start
+def around(text: str, place: int, width: int = SNIPPET) -> str:
+    """Returns about `width` characters around a place, on one line, with `…` where text is cut before or after."""
+    start = max(place - width // 3, 0)
+    if start:
+        start = text.find(" ", start, place) + 1 or start
     piece = " ".join(text[start : start + width].split())
     if not piece.isprintable():
         piece = "".join(c if c.isprintable() else " " for c in piece)
-    return ("…" if start > first else "") + piece + ("…" if start + width < len(text) else "")
+    return ("…" if start else "") + piece + ("…" if start + width < len(text) else "")
 
 
 def turn_text(said: str, place: int) -> str:

@@ -11,7 +11,7 @@ from signet_sync.formats.handle import id_of
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.statement import Item
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.graph.nodes import Project, make_place
+from signet_sync.graph.nodes import make_place
 from signet_sync.graph.nodes_stage import report_progress
 from signet_sync.graph.store.projects import Projects
 from signet_sync.graph.threads_stage import VERSION, Statements, settle_moved
@@ -127,14 +127,14 @@ def _list_changed(
         of_artifacts = {one.session[:2] for one in sources if one.kind == SESSION}
         for session, project in rows.running(database, running).items():
             # Another session's artifact may name the repository that this one works in.
-            if session[:2] in of_artifacts or project != _project(running[session][0], projects).identity:
+            if session[:2] in of_artifacts or project != _project(running[session][0], projects):
                 found.add(session)
     return sorted(found)
 
 
-def _project(one: RunningSession, projects: Projects) -> Project:
+def _project(one: RunningSession, projects: Projects) -> str:
     place = make_place(one.place.project, one.place.repository_root, one.place.repository_origin)
-    return projects.find(one.agent_id, place, one.place.repository_path)
+    return projects.find(one.agent_id, place)
 
 
 def _distil_session(
@@ -150,7 +150,7 @@ def _distil_session(
         return []
     # Not for a pass without live turns.
 
-    project = _project(some[0], projects).identity
+    project = _project(some[0], projects)
     name = ("project", project) if project else ("session", session_id, token)
     thread = id_of("t", agent_id, *name)
     parts: dict[int, list[Item]] = {}

@@ -21,7 +21,6 @@ from signet_sync.graph.nodes import (
     CHUNK_TOKENS,
     ArtifactText,
     GraphEdge,
-    Project,
     best_of,
     chunks_of,
     make_nodes,
@@ -48,8 +47,7 @@ def source(kind="summary", at=T, content="# Lit\n\nThe lantern is lit.", **more)
         "sentence": "Lit the lantern and made queue.py drain five jobs at a time.",
     }  # fmt: skip
     fields |= more
-    place = make_place(fields["project"], None, None)
-    return ArtifactText(**{"found": Project(place.folder, place.folder), **fields})
+    return ArtifactText(**{"identity": make_place(fields["project"], None, None).folder, **fields})
 
 
 def ranges_of(text, limit=CHUNK_TOKENS):

@@ -7,7 +7,7 @@ from test_nodes import HOUR, WORDS, T, source
 
 from signet_sync.formats.statement import Item
 from signet_sync.formats.timestamps import DAY
-from signet_sync.graph.nodes import Project, make_nodes
+from signet_sync.graph.nodes import make_nodes
 from signet_sync.graph.threads import (
     SUMMARY_SESSIONS,
     ThreadSession,
@@ -100,8 +100,8 @@ def test_what_makes_a_thread():
 
 
 def test_the_origin_makes_the_thread_whatever_the_folder():
-    one = source(found=Project("example.org/ada/lantern", "/home/ada/code/lantern"))
-    other = source(project="/mnt/lantern-2/docs", found=Project("example.org/ada/lantern", "/mnt/lantern-2"))
+    one = source(identity="example.org/ada/lantern")
+    other = source(project="/mnt/lantern-2/docs", identity="example.org/ada/lantern")
     assert thread_of([one]) == thread_of([other])
     assert thread_of([one])[2:5] == ("project:example.org/ada/lantern", "lantern", "example.org/ada/lantern")
 

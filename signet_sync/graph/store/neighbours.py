@@ -86,7 +86,7 @@ def children(database: Database, agent_id: str, node_id: str) -> list[str]:
     )
 
 
-def siblings(database: Database, of: GraphNode, limit: int = SIBLINGS) -> list[str]:
+def siblings(database: Database, of: GraphNode, limit: int) -> list[str]:
     """Returns the nodes beside a node, nearest first.
 
     For a chunk: those around it in its transcript, and the session's other transcripts; for a summary or compaction:
@@ -146,19 +146,19 @@ def _other_sessions(database: Database, of: GraphNode, limit: int) -> list[str]:
     return [node_id for *_, node_id in sorted(near)[:limit]]
 
 
-def newest_of_thread(database: Database, agent_id: str, thread_id: str, limit: int = SIBLINGS) -> list[str]:
+def newest_of_thread(database: Database, agent_id: str, thread_id: str) -> list[str]:
     """Returns a thread's newest arc, if any, and the nodes of its newest sessions."""
     arc = nodes.newest_arc(database, agent_id, thread_id)
     newest = _ids(
         database,
         "select node_id from thread_sessions where agent_id = ? and thread_id = ?"
         " order by latest_us desc, session_token, session_id limit ?",
-        (agent_id, thread_id, limit),
+        (agent_id, thread_id, SIBLINGS),
     )
     return [arc, *newest] if arc is not None else newest
 
 
-def sessions_below(database: Database, agent_id: str, of: str, limit: int = SIBLINGS) -> list[SessionRef]:
+def sessions_below(database: Database, agent_id: str, of: str) -> list[SessionRef]:
     """Returns the newest sessions that a thread, an arc or an epoch covers, newest first."""
     if of.startswith("t"):
         sql = (
@@ -175,25 +175,25 @@ def sessions_below(database: Database, agent_id: str, of: str, limit: int = SIBL
             cross join {NODES} n on n.agent_id = ?1 and n.id = below.id and n.depth = 0
             group by n.session_token, n.session_id
             order by max(n.latest_us) desc, n.session_token, n.session_id limit ?3"""
-    return [SessionRef(*row) for row in database.execute(sql, (agent_id, of, limit))]
+    return [SessionRef(*row) for row in database.execute(sql, (agent_id, of, SIBLINGS))]
 
 
 # ── memories and statements ──
 
 
-def memories_and_statements(database: Database, ref: SessionRef, limit: int = LINKED) -> list[str]:
+def memories_and_statements(database: Database, ref: SessionRef) -> list[str]:
     """Returns the memories that come from a session, then what it states, first what still holds."""
     return _ids(
         database,
         "select memory_id from memory_sources where agent_id = ? and session_token = ? and session_id = ?"
         " order by at desc, memory_id limit ?",
-        (*ref[:3], limit),
+        (*ref[:3], LINKED),
     ) + _ids(
         database,
         "select s.id from sessions n cross join statements s on s.session = n.session"
         " where n.agent_id = ? and n.session_token = ? and n.session_id = ?"
         f" group by s.id order by min(s.status <> 'open'), min({path_of('s.artifact')}), min(s.line), s.id limit ?",
-        (*ref[:3], limit),
+        (*ref[:3], LINKED),
     )
 
 
@@ -216,12 +216,12 @@ class Occurrence(NamedTuple):
     node_id: str | None
 
 
-def occurrences(database: Database, agent_id: str, statement_id: str, limit: int = SIBLINGS) -> list[Occurrence]:
+def occurrences(database: Database, agent_id: str, statement_id: str) -> list[Occurrence]:
     """Returns the places where artifacts state something, newest first."""
     rows = database.execute(
         f"select source_path, line, agent_id, session_token, session_id from {STATEMENTS}"
         " where agent_id = ? and id = ? order by at_us desc, source_path desc limit ?",
-        (agent_id, statement_id, limit),
+        (agent_id, statement_id, SIBLINGS),
     )
     return [
         Occurrence(path, line, SessionRef(agent, token, session_id, None), _holding(database, agent_id, path, line))
@@ -253,13 +253,13 @@ def line_start(text: str, line: int) -> int:
     return place
 
 
-def list_beside(database: Database, stated: Occurrence, statement_id: str, limit: int = SIBLINGS) -> list[str]:
+def list_beside(database: Database, stated: Occurrence, statement_id: str) -> list[str]:
     """Returns what else the artifact states, nearest lines first."""
     return _ids(
         database,
         f"select id from {STATEMENTS} where agent_id = ? and session_token = ? and session_id = ?"
         " and source_path = ? and id <> ? order by abs(line - ?), line, id limit ?",
-        (*stated.session[:3], stated.path, statement_id, stated.line, limit),
+        (*stated.session[:3], stated.path, statement_id, stated.line, SIBLINGS),
     )
 
 

@@ -84,7 +84,7 @@ def list_stored_artifacts(
         ):
             place = make_place(row[_PROJECT], root, origin)
             tree = top_of(place, inside) if place.root else None  # not by what other sessions name
-            found[row[2], row[5], row[3]].append((*row, projects.find(row[2], place, inside), branch, tree))
+            found[row[2], row[5], row[3]].append((*row, projects.find(row[2], place), branch, tree))
         hidden = find_doubled(database, some)
         for session, rows in found.items():
             yield session, [] if session in hidden else sorted(rows, key=itemgetter(9, 0))

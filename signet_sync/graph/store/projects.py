@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from signet_sync.graph.nodes import Place, Project, make_place, possible_roots, top_of
+from signet_sync.graph.nodes import Place, make_place, possible_roots
 from signet_sync.storage.database.batches import Session, rows_of_sessions
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
@@ -40,16 +40,15 @@ class Projects:
         self._database = database
         self._roots: dict[tuple[str, str], str | None] = {}
 
-    def find(self, agent_id: str, place: Place, inside: str | None = None) -> Project:
-        """Returns the project of a place, which is `inside` its repository as its files say."""
-        top = top_of(place, inside if place.root else None)
+    def find(self, agent_id: str, place: Place) -> str:
+        """Returns the identity of a place's project; empty if it has none."""
         if place.origin:
-            return Project(place.origin, top)
+            return place.origin
         for root in possible_roots(place):
             origin = self._origin(agent_id, root)
             if origin is not None:
-                return Project(origin or root, top if place.root else root)
-        return Project(place.root or place.folder, top)
+                return origin or root
+        return place.root or place.folder
 
     def _origin(self, agent_id: str, root: str) -> str | None:
         key = agent_id, root
@@ -74,7 +73,7 @@ def make_rows(database: Database, sessions: Iterable[Session]) -> set[Row]:
     for agent_id, token, session_id, *named in found:
         place = make_place(*named)
         if place.folder or place.root:
-            rows.add((agent_id, token, session_id, *place, projects.find(agent_id, place).identity))
+            rows.add((agent_id, token, session_id, *place, projects.find(agent_id, place)))
     return rows
 
 
@@ -102,5 +101,5 @@ def find_moved(database: Database, agent_id: str, root: str) -> set[Session]:
     return {
         (agent_id, token, session_id)
         for _, token, session_id, *place, identity in list(below)
-        if projects.find(agent_id, Place(*place)).identity != identity
+        if projects.find(agent_id, Place(*place)) != identity
     }

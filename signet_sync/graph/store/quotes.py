@@ -13,8 +13,8 @@ from signet_sync.text.quotes import Quote, QuotedSession
 if TYPE_CHECKING:
     from signet_sync.digest.quotes import SessionWords
 
-# The newest sessions of a project, among which one of the same folder comes first.
-_CONTINUABLE = 20
+# The newest sessions of a project, among which one of the same folder comes first, and those that are quoted.
+_CONTINUABLE, _CONTINUED = 20, 13
 # The newest sessions of a thread of which quotes are kept, a few more, as the one that asks does not continue itself;
 # and deeds, as many as may end a statement (`statements.store.rows`).
 QUOTED, _KNOWN = 24, 60
@@ -99,7 +99,6 @@ def read_of_newest(
     without: str = "",
     first: Collection[str] = (),
     but: Collection[str] = (),
-    most: int = 13,
 ) -> tuple[QuotedSession, ...]:
     """Returns the sessions that work in a folder continues, newest first: of some threads, first those in this folder.
 
@@ -120,6 +119,6 @@ def read_of_newest(
     for token, session_id, latest_us, node, _ in sorted(rows, key=lambda row: (row[3] not in first, not row[-1])):
         if quoted := read_of_session(database, (agent_id, token, session_id)):
             found.append(QuotedSession(latest_us, quoted, node))
-        if len(found) == most:
+        if len(found) == _CONTINUED:
             break
     return tuple(found)

@@ -43,20 +43,17 @@ def totals_of(database: Database, agent_id: str, memory_id: str) -> Totals | Non
     return Totals(*row) if row[0] else None
 
 
-def list_found_since(
-    database: Database, agent_id: str, since_us: int, memory_id: str | None = None
-) -> Iterator[tuple[str, Totals, bool, bool]]:
-    """Yields the memories of an agent (or one) found at `since_us` or later, with the totals of these hits; by id.
+def list_found_since(database: Database, agent_id: str, since_us: int) -> Iterator[tuple[str, Totals, bool, bool]]:
+    """Yields the memories of an agent found at `since_us` or later, with the totals of these hits; by id.
 
     Also whether each was promoted, and whether that was taken back.
     """
-    one, bindings = ("", ()) if memory_id is None else (" and e.memory_id = ?", (memory_id,))
     for found, promoted, undone, *totals in database.execute(
         "select e.memory_id, exists(select 1 from memory_promotions p"
         " where p.agent_id = e.agent_id and p.memory_id = e.memory_id), exists(select 1 from undone_promotions u"
         f" where u.agent_id = e.agent_id and u.memory_id = e.memory_id), {_TOTALS}"
-        f" where e.agent_id = ? and e.at_us >= ?{one} group by e.memory_id order by e.memory_id",
-        (agent_id, since_us, *bindings),
+        f" where e.agent_id = ? and e.at_us >= ? group by e.memory_id order by e.memory_id",
+        (agent_id, since_us),
     ):
         yield found, Totals(*totals), bool(promoted), bool(undone)
 
