@@ -9,7 +9,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 
@@ -19,12 +19,15 @@ from signet_sync.storage.locations import StateFolder, read_json
 KEPT_DAYS = 30.0
 MOST_SESSIONS = 1_000
 _MOST_LINES, _MOST_IDS = 1_000, 500  # of one session
+QUOTED = "said "  # before the id of the session that a line quotes
 _DAY = 86_400.0  # seconds
 _WAIT = 1.0  # seconds for another hook of the same workspace; each holds the lock for milliseconds
 
 
 class Injections:
-    """What one session got: by hash of each line its id ("" if it has none); the ids given at prompts.
+    """What one session got: by hash of each line its id; the ids given at prompts.
+
+    The id of a quote is `QUOTED` and its session's, that of a whole file "".
 
     `left_out` are hashes of lines for which there was no room: these have not changed when it resumes. `due` is the
     source of a start whose context waits for a prompt, else "". `asked`: a turn was continued for its last lines. `at`
@@ -47,7 +50,7 @@ class Injections:
     @property
     def ids(self) -> set[str]:
         """Returns the ids that the session got at its start or at a prompt."""
-        return {one for one in (*self.lines.values(), *self.at_prompts) if one}
+        return {one for one in (*self.lines.values(), *self.at_prompts) if one and not one.startswith(QUOTED)}
 
     def add_lines(self, lines: Iterable[tuple[str, str]], left_out: Iterable[str]) -> None:
         """Adds lines, each with its id, and those for which there was no room."""
@@ -121,13 +124,33 @@ def list_changed(folder: StateFolder, at: float) -> Iterator[Injections]:
                 yield record
 
 
-def clear(folder: StateFolder) -> None:
-    """Deletes all records, durably: after a removal, hashes of removed lines remain nowhere. Raises `OSError`."""
+def drop_gone(folder: StateFolder, stands: Callable[[str, str], bool]) -> None:
+    """Deletes from all records, durably, what is no more: hashes of removed lines remain nowhere. Raises `OSError`.
+
+    `stands` tells of an agent's id whether anything still has it. Of a thread, say, it may stand while the words of its
+    line are gone: only a statement's or memory's line keeps its hash. Lines that had no room have no id.
+    """
     if not os.path.isdir(folder.injected):
         return
     with _locked(folder):
         for name in os.listdir(folder.injected):
-            unlink(os.path.join(folder.injected, name))
+            path = os.path.join(folder.injected, name)
+            if (record := _read(path)) is None:
+                unlink(path)
+                continue
+            before = record.document()
+            record.left_out, record.lines = (
+                [],
+                {
+                    hash_ if one[:2] in ("", "f-", "m-") or one.startswith(QUOTED) else one: one
+                    for hash_, one in record.lines.items()
+                    if not one or stands(record.agent_id, one.removeprefix(QUOTED))
+                },
+            )
+            record.at_prompts = [one for one in record.at_prompts if stands(record.agent_id, one)]
+            if record.document() != before:
+                os.close(publish(path, json.dumps(record.document()).encode(), durable=False))
+                os.utime(path, (record.at, record.at))
         sync_folder(folder.injected)
 
 

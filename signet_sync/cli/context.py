@@ -43,7 +43,13 @@ _NOTHING_SHARED = (
     metavar="PROJECT",
     help="The project to start with: its folder, or its name or origin (default: the working directory).",
 )
-@click.option("--last", metavar="SESSION", help="Print what hooks injected into this session (its id in the harness).")
+@click.option(
+    "--last",
+    metavar="[SESSION]",
+    is_flag=False,
+    flag_value="",
+    help="Print what hooks injected into the newest session whose id in the harness begins so (default: of all).",
+)
 @click.option(
     "--budget",
     type=click.IntRange(min=1),
@@ -112,7 +118,10 @@ def _show_last(context: Context, session_id: str) -> int:
             click.echo(f"[{count_noun(gone, 'line')} no longer exist]" if gone > 1 else "[1 line no longer exists]")
 
     def show() -> None:
+        click.echo(f"session {found['session_id'] or 'without a turn yet'}")
         show_all("=== At its start ===", found["start"])
+        if found["quotes"]:
+            click.echo(f"and {count_noun(found['quotes'], 'quote')}")
         if found["files"]:
             click.echo(f"and {count_noun(found['files'], 'whole file')} of the workspace")
         show_all("=== At prompts ===", found["prompts"])

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from signet_sync.capture.injections import QUOTED
 from signet_sync.formats.handle import HANDLE, handle
 from signet_sync.formats.injected_block import BACKGROUND, CLOSING, OPENING, neutral
 from signet_sync.formats.paths import file_of, head_page, normalize_path
@@ -39,8 +40,8 @@ class SessionContext(NamedTuple):
     """The text, the paths (relative to the workspace) that it was made of, and what could not be read and why.
 
     `ids` are those of the recalled hits; `crowded` means that there were hits, but none fitted. `lines` are what was
-    injected: the text of each line with its id, and whole files by their text with "" as id; `left_out` are texts of
-    lines without room.
+    injected: the text of each line with its id, of a quote with its session's behind `QUOTED`, of a whole file with "";
+    `left_out` are texts of lines without room.
     """
 
     text: str
@@ -99,7 +100,8 @@ def compose(
     text = "\n\n".join(filter(None, [made.text, files_text(texts, left, size)]))
     sources[:0] = dict.fromkeys(path for line in made.lines if (path := file_of(line.path)) is not None)
     # Without handles: when a project gets its origin, its ids change and its words do not.
-    lines[:0] = [*((line.text, line.id) for line in made.lines), *((words, "") for words in made.quotes)]
+    quotes = ((words, f"{QUOTED}{of}") for words, of in made.quotes.items())
+    lines[:0] = [*((line.text, line.id) for line in made.lines), *quotes]
     ids = [line.id for line in made.lines]
     crowded = not text and bool(sources or made.left_out)
     return SessionContext(text, sources, troubles, ids, crowded, lines, made.left_out)

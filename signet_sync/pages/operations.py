@@ -19,6 +19,7 @@ from signet_sync.pages.store.project_inputs import project_inputs, recorded_orig
 from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, count_ids, reading
+from signet_sync.sync.store import sessions
 from signet_sync.text.sentences import basename, flatten_cell, unescape
 from signet_sync.text.token_estimate import estimate_tokens
 
@@ -91,28 +92,43 @@ def compose_at_prompt(
 def last(place: IndexPlace, agent_id: str, session_id: str) -> dict[str, Any]:
     """Returns the document of `context --last --json`: what hooks injected into a session, in today's words.
 
-    The text of what is no longer there is None; `files` counts whole files. Raises `UsageError` if nothing is recorded.
+    It is the newest whose id begins so. The text of what is no longer there is None; `files` and `quotes` count whole
+    files and quotes; the id of a session without a turn is known only if it is given. Raises `UsageError` if nothing is
+    recorded.
     """
-    record = injections.read(place.state(), agent_id, session_id)
-    if record is None:
-        raise UsageError(
-            f"nothing is recorded for session {display(session_id)} of agent {agent_id}",
-            hint="give the harness's own id of a session of the last 30 days",
-            code="unknown-session",
-        )
     from signet_sync.graph.store import neighbours
     from signet_sync.pages.prompt_context import words_of  # slow import, not needed at a session's start
+    from signet_sync.sessions.store import live
 
+    folder = place.state()
     with reading(place) as database:
+        known = [ref.session_id for ref in sessions.every(database) if ref.agent_id == agent_id]
+        known += [one or key for key, one, *_ in live.sessions(database, agent_id)]
+        named = [session_id] if injections.read(folder, agent_id, session_id) else known
+        told = [
+            (record, one)
+            for one in named
+            if one.startswith(session_id) and (record := injections.read(folder, agent_id, one)) is not None
+        ]
+        if not session_id:
+            told += [(record, "") for record in injections.list_changed(folder, 0) if record.agent_id == agent_id]
+        if not told:
+            raise UsageError(
+                f"nothing is recorded for session {display(session_id)} of agent {agent_id}",
+                hint="give the harness's own id of a session of the last 30 days, or none for the newest",
+                code="unknown-session",
+            )
+        record, session_id = max(told, key=lambda one: one[0].at)
         texts = words_of(database, agent_id, record.ids)
         for one in record.at_prompts:
             if one.startswith("k-") and (chunk := neighbours.node(database, agent_id, one)) is not None:
                 passage = neighbours.find_passage(database, chunk, one)
                 texts[one] = neighbours.node_text(database, passage, _PASSAGE).text
-    start = dict.fromkeys(one for one in record.lines.values() if one)
+    start = dict.fromkeys(one for one in record.lines.values() if one in record.ids)
     return {
         "session_id": session_id,
         "files": sum(not one for one in record.lines.values()),
+        "quotes": sum(one.startswith(injections.QUOTED) for one in record.lines.values()),
         "start": [{"id": one, "text": texts.get(one)} for one in start],
         "prompts": [{"id": one, "text": texts.get(one)} for one in record.at_prompts],
     }

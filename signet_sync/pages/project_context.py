@@ -115,11 +115,11 @@ class ProjectInputs(NamedTuple):
 
 
 class ContextText(NamedTuple):
-    """The text; by the words of each of its lines, the id; and the words of lines for which there was no room."""
+    """The text; by the words of each of its lines, the id, of its quotes the session's; what had no room."""
 
     text: str
     lines: tuple[Line, ...] = ()
-    quotes: tuple[str, ...] = ()
+    quotes: Mapping[str, str] = {}
     left_out: tuple[str, ...] = ()
 
 
@@ -193,11 +193,11 @@ def project_text(
         if not place or session.id in board.shown
     ]
     said_of: dict[str, list[str]] = {}
-    words_told: list[str] = []
+    words_told: dict[str, str] = {}
     for place, (session, said) in enumerate(_choose_quotes(shown, told, room, size)):
         title = [] if place else [title_of(session), ""]
         said_of["" if place == 0 else session.id] = [*title[:1], *said.values(), *title[1:]] if said else []
-        words_told += said
+        words_told |= dict.fromkeys(said, session.id)
     own_lines = [headings["projects"], *parts.pop(headings["projects"], ())]
     earlier = [line for one in board.lines["projects"] for line in said_of.get(one.id, ())] + [
         line
@@ -216,7 +216,7 @@ def project_text(
         *(line.text for line in board.left),
         *(words for some in quotes for words in some if words not in words_told),
     )
-    return ContextText("\n".join(text).strip("\n"), chosen, tuple(words_told), left_out)
+    return ContextText("\n".join(text).strip("\n"), chosen, words_told, left_out)
 
 
 def _elsewhere(seen: ProjectInputs, name: str, now_us: int, lines: Sequence[Line]) -> Iterator[Line]:

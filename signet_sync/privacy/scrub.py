@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +15,7 @@ from signet_sync.entities import stage as entities_stage
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import artifact_name, find_ignored_code
-from signet_sync.formats.handle import short_handle
+from signet_sync.formats.handle import SHORT_LENGTH, short_handle
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.managed_block import lines_without
@@ -102,7 +102,15 @@ def scrub(workspace: Workspace, now_us: int) -> None:
     try:
         left = keep_displaced(workspace, now_us, rest=0.0)
         state_dir.sweep(workspace.state)
-        injections.clear(workspace.state)
+        remembered = {*memories.ids(workspace.database)}
+
+        @cache
+        def stands(agent_id: str, one: str) -> bool:
+            if one.startswith("m-"):
+                return (agent_id, one) in remembered
+            return one[0] in "upr" or tombstones_store.has_row(workspace.database, agent_id, one[:SHORT_LENGTH])
+
+        injections.drop_gone(workspace.state, stands)
         if tombstones:
             _delete_inputs(workspace, tombstones)
             page_files.withdraw_strays(workspace)

@@ -6,6 +6,7 @@ import _socket
 import errno
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -80,7 +81,7 @@ def test_the_answer_is_that_of_a_hook_without_an_agent(
     vault: Vault, monkeypatch: pytest.MonkeyPatch, harness: str, event: bytes
 ) -> None:
     alone = vault.hook(harness, "--strict", given=event)
-    injections.clear(state_dir.locate(str(vault.root)))
+    shutil.rmtree(vault.state / "injected", ignore_errors=True)
     made = Answers(str(vault.root), state_dir.locate(str(vault.root)))
     assert made.listen()
     try:

@@ -199,7 +199,9 @@ def test_a_start_quotes_the_newest_session_of_its_project_and_nobody_elses(
     assert "theirs alone" not in text and "another project" not in text
     assert start(vault, "claude-code", "resume") == ""
     assert "=== Quotes" not in start(vault, "claude-code", "resume", "mine")
+    assert "and 2 quotes\nand 1 whole file" in vault.call("context", "--last", "s-1").out
     assert vault.call("remove", "mine", "--reason", "asked for", "--quoting", "keep", "--yes").code == 0
+    assert "and 1 whole file" in (left := vault.call("context", "--last", "s-1").out) and "quotes" not in left
     assert "I kept the broker" not in start(vault, "claude-code", session="s-3")
     assert len(vault.rows("select text from session_quotes where text like '%broker%'")) == 2
     monkeypatch.undo()
@@ -390,23 +392,31 @@ def records(vault: Vault) -> list[Path]:
     return sorted((vault.state / "injected").glob("*"))
 
 
-def test_the_record_holds_no_words_and_goes_with_a_removal(vault: Vault) -> None:
+def test_the_record_holds_no_words_and_loses_only_what_is_removed(vault: Vault) -> None:
     start(vault, "claude-code")
     prompt(vault, "claude-code", "Which hook was it that the retry loop of the queue waits for?")
     (path,) = records(vault)
     assert path.stat().st_mode & 0o777 == 0o600
     assert not {word for word in ("retry", "lantern", "British", "tea", "s-1") if word in path.read_text()}
-    session = vault.rows("select session_id from memory_artifacts limit 1")[0][0]
+    gone = vault.rows("select id from statements where text like ?", "%five tries%")[0][0]
+    tea = vault.rows("select id from memories")[0][0]
+    before = json.loads(path.read_text())
+    assert {gone, tea} <= {*before["lines"].values()}
+    session = vault.rows("select session_id from memory_artifacts where project = ?", PROJECT)[0][0]
     assert vault.call("remove", session, "--reason", "asked", "--yes", "--quoting", "keep").code == 0
-    assert records(vault) == []
+    after = json.loads(path.read_text())
+    assert gone not in path.read_text() and after["left_out"] == []
+    assert {one for one in before["lines"].items() if one[1] in (tea, "")} == {*after["lines"].items()}
+    assert (after["characters"], after["at"]) == (before["characters"], before["at"])
 
 
-def test_forgetting_a_memory_deletes_the_records(vault: Vault) -> None:
+def test_forgetting_a_memory_takes_it_out_of_the_records(vault: Vault) -> None:
     start(vault, "claude-code")
     memory = vault.rows("select id from memories")[0][0]
     assert memory in records(vault)[0].read_text()
     assert vault.call("forget", memory).code == 0
-    assert records(vault) == []
+    (path,) = records(vault)
+    assert memory not in path.read_text() and "f-" in path.read_text()
 
 
 def test_records_expire_and_are_bounded(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -453,11 +463,17 @@ def test_context_last_shows_what_a_session_got(vault: Vault) -> None:
     assert "The retry loop gives up after five tries." in shown.out and "British" in shown.out
     assert "=== At prompts ===" in shown.out and "1 whole file" in shown.out and "Feathers are stored" in shown.out
     document = vault.call("context", "--last", "s-1", "--json").json
-    assert document["files"] == 1 and all(one["text"] for one in (*document["start"], *document["prompts"]))
+    assert (document["files"], document["quotes"]) == (1, 0)
+    assert all(one["text"] for one in (*document["start"], *document["prompts"]))
     with vault.database(readonly=False) as database, database.transaction():
         database.execute("delete from memories")
     assert "[1 line no longer exists]" in vault.call("context", "--last", "s-1").out
-    for arguments in (("--last", "s-2"), ("--last", "s-1", "--agent", "scout")):
+    session = vault.rows("select session_id from memory_artifacts where project = ?", PROJECT)[0][0]
+    with injections.updating(state_dir.locate(str(vault.root)), "default", "claude-code", session) as record:
+        record.at_prompts.append(first)
+    for named in ([], [session[:5]]):
+        assert vault.call("context", "--last", *named).out.startswith(f"session {session}\n=== At prompts ===")
+    for arguments in (("--last", "s-2"), ("--last", "s-1", "--agent", "scout"), ("--last", "--agent", "scout")):
         assert vault.call("context", *arguments).code == 2
 
 

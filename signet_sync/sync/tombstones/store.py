@@ -74,7 +74,7 @@ def find_removed(database: Database, agent_id: str, text: bytes) -> dict[bytes, 
         f"^{one}".encode(): frozenset(found)
         for mark, found in tokens.items()
         for one in shown[mark]
-        if not _has_row(database, agent_id, one)
+        if not has_row(database, agent_id, one)
     }
 
 
@@ -90,10 +90,11 @@ def are_kept(database: Database, agent_id: str, token: str) -> bool:
 def rowless_in(database: Database, agent_id: str, text: bytes) -> set[bytes]:
     """Returns the handles at the ends of lines of former pages of an agent that no row has."""
     shown = {found.decode("ascii") for found in _OF_A_PAGE.findall(text)}
-    return {f"^{one}".encode() for one in shown if not _has_row(database, agent_id, one)}
+    return {f"^{one}".encode() for one in shown if not has_row(database, agent_id, one)}
 
 
-def _has_row(database: Database, agent_id: str, beginning: str) -> bool:
+def has_row(database: Database, agent_id: str, beginning: str) -> bool:
+    """Returns whether anything that is derived has an id that begins so."""
     return any(
         database.value(
             f"select exists(select 1 from {table.name} where agent_id = ?1 and {table.handle} >= ?2"
