@@ -185,7 +185,7 @@ class OfWorkspace(click.types.StringParamType):
 
 
 class Moment(click.types.StringParamType):
-    """A day (2026-03-28), an ISO 8601 time, or `10d` and `3w`: so long ago. Microseconds since 1970 UTC.
+    """A day (2026-03-28), an ISO 8601 time, or `10d`, `3w`, `4 weeks ago`. Microseconds since 1970 UTC.
 
     With `ends` a day alone stands for its end.
     """

@@ -67,18 +67,17 @@ def parse_since(text: str) -> int | None:
     return parse_instant(f"{text}T00:00:00Z") if instant is None else instant
 
 
-_AGO = {"d": DAY, "w": 7 * DAY}
+_AGO = late(r"(\d{1,5}) ?(?:(d|days?)|w|weeks?)(?: ago)?", re.ASCII)
 
 
 def parse_moment(text: str, now_us: int = 0, *, ends: bool = False) -> int | None:
-    """Parses what a person gives: an instant, a day of theirs, `10d` or `3w` as so many days or weeks before now.
+    """Parses what a person gives: an instant, a day of theirs, `10d`, `3w`, `4 weeks ago` as so long before now.
 
     A day alone is its beginning where this machine is; with `ends` its last microsecond, so that it is part of what
     ends with it.
     """
-    count, unit = text[:-1], text[-1:]
-    if unit in _AGO and count.isascii() and count.isdigit() and len(count) < 6:
-        return now_us - int(count) * _AGO[unit]
+    if ago := _AGO.fullmatch(text.strip()):
+        return now_us - int(ago[1]) * (DAY if ago[2] else 7 * DAY)
     instant = parse_instant(text)
     if instant is not None or (midnight := parse_since(text)) is None:
         return instant

@@ -187,14 +187,15 @@ def memory_recall(
     from signet_sync.formats.snapshot import LARGEST
     from signet_sync.formats.timestamps import parse_moment
 
-    begins = None if since is None else parse_moment(since)
+    asked_us = now_us()
+    begins = None if since is None else parse_moment(since, asked_us)
     if since is not None and begins is None:
         raise UsageError("`since` is not a day or an ISO 8601 time", hint="2026-03-28", code="arguments-invalid")
     found = memory.ask(
         "recall",
         query=query,
         limit=limit,
-        now_us=now_us(),
+        now_us=asked_us,
         period=None if begins is None else [begins, LARGEST],
         project=project,
         shared=memory.shared,

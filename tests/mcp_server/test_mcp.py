@@ -177,7 +177,7 @@ def test_each_tool_answers_over_stdio_with_marked_text_alone(talk: Talk, machine
     calls: list[tuple[str, dict[str, Any], str]] = [
         ("memory_recall", {"query": "rounding", "since": "2020-01-01"}, "\nsession ^"),
         ("memory_recall", {"query": "how do we round"}, "uses round, in SQL as in Python"),
-        ("memory_recall", {"query": "qqqq"}, "Nothing answers this."),
+        ("memory_recall", {"query": "rounding", "since": "0 days ago"}, "Nothing answers this."),
         ("memory_expand", {"handle": path, "budget": 300}, session),
         ("memory_context", {}, "=== "),
         ("memory_context", {"prompt": "rounding", "budget": 200}, "=== What memory holds on this ==="),

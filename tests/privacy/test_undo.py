@@ -104,13 +104,16 @@ def test_one_session_taken_out_of_a_tombstone_by_a_process_that_died_is_free_eve
         return vault.call("remove", ids[0], "--undo").code
 
     assert crash_runner.forked(killed) == crash_runner.KILLED
-    assert vault.reindex() if way == "a pass" else undo(vault, ids[0])
+    assert vault.reindex() if way == "a pass" else undo(vault, ids[0][:-1])
     assert vault.rows("select session_ids from memory_artifact_tombstones") == [(f'["{ids[1]}"]',)]
     assert vault.rows("select * from captures") == []
 
 
-def test_a_path_names_the_session_that_it_belonged_to(vault):
-    assert undo(vault, f"memory/{made.summary(**numbered(1))[0]}")["session_token"] == TOKEN
+def test_a_path_or_the_beginning_of_a_name_names_the_session(vault):
+    assert vault.call("remove", TOKEN[:5], "--undo").code == 2
+    for name in (f"memory/{made.summary(**numbered(1))[0]}", TOKEN[:6]):
+        assert undo(vault, name, "--dry-run")["session_token"] == TOKEN, name
+    assert undo(vault, TOKEN[:6])["lifted"]
 
 
 def test_a_backup_of_the_time_before_does_not_bring_the_removal_back(vault):

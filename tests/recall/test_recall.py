@@ -317,7 +317,8 @@ def test_a_question_about_a_time_or_a_project_is_answered_from_it_alone(vault):
     assert found(*asked, "--until", "2026-03-05", "--limit", "50") == {early, "2026-03-02", "2026-03-05"}
     assert found(*asked, "--since", "2026-03-09", "--until", "2026-03-13") == {"2026-03-09"}
     assert found(*asked, "--since", "60d", "--until", "6w", *now) == set()
-    assert found(*asked, "--since", "1w", *now) == {late}
+    for week in ("1w", "7d", "1 week ago", "7 days ago"):
+        assert found(*asked, "--since", week, *now) == {late}, week
     assert found(*asked, "--project", "harbor-api") == {"2026-03-05"}
     assert found(*asked, "--project", "nobody's") == set()
     wrong = vault.call("recall", "x", "--since", "lately")
