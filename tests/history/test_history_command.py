@@ -88,62 +88,30 @@ def test_history_is_off_unless_the_user_turns_it_on(vault, monkeypatch):
     assert not (vault / ".git").exists()
 
 
-def test_checkpoint_creates_commit_when_tree_dirty(vault):
-    note(vault, "A plan.\n")
-    done = checkpoint(vault, "before", "the", "move")
-    assert done["ok"] and not done["skipped"] and len(done["oid"]) == 7
-    assert done["subject"] == "checkpoint: before the move" and done["reason"] is None
-    assert done["skipped_files"] == []
-    newest = commits(vault)[0]
-    assert newest["oid"].startswith(done["oid"]) and newest["short_oid"] == done["oid"]
-    assert newest["author"] == "default" and newest["body"].startswith("manual checkpoint at 20")
-
-
-def test_checkpoint_skips_when_tree_clean(vault):
-    note(vault, "A plan.\n")
-    checkpoint(vault)
-    done = checkpoint(vault, "again")
-    assert done["ok"] and done["skipped"] and done["oid"] is None
-    assert done["reason"] == "workspace tree is clean; no commit created"
-    assert subjects(vault) == ["checkpoint: manual", "workspace init"]
-
-
-def test_history_lists_bootstrap_commit(vault):
-    checkpoint(vault)
-    answer = vault.call("history", "--json")
-    assert [commit["subject"] for commit in answer.json["commits"]] == ["workspace init"]
-    assert "diff" not in answer.json
-    assert {".gitignore", ".gitattributes"} <= {entry.name for entry in vault.root.iterdir()}
-
-
-def test_history_with_diff_returns_patch(vault):
+def test_checkpoint_commits_what_changed_and_history_lists_it(vault):
+    assert checkpoint(vault, "nothing yet")["skipped"] and subjects(vault) == ["workspace init"]
     note(vault, "first\n")
-    checkpoint(vault, "one")
-    note(vault, "second\n")
-    checkpoint(vault, "two")
-    answer = vault.call("history", "--diff", "--limit", "2", "--json")
-    assert len(answer.json["commits"]) == 2
-    assert "+second" in answer.json["diff"] and "-first" in answer.json["diff"]
-    shown = vault.call("history", "--diff", "--limit", "2").out
-    assert "checkpoint: two  (default)" in shown.splitlines()[0] and "+second" in shown
-
-
-def test_checkpointer_async_calls_commit_all(vault):
-    note(vault, "A plan.\n")
-    with workspace(vault) as held:
-        done = history_operations.checkpoint(held, "ori", "a note\nof two lines", NOW)
-    assert done.subject == "checkpoint: a note of two lines"
+    done = checkpoint(vault, "before", "the", "move")
+    assert done["ok"] and not done["skipped"] and done["skipped_files"] == []
+    assert done["subject"] == "checkpoint: before the move" and done["reason"] is None
     newest = commits(vault)[0]
-    assert (newest["subject"], newest["author"]) == (done.subject, "ori")
-    assert newest["body"] == f"manual checkpoint at {iso(NOW)}" and newest["timestamp"] == iso(NOW)
-
-
-def test_checkpointer_returns_ok_on_clean_worktree(vault):
+    assert newest["oid"].startswith(done["oid"]) and newest["short_oid"] == done["oid"] and len(done["oid"]) == 7
+    assert newest["author"] == "default" and newest["body"].startswith("manual checkpoint at 20")
+    before = contents(vault / ".git")
+    again = checkpoint(vault, "again")
+    assert again["ok"] and again["skipped"] and again["oid"] is None and contents(vault / ".git") == before
+    assert again["reason"] == "workspace tree is clean; no commit created"
+    note(vault, "second\n")
     with workspace(vault) as held:
-        assert history_operations.checkpoint(held, "default", "", NOW).ok
-        before = contents(vault / ".git")
-        done = history_operations.checkpoint(held, "default", "", NOW)
-    assert done.ok and done.oid is None and contents(vault / ".git") == before
+        history_operations.checkpoint(held, "ori", "a note\nof two lines", NOW)
+    newest = commits(vault)[0]
+    assert (newest["subject"], newest["author"]) == ("checkpoint: a note of two lines", "ori")
+    assert newest["body"] == f"manual checkpoint at {iso(NOW)}" and newest["timestamp"] == iso(NOW)
+    answer = vault.call("history", "--diff", "--limit", "2", "--json").json
+    assert len(answer["commits"]) == 2 and "+second" in answer["diff"] and "-first" in answer["diff"]
+    assert "diff" not in vault.call("history", "--json").json
+    shown = vault.call("history", "--diff", "--limit", "2").out
+    assert "checkpoint: a note of two lines  (ori)" in shown.splitlines()[0] and "+second" in shown
 
 
 def test_a_long_note_stands_in_the_body_and_secrets_nowhere(vault):

@@ -66,6 +66,8 @@ def test_no_program_is_run(past, traps, name):
     RUN[name](past, traps)
     assert past.look() == ""
     everything(past)
+    assert repository.holds(str(past.root), ["a.md"]) == "contains"
+    assert repository.ignored(str(past.root), ["a.md", "notes.txt"]) == {"notes.txt"}
     packed = run_git(str(past.root), str(past.root), "repack", "-d", "-q")
     assert packed is not None and packed.returncode == 0
     assert traps.fired() == []
@@ -105,6 +107,8 @@ def test_what_leads_elsewhere_is_refused(past, traps, name):
         with pytest.raises(repository.RepositoryRefused) as refused:
             operation()
         assert refused.value.code == "unsafe-repository" and refused.value.message and refused.value.hint
+    assert repository.holds(str(past.root), ["a.md"]) == "unknown"
+    assert repository.ignored(str(past.root), ["a.md"]) == frozenset()
     assert traps.fired() == []
 
 

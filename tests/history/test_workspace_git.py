@@ -56,7 +56,7 @@ def test_init_creates_git_dir_and_bootstrap_commit(past):
     assert past.git("remote") == "" == past.git("status", "--porcelain") == past.git("fsck", "--strict")
 
 
-def test_commit_all_creates_new_commit(past):
+def test_a_commit_holds_what_changed_and_the_newest_is_listed_first(past):
     past.put("a.md")
     first = past.commit("first")
     past.put("a.md", "other\n")
@@ -64,12 +64,8 @@ def test_commit_all_creates_new_commit(past):
     newest, oldest, _ = past.log()
     assert newest[:4] == (second[0], second[0][:7], "second", "two\nlines")
     assert (oldest.oid, oldest.author, oldest.timestamp) == (first[0], "default", (past.now - 1_000_000) // 1_000_000)
-
-
-def test_commit_all_on_clean_tree_returns_none(past):
-    past.put("a.md")
-    past.commit()
-    assert (past.commit()[0], len(past.log())) == (None, 2)
+    assert past.commit()[0] is None
+    assert [len(past.log(limit)) for limit in (0, -3, 2, 1000)] == [1, 1, 2, 3]
 
 
 def test_commit_all_skips_oversized_files(past):
@@ -82,14 +78,6 @@ def test_commit_all_skips_oversized_files(past):
     assert past.log()[0].body == "Not committed:\n- big.md (too-large)"
     assert past.data("fits.md") == b"x" * 1000
     assert "big.md" not in past.tree()
-
-
-def test_log_returns_newest_first(past):
-    for subject in ("a", "b"):
-        past.put("a.md", subject)
-        past.commit(subject)
-    assert [commit.subject for commit in past.log()] == ["b", "a", "workspace init"]
-    assert [len(past.log(limit)) for limit in (0, -3, 2, 1000)] == [1, 1, 2, 3]
 
 
 def test_diff_since_includes_changes(past):
