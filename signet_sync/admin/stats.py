@@ -1,9 +1,11 @@
 """Measures what an agent remembers and recalls, what memory gave, and what it takes on the disk."""
 
+from __future__ import annotations
+
 import json
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any
 
 from signet_sync.capture import injections
 from signet_sync.formats.timestamps import DAY, iso
@@ -13,81 +15,42 @@ from signet_sync.storage.database.connection import Database, list_set_aside
 from signet_sync.storage.locations import StateFolder
 from signet_sync.sync.store import counts
 
-if TYPE_CHECKING:
-    from signet_sync.storage.database.connection import Database
-    from signet_sync.storage.state_dir import StateFolder
-
 DAYS = 7
 TAGS = 10
-
-
-class Remembered(NamedTuple):
-    """What an agent remembers: counts of its rows; `last_dream` is ISO 8601 UTC or None."""
-
-    memories: int
-    recall_events: int
-    promotions: int
-    last_dream: str | None
-
-
-class Stats(NamedTuple):
-    """Counts of one agent; `last_dream` is ISO 8601 UTC or None, tags come with their hits, most first."""
-
-    memories: int
-    promotions: int
-    last_dream: str | None
-    recall_events_7d: int
-    top_concept_tags_7d: list[tuple[str, int]]
-    sessions: int
-    artifacts: int
-
-
-def count_remembered(database: Database, agent_id: str) -> Remembered:
-    """Returns the counts of an agent. Raises what reading the database raises."""
-    memories, promoted = promotions.counts(database, agent_id)
-    last = promotions.last_sweep(database, agent_id)
-    hits = recall_events.count_since(database, agent_id, 0)
-    return Remembered(memories, hits, promoted, None if last is None else iso(last))
-
-
-def stats(database: Database, agent_id: str, now_us: int) -> Stats:
-    """Returns the counts at `now_us`. Raises what reading the database raises."""
-    since = now_us - DAYS * DAY
-    now = count_remembered(database, agent_id)
-    sessions, artifacts = counts.counts_of(database, agent_id)
-    return Stats(
-        now.memories,
-        now.promotions,
-        now.last_dream,
-        recall_events.count_since(database, agent_id, since),
-        recall_events.top_concepts_since(database, agent_id, since, TAGS),
-        sessions,
-        artifacts,
-    )
-
-
 _CHARACTERS = 4  # of a token, about
 
 
-class Receipt(NamedTuple):
-    """What was injected into so many sessions, in tokens, and how many of its lines had been replaced before.
+def count_remembered(database: Database, agent_id: str) -> dict[str, Any]:
+    """Returns counts of an agent's rows, and when it dreamed last. Raises what reading the database raises."""
+    memories, promoted = promotions.counts(database, agent_id)
+    last = promotions.last_sweep(database, agent_id)
+    return {
+        "memories": memories,
+        "recall_events": recall_events.count_since(database, agent_id, 0),
+        "promotions": promoted,
+        "last_dream": None if last is None else iso(last),
+    }
 
-    `questions` are those to which a memory answered, `corrections` statements that were marked as done or not true.
-    `bytes_kept` are those of the files in the index.
+
+def stats(database: Database, agent_id: str, now_us: int) -> dict[str, Any]:
+    """Returns the counts at `now_us`, tags with their hits, most first. Raises what reading the database raises."""
+    since = now_us - DAYS * DAY
+    known = count_remembered(database, agent_id)
+    sessions, artifacts = counts.counts_of(database, agent_id)
+    return {name: known[name] for name in ("memories", "promotions", "last_dream")} | {
+        "recall_events_7d": recall_events.count_since(database, agent_id, since),
+        "top_concept_tags_7d": recall_events.top_concepts_since(database, agent_id, since, TAGS),
+        "sessions": sessions,
+        "artifacts": artifacts,
+    }
+
+
+def receipt(database: Database, folder: StateFolder, now_us: int) -> dict[str, int]:
+    """Returns what was injected in the last days into how many sessions of all agents, about, in tokens.
+
+    `stale` are its lines that had been replaced before, `questions` those to which a memory answered, `corrections`
+    statements that were marked as done or not true, `bytes_kept` those of the files in the index.
     """
-
-    days: int
-    sessions: int
-    tokens: int
-    stale: int
-    questions: int
-    notes: int
-    corrections: int
-    bytes_kept: int
-
-
-def receipt(database: Database, folder: StateFolder, now_us: int) -> Receipt:
-    """Returns the receipt of the last days, of all agents."""
     since_us = now_us - DAYS * DAY
     recent = list(injections.list_changed(folder, since_us / 1e6))
     given = [(one.agent_id, line, int(one.at * 1e6)) for one in recent for line in one.ids if line.startswith("f-")]
@@ -98,16 +61,16 @@ def receipt(database: Database, folder: StateFolder, now_us: int) -> Receipt:
         (json.dumps(given),),
     )
     asked = "select count(*) from (select distinct agent_id, query, at_us from recall_events where at_us >= ?)"
-    return Receipt(
-        DAYS,
-        len(recent),
-        sum(one.characters for one in recent) // _CHARACTERS,
-        stale,
-        database.value(asked, (since_us,)),
-        database.value("select count(*) from memories where created_at >= ?", (iso(since_us),)),
-        database.value("select count(*) from statement_marks where at_us >= ?", (since_us,)),
-        database.value("select coalesce(sum(size), 0) from files where verdict = 'indexed'"),
-    )
+    return {
+        "days": DAYS,
+        "sessions": len(recent),
+        "tokens": sum(one.characters for one in recent) // _CHARACTERS,
+        "stale": stale,
+        "questions": database.value(asked, (since_us,)),
+        "notes": database.value("select count(*) from memories where created_at >= ?", (iso(since_us),)),
+        "corrections": database.value("select count(*) from statement_marks where at_us >= ?", (since_us,)),
+        "bytes_kept": database.value("select coalesce(sum(size), 0) from files where verdict = 'indexed'"),
+    }
 
 
 def measure_disk(database: str, folder: StateFolder) -> dict[str, int]:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.admin import stats
-from signet_sync.admin.stats import count_remembered, receipt
 from signet_sync.capture import spool
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.timestamps import SECOND, parse_instant
@@ -72,38 +71,31 @@ def last_full_pass(place: "IndexPlace") -> tuple[str | None, bool]:
 
 def status_document(place: "IndexPlace") -> dict[str, Any]:
     """Returns the document of `status --json`."""
-    folder = place.state()
+    folder, path, root = place.state(), place.database, place.root
     life = liveness(place)
     live = life.heartbeat
-    path = place.database
-    index = _index(path, place.root)
+    index, trouble, held = _read_index(path, root)
+    halt, refused = index.pop("halt"), index.pop("refused")
+    why = _trouble(root, folder, path, trouble, held, index["rows"], running=life.running)
     return {
-        "workspace": place.root,
+        "workspace": root,
         "database": path,
         "running": life.running,
         "pid": live.get("pid"),
-        "state": "halted: cliff" if index.halt and life.state == "stopped" else life.state,
-        "halt": index.halt or None,
+        "state": "halted: cliff" if halt and life.state == "stopped" else life.state,
+        "halt": halt or None,
         "since": live.get("since"),
         "last_full_pass": _last_pass(folder, live),
         "interval": live.get("interval"),
-        "readable": not index.trouble,
-        "counts": index.counts,
+        "readable": not trouble,
         "watch": live.get("watch"),
-        "violations": index.violations,
-        "entity_drift": index.drifted,
-        "backlog": index.backlog,
-        "sizes": stats.measure_disk(path, folder) | index.sizes,
-        "rows": index.rows,
-        "memory": index.memory,
-        "notes": index.notes,
-        "receipt": index.receipt,
-        "meaning": index.meaning or None,
-        "intake": _intake(folder, index.refused),
-        "tokens": _tokens(place.root),
+        **index,
+        "sizes": stats.measure_disk(path, folder) | index["sizes"],
+        "intake": _intake(folder, refused),
+        "tokens": _tokens(root),
         "lag_seconds": _lag(folder),
-        "trouble": live.get("trouble") or _trouble(place.root, folder, path, index, running=life.running) or None,
-        "set_aside": _set_aside(path),
+        "trouble": live.get("trouble") or why or None,
+        "set_aside": [os.path.basename(name) for name in list_set_aside(path)],  # `doctor` names the remedy
         "stale_heartbeat": life.has_heartbeat and not life.running,
         "silent_seconds": None if life.silence is None else round(life.silence, 1),
         "responding": life.responding,
@@ -111,7 +103,9 @@ def status_document(place: "IndexPlace") -> dict[str, Any]:
     }
 
 
-def _trouble(root: str, folder: "StateFolder", path: str, index: "_Index", *, running: bool) -> str:
+def _trouble(
+    root: str, folder: "StateFolder", path: str, trouble: str, held: str, rows: Mapping[str, int], *, running: bool
+) -> str:
     """Returns why the status is missing or incomplete, and what to do about it."""
     if not running and os.path.islink(root) and not os.path.exists(root):
         return f"the workspace is a link to {os.readlink(root)}, which does not exist: bring that back, or unlink it"
@@ -120,9 +114,9 @@ def _trouble(root: str, folder: "StateFolder", path: str, index: "_Index", *, ru
     if state_dir.is_inaccessible(folder):
         return "the state folder cannot be opened: signet-sync doctor says why"
     if not os.path.exists(path):
-        return "; ".join(filter(None, [index.trouble, others.tell_other_memories(root, folder.backups, indexed=False)]))
-    found = index.trouble or _log_trouble(path) or index.held or _settings_trouble(root)
-    if not found and not index.rows["memories"]:
+        return "; ".join(filter(None, [trouble, others.tell_other_memories(root, folder.backups, indexed=False)]))
+    found = trouble or _log_trouble(path) or held or _settings_trouble(root)
+    if not found and not rows["memories"]:
         return others.tell_other_memories(root, folder.backups, indexed=True)
     return found
 
@@ -135,56 +129,52 @@ def _settings_trouble(root: str) -> str:
     return model.join_remarks(model.load(root, anyway=True)[1])
 
 
-class _Index:
-    """What the database reports; empty without one."""
-
-    def __init__(self) -> None:
-        kinds = ("artifacts", "sessions", "agents", "tombstones", "violations", "invalid", "tombstoned")
-        self.counts = dict.fromkeys(kinds, 0)
-        self.violations: list[str] = []
-        self.drifted = 0
-        self.backlog = 0
-        self.sizes = dict.fromkeys(("seals", "recall_events", "unused"), 0)
-        self.rows = dict.fromkeys(("seals", "recall_events", "memories", "pins"), 0)
-        self.memory: dict[str, dict[str, Any]] = {}
-        self.notes: dict[str, dict[str, int]] = {}
-        self.receipt: dict[str, int] | None = None
-        self.meaning = ""
-        self.halt = ""
-        self.held = ""
-        self.refused = 0
-        self.trouble = ""
-
-
-def _index(path: str, root: str) -> _Index:
-    """Reads what the database reports; a problem with it is a line of the answer and does not end it."""
+def _read_index(path: str, root: str) -> tuple[dict[str, Any], str, str]:
+    """Returns what the database reports; what is wrong with it, which does not end the answer; why pages are held."""
     import apsw
 
-    found = _Index()
+    kinds = ("artifacts", "sessions", "agents", "tombstones", "violations", "invalid", "tombstoned")
+    found: dict[str, Any] = {
+        "counts": dict.fromkeys(kinds, 0),
+        "violations": [],
+        "entity_drift": 0,
+        "backlog": 0,
+        "sizes": dict.fromkeys(("seals", "recall_events", "unused"), 0),
+        "rows": dict.fromkeys(("seals", "recall_events", "memories", "pins"), 0),
+        "memory": {},
+        "notes": {},
+        "receipt": None,
+        "meaning": None,
+        "halt": "",
+        "refused": 0,
+    }
     try:
         database = Database(path, readonly=True, wait_ms=1000)
     except FileNotFoundError:
-        found.trouble = "there is no index yet: signet-sync reindex"
-        return found
+        return found, "there is no index yet: signet-sync reindex", ""
     except DatabaseError as error:
-        found.trouble = f"{error.message}: {error.hint}"
-        return found
+        return found, f"{error.message}: {error.hint}", ""
     try:
-        _count(database, root, found)
-        found.held = _find_hold(database, root)
+        with database.connection:  # one transaction, so that all numbers are of one moment
+            found |= _count(database, root)
+        return found, "", _find_hold(database, root)
     except (apsw.Error, DatabaseError) as error:
         translated = note_damage(error, path)
-        found.trouble = f"{translated.message}: {translated.hint}"
+        return found, f"{translated.message}: {translated.hint}", ""
     finally:
         database.connection.close()
-    return found
 
 
-def _count(database: Database, root: str, found: _Index) -> None:
-    with database.connection:  # one transaction, so that all numbers are of one moment
-        verdicts = counts.verdict_counts(database)
-        agents = counts.agents(database)
-        found.counts = {
+def _count(database: Database, root: str) -> dict[str, Any]:
+    verdicts, agents = counts.verdict_counts(database), counts.agents(database)
+    progress = None
+    if database.value("select exists(select 1 from vectors)"):
+        from signet_sync.embeddings import store  # most have none
+
+        progress = store.progress(database)
+    sizes, rows = stats.measure_inside(database)
+    return {
+        "counts": {
             "artifacts": verdicts.get("indexed", 0),
             "sessions": counts.sessions(database),
             "agents": len(agents),
@@ -192,22 +182,19 @@ def _count(database: Database, root: str, found: _Index) -> None:
             "violations": verdicts.get("violation", 0),
             "invalid": verdicts.get("invalid", 0),
             "tombstoned": verdicts.get("tombstoned", 0),
-        }
-        found.violations = [row[0] for row in database.execute("select path from violations order by path limit 20")]
-        found.drifted = database.value("select count(*) from garden_drift")
-        found.backlog = outbox.backlog(database) + passes.unread(database)
-        if database.value("select exists(select 1 from vectors)"):
-            from signet_sync.embeddings import store  # most have none
-
-            found.meaning = store.progress(database)
-        found.halt = passes.halt_message(database)
-        found.refused = database.value("select count(*) from flow_results where refused = 1")
-        found.sizes, found.rows = stats.measure_inside(database)
-        found.notes = {
-            name: {"noted": some, "sessions": of} for name, (some, of) in quotes.count_noted(database).items()
-        }
-        found.receipt = receipt(database, state_dir.locate(root), now_us())._asdict()
-        found.memory = {agent: count_remembered(database, agent)._asdict() for agent in agents}
+        },
+        "violations": [row[0] for row in database.execute("select path from violations order by path limit 20")],
+        "entity_drift": database.value("select count(*) from garden_drift"),
+        "backlog": outbox.backlog(database) + passes.unread(database),
+        "sizes": sizes,
+        "rows": rows,
+        "memory": {agent: stats.count_remembered(database, agent) for agent in agents},
+        "notes": {name: {"noted": some, "sessions": of} for name, (some, of) in quotes.count_noted(database).items()},
+        "receipt": stats.receipt(database, state_dir.locate(root), now_us()),
+        "meaning": progress or None,
+        "halt": passes.halt_message(database),
+        "refused": database.value("select count(*) from flow_results where refused = 1"),
+    }
 
 
 def _find_hold(database: Database, root: str) -> str:
@@ -228,11 +215,6 @@ def _log_trouble(path: str) -> str:
     if size <= LARGE_LOG:
         return ""
     return f"the database's log has grown to {human(size)}: a program keeps reading what was before it"
-
-
-def _set_aside(path: str) -> list[str]:
-    """Returns damaged databases that were moved aside; `doctor` names the remedy."""
-    return [os.path.basename(name) for name in list_set_aside(path)]
 
 
 def _last_pass(folder: "StateFolder", live: dict[str, Any]) -> str | None:

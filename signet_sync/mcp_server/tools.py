@@ -395,7 +395,7 @@ def memory_stats(memory: ServedMemory) -> Answer:
     from signet_sync.sync.read_only import reading
 
     with reading(memory.place) as database:
-        return stats(database, memory.agent_id, now_us())._asdict(), None
+        return stats(database, memory.agent_id, now_us()), None
 
 
 # ── entities ──
