@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from signet_sync.capture import injections, notes
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.hook_session import HookSession, Injection
+from signet_sync.capture.injections import Injections
 from signet_sync.formats.paths import running_session
 from signet_sync.host.repository import resolve, small_text
 from signet_sync.pages import context
@@ -25,7 +26,6 @@ from signet_sync.text.token_estimate import estimate_tokens, page_tokens
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from signet_sync.capture.injections import Injections
     from signet_sync.pages.board import Line
     from signet_sync.pages.context import Memory
     from signet_sync.storage.database.connection import Database
@@ -51,9 +51,8 @@ def answer_start(session: HookSession, source: str | None, budget: int) -> Injec
 def _begin_context(session: HookSession, source: str | None, budget: int) -> tuple[Injection, set[str]]:
     """Returns the context of a start, and the ids in it."""
     resumed = source == RESUMED and session.id != ""
-    held = injections.read(session.folder, session.agent_id, session.id) if resumed else None
     request = notes.REQUEST if session.hands_over() else ""
-    composed = _compose_context(session, held or (_nothing(session) if resumed else None), budget, request)
+    composed = _compose_context(session, _held(session) if resumed else None, budget, request)
     text = context.wrap(composed.text, session.root, session.program, "" if resumed else request)
 
     def record() -> str:
@@ -72,10 +71,6 @@ def _begin_context(session: HookSession, source: str | None, budget: int) -> tup
     return Injection(text, record), {one for _, one in composed.lines if one}
 
 
-def _nothing(session: HookSession) -> Injections:
-    return injections.Injections(session.agent_id, session.harness)
-
-
 def answer_prompt(session: HookSession, words: str, budget: int) -> Injection:
     """Returns what memory holds on a prompt, marked as data; "" if it holds nothing worth it, or gave it before.
 
@@ -84,7 +79,9 @@ def answer_prompt(session: HookSession, words: str, budget: int) -> Injection:
     """
     if not session.id:
         return Injection("")
-    held = injections.read(session.folder, session.agent_id, session.id) or _nothing(session)
+    held = injections.read(session.folder, session.agent_id, session.id) or Injections(
+        session.agent_id, session.harness
+    )
     begun, given = Injection(""), held.ids
     if held.due:
         begun, ids = _begin_context(session, held.due, budget)
@@ -106,6 +103,12 @@ def answer_prompt(session: HookSession, words: str, budget: int) -> Injection:
         return text
 
     return Injection(said(set())[0], record) if hits else begun
+
+
+def _held(session: HookSession) -> Injections:
+    """Returns what a session has got."""
+    record = injections.read(session.folder, session.agent_id, session.id)
+    return record or Injections(session.agent_id, session.harness)
 
 
 def _record(session: HookSession) -> AbstractContextManager[Injections]:

@@ -91,10 +91,11 @@ def _node(database: Database, agent_id: str, node_id: str, limit: int) -> _Found
     if node.source_type == "chunk":
         passage, most = neighbours.find_passage(database, node, node_id), _BESIDE
         node = node._replace(label=passage.label) if node_id == node.id else passage
+    thread = [] if node.thread_id is None else [node.thread_id]
     found = _Found(
         _about_node(node),
         neighbours.node_text(database, node, limit),
-        parents=neighbours.parents(database, agent_id, node_id) or _thread_of(node),
+        parents=neighbours.parents(database, agent_id, node_id) or thread,
         children=children[:MOST_CHILDREN],
         siblings=neighbours.siblings(database, beside, most),
         memories=_list_linked(database, _sessions(database, node)),
@@ -120,11 +121,6 @@ def _about_node(node: GraphNode) -> dict[str, Any]:
         "latest": iso(node.latest_us),
     }
     return about | {"level": node.kind} if node.depth else about
-
-
-def _thread_of(node: GraphNode) -> list[str]:
-    """Returns the node's thread, which is above a node without arc or epoch."""
-    return [] if node.thread_id is None else [node.thread_id]
 
 
 def _sessions(database: Database, node: GraphNode) -> list[SessionRef]:
@@ -185,7 +181,7 @@ def _statement(database: Database, agent_id: str, statement_id: str, limit: int)
     return _Found(
         about,
         TextExcerpt(stated[0].path if stated else "", found.text, True),
-        parents=_nodes_of(stated),
+        parents=list(dict.fromkeys(one.node_id for one in stated if one.node_id is not None)),
         siblings=neighbours.list_beside(database, stated[0], statement_id) if stated else (),
         transcript=_transcript_of_statement(database, agent_id, stated, found.text, limit),
         more={"sources": [_source(one) for one in stated]},
@@ -272,10 +268,6 @@ def _about(agent_id: str, thing_id: str, kind: str, label: str) -> dict[str, Any
         "depth": None,
         "label": label,
     }
-
-
-def _nodes_of(stated: Iterable[Occurrence]) -> list[str]:
-    return list(dict.fromkeys(one.node_id for one in stated if one.node_id is not None))
 
 
 def _list_linked(database: Database, sessions: Iterable[SessionRef]) -> list[str]:

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING
 from signet_sync.embeddings.near import near
 from signet_sync.formats.filename import find_carried_token
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.timestamps import day_of, local_day, parse_instant
+from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.memories.store import recall_events
 from signet_sync.recall import search
 from signet_sync.recall.as_text import GAP
 from signet_sync.recall.query import MOST_READ, Question, read
 from signet_sync.recall.search import Match, WeighedTerms, Within
 from signet_sync.recall.shown import (
-    KNOWN,
     RankedHit,
     is_question,
+    make_hit,
     mark_as_question,
     rank_hits,
-    share_of,
     words_held,
 )
 from signet_sync.recall.snippets import turn_text
@@ -152,16 +151,15 @@ def _make_turn_hit(
     if covered < FLOOR or not within.private or not within.holds(at_us):
         return None
     place = weighed.first_in(turn.content)
-    label, day = label_of(turn.role), local_day(at_us)
-    text = turn_text(turn.content, place)
+    label, text = label_of(turn.role), turn_text(turn.content, place)
     asks = speaker_of(turn.role) == "user" and is_question(turn.content)
     answer = live.answer_of(database, within.agent_id, turn) if asks else None
     if answer is not None:
         text = f"{label}: {text}{GAP}{label_of(answer.role)}: {turn_text(answer.content, 0)}"
-    why = f"{share_of(question, held)}, in a running session: {label}, {day}"
-    name, score = f"{turn.session_key}#{turn.turn}", round(_OF_RUNNING * covered, 3)
-    known = covered >= KNOWN
-    hit = RankedHit("session", name, flatten(text, _STORED), None, score, known, label, turn.turn, day, why)
+    hit = make_hit(
+        question, held, "session", f"{turn.session_key}#{turn.turn}", flatten(text, _STORED), "a running session",
+        label, at_us, covered, _OF_RUNNING * covered, turn=turn.turn,
+    )  # fmt: skip
     return mark_as_question(hit) if asks and answer is None else hit
 
 
@@ -174,12 +172,9 @@ def _list_file_hits(
             continue
         held, paragraph = _best_of(sanitize_transcript_v2(file.text), weighed)  # as a whole, so that no secret is cut
         text, covered = flatten(turn_text(paragraph, weighed.first_in(paragraph)), _STORED), weighed.share(held)
-        day = local_day(file.at_us)
-        why = f"{share_of(question, held)}, in a file of {file.harness or 'the project'}, {day}"
-        score = round(_OF_RUNNING * covered, 3)
-        yield RankedHit(
-            "file", sanitize_transcript_v2(file.path), text, None, score, covered >= KNOWN, "file", 0, day, why
-        )
+        where = f"a file of {file.harness or 'the project'}"
+        name, score = sanitize_transcript_v2(file.path), _OF_RUNNING * covered
+        yield make_hit(question, held, "file", name, text, where, "file", file.at_us, covered, score)
 
 
 def _best_of(text: str, weighed: WeighedTerms) -> tuple[int, str]:

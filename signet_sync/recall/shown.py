@@ -104,7 +104,10 @@ def _make_statement_hit(question: Question, weighed: WeighedTerms, match: Match,
         where = _WHAT[found.kind] + name_of_project(found.about)
         where += " in a running session" if running_session(found.path) is not None else ""
     speaker = "User" if match.text.tier == "memory" else ""
-    return _hit(question, match, found.id, flatten(text, _SHOWN), found.path, where, speaker, -1, found.at_us)
+    return make_hit(
+        question, match.terms, match.text.tier, found.id, flatten(text, _SHOWN), where, speaker, found.at_us,
+        match.covered, match.score, file_of(found.path),
+    )  # fmt: skip
 
 
 def _make_artifact_hit(
@@ -123,7 +126,10 @@ def _make_artifact_hit(
     where = _WHAT[found.kind] + name_of_project(found.project)
     at_us = found.at_us if node is None else node.at_us
     name = found.path if node is None else node.id
-    return _hit(question, match, name, flatten(text, _MOST_SHOWN), found.path, where, speaker, first.turn, at_us)
+    return make_hit(
+        question, match.terms, match.text.tier, name, flatten(text, _MOST_SHOWN), where, speaker, at_us,
+        match.covered, match.score, file_of(found.path), first.turn + 1,
+    )  # fmt: skip
 
 
 def _only_asks(database: Database, match: Match, found: FoundArtifact, best: int) -> bool:
@@ -159,32 +165,25 @@ def _texts(found: FoundArtifact, places: Sequence[int], weighed: WeighedTerms) -
     return [labels.get(place, "") + texts[place] for place in sorted(texts)]
 
 
-def _hit(
+def make_hit(
     question: Question,
-    match: Match,
+    held: int,
+    tier: Tier,
     name: str,
     text: str,
-    path: str | None,
     where: str,
     speaker: str,
-    turn: int,
     at_us: int,
+    covered: float,
+    score: float,
+    path: str | None = None,
+    turn: int = 0,
 ) -> RankedHit:
+    """Returns a hit that has the terms `held` of a question; why it is one says how many, where, by whom and when."""
     day = local_day(at_us)
-    place = f"{where}: {speaker}, {day}" if speaker and match.text.tier == "session" else f"{where}, {day}"
-    known = match.covered >= KNOWN
-    return RankedHit(
-        match.text.tier,
-        name,
-        text,
-        file_of(path),
-        round(match.score, 3),
-        known,
-        speaker,
-        turn + 1,
-        day,
-        f"{share_of(question, match.terms)}, in {place}",
-    )
+    who = f": {speaker}" if speaker and tier == "session" else ""
+    why = f"{share_of(question, held)}, in {where}{who}, {day}"
+    return RankedHit(tier, name, text, path, round(score, 3), covered >= KNOWN, speaker, turn, day, why)
 
 
 def name_of_project(project: str | None) -> str:

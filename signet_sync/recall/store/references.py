@@ -49,7 +49,12 @@ def resolve(database: Database, agent_id: str, handle: str) -> Resolved:
     if not wanted or len(wanted) > _LONGEST:
         raise _unknown(agent_id, handle)
     found = _find_by_id(database, agent_id, wanted) or _find_by_path(database, agent_id, wanted)
-    found = found or _find_by_thread_key(database, agent_id, wanted)
+    found = found or [
+        Resolved(thread, "thread")
+        for (thread,) in database.execute(
+            "select thread_id from memory_thread_heads where agent_id = ? and thread_key = ?", (agent_id, wanted)
+        )
+    ]
     if not found and not wanted.startswith("^"):
         found = _find_by_session(database, agent_id, wanted)
     if not found:
@@ -101,23 +106,12 @@ def _find_by_path(database: Database, agent_id: str, wanted: str) -> list[Resolv
     )
     if node is not None:
         return [Resolved(node, "node")]
-    return [Resolved(node, "node") for ref in _sessions_of(database, agent_id, path) for node in best(database, ref)]
-
-
-def _sessions_of(database: Database, agent_id: str, path: str) -> list[SessionRef]:
     rows = database.execute(
         "select agent_id, session_token, session_id, session_key from memory_artifacts"
         " where source_path = ? and agent_id = ?",
         (path, agent_id),
     )
-    return [SessionRef(*row) for row in rows]
-
-
-def _find_by_thread_key(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
-    rows = database.execute(
-        "select thread_id from memory_thread_heads where agent_id = ? and thread_key = ?", (agent_id, wanted)
-    )
-    return [Resolved(row[0], "thread") for row in rows]
+    return [Resolved(node, "node") for row in list(rows) for node in best(database, SessionRef(*row))]
 
 
 def _find_by_session(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
