@@ -1,5 +1,6 @@
 """Makes lines of what is known, in words: threads, statements, memories, pins, entities, each with its rank."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -56,6 +57,7 @@ _WAITS = late(
 # Where a sentence may end before its end: between its clauses; a comma may stand in a list.
 _CLAUSE_END = late(r"[;.!?。；！？](?=\s)|[。；](?=.)|\s[–—]\s|\s(?=because |since |so that |weil |porque )")
 _ASKED = late(r"(?<=\S) \(asked: .*")
+_ONLY_ASKED = late(r"^asked: .*?(?:$|; (?:answered|learned): )", re.IGNORECASE)
 _COMMA = late(r",(?=\s)|[，、](?=.)")
 _OWN_FILE = late(r"^[A-Za-z2-7][a-z2-7]{15}--(?:summary|transcript|compaction)\.md: ")
 _ENDS = (".", "!", "?", "…", "。", "！", "？")
@@ -183,9 +185,11 @@ def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> li
     def thread(view: ThreadView) -> Line:
         outcome = outcome_of(view.sample, basename(view.project))
         text = thread_line(view, today, at_hand=at_hand)
+        # What was asked for in passing is no statement: what a person decided there is shown as their decision.
+        came_out = _ASKED.sub("", _ONLY_ASKED.sub("", outcome))
         made = line("thread", "projects", view.id, view.latest_us, text)
         return made._replace(
-            project=scope_of(view.project), path=view.path, session=view.newest, sentence=plain(outcome)
+            project=scope_of(view.project), path=view.path, session=view.newest, sentence=plain(came_out)
         )
 
     def statement(view: StatementView) -> Line:

@@ -304,6 +304,11 @@ def test_a_thread_is_followed_by_the_steps_of_its_project_and_says_nothing_twice
     (_, lines), *others = blocks(choose(sections.candidates(seen, NOW_US), SECTIONS, 900), SECTIONS)
     assert [line.partition("^")[2] for line in lines] == ["s-cccccc ^t-bbbbbb", "f-bbbbbb", "t-aaaaaa", "f-aaaaaa"]
     assert not others, "the thread's line says what was decided"
+    words = "Get oil. Decision: every wick is lit by hand"
+    decision = statement(2, "decision", "Every wick is lit by hand")
+    for sample in (f"The oil came (asked: {words}).", f"Asked: {words}; answered: Today.", f"Asked: {words}."):
+        seen = SectionInputs([thread_of(sample=sample)], [decision])
+        assert len(blocks(choose(sections.candidates(seen, NOW_US), SECTIONS, 900), SECTIONS)) == 2, sample
 
 
 def test_of_an_older_list_only_what_is_pinned_is_shown(database):
