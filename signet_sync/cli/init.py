@@ -13,7 +13,7 @@ from signet_sync.cli.parsing import Command
 from signet_sync.errors import WorkspaceError, reason
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import MEMORY, SETTINGS, display
-from signet_sync.llm import installed
+from signet_sync.llm import provider_choice
 from signet_sync.settings import model
 from signet_sync.settings.model import ALL_SETTINGS
 from signet_sync.storage import files
@@ -131,8 +131,8 @@ def _toml(value: object) -> str:
 
 def show_models(root: str) -> None:
     """Prints the programs that PATH names with their settings; nothing if a person has decided, or without any."""
-    found = installed.list_models(os.environ)
-    if not found or not installed.is_undecided(model.load(root, anyway=True)[0]):
+    found = provider_choice.list_models(os.environ)
+    if not found or not provider_choice.is_undecided(model.load(root, anyway=True)[0]):
         return
     told = "rules make the summaries; a language model, which is sent texts of your sessions, is used if you add to"
     click.echo(display(f"{told} {model.user_file()} one of:"))

@@ -27,14 +27,14 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import MEMORY, SETTINGS, SIGNET_DATABASES, display
 from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.host import service as services
-from signet_sync.llm.installed import list_models
+from signet_sync.llm.provider_choice import list_models
 from signet_sync.pages.operations import compose_at_start
 from signet_sync.pages.others import daemon_pid
 from signet_sync.settings.user_settings import set_value
 from signet_sync.storage.safe_paths import require_root
+from signet_sync.text.index_words import STOP_WORDS, fold
 from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import flatten
-from signet_sync.text.word_forms import STOP_WORDS, fold
 
 _FIRST, _NEWEST = 20_000_000, 30 * DAY  # bytes and age of the transcripts that are imported and indexed first
 _TOLD = 16  # lines of what a session is told

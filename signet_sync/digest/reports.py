@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from signet_sync.digest.blocks import Passage, passages
-from signet_sync.digest.labels import label_of
+from signet_sync.digest.blocks import Passage, label_of, passages
 from signet_sync.digest.notes import drop_note
 from signet_sync.digest.printed import Printed
 from signet_sync.digest.sentences import EMPTY, is_question, split, stems

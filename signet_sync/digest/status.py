@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from signet_sync.digest.blocks import passages
+from signet_sync.digest.blocks import label_of, names_label, passages
 from signet_sync.digest.deeds import Deeds
-from signet_sync.digest.labels import label_of, names_label
 from signet_sync.digest.notes import turn_notes
 from signet_sync.digest.sentences import is_question, split, stems
 from signet_sync.digest.turns import Turn, is_report

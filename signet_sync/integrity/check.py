@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from signet_sync.digest.segments import derive_digest
+from signet_sync.digest.sentence import derive_digest
 from signet_sync.entities import check as entities_check
 from signet_sync.entities import stage
 from signet_sync.errors import ConfigError, WorkspaceError

@@ -1,9 +1,8 @@
 """Makes the provider that the settings name, with its key and the budget of the user."""
 
-from __future__ import annotations
-
+import shutil
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from signet_sync.errors import ConfigError
 from signet_sync.formats import frontmatter
@@ -88,3 +87,30 @@ def _pipeline(root: str) -> Mapping[str, Any] | None:
     memory = tree.get("memory")
     pipeline = memory.get("pipelineV2") if isinstance(memory, dict) else None
     return pipeline if isinstance(pipeline, dict) else None
+
+
+class InstalledModel(NamedTuple):
+    """What could be used, and the lines of the user's settings that turn it on."""
+
+    name: str
+    lines: tuple[str, ...]
+
+
+_KNOWN = (
+    ("claude", "claude -p", ('provider = "command"', 'command = ["claude", "-p"]')),
+    ("codex", "codex exec", ('provider = "command"', 'command = ["codex", "exec", "--skip-git-repo-check", "-"]')),
+    ("ollama", "Ollama", ('provider = "ollama"', 'model = "…"  # a name that `ollama list` shows')),
+)
+
+
+def list_models(environ: Mapping[str, str]) -> list[InstalledModel]:
+    """Lists the known programs that PATH names."""
+    path = environ.get("PATH", "")
+    return [
+        InstalledModel(name, ("[llm]", *lines)) for program, name, lines in _KNOWN if shutil.which(program, path=path)
+    ]
+
+
+def is_undecided(settings: Settings) -> bool:
+    """Returns whether the user's settings neither name a provider nor turn models off."""
+    return not settings.llm_provider

@@ -25,10 +25,10 @@ from signet_sync.recall.shown import is_question as only_asks
 from signet_sync.recall.store.hits import statements
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
+from signet_sync.text.index_words import fold
 from signet_sync.text.prompt import is_about_earlier_work
 from signet_sync.text.sentences import basename
 from signet_sync.text.token_estimate import estimate_tokens
-from signet_sync.text.word_forms import fold
 
 _MOST_RECALLED = 12
 # Words of a sentence; fewer beside one are a heading.

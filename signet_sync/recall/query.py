@@ -8,9 +8,17 @@ from typing import Literal, NamedTuple
 from unicodedata import normalize
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.index_words import DENSE, drop_marks, word_phrases
+from signet_sync.text.index_words import (
+    DENSE,
+    FUNCTION_WORDS,
+    STOP_WORDS,
+    drop_marks,
+    family_of,
+    fold,
+    prefix_of,
+    word_phrases,
+)
 from signet_sync.text.tags import glossary_terms
-from signet_sync.text.word_forms import FUNCTION_WORDS, STOP_WORDS, family_of, fold, prefix_of
 
 _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
            "november", "december")  # fmt: skip

@@ -16,7 +16,7 @@ from signet_sync.recall.store import hits, rows
 from signet_sync.recall.store.hits import FoundArtifact
 from signet_sync.recall.store.rows import FoundText, Period
 from signet_sync.storage.database.connection import Database
-from signet_sync.text.word_forms import fold
+from signet_sync.text.index_words import fold
 
 if TYPE_CHECKING:
     from signet_sync.embeddings.vectors import Nearness

@@ -6,8 +6,7 @@ import re
 from bisect import bisect_right
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.index_words import word_phrases
-from signet_sync.text.word_forms import fold
+from signet_sync.text.index_words import fold, word_phrases
 
 SNIPPET = 200  # characters
 LONGEST_TURN = 300  # characters of a turn that is shown whole

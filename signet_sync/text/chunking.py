@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
-from unicodedata import category
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import parse_instant
@@ -37,11 +36,8 @@ _THEIR_MARKS = (
 _TIME = late(rf"·[ ]*({STAMP})", re.ASCII)
 _TURN = late(rf"(?:\*{{3}}\n\n)?{HEAD}|{_THEIRS}", re.ASCII)
 _LEAD = late(r"[ \t]*(?:(?:#{1,6}|[-*+])[ \t]+|>[ \t]*)*")
-_HIGH, _LOW = ("\ud800", "\udbff"), ("\udc00", "\udfff")
 
 _LINES_SEEN, _LINE_SEEN = 60, 400
-# A character with its marks is hardly ever longer; the rest of a longer one goes into the next piece.
-_CLUSTER = 32
 _HEADING_LENGTH = 120
 
 
@@ -208,7 +204,7 @@ def _part_of_turn(text: str, start: int, stop: int, limit: int) -> ChunkSpan:
     half = start + (full - start) // 2
     end = _find_paragraph(text, start, half, full) or _find_mark_end(text, "\n", half, full)
     if not end:
-        end = _whole_character(text, start, _find_mark_end(text, " ", half, full) or full)
+        end = _find_mark_end(text, " ", half, full) or full
     return ChunkSpan(start, end, rough_tokens(text[start:end]))
 
 
@@ -246,34 +242,3 @@ def _find_paragraph(text: str, start: int, low: int, high: int) -> int:
     # A heading stays with the text below it, even if the piece gets a little shorter.
     line = text.rfind("\n", max(start, end - _HEADING_LENGTH), end - 2) + 1
     return line if line and text.startswith("#", line) else end
-
-
-def _whole_character(text: str, start: int, end: int) -> int:
-    """Moves the end back so that no character is separated from its marks (or CR from LF, or two surrogates)."""
-    moved = end
-    while moved > start + 1 and end - moved < _CLUSTER and _is_joined(text, moved):
-        moved -= 1
-    if _is_joined(text, moved):
-        moved = end
-    if _inseparable(text, moved):
-        return moved - 1 if moved - 1 > start else moved + 1
-    return moved
-
-
-def _inseparable(text: str, place: int) -> bool:
-    pair = text[place - 1 : place + 1]
-    return pair == "\r\n" or (_HIGH[0] <= pair[:1] <= _HIGH[1] and _LOW[0] <= pair[1:] <= _LOW[1])
-
-
-def _is_joined(text: str, place: int) -> bool:
-    """Returns whether the characters before and after a position are shown as one."""
-    before, after = text[place - 1 : place], text[place : place + 1]
-    if not after or (before.isascii() and after.isascii()):
-        return before + after == "\r\n"
-    return (
-        _inseparable(text, place)
-        or category(after) in ("Mn", "Mc", "Me")
-        or "\u200d" in (before, after)
-        or "\U0001f3fb" <= after <= "\U0001f3ff"
-        or ("\U0001f1e6" <= before <= "\U0001f1ff" and "\U0001f1e6" <= after <= "\U0001f1ff")
-    )

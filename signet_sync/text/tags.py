@@ -8,10 +8,9 @@ refused; the first different ones are the tags. Where we deviate from the origin
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
-from functools import cache, lru_cache
-from unicodedata import is_normalized
+from functools import cache
+from unicodedata import is_normalized, name
 from unicodedata import normalize as unicode_form
 
 from signet_sync.formats.lazy_pattern import late
@@ -21,25 +20,6 @@ MOST = 8
 LONGEST = 32  # characters of a tag. Correction "characters": the original counts bytes
 MOST_READ = 4_000  # characters of a text, as many as a memory may have
 MOST_WORDS = 400  # different words of a text: where so many are refused, later ones are no better
-
-# Letters and numbers of a script: first and last of each run, with the unassigned gaps in between. As regular
-# expressions they would take longer to compile than the tags of ten texts to derive.
-_RUNS = {
-    "latin": (
-        "41-5a 61-7a aa-aa ba-ba c0-d6 d8-f6 f8-2b8 2e0-2e4 1d00-1d25 1d2c-1d5c 1d62-1d65 1d6b-1d77 1d79-1dbe 1e00-1eff"
-        " 2071-2071 207f-207f 2090-209c 212a-212b 2132-2132 214e-214e 2160-2188 2c60-2c7f a722-a787 a78b-a7ff ab30-ab5a"
-        " ab5c-ab64 ab66-ab69 fb00-fb06 ff21-ff3a ff41-ff5a 10780-107ba 1df00-1df2a"
-    ),
-    "han": (
-        "2e80-2fd5 3005-3005 3007-3007 3021-3029 3038-303b 3400-4dbf 4e00-9fff f900-fad9 16fe2-16fe3 16ff0-16ff1"
-        " 20000-2fa1d 30000-3ffff"
-    ),
-    "kana": (
-        "3041-3096 309d-309f 30a1-30fa 30fd-30ff 31f0-31ff 32d0-32fe 3300-3357 ff66-ff6f ff71-ff9d 1aff0-1b167"
-        " 1f200-1f200"
-    ),
-    "hangul": "1100-11ff 302e-302f 3131-318e 3200-321e 3260-327e a960-a97c ac00-d7fb ffa0-ffdc",
-}
 
 # Runs and joiners are possessive, so that any text is read only once.
 _COMPOUND = late(r"(?<![^\W_])[^\W_]++(?:[._/-][^\W_]++)++")
@@ -52,6 +32,8 @@ _HEAP = late(r"([^\w\s!-~]{30})[^\w\s!-~]++")
 _PHRASES = {ord(ligature): " " for ligature in "\ufdfa\ufdfb"}
 # No more than four characters compose to one: what is longer cannot become a tag.
 _COMPOSED = 4
+# So begin the names of letters of which two can be a word.
+_TELLING = ("CJK", "IDEOGRAPHIC", "HANGZHOU", "HANGUL")
 _LONGEST_NAME = 255  # characters of a file's name
 
 
@@ -167,35 +149,8 @@ def _is_short(tag: str) -> bool:
     """
     if len(tag) != 2:
         return len(tag) < 2
-    found = _scripts(tag)
-    return "latin" in found or found.isdisjoint({"han", "hangul"})
-
-
-def _scripts(token: str) -> set[str | None]:
-    """Returns the scripts of a token's letters, limited to those that make a difference."""
-    return {*map(_script, token)} - {None}
-
-
-@lru_cache(maxsize=1_000)
-def _script(letter: str) -> str | None:
-    spans = _spans()
-    _, last, script = spans[bisect_right(spans, letter, key=_first) - 1]
-    return script if letter <= last else None
-
-
-_Span = tuple[str, str, str]
-
-
-@cache
-def _spans() -> list[_Span]:
-    """Lists first and last letter of each run and its script, in order, after one that holds nothing."""
-    runs = ((run.split("-"), script) for script, all_runs in _RUNS.items() for run in all_runs.split())
-    spans = [(chr(int(first, 16)), chr(int(last, 16)), script) for (first, last), script in runs]
-    return [("", "", ""), *sorted(spans)]
-
-
-def _first(span: _Span) -> str:
-    return span[0]
+    names = [name(letter, "") for letter in tag]
+    return any(one.startswith("LATIN") for one in names) or not any(one.startswith(_TELLING) for one in names)
 
 
 # ── lists ──
@@ -212,11 +167,11 @@ def _stop_words() -> frozenset[str]:
     return frozenset(_lines("stop_words.txt"))
 
 
-def _lines(name: str) -> list[str]:
+def _lines(file: str) -> list[str]:
     """Returns the entries of a list, without its headings."""
     from pkgutil import get_data
 
-    raw = get_data(__package__, name)
+    raw = get_data(__package__, file)
     assert raw is not None, "the loader of every ordinary installation gives data"
     lines = map(str.strip, raw.decode("utf-8").splitlines())
     return [line for line in lines if line and not line.startswith("#")]

@@ -19,9 +19,9 @@ from signet_sync.formats.invisible import CONTROLS, UNSEEN
 from signet_sync.formats.paths import escape_character
 from signet_sync.formats.timestamps import SECOND, iso, local, parse_instant
 from signet_sync.recall.snippets import WORDS
+from signet_sync.text.index_words import FUNCTION_WORDS
 from signet_sync.text.phrases import human
 from signet_sync.text.sentences import basename
-from signet_sync.text.word_forms import FUNCTION_WORDS
 
 _UNSEEN = re.compile(f"[{CONTROLS}{UNSEEN}\ud800-\udfff]")
 # Not `strftime`, which uses the machine's language.

@@ -15,8 +15,8 @@ from workbench import NOW, ROOT, Vault
 
 from signet_sync.recall.query import read
 from signet_sync.text import tags
+from signet_sync.text.index_words import STOP_WORDS
 from signet_sync.text.tags import LONGEST, MOST, MOST_READ, MOST_WORDS, derive, glossary_terms, normalize
-from signet_sync.text.word_forms import STOP_WORDS
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=300)
 # Pieces that come close to what the rules look for.

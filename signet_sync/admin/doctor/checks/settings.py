@@ -11,7 +11,7 @@ from signet_sync.admin.doctor.installation import Finding, Installation, fine, p
 from signet_sync.embeddings import store
 from signet_sync.errors import SignetSyncError, extra_hint
 from signet_sync.history import repository
-from signet_sync.llm import installed, provider_choice, providers
+from signet_sync.llm import provider_choice, providers
 from signet_sync.settings.model import user_file
 from signet_sync.settings.model_choice import resolve_meaning
 
@@ -32,12 +32,12 @@ def model(target: Installation) -> list[Finding]:
 
 def _usable_models(target: Installation) -> list[Finding]:
     """Names each model of this machine with the settings that turn it on; a person decides."""
-    if not installed.is_undecided(target.settings):
+    if not provider_choice.is_undecided(target.settings):
         return []
     where = user_file(target.environ)
     return [
         fine("language-model-found", f"{one.name} could be one", "\n".join((f"to use it, add to {where}:", *one.lines)))
-        for one in installed.list_models(target.environ)
+        for one in provider_choice.list_models(target.environ)
     ]
 
 
