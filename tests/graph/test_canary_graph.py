@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -117,12 +115,7 @@ class Scene:
             memory_sentence=f"{said('sentence')} of src/queue.py in lantern, so that it drains at last.")  # fmt: skip
         line = json.dumps({"turn": 0, "role": "user", "text": said("live"), "at": NOW}).encode() + b"\n"
         named = ["--session-id", ID] if self.key else []
-        held, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(line))
-        try:
-            code = self.vault.call("transcript", "append", "--session-key", self.key or ID, *named).code
-        finally:
-            sys.stdin = held
-        assert code == 0
+        assert self.vault.call("transcript", "append", "--session-key", self.key or ID, *named, given=line).code == 0
 
     @contextmanager
     def writing(self) -> Iterator[Workspace]:

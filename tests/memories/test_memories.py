@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import pty
@@ -157,10 +156,9 @@ def test_what_cannot_be_remembered_leaves_nothing(vault: Vault, words: tuple[str
     assert not (vault.root.parent / "up").exists()
 
 
-def test_bytes_that_are_no_text_are_refused(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_that_are_no_text_are_refused(vault: Vault) -> None:
     for said, code in ((b"caf\xe9", "input-invalid"), ("é".encode() * 200_000, "memory-too-long")):
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(said)))
-        answer = vault.call("remember", "-", "--json")
+        answer = vault.call("remember", "-", "--json", given=said)
         assert answer.code == 2 and answer.json["error"]["code"] == code
 
 

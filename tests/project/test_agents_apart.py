@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -76,9 +74,9 @@ def sessions(random: Random, vault: Vault, agents: tuple[str, ...] = ("default",
     return written
 
 
-def own(vault: Vault, agent: str, *arguments: str) -> Any:
+def own(vault: Vault, agent: str, *arguments: str, given: bytes | None = None) -> Any:
     """The answer of a command to an agent, which must not hold a word of the other but in what was asked."""
-    answer = vault.call(*arguments, "--agent", agent, "--json")
+    answer = vault.call(*arguments, "--agent", agent, "--json", given=given)
     document = answer.json
     told = {name: value for name, value in document.items() if name not in ("query", "prompt")}
     assert MINE[OTHER[agent]] not in (json.dumps(told) + answer.err).lower(), (arguments, agent)
@@ -131,11 +129,8 @@ def pages(vault: Vault, agent: str) -> dict[str, str]:
 
 def stream(vault: Vault, agent: str, key: str, *options: str, turn: int = 0) -> Any:
     said = {"turn": turn, "role": "user", "text": f"Tell {MINE[agent]} of live turn {turn}.", "at": NOW}
-    held, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(json.dumps(said).encode() + b"\n"))
-    try:
-        return own(vault, agent, "transcript", "append", "--session-key", key, *options)
-    finally:
-        sys.stdin = held
+    line = json.dumps(said).encode()
+    return own(vault, agent, "transcript", "append", "--session-key", key, *options, given=line)
 
 
 # ── nothing is shown ────────────────────────────────────────────────────────────────────────────────────────────────

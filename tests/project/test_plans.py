@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import apsw
-import pytest
 from command_lines import COMMAND_LINES, note
 from command_lines import run as run_line
 from session_inputs import FIRST, SECOND, compact, end
@@ -101,10 +98,10 @@ def listening(asked: Statements, command: str) -> Iterator[None]:
         apsw.connection_hooks.remove(hook)
 
 
-def run(vault: Vault, asked: Statements, *arguments: str) -> Any:
+def run(vault: Vault, asked: Statements, *arguments: str, given: bytes | None = None) -> Any:
     """A command that succeeds, with its statements noted."""
     with listening(asked, arguments[0]):
-        answer = vault.call(*arguments, "--json")
+        answer = vault.call(*arguments, "--json", given=given)
     assert answer.code == 0, (arguments, answer)
     return answer.json
 
@@ -135,9 +132,7 @@ def writes(vault: Vault, asked: Statements, agent: str, numbers: Sequence[int]) 
         compact(vault, agent_id=agent, session_id="running", session_key="agent:main:main")
     mine = ("--agent", agent)
     said = {"turn": 0, "role": "user", "text": "Does the queue drain?", "at": "2021-03-28T11:00:00Z"}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(said).encode() + b"\n")))
-        run(vault, asked, "transcript", "append", "--session-key", "live", *mine)
+    run(vault, asked, "transcript", "append", "--session-key", "live", *mine, given=json.dumps(said).encode())
     run(vault, asked, "remember", "Of the queue.", "--session", talk(1, agent)["session_id"], *mine)
     made: str = run(vault, asked, "remember", f"{agent} asks Ada.", "--type", "preference", *mine)["id"]
     return made

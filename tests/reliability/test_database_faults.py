@@ -5,6 +5,7 @@ What is derived comes again from the files; what is native comes from the pages 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -14,14 +15,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import apsw
 import artifacts_fixture as made
 import pytest
-from crash_runner import forked
+from crash_points import Ground
+from crash_runner import arm_below, forked
 from invariants import broken, standing
+from operation_vaults import keep
 from workbench import NOW, Vault, call, numbered
 
 import signet_sync
@@ -37,7 +41,6 @@ from signet_sync.sync.store import texts
 from signet_sync.sync.store.passes import set_version
 
 PAGE = 4096
-Figure = Callable[..., None]
 # Rows that may be newer than the backup, or are in none.
 UNSAVED = {"artifact_telemetry", "recall_events", "node_telemetry"}
 
@@ -52,8 +55,8 @@ TURNS = [
 # ── the vault ──
 
 
-def prepare(folder: Path) -> Vault:
-    """Sessions, one of them removed, and native rows of every kind that people make; FOLDER/before holds it."""
+def prepare(folder: Path) -> Ground:
+    """Sessions, one of them removed, and native rows of every kind that people make, some newer than the backup."""
     vault = Vault(folder / "vault")
     for number in (1, 2, 3):
         vault.session(number)
@@ -62,41 +65,16 @@ def prepare(folder: Path) -> Vault:
     assert vault.call("remove", numbered(3)["session_id"], "--reason", "asked for", "--yes", *NOW_IS).code == 0
     kept = vault.call("remember", MEMORY, "--tag", "oil", "--json")
     assert vault.call("pin", kept.json["id"]).code == 0
-    (folder / "turns").write_text("".join(json.dumps(turn) + "\n" for turn in TURNS))
-    stream(vault, folder / "turns")
+    turns = "".join(json.dumps(turn) + "\n" for turn in TURNS).encode()
+    assert vault.call("transcript", "append", "--session-key", "live-one", given=turns).code == 0
     vault.reindex()
     # Hits and accesses, which no command backs up by itself.
     assert vault.call("recall", "wicks", "--json").code == 0
     assert vault.hits("number2x") and vault.hits("number1x")
     with vault.database(readonly=False) as database:
         database.close()  # as between two commands: the log is written back
-    keep(folder)
-    return vault
-
-
-def stream(vault: Vault, turns: Path) -> None:
-    """Live turns, from a file as stdin."""
-    with turns.open() as given:
-        before, sys.stdin = sys.stdin, given
-        try:
-            assert vault.call("transcript", "append", "--session-key", "live-one").code == 0
-        finally:
-            sys.stdin = before
-
-
-def keep(folder: Path) -> None:
-    """Keeps the ground, so that `put_back` finds it."""
-    for place, kept in ((folder / "vault", "before"), (Path(os.environ["SIGNET_STATE"]), "state-before")):
-        shutil.rmtree(folder / kept, ignore_errors=True)
-        shutil.copytree(place, folder / kept)
-
-
-def put_back(folder: Path) -> Vault:
-    """The ground as it was kept; they stay where their state knows them."""
-    for place, kept in ((folder / "vault", "before"), (Path(os.environ["SIGNET_STATE"]), "state-before")):
-        shutil.rmtree(place, ignore_errors=True)
-        shutil.copytree(folder / kept, place)
-    return Vault(folder / "vault")
+    keep(vault, folder)
+    return Ground(folder)
 
 
 # Marks of the moment, counters' values and what a pass finds again are no loss.
@@ -137,108 +115,67 @@ def settings_of(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A vault with native rows of every kind that people make, some of them newer than the backup."""
-    folder = tmp_path_factory.mktemp("ground")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Ground:
+    folder = tmp_path_factory.mktemp("ground") / "at"
     with pytest.MonkeyPatch.context() as patch:
         for name, value in settings_of(folder).items():
             patch.setenv(name, value)
-        prepare(folder)
-    return folder
+        return prepare(folder)
 
 
 @pytest.fixture
-def folder(ground: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def ground(made_once: Ground, monkeypatch: pytest.MonkeyPatch) -> Ground:
     """The ground as it was made."""
-    for name, value in settings_of(ground).items():
+    for name, value in settings_of(made_once.folder).items():
         monkeypatch.setenv(name, value)
-    put_back(ground)
-    return ground
+    made_once.put_back()
+    return made_once
+
+
+@pytest.fixture
+def vault(ground: Ground) -> Vault:
+    return Vault(ground.root)
 
 
 # ── calls that fail below SQLite, and whoever reads (whoever writes: test_crash_points.py) ──
 
-# By name: the call, and what becomes of it.
-FAULTS: dict[str, tuple[str, str]] = {
-    "read fails": ("read", "error"), "read is short": ("read", "short"), "read flips a bit": ("read", "flip"),
-    "open fails": ("open", "error"), "write fails": ("write", "error"), "disk full": ("write", "full"),
-}  # fmt: skip
+
+def flipped(data: bytes, point: int) -> bytes:
+    place = point * 7919 % len(data) if data else 0
+    return data and data[:place] + bytes([data[place] ^ 1 << point % 8]) + data[place + 1 :]
+
+
 # What is read wrongly and written again is wrong on the disk: recall counts what it showed.
-LIES = ("short", "flip")
-
-
-def plant(call: str, how: str, point: int) -> apsw.VFS:
-    """Puts a file system over the usual one that fails at one of its calls; a full disk stays full."""
-    usual, met = apsw.vfs_names()[0], iter(range(1, 1 << 30))
-
-    def fails(this: str) -> bool:
-        number = next(met) if this == call else 0
-        if number == point:
-            Path("struck").touch()
-        if number == point or (how == "full" and number > point):
-            if how == "full":
-                raise apsw.FullError("full")
-            if how == "error":
-                raise apsw.CantOpenError("no") if call == "open" else apsw.IOError("broken")
-            return True
-        return False
-
-    class File(apsw.VFSFile):
-        def xRead(self, amount: int, offset: int) -> bytes:
-            lies = fails("read")
-            data = super().xRead(amount, offset)
-            if lies and how == "short":
-                return data[: amount // 2]
-            if lies and data:
-                place = point * 7919 % len(data)
-                return data[:place] + bytes([data[place] ^ 1 << point % 8]) + data[place + 1 :]
-            return data
-
-        def xLock(self, level: int) -> None:
-            # Whoever only reads may not lock for writing; SQLite asks all the same when it closes.
-            try:
-                super().xLock(level)
-            except apsw.IOError:
-                raise apsw.BusyError("not to be written") from None
-
-        def xWrite(self, data: bytes, offset: int) -> None:
-            fails("write")
-            super().xWrite(data, offset)
-
-    class System(apsw.VFS):
-        def __init__(self) -> None:
-            super().__init__("faulty", usual, makedefault=True)
-
-        def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
-            fails("open")
-            return File(usual, name, flags)
-
-    return System()
+LIES = {"read is short": lambda data, _: data[: len(data) // 2], "read flips a bit": flipped}
+BELOW = {
+    **{name: partial(arm_below, code=errno.EIO, calls=("xRead",), lie=lie) for name, lie in LIES.items()},
+    "read fails": partial(arm_below, code=errno.EIO, calls=("xRead",)),
+    "open fails": partial(arm_below, code=errno.ENOENT, calls=("xOpen",)),
+    "write fails": partial(arm_below, code=errno.EIO, calls=("xWrite",)),
+    "disk full": partial(arm_below, code=errno.ENOSPC, calls=("xWrite",)),
+}
 
 
 @pytest.mark.parametrize(
-    "fault", [fault if fault == "read fails" else pytest.param(fault, marks=pytest.mark.slow) for fault in FAULTS]
+    "fault", [fault if fault == "read fails" else pytest.param(fault, marks=pytest.mark.slow) for fault in BELOW]
 )
 def test_whoever_reads_over_a_failing_file_system_is_told_plainly_and_nothing_is_lost(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+    vault: Vault, ground: Ground, fault: str
 ) -> None:
-    call, how = FAULTS[fault]
-    before, stood = native(Vault(folder / "vault").db), standing(Vault(folder / "vault"))
-    monkeypatch.chdir(folder)
+    before, stood = native(vault.db), standing(vault)
 
     def struck(words: tuple[str, ...], point: int) -> int:
         sys.unraisablehook = lambda _raised: None  # raised where SQLite asks for no answer
-        assert plant(call, how, point)
-        return said(Vault(folder / "vault"), *words)
+        BELOW[fault](point)
+        return said(vault, *words)
 
     for words in READING[:4]:
-        if how in LIES and words[0] == "recall":
+        if fault in LIES and words[0] == "recall":
             continue
-        for point in range(1, 1 << 20, 13 if call in ("read", "write") else 1):
-            vault = put_back(folder)
-            (folder / "struck").unlink(missing_ok=True)
+        for point in range(1, 1 << 20, 1 if fault == "open fails" else 13):
+            ground.put_back()
             assert forked(struck, words, point) in (0, 1, 3), (words, point)
-            if not (folder / "struck").exists():
+            if not Path("killed-at").exists():
                 break
             assert vault.call("status", "--json").code == 0 and lost(before, native(vault.db)) == {}, (words, point)
         assert broken(vault, stood) == [], words
@@ -316,10 +253,10 @@ def healed(vault: Vault) -> None:
     assert vault.hits("number1x")
 
 
-def test_damage_in_what_is_derived_loses_no_native_row(folder: Path) -> None:
-    pages = {table: page for page, table in sorted(owners(Vault(folder / "vault").db).items())}
+def test_damage_in_what_is_derived_loses_no_native_row(vault: Vault, ground: Ground) -> None:
+    pages = {table: page for page, table in sorted(owners(vault.db).items())}
     for table, how, aside in (("texts", "zeros", 1), ("thread_sessions", "no text", 0)):
-        vault = put_back(folder)
+        ground.put_back()
         before, stood = native(vault.db), standing(vault)
         change_page(vault, pages[table], how)
         healed(vault)
@@ -330,21 +267,20 @@ def test_damage_in_what_is_derived_loses_no_native_row(folder: Path) -> None:
         assert len(vault.call("status", "--json").json["set_aside"]) == aside
 
 
-def test_a_match_whose_own_row_is_damaged_is_no_hit_and_no_traceback(folder: Path) -> None:
-    pages = [page for page, table in owners(Vault(folder / "vault").db).items() if table == "memories"]
+def test_a_match_whose_own_row_is_damaged_is_no_hit_and_no_traceback(vault: Vault, ground: Ground) -> None:
+    pages = [page for page, table in owners(vault.db).items() if table == "memories"]
     for page in pages:
-        vault = put_back(folder)
+        ground.put_back()
         change_page(vault, page, "no text")
         said(vault, "recall", "--json", "wicks")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", DAMAGE)
-def test_damage_in_every_page_is_healed_and_told_how_much_it_cost(folder: Path, how: str) -> None:
-    vault = Vault(folder / "vault")
+def test_damage_in_every_page_is_healed_and_told_how_much_it_cost(vault: Vault, ground: Ground, how: str) -> None:
     before, stood, of = native(vault.db), standing(vault), owners(vault.db)
     for page in range(1, vault.db.stat().st_size // PAGE + 1, 3 if how == "noise" else 1):
-        vault = put_back(folder)
+        ground.put_back()
         change_page(vault, page, how)
         healed(vault)
         owner = of.get(page, "free")
@@ -355,20 +291,18 @@ def test_damage_in_every_page_is_healed_and_told_how_much_it_cost(folder: Path, 
 
 
 @pytest.mark.slow
-def test_a_database_cut_off_anywhere_is_made_anew(folder: Path) -> None:
-    vault = Vault(folder / "vault")
+def test_a_database_cut_off_anywhere_is_made_anew(vault: Vault, ground: Ground) -> None:
     stood, raw = standing(vault), vault.db.read_bytes()
     lengths = [*range(0, len(raw), PAGE), *(random.Random(1).randrange(len(raw)) for _ in range(40)), 1, 99, 512]
     for length in lengths:
-        vault = put_back(folder)
+        ground.put_back()
         vault.db.write_bytes(raw[:length])
         healed(vault)
         assert broken(vault, stood) == [], length
 
 
 @pytest.mark.slow
-def test_damage_in_the_log_costs_at_most_what_the_log_held(folder: Path) -> None:
-    vault = Vault(folder / "vault")
+def test_damage_in_the_log_costs_at_most_what_the_log_held(vault: Vault, ground: Ground) -> None:
     before = native(vault.db)
     with vault.database() as reader:  # whoever reads keeps the log from being emptied
         reader.execute("begin")
@@ -381,7 +315,7 @@ def test_damage_in_the_log_costs_at_most_what_the_log_held(folder: Path) -> None
     luck = random.Random(2)
     places = [*range(0, 64, 7), *(luck.randrange(len(raw)) for _ in range(60))]
     for place in places:
-        vault = put_back(folder)
+        ground.put_back()
         vault.session(4)
         vault.db.write_bytes(main)
         changed = bytearray(raw)
@@ -395,8 +329,7 @@ def test_damage_in_the_log_costs_at_most_what_the_log_held(folder: Path) -> None
 # ── a damaged page and a reader ──
 
 
-def test_who_only_reads_leaves_a_note_and_the_next_command_that_writes_looks_at_every_page(folder: Path) -> None:
-    vault = Vault(folder / "vault")
+def test_who_only_reads_leaves_a_note_and_the_next_command_that_writes_looks_at_every_page(vault: Vault) -> None:
     for page, table in owners(vault.db).items():
         if table == "said_data":
             change_page(vault, page, "zeros")
@@ -414,10 +347,9 @@ def test_who_only_reads_leaves_a_note_and_the_next_command_that_writes_looks_at_
 
 @pytest.mark.parametrize("table", ["session_notes", "garden_days"])
 def test_damage_in_pages_that_no_pass_reads_is_found_by_doctor_and_mended_by_the_next_pass(
-    folder: Path, table: str
+    vault: Vault, table: str
 ) -> None:
     """Derived or native, nobody stumbles over it: whoever looks at every page leaves a note for whoever writes."""
-    vault = Vault(folder / "vault")
     before, stood = native(vault.db), standing(vault)
     change_page(vault, min(page for page, owner in owners(vault.db).items() if owner == table), "zeros")
     assert vault.reindex()["trouble"] == [], "a pass over nothing new does not need it"
@@ -427,9 +359,8 @@ def test_damage_in_pages_that_no_pass_reads_is_found_by_doctor_and_mended_by_the
     assert broken(vault, stood) == [] and lost(before, native(vault.db)) == {}
 
 
-def test_a_value_that_no_check_can_doubt_is_made_anew(folder: Path) -> None:
+def test_a_value_that_no_check_can_doubt_is_made_anew(vault: Vault) -> None:
     """SQLite keeps no sums: what still is a number or a text is believed until somebody stumbles over it."""
-    vault = Vault(folder / "vault")
     with vault.database(readonly=False) as database:
         database.execute("update memory_thread_heads set latest_us = '202\x16'")
         database.execute("update pages set inputs_sha256 = ''")
@@ -438,8 +369,7 @@ def test_a_value_that_no_check_can_doubt_is_made_anew(folder: Path) -> None:
     assert vault.dump() == vault.dump_from_scratch()
 
 
-def test_a_native_row_that_is_not_as_it_was_written_comes_back_from_the_backup(folder: Path) -> None:
-    vault = Vault(folder / "vault")
+def test_a_native_row_that_is_not_as_it_was_written_comes_back_from_the_backup(vault: Vault) -> None:
     before = native(vault.db)
     with vault.database(readonly=False) as database:
         database.execute("update memories set content = replace(content, 'Mondays', 'Nondays')")
@@ -466,8 +396,7 @@ def test_a_table_that_is_only_half_readable_is_read_from_both_ends(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("place", "aside"), [(63, False), (71, True)], ids=["the version", "the program's mark"])
-def test_a_header_that_names_another_version_or_program_costs_no_row(folder: Path, place: int, aside: bool) -> None:
-    vault = Vault(folder / "vault")
+def test_a_header_that_names_another_version_or_program_costs_no_row(vault: Vault, place: int, aside: bool) -> None:
     before = native(vault.db)
     raw = bytearray(vault.db.read_bytes())
     raw[place] ^= 4
@@ -502,8 +431,7 @@ RARE = ("a text", "a huge hole", "nonsense for the log's index")
 
 
 @pytest.mark.parametrize("what", [pytest.param(what, marks=[pytest.mark.slow] * (what in RARE)) for what in STRANGE])
-def test_a_strange_file_in_the_databases_place_is_moved_aside(folder: Path, what: str) -> None:
-    vault = Vault(folder / "vault")
+def test_a_strange_file_in_the_databases_place_is_moved_aside(vault: Vault, what: str) -> None:
     before, stood = native(vault.db), standing(vault)
     STRANGE[what](vault.db)
     for words in READING[:3]:
@@ -653,8 +581,7 @@ def test_full_text_out_of_step_is_built_anew_to_the_last_of_more_than_ten_thousa
     assert all(vault.hits(f"w{number}w") for number in (0, 9_999, 10_000, count - 1))
 
 
-def test_the_text_of_recall_that_lost_rows_is_built_anew(folder: Path) -> None:
-    vault = Vault(folder / "vault")
+def test_the_text_of_recall_that_lost_rows_is_built_anew(vault: Vault) -> None:
     with vault.database(readonly=False) as database:
         database.execute("insert into said(said) values('delete-all')")
     assert any("out of step" in line for line in vault.reindex()["trouble"])
@@ -665,9 +592,8 @@ def test_the_text_of_recall_that_lost_rows_is_built_anew(folder: Path) -> None:
 
 
 def test_a_reader_that_stays_is_told_of_and_when_it_goes_the_log_is_small_again(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    vault = Vault(folder / "vault")
     monkeypatch.setattr("signet_sync.admin.status.LARGE_LOG", 200_000)
     with vault.database() as reader:
         reader.execute("begin")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -97,21 +95,14 @@ class Scene:
         ):
             self.ask("recall", query)
         assert self.ask("dream")["promoted"]
-        self.live()
+        assert self.streams(ID) == 0
         self.entity()
         self.ask("reindex")
 
-    def live(self) -> None:
-        line = json.dumps({"turn": 0, "role": "user", "text": said("live"), "at": NOW}).encode() + b"\n"
-        assert self.fed(line, "transcript", "append", "--session-key", ID) == 0
-
-    def fed(self, raw: bytes, *arguments: str) -> int:
-        """The exit code of a command that reads this."""
-        held, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(raw))
-        try:
-            return self.vault.call(*arguments).code
-        finally:
-            sys.stdin = held
+    def streams(self, key: str, *more: str, turn: int = 0) -> int:
+        """The exit code of what appends a live turn."""
+        line = json.dumps({"turn": turn, "role": "user", "text": said("live"), "at": NOW}).encode()
+        return self.vault.call("transcript", "append", "--session-key", key, *more, given=line).code
 
     def entity(self) -> None:
         """An entity whose evidence is the session's, and one of its own."""
@@ -372,8 +363,7 @@ def said_again(scene: Scene) -> None:
     who = {"session_id": ID, "session_key": "agent:main:main", "project": PROJECT}
     refuse(scene.vault, "removed-session", **who, transcript=said("transcript"))
     refuse(scene.vault, "removed-session", kind="compact", **who, compaction=said("compaction"))
-    line = json.dumps({"turn": 3, "role": "user", "text": said("live"), "at": NOW}).encode() + b"\n"
-    assert scene.fed(line, "transcript", "append", "--session-key", "agent:main:main", "--session-id", ID) == 2
+    assert scene.streams("agent:main:main", "--session-id", ID, turn=3) == 2
 
 
 def remembered_again(scene: Scene) -> None:

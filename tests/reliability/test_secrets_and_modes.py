@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import stat
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -78,11 +76,7 @@ class Scene:
             self.ask(*words.split())
 
     def ask(self, *words: str, raw: bytes = b"") -> Any:
-        held, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(raw))
-        try:
-            answer = self.vault.call(*words)
-        finally:
-            sys.stdin = held
+        answer = self.vault.call(*words, given=raw)
         self.said.append(answer.out + answer.err)
         return answer
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
@@ -56,11 +55,7 @@ def line(turn: int, text: str, second: float = 0, role: str = "user", **more: An
 def feed(vault: Vault, lines: Iterable[Any] | bytes, key: str = KEY, *options: str) -> Answer:
     """`transcript append --json` in this process; what is not bytes is written as JSON lines."""
     raw = lines if isinstance(lines, bytes) else "".join(json.dumps(one) + "\n" for one in lines).encode()
-    held, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(raw))
-    try:
-        return vault.call("transcript", "append", "--json", "--session-key", key, *options)
-    finally:
-        sys.stdin = held
+    return vault.call("transcript", "append", "--json", "--session-key", key, *options, given=raw)
 
 
 def fed(vault: Vault, lines: Iterable[Any], key: str = KEY, *options: str) -> dict[str, Any]:

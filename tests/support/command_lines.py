@@ -5,11 +5,9 @@ A command without a line here fails `tests/cli/test_every_command.py`, which hol
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -189,10 +187,10 @@ def run(vault: Vault, name: str, *more: str, line: Line | None = None, folder: P
     known = json.loads((vault.root.parent / "known.json").read_text())
     above = vault.root.parent
     known |= {"beside": str(above / "beside"), "folder": str(above), "workspace": str(vault.root)}
-    with pytest.MonkeyPatch.context() as patch, standard_input(line.input(known)):
-        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.input(known))))
+    given = line.input(known)
+    with pytest.MonkeyPatch.context() as patch, standard_input(given):
         patch.chdir(vault.root.parent)
-        return vault.call(*name.split(), *line.arguments(known), *more)
+        return vault.call(*name.split(), *line.arguments(known), *more, given=given)
 
 
 @contextmanager

@@ -47,15 +47,16 @@ class Answer:
         return json.loads(self.out)
 
 
-def call(*arguments: str | os.PathLike[str]) -> Answer:
-    """Runs a command line in this process."""
+def call(*arguments: str | os.PathLike[str], given: bytes | None = None) -> Answer:
+    """Runs a command line in this process; what is `given` is its input."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-    held = sys.stdout, sys.stderr
+    held = sys.stdin, sys.stdout, sys.stderr
+    sys.stdin = sys.stdin if given is None else io.TextIOWrapper(io.BytesIO(given))
     sys.stdout, sys.stderr = out, err
     try:
         code = main.run([os.fspath(argument) for argument in arguments])
     finally:
-        sys.stdout, sys.stderr = held
+        sys.stdin, sys.stdout, sys.stderr = held
     return Answer(code, *(stream.buffer.getvalue().decode("utf-8") for stream in (out, err)))
 
 
@@ -216,9 +217,9 @@ class Vault:
     def __truediv__(self, path: str) -> Path:
         return self.root / path
 
-    def call(self, *arguments: str) -> Answer:
-        """Runs a command on this workspace."""
-        return call("--workspace", self.root, *arguments)
+    def call(self, *arguments: str, given: bytes | None = None) -> Answer:
+        """Runs a command on this workspace; what is `given` is its input."""
+        return call("--workspace", self.root, *arguments, given=given)
 
     def spawn(self, *arguments: str, **given: Any) -> Answer:
         """Runs a command on this workspace in a process of its own."""
