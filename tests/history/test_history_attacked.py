@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 from history_vault import HistoryVault
 from hostile_repositories import REFUSED, RUN, Traps
-from workbench import NOW, ROOT, Vault, contents, numbered
+from workbench import NOW, Vault, contents, numbered
 
 from signet_sync.history import commit, repository
 
@@ -101,7 +101,7 @@ def test_no_trap_fires_whatever_is_asked(vault, tmp_path):
     traps = Traps(tmp_path / "traps")
     for arm in RUN.values():
         arm(HistoryVault(vault.root), traps)
-    environ = {**os.environ, **hostile_home(tmp_path, traps), "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT}/tests/support"}
+    environ = {**os.environ, **hostile_home(tmp_path, traps), "PYTHONPATH": os.pathsep.join(sys.path)}
     lines = json.dumps([["--workspace", str(vault.root), *command] for command in COMMANDS])
     run = subprocess.run(
         [sys.executable, "-c", CHILD, lines],

@@ -1,14 +1,13 @@
 """The workspace's history: what is committed, what never, what is told, and what a person's git makes of it."""
 
-import json
 import os
 import shutil
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
+from crash_runner import KILLED, forked
 from history_vault import AUTHOR, ID, HistoryVault
 
 from signet_sync.history import commit, repository
@@ -395,26 +394,87 @@ def test_a_long_diff_says_what_is_cut(past):
 
 # ── the least expected moment ──
 
-KILLS = Path(__file__).parents[1] / "support" / "history_crash_runner.py"
+EVENTS = {"os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "os.chmod"}
+WRITING = os.O_WRONLY | os.O_RDWR
+STEPS = [("create", 13), ("change", 9)]
+ALL = [pytest.param(name, 1, marks=pytest.mark.slow) for name in ("create", "first", "change")]
 
 
-def _killed(folder, *given):
-    run = subprocess.run([sys.executable, KILLS, folder, *given], capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    return [json.loads(line) for line in run.stdout.splitlines()]
+def beginning(root, scenario):
+    past = HistoryVault(root)
+    past.put("memory/a.md", "one\n")
+    past.put("memory/b.md")
+    if scenario != "create":
+        past.begin()
+    if scenario == "first":
+        for number in range(120):
+            past.put(f"memory/{number}.md", f"{number}\n")
+    if scenario == "change":
+        past.commit("before")
+        past.put("memory/a.md", "two\n")
+        (past.root / "memory/b.md").unlink()
+    return past
 
 
-SCENARIOS = [("create", "13"), ("change", "9")]
-ALL = [pytest.param(name, "1", marks=pytest.mark.slow) for name in ("create", "first", "change")]
+def killed(past, scenario, last):
+    """Whether a fork was killed at its `last` step that changes the disk; False where it ended before."""
+
+    def work():
+        count = 0
+
+        def hook(event, given):
+            nonlocal count
+            if event in EVENTS or (event == "open" and isinstance(given[2], int) and given[2] & WRITING):
+                count += 1
+                if count == last:
+                    os._exit(KILLED)
+
+        sys.addaudithook(hook)
+        past.begin() if scenario == "create" else past.commit("after")
+        return 0
+
+    return forked(work) == KILLED
+
+
+def wrong(past, scenario):
+    found = []
+    standing = past.look()
+    if scenario == "create":
+        found += [standing] if standing not in ("no-repository", "") else []
+        past.begin()
+    else:
+        found += fsck(past)
+        if not past.log():
+            found += ["no history"] if scenario != "first" else []
+        elif past.log()[0].subject not in ("before", "after", "workspace init"):
+            found.append("what is this?")
+    past.commit("next")
+    if past.commit("last")[0] is not None:
+        found.append("the next commit is not the last")
+    found += [*fsck(past), *past.git("status", "--porcelain").splitlines()]
+    found += [path.name for path in past.root.glob("memory/*") if past.data(f"memory/{path.name}") != path.read_bytes()]
+    if scenario == "create" and os.path.lexists(past.root / ".signet/tmp/history"):
+        found.append("what was begun is still there")
+    return found + [name for name in os.listdir(past.root / ".git") if name.endswith(".lock")]
+
+
+def fsck(past):
+    run = subprocess.run(["git", "-C", past.root, "fsck", "--strict"], capture_output=True, text=True, check=False)
+    return [line for line in (run.stdout + run.stderr).splitlines() if not line.startswith(("dangling", "notice"))]
 
 
 @needs_git
-@pytest.mark.parametrize(("scenario", "every"), [*SCENARIOS, *ALL])
+@pytest.mark.parametrize(("scenario", "every"), [*STEPS, *ALL])
 def test_a_kill_at_any_step_leaves_a_valid_repository(tmp_path, scenario, every):
     """Apart from the table of operations: it holds no repository, and only git tells whether one is valid."""
-    steps = _killed(tmp_path, scenario, every)
-    assert [step for step in steps if step["wrong"]] == []
-    assert len(steps) >= 3 and steps[-1]["killed"] is False
+    before, last, ended = beginning(tmp_path / "before", scenario), 1, False
+    while not ended:
+        shutil.rmtree(tmp_path / "vault", ignore_errors=True)
+        past = before.copied(tmp_path / "vault")
+        ended = not killed(past, scenario, last)
+        assert wrong(past, scenario) == [], last
+        last += every
+    assert last > 3 * every
 
 
 def test_the_mark_names_the_workspace(past):

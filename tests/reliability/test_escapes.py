@@ -147,7 +147,7 @@ TRAPS: dict[str, Callable[[Path, Path], object]] = {
     "pipe": lambda place, outside: os.mkfifo(place),
     "loop": lambda place, outside: place.symlink_to(place.name),
 }
-# These end a workspace, make one, or need input; the repository has traps of its own in tests/support/traps.py.
+# These end a workspace, make one, or need input; the repository has traps of its own in tests/history.
 NOT_TRIED = ("eject", "init", "demo")
 SAID = b"what lies outside"
 

@@ -29,7 +29,7 @@ from signet_sync.sync import engine, indexing, quarantine, reading, workers
 from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.workers import Workers
 
-TESTS = str(Path(__file__).parents[1] / "support")
+TESTS = str(Path(__file__).parent)
 NOW_US = parse_instant(NOW) or 0
 # Tables that tell of pages as they stand on this disk.
 OF_THE_MACHINE = ("pages", "memory_md_heads")
