@@ -18,11 +18,11 @@ from signet_sync.cli.parsing import Group, SharedOption, UnknownCommand, alike
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, proposing
 from signet_sync.formats.invisible import JOINERS, SELECTORS, UNSEEN
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, display
+from signet_sync.formats.paths import MEMORY, display
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage import state_dir
 from signet_sync.storage.clock import now_us
-from signet_sync.storage.locations import locate_workspace, write_program
+from signet_sync.storage.locations import has_settings, locate_workspace, write_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -99,9 +99,25 @@ class Context:
         self.verbose = 0
         self.quiet = False
         self.warnings: list[str] = []
-        self.agent = DEFAULT_AGENT
+        self.agent_flag: str | None = None
         self.as_json = False
         self.now: int | None = None
+
+    @property
+    def agent(self) -> str:
+        """Returns the agent that is named, else that of the working directory, as a hook there decides it."""
+        if self.agent_flag is None:
+            folder, places, rules = working_directory(), list[str](), ()
+            if folder and has_settings(self.root):
+                from signet_sync.host.repository import resolve, views  # most workspaces set nothing
+                from signet_sync.settings import model
+
+                rules = model.hook_settings(self.root)[0].get("agents_projects", ())
+                places = views(folder, resolve(folder))
+            from signet_sync.formats.ids import agent_for  # not for --help
+
+            self.agent_flag = agent_for(places, os.environ, rules)
+        return self.agent_flag
 
     @property
     def now_us(self) -> int:
@@ -275,11 +291,10 @@ now_option = _declare_shared_option(
 json_option = _declare_shared_option("--json", field="as_json", is_flag=True, help="Print one JSON document on stdout.")
 agent_option = _declare_shared_option(
     "--agent",
-    field="agent",
+    field="agent_flag",
     metavar="ID",
     envvar="SIGNET_AGENT_ID",
-    default=DEFAULT_AGENT,
-    help="The agent's id (default: SIGNET_AGENT_ID, else default).",
+    help="The agent's id (default: SIGNET_AGENT_ID, else that of the working directory, else default).",
 )
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 

@@ -12,7 +12,7 @@ from signet_sync.admin.status import advice, healthy, status_document
 from signet_sync.cli.main import Context, emit, json_option, pass_context
 from signet_sync.cli.parsing import Command
 from signet_sync.errors import DatabaseError, SignetSyncError, WorkspaceError
-from signet_sync.formats.paths import display
+from signet_sync.formats.paths import display, head_page
 from signet_sync.formats.timestamps import local_day
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync.read_only import require_index
@@ -64,6 +64,11 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
     if document["watch"]:
         yield _line("watch", document["watch"])
     yield _line("indexed", _describe_indexed(document["counts"]))
+    if document["memory"]:
+        pages = (
+            f"{agent}: {display(os.path.join(document['workspace'], head_page(agent)))}" for agent in document["memory"]
+        )
+        yield _line("pages", " · ".join(pages))
     if document["rows"]["memories"]:
         yield _line("memory", _memory(document["memory"].values()))
     if document["meaning"]:

@@ -326,7 +326,7 @@ OPERATIONS: list[tuple[str, dict[str, Any]]] = [
 def operated(vault: Vault, name: str, given: dict[str, Any]) -> str:
     """The answer to an operation as JSON, of an error what it says."""
     context = Context(str(vault.root))
-    context.agent = given.get("agent", "default")
+    context.agent_flag = given.get("agent", "default")
     context.as_json = True
     session = vault.rows("select session_id from memory_artifacts")[0][0]
     values = {key: value.format(session=session) if key in ("handle", "session") and value else value

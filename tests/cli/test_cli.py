@@ -467,6 +467,20 @@ def test_a_database_of_ones_choice(vault, tmp_path, monkeypatch):
     assert answer.code == 0 and answer.json["counts"]["indexed"] == 9
 
 
+def test_commands_take_the_agent_of_their_folder_unless_one_is_named(vault, tmp_path, monkeypatch):
+    inside = tmp_path / "x" / "src"
+    inside.mkdir(parents=True)
+    monkeypatch.setenv("SIGNET_AGENTS_PROJECTS", f"{tmp_path}/x=nova")
+    monkeypatch.chdir(inside)
+    assert vault.call("remember", "The pier is of oak", "--json").json["agent_id"] == "nova"
+    assert "oak" in vault.call("recall", "pier oak").out and "oak" in vault.call("context").out
+    assert "oak" not in vault.call("recall", "pier oak", "--agent", "default").out
+    monkeypatch.setenv("SIGNET_AGENT_ID", "default")
+    assert "oak" not in vault.call("recall", "pier oak").out
+    (pages,) = [line for line in vault.call("status").out.split("\n") if line.startswith("pages")]
+    assert f"default: {vault.root}/MEMORY.md · nova: {vault.root}/agents/nova/MEMORY.md" in pages
+
+
 def test_a_group_without_a_command_tells_its_commands() -> None:
     answer = call("entity")
     assert (answer.code, answer.out) == (2, "")
