@@ -39,11 +39,6 @@ WHY = "why: each of them matters; until: 2026-05-01; plan: prune to seven in May
 
 
 @pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
-
-
-@pytest.fixture
 def work(vault: Vault) -> Iterator[Workspace]:
     """The workspace of an empty vault."""
     with opened(str(vault.root), Settings()) as workspace:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +11,6 @@ from signet_sync.formats.entity_paths import KINDS, new_id
 from signet_sync.formats.handle import HANDLE, LETTERS
 from signet_sync.formats.timestamps import DAY
 from signet_sync.pages.sections import EntityEntry, MemoryView, SectionInputs, StatementView, candidates
-
-
-@pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
 
 
 def entity(vault: Vault, *arguments: str) -> Any:

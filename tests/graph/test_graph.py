@@ -21,11 +21,6 @@ TABLES = (
 PROJECTS = ("/home/ada/code/lantern", "/home/ada/code/lantern/docs", "/home/ada/code/prism", None)
 
 
-@pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
-
-
 def body(random: Random) -> str:
     """Headings and items out of few words, so that items of sessions meet, supersede and close each other."""
     words = ["queue", "lease", "ledger", "SQLite", "Postgres", "src/queue.py", "#12"]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import artifacts_fixture as made
-import pytest
 from workbench import NOW, Vault
 
 from signet_sync.app.workspace import opened
@@ -21,11 +20,6 @@ from signet_sync.text.token_estimate import estimate_tokens
 
 NOW_US = parse_instant(NOW) or 0
 PRISM = "/home/ada/code/prism"
-
-
-@pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
 
 
 def settle_noise(*projects: str) -> None:

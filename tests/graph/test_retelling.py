@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import artifacts_fixture as made
@@ -70,11 +69,6 @@ SIGNET = (
     "Session lantern captured durable summary context, preserved lineage metadata, and recorded this artifact for"
     " MEMORY.md projection and later drill-down."
 )
-
-
-@pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
 
 
 def put(vault: Vault, *, body: str = BODY, transcript: str = WORK, sentence: str = FORM, **who: Any) -> None:

@@ -55,11 +55,6 @@ def events_of(database: Database, agent_id: str, memory_id: str) -> list[RecallE
 
 
 @pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
-
-
-@pytest.fixture
 def database(vault: Vault) -> Iterator[Database]:
     """The database of an empty vault, open for writing."""
     with opened(str(vault.root), Settings()) as workspace:

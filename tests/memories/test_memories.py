@@ -36,11 +36,6 @@ TEXT = f"Ada lets the {CANARY} decide how long the answers to her questions may 
 ID, OTHER = numbered(1)["session_id"], numbered(2)["session_id"]
 
 
-@pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
-
-
 def remember(vault: Vault, *words: str, code: int = 0) -> Any:
     answer = vault.call("remember", *words, "--json", "--now", NOW)
     assert answer.code == code, answer

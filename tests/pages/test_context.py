@@ -123,11 +123,6 @@ def test_a_recalled_line_says_where_it_is_from():
 # --- the command ----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def vault(tmp_path):
-    return Vault(tmp_path / "vault")
-
-
 def test_the_command_prints_what_stands_in_the_workspace(vault):
     (vault / "MEMORY.md").write_text("# Working Memory\n\n- lantern waits\n")
     (vault / "USER.md").write_text("likes tea\r\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -28,11 +27,6 @@ UNLIKE = {
     "rowid", "updated_at", "at", "sealed_at", "inode", "mtime_ns", "ctime_ns", "source_mtime_ms", "revision", "packed",
     "digest", "file_sha256", "fence", "lease_token", "lease_owner", "lease_expires_at", "answer",
 }  # fmt: skip
-
-
-@pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
 
 
 def summary(agent: str, number: int) -> str:

@@ -11,11 +11,6 @@ from workbench import Vault, call
 TURN = {"turn": 0, "role": "user", "text": "Where does the zanzibar tariff live?", "at": "2026-03-28T22:34:06Z"}
 
 
-@pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
-
-
 def test_a_hit_in_a_running_session_names_what_expand_takes(vault: Vault) -> None:
     vault.reindex()
     vault.spawn("transcript", "append", "--session-key", "agent:main:main", input=json.dumps(TURN).encode())

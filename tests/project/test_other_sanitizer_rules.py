@@ -82,11 +82,6 @@ def age(vault: Vault) -> None:
 
 
 @pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
-
-
-@pytest.fixture
 def talk(tmp_path: Path) -> TranscriptBuilder:
     return TranscriptBuilder(tmp_path / "transcripts")
 

@@ -23,11 +23,6 @@ from signet_sync.text.sentences import SentenceSubject, acceptable, is_sound
 ROW = re.compile(r"^- (\S+) \| session=(.+?) \| project=(.+?) \| (.+?) (\[\[.*\]\])$")
 
 
-@pytest.fixture
-def vault(tmp_path):
-    return Vault(tmp_path / "vault")
-
-
 def ledger(page):
     """The ledger part of a page, as lines."""
     lines = page.split("## Session Ledger (Last 30 Days)\n", 1)[1].split("\n## ", 1)[0].split("\n")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from time import time_ns
 
@@ -144,11 +143,6 @@ def contexts_of(vault: Vault, database: Database, now: str) -> list[str]:
         assert HANDLE.search(line), line
         follow(vault, database, "default", line)
     return told
-
-
-@pytest.fixture
-def vault(tmp_path: Path) -> Iterator[Vault]:
-    yield Vault(tmp_path / "vault")
 
 
 def test_every_line_of_the_demo_and_its_contexts_even_after_a_rebuild(tmp_path: Path) -> None:

@@ -25,11 +25,6 @@ from signet_sync.sync import engine, indexing
 from signet_sync.sync.request import Request
 
 
-@pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
-
-
 def test_files_that_are_ignored_for_their_names_are_told_by_every_rebuild(vault: Vault) -> None:
     """The second one took them for known, and forgot them with all that was to be made anew."""
     vault.session(1)

@@ -14,11 +14,6 @@ from signet_sync.settings.model import ALL_SETTINGS, Setting
 
 
 @pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
-
-
-@pytest.fixture
 def mine() -> Path:
     """The person's own file, which is not there yet."""
     path = Path(os.environ["SIGNET_CONFIG"])

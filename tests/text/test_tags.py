@@ -284,11 +284,6 @@ def test_a_query_does_not_load_the_tables_of_words() -> None:
 # ── the store (facts/nexo.md §11, "Concept tags — store") ──
 
 
-@pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
-
-
 def remember(vault: Vault, text: str) -> Any:
     answer = vault.call("remember", text, "--json", "--now", NOW)
     assert answer.code == 0, answer
