@@ -271,18 +271,6 @@ def test_a_tombstone_that_comes_with_a_rebuild_takes_pins_and_accesses(tmp_path:
     scene.sound()
 
 
-def test_a_session_whose_files_had_vanished_goes_as_well(tmp_path: Path) -> None:
-    scene = Scene(tmp_path / "vault", key=None, had=True)
-    for path in scene.vault.memory.glob(f"*{scene.token}*.md"):
-        if ID.encode() in path.read_bytes():
-            path.unlink()
-    scene.vault.reindex()
-    assert {word for _, word in scene.leaks()} >= {CANARIES["memory"], CANARIES["live"]}
-    remove(scene)
-    assert scene.leaks() == []
-    scene.sound()
-
-
 def test_pages_that_a_lost_database_knew_of_go_with_the_removal(tmp_path: Path) -> None:
     """The tombstone comes from another machine, and no row is left that tells which pages there were."""
     scene = Scene(tmp_path / "vault", key=None, had=True)
@@ -304,26 +292,6 @@ def test_all_sessions_of_a_constant_key(tmp_path: Path) -> None:
     assert scene.ids() == set()
     assert pages(scene.vault) == {}
     assert not any(scene.derived().values())
-
-
-@pytest.mark.parametrize("by_tombstone", [False, True], ids=["command", "tombstone"])
-def test_what_somebody_wrote_into_our_block_just_before_keeps_no_word(tmp_path: Path, by_tombstone: bool) -> None:
-    """The kept copy of the page is cleaned of the session; the person's own line stays in it."""
-    scene = Scene(tmp_path / "vault", key=None, had=True)
-    for path in ("MEMORY.md", "ledger/2026/03/25.md"):
-        text = scene.vault.page(path)
-        assert any(word in text for word in CANARIES.values())
-        at = text.index("\n## ") if "\n## " in text else text.index("\n- ")
-        (scene.vault / path).write_text(f"{text[:at]}\n- my own line about kilns\n{text[at:]}")
-    if by_tombstone:
-        scene.vault.put(made.tombstone(session_id=ID), "memory/tombstones")
-        scene.vault.reindex()
-    else:
-        remove(scene)
-    assert scene.leaks() == [], sorted(path.name for path in scene.vault.root.rglob("*.user-*"))
-    copies = [*scene.vault.root.glob("MEMORY.user-*"), *scene.vault.root.glob("ledger/2026/03/25.user-*")]
-    assert len(copies) == 2 and all("kilns" in copy.read_text() for copy in copies)
-    scene.sound()
 
 
 def test_a_forgotten_memory_goes_and_its_session_stays(tmp_path: Path) -> None:

@@ -225,13 +225,6 @@ def test_headings_of_a_transcript_are_no_labels_of_a_summary(vault: Vault, captu
     assert rows == [("Decide how JPY prices are rounded.",)][:count]
 
 
-def test_a_removed_transcript_takes_its_words_along(vault: Vault) -> None:
-    put(vault)
-    vault.reindex()
-    assert vault.call("remove", made.SESSION, "--yes", "--reason", "asked for").code == 0
-    assert "Decimal" not in json.dumps(vault.dump(), default=str)
-
-
 # ── endings ──
 
 

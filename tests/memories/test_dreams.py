@@ -434,21 +434,6 @@ def test_what_is_older_than_hits_are_kept_is_pruned(
 # ── demotion ──
 
 
-def test_a_forgotten_memory_leaves_section_diary_rows_and_backups_at_once(vault: Vault) -> None:
-    dreamt = remember(vault, f"Ada lets the {CANARY} decide how long her answers are")
-    luis = filled(vault)
-    recall(vault, CANARY, "how long are answers", f"the {CANARY} of Ada", f"{CANARY} Luis")
-    assert set(promoted(dream(vault))) == {dreamt, luis}
-    assert {Path(path).name.partition("-2")[0] for path in leaks(vault.root.parent)} >= {"MEMORY.md", "DREAMS.md"}
-    document = done(vault, "forget", dreamt, "--json", "--now", NOW).json
-    assert not document["pending"]
-    assert leaks(vault.root.parent) == []
-    assert dreamt not in vault.page() and dreamt not in vault.page("DREAMS.md")
-    assert "- 1 forgotten since" in vault.page("DREAMS.md")
-    assert set(vault.rows("select distinct query from recall_events")) == {(query,) for query in ASKED}
-    assert luis in section(vault.page()), "what was found by other queries stays where it is"
-
-
 def test_a_promotion_that_was_undone_keeps_the_memory_and_does_not_come_back(vault: Vault) -> None:
     luis = filled(vault)
     assert done(vault, "dream", "--undo", luis, code=2).err.count("was not promoted") == 1
@@ -658,15 +643,6 @@ def test_the_agent_sweeps_what_is_due_once_and_not_again_at_its_next_start(
 
 
 # ── privacy ──
-
-
-def test_shared_scope_omits_long_term_memory(vault: Vault) -> None:
-    private(vault)
-    (vault / "SOUL.md").write_text("kind")
-    main, shared = (done(vault, "context", "--scope", scope, "--json").json for scope in ("main", "shared"))
-    assert (main["sources"], shared["sources"]) == (["SOUL.md"], ["SOUL.md"]), "a memory is in no file"
-    assert CANARY in main["text"] and CANARY not in shared["text"] and "Dream Diary" not in main["text"]
-    assert shared["text"] == "=== SOUL.md ===\nkind"
 
 
 def test_workspace_memory_skipped_when_source_is_peer_agent(vault: Vault) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 
-import artifacts_fixture as made
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -209,16 +208,6 @@ def test_a_secret_in_a_path_stands_in_no_row(vault):
 
 
 # ── what is known by another name ──
-
-
-def test_a_tombstone_that_cannot_be_read_leaves_no_seal_either(vault):
-    name, raw = made.tombstone(session_id=ID)
-    vault.put((name, raw[:40]), "memory/tombstones")
-    vault.reindex()
-    assert vault.rows("select count(*) from seals where session_id = ?", ID) == [(0,)]
-    assert b"storks" not in bytes_of(vault)
-    vault.put((name, raw), "memory/tombstones")
-    assert vault.reindex()["problems"] == []
 
 
 def test_turns_under_a_shared_key_go_with_the_removal_and_later_ones_stay(tmp_path):

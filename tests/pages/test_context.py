@@ -258,11 +258,6 @@ def test_what_memory_does_not_know_adds_nothing(told, prompt):
     assert (at(told, prompt)["text"], at(told, prompt)["sources"]) == ("", [])
 
 
-def test_a_prompt_of_another_agent_sees_its_own(told):
-    assert "number1x" not in at(told, "word number1x lantern", "--agent", "scout")["text"]
-    assert "number2x" in at(told, "word number2x lantern", "--agent", "scout")["text"]
-
-
 def test_a_prompt_without_an_index_says_what_to_do(vault):
     answer = vault.call("context", "--prompt", "lantern")
     assert answer.code == 3 and "reindex" in answer.err

@@ -30,7 +30,6 @@ from signet_sync.pages.memory_page import NodeView, Projection, Rendered, Shares
 from signet_sync.pages.memory_page_writer import projection
 from signet_sync.pages.sections import SECTIONS, SectionInputs, StatementView, candidates
 from signet_sync.pages.session_log import Part, clipping_notice, compose, day_text, month_text
-from signet_sync.pages.store import pages
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.sentences import escape, page_cell, page_line
 from signet_sync.text.token_estimate import estimate_tokens
@@ -292,15 +291,6 @@ def test_the_newest_segment_speaks_and_is_linked():
     ]
 
 
-def test_no_page_shows_another_agent():
-    files = {**golden_files(), **dict([summary(agent_id="scout", session_id="s-7")])}
-    assert page(files).text == page(golden_files()).text
-    scouts = page(files, agent_id="scout")
-    assert len(rows(scouts)) == 1 and "session=s-7" in scouts.text and "s-1" not in scouts.text
-    later = page(files, agent_id="scout", now_us=NOW_US + 60 * DAY)
-    assert "- 2026-03 · 1 session · [[agents/scout/ledger/2026-03.md]]" in later.text
-
-
 # ── budget ──
 
 
@@ -316,19 +306,6 @@ def many(count, *, project=None, body="Nothing to decide.\n", start="2026-03-29T
 MANY = many(160)
 
 
-def test_a_clipped_ledger_says_so_in_its_first_line_and_keeps_the_newest():
-    rendered = page(MANY)
-    lines = rendered.text.split("\n")
-    assert lines[4] == (
-        f"- older ledger rows clipped: kept {rendered.rows} of 160 in-window sessions within projection budget. "
-        "All: [[ledger/2026-03.md]]"
-    )
-    shown = [re.search(r"session=(\S+)", row)[1] for row in rows(rendered)]
-    assert shown == [f"s-{number:04d}" for number in range(rendered.rows)]
-    assert 20 < rendered.rows < 160 and rendered.clipped == 160 - rendered.rows
-    assert {session for _, session in rendered.shown} == set(shown)
-
-
 def test_the_clipping_notice_names_every_month_of_the_window():
     assert clipping_notice(3, 90, "scout", ["2026-03", "2026-02"]) == (
         "- older ledger rows clipped: kept 3 of 90 in-window sessions within projection budget. "
@@ -336,24 +313,6 @@ def test_the_clipping_notice_names_every_month_of_the_window():
     )
     files = many(160, start="2026-03-03T10:00:00.000Z")
     assert "All: [[ledger/2026-03.md]] [[ledger/2026-02.md]]" in page(files).text
-
-
-def test_every_session_of_the_window_is_reachable_by_wikilinks_alone():
-    database = Database(":memory:")
-    fill(database, judged(MANY))
-    found = set(re.findall(r"session=(\S+)", page(MANY).text))
-    months = [link for link in LINK.findall(page(MANY).text) if re.fullmatch(r"ledger/\d{4}-\d\d\.md", link)]
-    for link in months:
-        month = link[len("ledger/") : -3]
-        counted = [(day, count) for day, count in pages.days(database, "default").items() if day.startswith(month)]
-        for target in LINK.findall(month_text("default", month, counted)):
-            path, _, day = target.partition("|")
-            assert path == f"ledger/{day[:4]}/{day[5:7]}/{day[8:]}.md"
-            found |= set(
-                re.findall(r"session=(\S+)", day_text("default", day, *pages.day_lines(database, "default", day)))
-            )
-    database.close()
-    assert found == {f"s-{number:04d}" for number in range(160)}
 
 
 def test_what_the_head_leaves_goes_to_the_ledger():

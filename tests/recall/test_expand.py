@@ -334,17 +334,6 @@ def test_an_ending_is_an_end_and_never_too_long(text: str, room: int) -> None:
 # ── agents ──
 
 
-def test_nothing_crosses_agents(database: Database) -> None:
-    theirs = set(ids_of(database, "scout"))
-    assert theirs and not theirs & set(ids_of(database))
-    for thing in theirs:
-        with pytest.raises(UsageError):
-            references.resolve(database, "default", thing)
-        assert set(around(expand(database, "scout", thing))) <= theirs
-    for session in (*SESSIONS, NOISE):
-        assert references.resolve(database, "scout", session).id in theirs
-
-
 # ── sessions that still run ──
 
 

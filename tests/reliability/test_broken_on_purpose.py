@@ -54,7 +54,7 @@ BREAKS = {
         "signet_sync/pages/page_files.py",
         "        if not pages.holds_lease(self._database, self._agent_id, self._fence):\n",
         "        if False:\n",
-        "tests/pages/test_contention.py",
+        "tests/reliability/test_races.py",
     ),
     "an immutable file takes the place of another": Break(
         "signet_sync/storage/files.py",

@@ -8,7 +8,6 @@ from typing import Any
 
 import artifacts_fixture as made
 import pytest
-from test_graph import files_of
 from workbench import sampled
 
 from benchmarks import index_rows
@@ -58,6 +57,7 @@ SAID = (
     f"select group_concat(text) from (select {text_of()} as text from memory_artifacts"
     f" where {OF_SESSION} order by source_path)"
 )
+PROJECTS = ("/home/ada/code/lantern", "/home/ada/code/lantern/docs", "/home/ada/code/prism", None)
 NAMES = [*(place.partition(":")[2] for place in DERIVERS), "Lengths"]
 
 
@@ -80,6 +80,60 @@ def opened() -> Database:
             database, Memory("default", "m-one", "fact", "Lamps need oil.", (), False, "2026-03-01"), OWN_WORD
         )
     return database
+
+
+def body(random: Random) -> str:
+    """Headings and items out of few words, so that items of sessions meet, supersede and close each other."""
+    words = ["queue", "lease", "ledger", "SQLite", "Postgres", "src/queue.py", "#12"]
+    lines = ["# " + " ".join(random.choices(words, k=3))]
+    for heading in random.sample(["Decisions", "Next steps", "Open questions", "Blockers", "People"], k=3):
+        lines += ["", f"## {heading}", ""]
+        for _ in range(random.randint(1, 3)):
+            tick = random.choice(["", "", "[x] "])
+            start = random.choice(["Database: ", "", "Use ", "The queue limit is now 5 for ", "No longer use "])
+            if heading == "Blockers":
+                start = random.choice(["", "Waits for the queue lease of "])
+            lines.append(f"- {tick}{start}{' '.join(random.choices(words, k=2))}")
+    if random.random() < 0.5:
+        done = random.choice(["The queue lease was merged.", "Use of the ledger queue is done.", "#12 is merged."])
+        lines += ["", "## Outcome", "", f"- {done}"]
+    return "\n".join(lines) + "\n"
+
+
+WORDS = ["why", "queue", "drains", "lease", "five"]
+
+
+def talk(random: Random) -> str:
+    turns = [
+        f"## {'Assistant' if number % 2 else 'User'} · 2026-03-01T10:{number:02d}:00.000Z\n\n"
+        + " ".join(random.choices(WORDS, k=random.choice([5, 40, 900])))
+        for number in range(random.randint(1, 5))
+    ]
+    # One that changed something is counted as working. What is a dead end in one session works in another.
+    ran = "- `Bash` · 2026-03-01T10:00:40.000Z · `oil run wick`"
+    how = " · failed\n  ```\n  error: unrecognized subcommand\n  ```" if len(turns) % 2 else ""
+    turns[1:1] = [f"- `Edit` · 2026-03-01T10:00:30.000Z · `src/{random.choice(WORDS)}.py`", ran + how]
+    return "\n\n".join(turns) + "\n"
+
+
+ORIGINS = ["example.org/ada/lantern", "example.org/ada/wick"]
+
+
+def files_of(random: Random, number: int) -> dict[str, bytes]:
+    """Some artifacts of one session of one of two agents, some of them under a constant key."""
+    who: dict[str, Any] = {
+        "agent_id": random.choice(["default", "scout"]),
+        "session_id": f"5e5510{number % 7:02d}-0000-4000-8000-000000000000",
+        "session_key": random.choice([None, "agent:main:main"]),
+        "captured_at": f"2026-{random.randint(9, 11):02d}-{random.randint(1, 28):02d}T10:{number:02d}:00.000Z",
+    }
+    more = {"project": random.choice(PROJECTS), "harness": random.choice(["codex", "claude-code"])}
+    if random.random() < 0.4:
+        root, origin = random.choice([*filter(None, PROJECTS), "/home/ada/code"]), random.choice([None, *ORIGINS])
+        more |= {"repository_root": root, "repository_origin": origin, "repository_path": ""}
+    makers = [("summary", body), ("compaction", body), ("transcript", talk)]
+    chosen = random.sample(makers, k=random.randint(1, 3))
+    return dict(made.content(kind, **who, **more, body=make(random)) for kind, make in chosen)
 
 
 def put(database: Database, files: dict[str, bytes]) -> set[Source]:
