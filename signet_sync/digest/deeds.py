@@ -52,9 +52,9 @@ _PUSHED_TO = late(r"\s*To \S+[:/]\S+$")  # what git prints of a push, whose comm
 _TESTS = late(
     r"\b(?:pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest|tox|nox|playwright test)\b"
     r"|\b(?:go|cargo|npm|pnpm|yarn|bun|mix|swift|dotnet|gradlew?|mvn|make|just|task|mise run|rails|sbt|deno)\b"
-    r"[^|;&\n]{0,60}\b(?:test|check|lint|ci|verify)"
+    r"[^|;&\n]{0,60}\b(?:test|verify)|\bmake check\b"
 )
-_TEST_WORDS = ("test", "spec", "jest", "mocha", "phpunit", "tox", "nox", "check", "lint", "ci", "verify")
+_TEST_WORDS = ("test", "spec", "jest", "mocha", "phpunit", "tox", "nox", "make check", "verify")
 _FAILURES = late(
     r"^\s*(?:FAIL\b|--- FAIL|FAILED\b|={3,}.*\b[1-9]\d* failed|[^\n]{0,40}\b[1-9]\d* (?:tests? )?fail(?:ed|ing|ures?))",
     re.M,
@@ -72,6 +72,7 @@ _WRITES = late(
 )
 _INTO = late(r"[^2&]>>? ?[\w./~-]{2,}")
 _SILENT = late(r"2>&1|2?> ?/dev/null")
+_REMOVED = late(r"\brm ((?:-\w+ )*[^;&|<>\n]+)")
 _PATCHED = late(r"\*\*\* (?:Add|Update|Delete) File: ([^\s\\]+)")
 _PATH = late(r"(?<![^\s,'\"])[^\s,'\"/.]*+[/.][^\s,'\"]*+|\w+")
 _ANSWER = late(r"\"([^\"\n]{3,400})\"\s?=\s?\"([^\"\n]{1,400})\"")
@@ -114,7 +115,8 @@ class Deeds:
     approved, 0 if none was; `seen` counts commands about a pull request by its number; `steps` are those of the last
     to-do list with whether they are done, `left_at` is its turn; `taken_back` counts commits that the session itself
     undid; `failing` is whether the last test run failed, None without any, or if something was changed or done unseen
-    since; `loose` are the files edited since the last commit. `logged` are commits that a log listed.
+    since; `loose` are the files edited since the last commit, `removed` those that a command removed, with its turn.
+    `logged` are commits that a log listed.
     """
 
     commits: list[Commit] = field(default_factory=list)
@@ -125,6 +127,7 @@ class Deeds:
     acts: Counter[int] = field(default_factory=Counter)
     files: Counter[str] = field(default_factory=Counter)
     loose: dict[str, None] = field(default_factory=dict)
+    removed: dict[str, int] = field(default_factory=dict)
     commands: dict[str, bool] = field(default_factory=dict)
     logged: dict[str, None] = field(default_factory=dict)
     picks: list[tuple[str, str, int]] = field(default_factory=list)
@@ -197,6 +200,8 @@ class Deeds:
             self.loose.update((path, None) for path in paths if not _SCRATCH_PATH.search(path))
             self.failing = None
         self.files.update(path for path in paths if path in self.files or len(self.files) < _FILES)
+        for path in paths:
+            self.removed.pop(path.rpartition("/")[2], None)
 
     def _run(self, call: ToolCall, turn: int) -> None:
         command = call.detail[:_COMMAND]
@@ -220,6 +225,8 @@ class Deeds:
             return
         self.uses_git = self.uses_git or "git " in command
         bare = (_HEREDOC.sub(" ", command) if "<<" in command else command).replace("\\n", "\n")
+        for removed in _REMOVED.findall(bare) if "rm " in bare else ():
+            self.removed.update((path.rpartition("/")[2], turn) for path in _PATH.findall(removed)[:20] if "." in path)
         commits = (cut and made) or ("commit" in bare and _COMMIT.search(bare))
         if commits or _SETTLES.search(bare):
             self.loose.clear()

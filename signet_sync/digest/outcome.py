@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
     """The outcome of a session.
 
     `results` are the passages that say what came out, in their order; empty without any. `request` is the first one
-    that is more than a greeting. `edited` are the edited files with their number of edits, `commands` the commands run,
+    that is more than a greeting, of so many `messages` of the person. `edited` are the edited files with their number of edits, `commands` the commands run,
     with whether the last run failed. `opening` are the first words of all, `parting` what the person said when it was
     stopped, `answer` a sentence of the last report. `status` is None if the speakers cannot be told apart. `chosen`: a
     model chose items and status.
@@ -54,6 +54,7 @@ class Outcome(NamedTuple):
     parting: str = ""
     answer: str = ""
     chosen: bool = False
+    messages: int = 0
 
 
 class ModelDigest(NamedTuple):
@@ -82,7 +83,9 @@ def outcome(transcript: str | Record) -> Outcome:
     results = tuple(_results(turns, deeds, own))
     stated = tuple(statements(record))
     answer = "" if results else _find_answer(turns, read_fetched(turns))
-    return Outcome(results, stated, status, request, deeds.files, deeds.commands, opening, parting, answer)
+    return Outcome(
+        results, stated, status, request, deeds.files, deeds.commands, opening, parting, answer, messages=len(own)
+    )
 
 
 def _find_answer(turns: Sequence[Turn], fetched: Printed) -> str:
@@ -117,6 +120,7 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
     pieces = [*_requests(deeds)]
     told = " ".join(pieces)
     commits = [one for one in deeds.commits if overlap(one.subject, told) < 0.6]
+    commits = [one for one in commits if not one.subject.startswith("Merge ")] or commits
     fetched = read_fetched(turns)
     noted = _find_noted_outcome(turns, fetched)
     # Of many, the first ones and the last; beside what the agent handed over, the last.
@@ -127,11 +131,13 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
     for turn in _reporting(turns, deeds, own, len(pieces)) if not noted else ():
         assert turn.report is not None
         line = headline(turn.report.text, " ".join(own.get(turn.number, ())) or _request(own), fetched)
-        if line and _is_fresh(line, pieces):
+        # What a report names and a later command removed did not come out.
+        gone = any(turn.number < at and name in line for name, at in deeds.removed.items())
+        if line and not gone and _is_fresh(line, pieces):
             pieces.append(line)
     named = " ".join(pieces).casefold()
     by_edits = sorted(deeds.files, key=lambda path: -deeds.files[path])
-    names = list(dict.fromkeys(path.rpartition("/")[2] for path in by_edits))
+    names = [one for one in dict.fromkeys(path.rpartition("/")[2] for path in by_edits) if one not in deeds.removed]
     if names and names[0].casefold() not in named:
         names = [name for name in names if 2 < len(name) <= 40][:2]
         if names:

@@ -22,7 +22,7 @@ _OPENS = late(
 )
 # Told to the person, or about a commit: advice, places, addresses.
 _ADVICE = late(
-    r"^\W*(?:and )?(?:you (?:can|may|might|could|should|need|will)|try|run|first|if you|to (?:test|run|use|verify)|next time|note|fyi|start|use"
+    r"^\W*(?:and )?(?:i(?:'d| would|’d)? (?:recommend|suggest|propose)|you (?:can|may|might|could|should|need|will)|try|run|first|if you|to (?:test|run|use|verify)|next time|note|fyi|start|use"
     r"|(?:commit|branch|pr|draft pr|url|link|file|workflow run|run|status|worktree|base|pushed|verified)s?\b[^.:]{0,25}: ?\S|pushed (?:branch|to)|verified|commit successful|[\\w/.-]+ (?:→|->) \\w+|.{0,60}https?://\b)",
     re.I,
 )
@@ -34,6 +34,7 @@ _DID = late(
 )
 
 
+_REFERS = late(r"^\W*(?:this|that|these|those|it|they)\b", re.I)  # to a sentence before, which may not be told
 _PLACE = late(r"\.\w{1,5}:\d+\b")  # what lists places in code says what is there
 _FILE = late(r"\w\.\w{1,5}\W*$|/")
 _MADE = late(r"\b(?:creat|writ|wrote)", re.I)
@@ -50,8 +51,8 @@ def headline(report: str, asked: str = "", fetched: Printed | None = None) -> st
         for number, sentence in enumerate(split(passage.text)[:6]):
             said = _OPENS.sub("", sentence.strip())
             # A lead-in says what its list does.
-            least = 6 if said.endswith((":", "：")) else 2
-            if len(stems(said)) < least or is_question(said) or EMPTY.match(said):
+            shortest = 6 if said.endswith((":", "：")) else 2
+            if len(stems(said)) < shortest or " " not in said or is_question(said) or EMPTY.match(said) or _ADVICE.match(said):
                 continue
             ranked.append((_worth(said, passage, len(ranked), wanted), place * 10 + number, said))
     best = next((one for one in sorted(ranked, key=lambda one: -one[0]) if not _repeats(one[2], fetched)), None)
@@ -109,6 +110,6 @@ def _worth(said: str, passage: Passage, before: int, wanted: frozenset[str]) -> 
         1.1 * (passage.form == "item") + 0.9 * (passage.form == "item" and not did) + 0.9 * said.endswith((":", "："))
     )
     score += 0.9 * did + 0.4 * anchored + 0.4 * min(2, len(own & wanted))
-    score -= 1.6 * (_ADVICE.match(said) is not None) + 1.2 * (len(own) < 4)
+    score -= 1.2 * (len(own) < 4) + 0.8 * (_REFERS.match(said) is not None)
     score -= 2.0 * (_PLACE.search(said) is not None and not did)
     return score - 1.2 * (len(said) < 50 and not anchored and len(own & wanted) < 2)

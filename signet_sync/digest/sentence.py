@@ -71,9 +71,9 @@ def results_text(outcome: Outcome) -> str:
     if outcome.status == "question-only" and request:
         return f"asked: {request}; learned: {_join_parts(parts[:2])}"
     text = _add_what_is_left(outcome, parts)
-    # What was asked says what it is about, where the results do not.
+    # What was asked says what it is about, where the results do not; of several requests it is not what they answer.
     if len(stems(request)) > 2 and not told and words(text) + words(request) <= MAX_WORDS - 3:
-        text += f" (asked: {request})"
+        text += f" ({'asked' if outcome.messages < 2 else 'first asked'}: {request})"
     return text
 
 

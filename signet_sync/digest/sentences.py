@@ -38,10 +38,11 @@ EMPTY = late(
     r"|you'?re (?:absolutely )?right)\b[^.!?:]{0,25}[.!:]?\W*$"
     r"|(?:here(?:’|')?s|here are|below (?:is|are)|let me|i'll|i’ll|i will|voici|hier (?:ist|sind)|ecco|aquí|aqui"
     r"|вот)\b.{0,80}:?$"
-    r"|(?:all|everything|the)?\s*(?:\d+ )?(?:unit |integration |existing )?(?:tests?|lint\w*|checks?|builds?"
-    r"|ci)\b[^.]{0,40}(?:pass\w*|green|clean|succeed\w*)\b.{0,20}$"
+    r"|(?:all|everything|the)?\s*(?:\d+ )?(?:[\w-]+ )?(?:tests?|lint\w*|checks?|builds?"
+    r"|ci|changes)\b[^.]{0,40}(?:pass\w*|green|clean|succeed\w*|verified)\b(?:.{0,20}$|\s*[:(])"
     r"|(?:want|would you like|shall|should|do you want|let me know|soll|möchtest|veux-tu|voulez|dis-moi|quieres"
     r"|quer|vuoi|хотите)\b"
+    r"|(?:the )?(?:build|rebase|merge|push|commit|task|fix)(?: is| was)?(?: now)? (?:complete\w*|successful\w*|done)\b.{0,20}$"
     r"|committed(?: and pushed)?\W*[\w/`]{0,30}\W*$|no response requested)",
     re.I,
 )
