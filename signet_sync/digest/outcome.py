@@ -38,10 +38,10 @@ class Outcome(NamedTuple):
     """The outcome of a session.
 
     `results` are the passages that say what came out, in their order; empty without any. `request` is the first one
-    that is more than a greeting, of so many `messages` of the person. `edited` are the edited files with their number of edits, `commands` the commands run,
-    with whether the last run failed. `opening` are the first words of all, `parting` what the person said when it was
-    stopped, `answer` a sentence of the last report. `status` is None if the speakers cannot be told apart. `chosen`: a
-    model chose items and status.
+    that is more than a greeting, of so many `messages` of the person. `edited` are the edited files with their
+    number of edits, `commands` the commands run, with whether the last run failed. `opening` are the first words of
+    all, `parting` what the person said when it was stopped, `answer` a sentence of the last report. `status` is None if
+    the speakers cannot be told apart. `chosen`: a model chose items and status.
     """
 
     results: tuple[str, ...] = ()

@@ -52,7 +52,13 @@ def headline(report: str, asked: str = "", fetched: Printed | None = None) -> st
             said = _OPENS.sub("", sentence.strip())
             # A lead-in says what its list does.
             shortest = 6 if said.endswith((":", "：")) else 2
-            if len(stems(said)) < shortest or " " not in said or is_question(said) or EMPTY.match(said) or _ADVICE.match(said):
+            if (
+                len(stems(said)) < shortest
+                or " " not in said
+                or is_question(said)
+                or EMPTY.match(said)
+                or _ADVICE.match(said)
+            ):
                 continue
             ranked.append((_worth(said, passage, len(ranked), wanted), place * 10 + number, said))
     best = next((one for one in sorted(ranked, key=lambda one: -one[0]) if not _repeats(one[2], fetched)), None)

@@ -42,7 +42,8 @@ EMPTY = late(
     r"|ci|changes)\b[^.]{0,40}(?:pass\w*|green|clean|succeed\w*|verified)\b(?:.{0,20}$|\s*[:(])"
     r"|(?:want|would you like|shall|should|do you want|let me know|soll|möchtest|veux-tu|voulez|dis-moi|quieres"
     r"|quer|vuoi|хотите)\b"
-    r"|(?:the )?(?:build|rebase|merge|push|commit|task|fix)(?: is| was)?(?: now)? (?:complete\w*|successful\w*|done)\b.{0,20}$"
+    r"|(?:the )?(?:build|rebase|merge|push|commit|task|fix)(?: is| was)?(?: now)? (?:complete\w*|successful\w*|done)\b"
+    r".{0,20}$"
     r"|committed(?: and pushed)?\W*[\w/`]{0,30}\W*$|no response requested)",
     re.I,
 )

@@ -26,6 +26,7 @@ from signet_sync.pages.sections import (
     plain,
     scope_of,
 )
+from signet_sync.text.digest_mark import ASKED
 from signet_sync.text.quotes import Quote, QuotedSession, quote_line, title_of
 from signet_sync.text.sentences import basename, page_cell
 
@@ -46,7 +47,6 @@ _SUBJECT, _TYPED = 4, 160
 _PRINTED = ("=", "<", "{", "[", "|", "#", ">", "$")
 # What a note's line begins with: without it, it is what a line of the board says.
 _LABEL = late(r"^(?:outcome|decided|constraint|blocked|open|next(?: steps?)?|preference): ", re.IGNORECASE)
-ASKED = late(r"(?<=\S) \(asked: .*", re.DOTALL)  # what was asked for, behind what came out
 # A question, and a task: what came of it is in a later report or the outcome. What the person would have "us" do stays.
 _ASKS = late(
     r"\W*(?:(?:and|but|so|also|then|now|ok(?:ay)?|wait),? )*"

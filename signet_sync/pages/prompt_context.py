@@ -14,7 +14,6 @@ from signet_sync.memories.store import memories
 from signet_sync.pages import context
 from signet_sync.pages.board import Said
 from signet_sync.pages.context import PROMPT_BUDGET, PromptHit, SessionContext, compose
-from signet_sync.pages.project_context import ASKED
 from signet_sync.pages.sections import clause, outcome_of
 from signet_sync.pages.store import project_inputs
 from signet_sync.recall import query, search
@@ -25,6 +24,7 @@ from signet_sync.recall.shown import is_question as only_asks
 from signet_sync.recall.store.hits import statements
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
+from signet_sync.text.digest_mark import ASKED
 from signet_sync.text.index_words import fold
 from signet_sync.text.prompt import is_about_earlier_work
 from signet_sync.text.sentences import basename

@@ -13,6 +13,7 @@ from signet_sync.formats.timestamps import DAY, short_day
 from signet_sync.formats.wikilinks import wikilink
 from signet_sync.memories.score import UNUSED, DreamedView, Use, day_start, rank, score
 from signet_sync.pages.board import Line
+from signet_sync.text.digest_mark import ASKED
 from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import (
     basename,
@@ -56,7 +57,6 @@ _WAITS = late(
 )
 # Where a sentence may end before its end: between its clauses; a comma may stand in a list.
 _CLAUSE_END = late(r"[;.!?。；！？](?=\s)|[。；](?=.)|\s[–—]\s|\s(?=because |since |so that |weil |porque )")
-_ASKED = late(r"(?<=\S) \(asked: .*")
 _ONLY_ASKED = late(r"^asked: .*?(?:$|; (?:answered|learned): )", re.IGNORECASE)
 _COMMA = late(r",(?=\s)|[，、](?=.)")
 _OWN_FILE = late(r"^[A-Za-z2-7][a-z2-7]{15}--(?:summary|transcript|compaction)\.md: ")
@@ -285,7 +285,7 @@ def clause(text: str, width: int) -> str:
 
     What was asked for goes first; it stands behind what came out.
     """
-    text = text if len(text) <= width else _ASKED.sub("", text)
+    text = text if len(text) <= width else ASKED.sub("", text)
     if len(text) <= width:
         return text
     for end in (_CLAUSE_END, _COMMA):

@@ -19,6 +19,7 @@ from signet_sync.digest.sentences import COMMON, stems
 from signet_sync.formats.handle import STATEMENT
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.statement import Status
+from signet_sync.text.digest_mark import ASKED
 
 # Kinds that an outcome ends, and kinds of which a newer one replaces one that says nearly the same.
 ENDS = frozenset(("next", "blocker", "question"))
@@ -31,8 +32,7 @@ _DIGIT = late(r"\d")
 _WORD = late(r"\w+(?:[.:/@#+'’-]\w+)*")
 _ASCII_WORD = late(r"\w+(?:[.:/@#+'-]\w+)*", re.ASCII)  # faster
 # Where the sentence of a session says what it left open, and what it was asked for (a deed only where it is done).
-_LEFT = late(r"[;.,]\s*(?:blocked|open|next):\s.*?(?=\(asked:|$)")
-_ASKED = late(r"\(asked:.*")
+_LEFT = late(r"[;.,]\s*(?:blocked|open|next):\s.*?(?=\((?:first )?asked:|$)")
 _ONLY_ASKED = late(r"(?:[^:]{1,80}: )?asked: ", re.IGNORECASE)
 _NUMBERED = late(r"(?:\s*\(#\d+\))+$")  # of a commit that a pull request brought
 _NAMED = late(r"^\[\S+ [0-9a-f]{7,40}\] ")  # its branch and name
@@ -280,7 +280,7 @@ def _deeds(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, frozenset[str
                 yield one, stems(line), _DID
         if one.status in ("done", "open", None) and not _ONLY_ASKED.match(one.sentence):
             sentence = _LEFT.sub(" ", one.sentence)
-            yield one, stems(sentence if one.status == "done" else _ASKED.sub("", sentence)), _DONE
+            yield one, stems(sentence if one.status == "done" else ASKED.sub("", sentence)), _DONE
 
 
 def _works_now(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:

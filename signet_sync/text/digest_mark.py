@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal, cast
 
 from signet_sync.formats.lazy_pattern import late
@@ -23,6 +24,8 @@ _CHOSEN = "A digest of the transcript whose quotes were chosen by a model"
 _HEADLESS = "A program asked, no person."
 _LOOK_UP = "Nothing but memory was asked."
 _ENDED = r"\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*"
+# What was asked for, behind what came out.
+ASKED = late(r"(?<=\S) \((?:first )?asked: .*", re.DOTALL)
 _OPENING = late(rf"\*{_MADE}(?: \(rules (\d+)\))?{_ENDED}")
 _CHOSEN_OPENING = late(rf"\*{_CHOSEN}{_ENDED}")
 

@@ -58,6 +58,14 @@ def test_passages(text: str, expected: list[tuple[str, str]]) -> None:
      "Added a guard to src/lamp.py that closes the lamp when the wick breaks"),
     ("## Next steps\n\n- Fix the door of the tower before winter", ""),
     ("Done!", ""), ("All 37 tests of the lamp pass now.", ""), ("", ""),
+    # Neither advice, nor a bare path, nor that checks went well; what refers to a sentence before comes last.
+    ("Build complete. Try `lamp --all` in the tower again - it should work now.\n\nThe wick in wick.py is trimmed by"
+     " the keeper's knife.", "The wick in wick.py is trimmed by the keeper's knife"),
+    ("I recommend the oil of rape seed, which is the standard.\n\nCreated oil/README.md with the oils of each lamp.",
+     "Created oil/README.md with the oils of each lamp"),
+    ("tower/lamp/wick.py\n\nAll pre-push checks passed (build, lint, wicks).", ""),
+    ("This solves the case of the lamp with two wicks.\n\nThe wick in wick.py is now cut on both sides of the flame.",
+     "The wick in wick.py is now cut on both sides of the flame"),
     # A list is told by its bold words, and what leads to one takes it along.
     ("Done. I've added:\n\n1. **A bell** - for fog\n2. **A second lamp** - in the gallery",
      "I've added: A bell, A second lamp"),

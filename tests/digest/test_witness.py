@@ -42,6 +42,18 @@ def test_how_work_was_left(steps: tuple[str, ...], left: list[str]) -> None:
     assert [one for one in found.results if any(word in one for word in told)] == left
 
 
+def test_what_a_later_command_removed_and_a_merge_are_no_results() -> None:
+    made = "Created docs/adr-1.md, which says why the wick is short."
+    said = TASK + call("Write", "docs/adr-1.md") + assistant(made) + user("call it wick.md")
+    said += (
+        run("rm docs/adr-1.md") + call("Write", "docs/wick.md") + assistant("The page docs/wick.md tells of the lamp.")
+    )
+    told = " ".join(outcome(said).results)
+    assert "wick.md" in told and "adr-1" not in told
+    merge = run("git commit -m x", "[main 2b3c4d5] Merge branch 'tower'")
+    assert "Merge" not in " ".join(outcome(TASK + EDIT + COMMIT + merge).results)
+
+
 def test_a_fix_of_which_the_person_says_that_it_fails_is_no_result() -> None:
     works = "Wrote wick.py anew so that the lamp burns through the night."
     fails = "Fixed the smoke of the lamp by a longer wick in wick.py."
