@@ -186,7 +186,7 @@ def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> li
         outcome = outcome_of(view.sample, basename(view.project))
         text = thread_line(view, today, at_hand=at_hand)
         # What was asked for in passing is no statement: what a person decided there is shown as their decision.
-        came_out = _ASKED.sub("", _ONLY_ASKED.sub("", outcome))
+        came_out = ASKED.sub("", _ONLY_ASKED.sub("", outcome))
         made = line("thread", "projects", view.id, view.latest_us, text)
         return made._replace(
             project=scope_of(view.project), path=view.path, session=view.newest, sentence=plain(came_out)
