@@ -51,8 +51,9 @@ def read(answer: str, asked: ModelQuestion) -> Reading:
     """
     try:
         given = _document(answer)
-        offered = _list(given, "items", dict)
-        handles = {name: _list(given, name, str) for name in ("done", "replaced")}
+        offered = given.get("items")
+        if not isinstance(offered, list) or not all(isinstance(one, dict) for one in offered):
+            raise _Refused("its items are no list of objects")
     except _Refused as refusal:
         return Reading(None, (str(refusal),))
     refused: list[str] = []
@@ -68,10 +69,6 @@ def read(answer: str, asked: ModelQuestion) -> Reading:
             refused.append(f"item {number}: {refusal}")
     if 2 * len(refused) > len(offered):
         return Reading(None, (*refused, "most of its items do not hold"))
-    known = {name: tuple(one for one in dict.fromkeys(said) if one in asked.handles) for name, said in handles.items()}
-    refused += (
-        f"{name}: an unknown handle" for name, said in handles.items() for one in said if one not in known[name]
-    )
     sentence = status = None
     try:
         sentence = _sentence(given.get("sentence"), asked)
@@ -81,7 +78,7 @@ def read(answer: str, asked: ModelQuestion) -> Reading:
         status = _status(given.get("status"), asked)
     except _Refused as refusal:
         refused.append(f"status: {refusal}")
-    return Reading(ModelDigest(sentence, status, tuple(items), known["done"], known["replaced"]), tuple(refused))
+    return Reading(ModelDigest(sentence, status, tuple(items)), tuple(refused))
 
 
 # ── the form ──
@@ -98,13 +95,6 @@ def _document(answer: str) -> dict[str, Any]:
         raise _Refused("it is no JSON object") from None
     if not isinstance(found, dict):
         raise _Refused("it is no JSON object")
-    return found
-
-
-def _list(given: dict[str, Any], name: str, kind: type) -> list[Any]:
-    found = given.get(name, [] if name != "items" else None)
-    if not isinstance(found, list) or not all(isinstance(one, kind) for one in found):
-        raise _Refused(f"its {name} are no list of {'objects' if kind is dict else 'handles'}")
     return found
 
 

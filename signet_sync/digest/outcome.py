@@ -63,8 +63,6 @@ class ModelDigest(NamedTuple):
     sentence: str | None = None
     status: Status | None = None
     items: tuple[Item, ...] = ()
-    done: tuple[str, ...] = ()
-    replaced: tuple[str, ...] = ()
 
 
 def outcome(transcript: str | Record) -> Outcome:

@@ -34,24 +34,19 @@ _PHRASES = {ord(ligature): " " for ligature in "\ufdfa\ufdfb"}
 _COMPOSED = 4
 # So begin the names of letters of which two can be a word.
 _TELLING = ("CJK", "IDEOGRAPHIC", "HANGZHOU", "HANGUL")
-_LONGEST_NAME = 255  # characters of a file's name
 
 
-def derive(text: str, limit: int = MOST, *, path: str = "") -> tuple[str, ...]:
-    """Returns the tags of a text: at most `limit`, and never more than `MOST`, in the order in which they were found.
+def derive(text: str) -> tuple[str, ...]:
+    """Returns the tags of a text: at most `MOST`, in the order in which they were found.
 
-    The last part of `path` counts as the beginning of the text. Only the first `MOST_READ` characters of a text are
-    read. Total, linear, deterministic; `()` if there is no tag.
+    Only the first `MOST_READ` characters of a text are read. Total, linear, deterministic; `()` if there is no tag.
     """
-    most = min(limit, MOST)
-    if most <= 0:
-        return ()
     tags: dict[str, None] = {}
-    for candidate in _candidates(_source(text, path)):
+    for candidate in _candidates(_source(text)):
         tag = normalize(candidate)
         if tag is not None:
             tags[tag] = None
-            if len(tags) == most:
+            if len(tags) == MOST:
                 break
     return tuple(tags)
 
@@ -84,12 +79,12 @@ def normalize(token: str) -> str | None:
 # ── candidates ──
 
 
-def _source(text: str, path: str) -> str:
-    """Returns what is read: the name of the file and the text; a long text ends with its last whole word."""
+def _source(text: str) -> str:
+    """Returns what is read of a text; a long one ends with its last whole word."""
     read = text[:MOST_READ]
     if len(text) > MOST_READ and not text[MOST_READ].isspace():
         read = read.rsplit(None, 1)[0] if read.strip() else ""
-    source = f"{path.rpartition('/')[2][:_LONGEST_NAME]} {_REDACTED.sub(' ', read)}"
+    source = _REDACTED.sub(" ", read)
     return source if source.isascii() else _HEAP.sub(r"\1", source).translate(_PHRASES)
 
 

@@ -14,7 +14,7 @@ from transcript_builder import TranscriptBuilder, provider
 
 from benchmarks.digest import main as benchmark
 from signet_sync.digest.model_answer import ANSWER, Reading, read
-from signet_sync.digest.model_question import MOST, ModelQuestion, OpenStatement, question
+from signet_sync.digest.model_question import MOST, ModelQuestion, question
 from signet_sync.digest.outcome import ModelDigest, outcome
 from signet_sync.digest.statements import Item
 from signet_sync.digest.summary import summary
@@ -34,8 +34,8 @@ SESSION = (
 SENTENCE = "The lamp in src/wick.py burns rape oil now instead of whale oil, and the wick of the pier is left to trim."
 
 
-def asked(transcript: str = SESSION, *opened: OpenStatement) -> ModelQuestion:
-    found = question(transcript, project="/home/u/lantern", harness="claude-code", open_statements=opened)
+def asked(transcript: str = SESSION) -> ModelQuestion:
+    found = question(transcript, project="/home/u/lantern", harness="claude-code")
     assert found is not None
     return found
 
@@ -59,10 +59,10 @@ def told(*items: tuple[Any, Any, Any]) -> list[tuple[str, str, str, int]]:
 
 
 def test_a_question_has_deeds_own_words_and_reports_and_nothing_that_a_tool_printed() -> None:
-    found = asked(SESSION, OpenStatement("h1", "trim the wick of the harbour"))
+    found = asked()
     lines = found.prompt.split("\n")
     assert lines[1:4] == ["Project: lantern", "Harness: claude-code", "Status by rules: done"]
-    assert "- edited: wick.py" in lines and "- h1: trim the wick of the harbour" in lines
+    assert lines[4:6] == ["Deeds:", "- edited: wick.py"]
     (person,) = (line for line in lines if line.startswith("turn 2 P: "))
     assert person == "turn 2 P: No, paint it green. The keeper's log stays on paper."
     (agent,) = (line for line in lines if line.startswith("turn 2 A: "))
@@ -92,9 +92,8 @@ def test_of_nothing_nothing_is_asked(transcript: str) -> None:
     ids=["turns", "words", "one sentence"],
 )  # fmt: skip
 def test_a_question_is_bounded(transcript: str) -> None:
-    opened = [OpenStatement(f"h{number}", "x" * 900) for number in range(900)]
-    found = asked(transcript, *opened)
-    assert 3_000 < len(found.system) + len(found.prompt) <= MOST
+    found = asked(transcript)
+    assert 1_000 < len(found.system) + len(found.prompt) <= MOST
     assert max(found.turns) == max(found.lines) and f"turn {max(found.turns)} " in found.prompt
 
 
@@ -180,7 +179,6 @@ def test_what_does_not_hold_is_refused_with_a_reason(case: str) -> None:
         ("The lamp burns rape oil.", "no JSON object"), ("[1]", "no JSON object"), ("", "no JSON object"),
         ("{" * 30_000 + "}", "no JSON object"), ("x" * (ANSWER + 1), "longer than"), ("{}", "its items"),
         ('{"items": {"a": 1}}', "its items"), ('{"items": ["x"]}', "its items"),
-        ('{"items": [], "done": [1]}', "its done"), ('{"items": [], "replaced": "h1"}', "its replaced"),
     ],
 )  # fmt: skip
 def test_an_answer_of_another_form_is_refused_as_a_whole(text: str, why: str) -> None:
@@ -216,12 +214,6 @@ def test_a_status_that_deeds_deny_leaves_that_of_the_rules() -> None:
     begun = asked(SESSION + user("Now trim the wick of the north pier.") + assistant("I trim it.\n\n" + EDIT))
     assert read(answer(), begun).digest == ModelDigest(SENTENCE)
     assert read(answer(status="blocked"), begun).digest == ModelDigest(SENTENCE, "blocked")
-
-
-def test_only_handles_that_were_given_are_known() -> None:
-    found = asked(SESSION, OpenStatement("h1", "burn rape oil"), OpenStatement("h2", "paint it red"))
-    digest, refused = read(answer(done=["h1", "h9", "h1"], replaced=["h2"]), found)
-    assert digest == ModelDigest(SENTENCE, "done", (), ("h1",), ("h2",)) and refused == ("done: an unknown handle",)
 
 
 JSON = st.recursive(

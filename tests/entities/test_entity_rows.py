@@ -38,21 +38,9 @@ def profile(title="Inner Critic", text="It guards the gate.\nIt fears shame.", *
     entity_id = given.get("id", entity_paths.new_id(kind, agent_id, title))
     place = entity_paths.EntityPlace(agent_id, kind, slug, entity_id, given.get("file", "profile"))
     made = EntityFile(
-        path=place.path,
-        agent_id=agent_id,
-        kind=kind,
-        id=entity_id,
-        slug=slug,
-        file="profile",
-        title=title,
-        status="active",
-        type=None,
-        line="It guards the gate.",
-        participants=(),
-        text=text,
-        sha256="0" * 64,
-        updated_us=NOW_US,
-    )
+        place.path, agent_id, kind, entity_id, slug, "profile", title, "active", None, "It guards the gate.", (),
+        text, "0" * 64, NOW_US,
+    )  # fmt: skip
     return made._replace(**given)
 
 

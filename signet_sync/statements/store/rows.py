@@ -378,13 +378,13 @@ def list_of_sessions(
     return database.execute(_STILL, (agent_id, thread_id, json.dumps(list(numbers))))
 
 
-def list_of_thread(database: Database, agent_id: str, thread_id: str, limit: int = 40) -> list[tuple[str, str]]:
+def list_of_thread(database: Database, agent_id: str, thread_id: str) -> list[tuple[str, str]]:
     """Returns kind and words of what still holds in a thread, newest first."""
     return list(
         database.execute(
             "select kind, text from statements where agent_id = ? and thread_id = ? and newest = 1"
-            " and status = 'open' order by at_us desc, line, id limit ?",
-            (agent_id, thread_id, limit),
+            " and status = 'open' order by at_us desc, line, id limit 40",
+            (agent_id, thread_id),
         )
     )
 
