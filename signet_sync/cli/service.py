@@ -54,7 +54,10 @@ def _executable() -> list[str]:
 @json_option
 @pass_context
 def install(context: Context, only_print: bool) -> int:
-    """Write, enable and start the unit of this workspace; say what was done and what is left to do by hand."""
+    """Write, enable and start the unit of this workspace; say what was done and what is left to do by hand.
+
+    Where neither systemd nor launchd answers nothing is written, and the exit code is 1.
+    """
     if only_print:
         kind: Kind = "launchd" if sys.platform == "darwin" else "systemd"
         environment = {name: os.environ[name] for name in services.PASSED_ON if name in os.environ}
@@ -63,7 +66,7 @@ def install(context: Context, only_print: bool) -> int:
         return 0
     done = services.install(**unit_of(context))
     context.answer(asdict(done) | {"lingering": services.lingering()}, lambda: _show(done))
-    return 0
+    return 0 if done.path else 1
 
 
 @service.command()

@@ -73,20 +73,21 @@ def render(executable: Sequence[str], workspace: str, environment: Mapping[str, 
 
 
 def install(text: str, *, name: str, run: Sequence[str], environ: Mapping[str, str]) -> ServiceChange:
-    """Writes, enables and starts a unit."""
+    """Writes, enables and starts a unit; writes nothing if no systemd answers."""
     unit, steps = f"{name}.service", Steps()
     path = os.path.join(_folder(environ), unit)
-    steps.write(path, text)
-    if not steps.record(_call(environ, "daemon-reload"), _command("daemon-reload")):
+    if not answers(environ):
         # In a crontab a percent sign ends the command.
         line = "@reboot " + shlex.join(run).replace("%", "\\%")
-        steps.by_hand += [
-            _command("enable", "--now", unit),
-            "# or, on a machine without systemd, now and at every start:",
+        by_hand = (
+            "# run it without a service, now and at every start:",
             f"nohup {shlex.join(run)} >/dev/null 2>&1 &",
             f"(crontab -l 2>/dev/null; printf '%s\\n' {shlex.quote(line)}) | crontab -",
-        ]
-        return steps.change("systemd", path, running=False)
+        )
+        step = "neither systemd nor launchd answers here; no service was installed"
+        return ServiceChange("systemd", None, (step,), by_hand, running=False)
+    steps.write(path, text)
+    steps.record(_call(environ, "daemon-reload"), _command("daemon-reload"))
     steps.record(_call(environ, "enable", unit), _command("enable", unit), f"enabled {unit}")
     answer = _call(environ, "restart", unit, timeout=_START_TIMEOUT)
     if not steps.record(answer, _command("status", unit), f"started {unit}"):
