@@ -539,9 +539,9 @@ def time_steps(where: str, database: str) -> dict[str, float]:
     """Makes a first pass in this process; returns what its steps took of a processor, by name."""
     from signet_sync.app.workspace import opened
     from signet_sync.settings.model import Settings
-    from signet_sync.storage.clock import now_us
+    from signet_sync.storage.locations import now_us
     from signet_sync.sync import engine, reading
-    from signet_sync.sync.request import Request
+    from signet_sync.sync.workspace import Request
 
     spent: dict[str, float] = collections.defaultdict(float)
 
@@ -557,7 +557,7 @@ def time_steps(where: str, database: str) -> dict[str, float]:
         setattr(owner, name, timed)
 
     time_in(reading, "judge_and_pack", "reading")
-    time_in(reading.VerdictWriter, "write", "rows and full text")
+    time_in(reading, "write_verdicts", "rows and full text")
     with opened(where, Settings(), database=database) as workspace:
         for deriver in workspace.pipeline.derivers:
             time_in(deriver, "prepare", deriver.name)

@@ -102,9 +102,9 @@ def time_changes(where: str, database: str) -> list[tuple[float, float]]:
     from benchmarks.baseline import index
     from signet_sync.app.workspace import opened
     from signet_sync.settings.model import Settings
-    from signet_sync.storage.clock import now_us
+    from signet_sync.storage.locations import now_us
     from signet_sync.sync.engine import run_pass
-    from signet_sync.sync.request import Request
+    from signet_sync.sync.workspace import Request
 
     few, found = tempfile.mkdtemp(prefix="few-", dir=os.path.dirname(database)), []
     summaries = _summaries(CHANGES, now_us() // 1000 - 3_000_000)

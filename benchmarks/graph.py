@@ -91,7 +91,7 @@ def measure(root: str, runs: int) -> Ledger:
     from signet_sync.sessions.input import session_input
     from signet_sync.settings.model import Settings
     from signet_sync.sync import deriving
-    from signet_sync.sync.stages import Change
+    from signet_sync.sync.index_records import Change
 
     ledger, drain = Ledger(), deriving.drain
     for number in range(runs + 1):

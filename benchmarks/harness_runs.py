@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from signet_sync.capture.notes import REQUEST
 from signet_sync.cli.context import REQUEST as GO_ON
-from signet_sync.formats.injected_block import CLOSING, OPENING
+from signet_sync.formats.managed_block import CLOSING, OPENING
 
 Words = list[str]
 OWN, OTHER = "The retry loop gives up after five tries.", "Plumage photographs go into the bucket named aerie."

@@ -8,7 +8,7 @@ from typing import Any
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import Table
 from signet_sync.storage.database.tables import TABLES
-from signet_sync.sync.store.bodies import text_of
+from signet_sync.sync.store.texts import text_of
 
 
 def dumped() -> tuple[Table, ...]:

@@ -323,7 +323,7 @@ def asked(place: str) -> dict[str, list[float]]:
     from signet_sync.recall.search import Within
     from signet_sync.recall.store.words import files_with
     from signet_sync.storage.database.connection import Database
-    from signet_sync.sync.store.bodies import text_of
+    from signet_sync.sync.store.texts import text_of
 
     chance, took = random.Random(7), {"recall": list[float](), "words": list[float]()}
     with closing(Database(place, readonly=True)) as database:

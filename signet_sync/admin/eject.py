@@ -37,13 +37,12 @@ from signet_sync.pages.memory_page import HINT
 from signet_sync.pages.store import pages
 from signet_sync.sessions import live_files
 from signet_sync.settings.model import Settings
-from signet_sync.storage import clock, files, state_dir
+from signet_sync.storage import files, locations, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync import engine
-from signet_sync.sync.request import Request
 from signet_sync.sync.store import counts
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Request, Workspace
 
 _ENDING = 10.0  # seconds: a stopped agent ends within two, unless the machine is busy
 _WORKER = 60.0  # seconds: a hook's worker writes a session in a few, unless a model answers slowly
@@ -236,8 +235,8 @@ def _last_pass(workspace: Workspace, now_us: int) -> None:
             path="memory",
             hint="bring memory/ back, or: signet-sync reindex --accept-removals; then eject again",
         )
-    if next(due(workspace, clock.now_us()), None) is not None:
-        intake.run_capture(workspace, now_us=clock.now_us)
+    if next(due(workspace, locations.now_us()), None) is not None:
+        intake.run_capture(workspace, now_us=locations.now_us)
         engine.run_pass_mending(workspace, request)
 
 

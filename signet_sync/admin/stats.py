@@ -9,11 +9,11 @@ from typing import Any
 
 from signet_sync.capture import injections
 from signet_sync.formats.timestamps import DAY, iso
-from signet_sync.integrity import store as integrity_store
 from signet_sync.memories.store import promotions, recall_events
 from signet_sync.storage.database.connection import Database, list_set_aside
 from signet_sync.storage.locations import StateFolder
 from signet_sync.sync.store import counts
+from signet_sync.sync.store import violations as integrity_store
 
 DAYS = 7
 TAGS = 10

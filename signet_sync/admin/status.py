@@ -17,9 +17,8 @@ from signet_sync.llm.token_budget import spent
 from signet_sync.pages import others
 from signet_sync.sessions import journal
 from signet_sync.storage import state_dir
-from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import LARGE_LOG, Database, list_set_aside, log_size, note_damage
-from signet_sync.storage.locations import base, has_settings
+from signet_sync.storage.locations import base, has_settings, now_us
 from signet_sync.storage.state_dir import SILENCE
 from signet_sync.sync import outbox
 from signet_sync.sync.store import counts, passes

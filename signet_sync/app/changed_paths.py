@@ -9,7 +9,7 @@ from signet_sync.formats.snapshot import STRANGE_NAME, Signature, Snapshot
 from signet_sync.pages.store import pages
 from signet_sync.storage import files
 from signet_sync.sync import scan
-from signet_sync.sync.planner import Known
+from signet_sync.sync.index_records import Known
 from signet_sync.sync.store import artifacts, counts
 from signet_sync.sync.workspace import Workspace
 

@@ -12,6 +12,7 @@ from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.log import logger
 from signet_sync.storage.database.connection import Database, is_suspect, translate
 from signet_sync.storage.database.tables import native_tables
+from signet_sync.sync.database import examine, put_aside, reopen
 from signet_sync.sync.store import counts, passes
 from signet_sync.sync.workspace import Workspace
 
@@ -43,7 +44,7 @@ class DatabaseSupervisor:
             return False
         self.lost = True
         self._close()
-        self.workspace.reopen()
+        reopen(self.workspace)
         self._shorten_timeout()
         self.lost = False
         return True
@@ -58,7 +59,7 @@ class DatabaseSupervisor:
         """
         path = self.workspace.database.path
         if is_suspect(path):
-            self.workspace.examine()
+            examine(self.workspace.database)
         elif deeper:
             self._examine_if_due()
         try:
@@ -82,7 +83,7 @@ class DatabaseSupervisor:
         database, now_us = self.workspace.database, int(time.time() * SECOND)
         before = parse_instant(passes.read_examined(database))
         if before is None or abs(now_us - before) > EXAMINE_EVERY:
-            self.workspace.examine(native_tables())
+            examine(self.workspace.database, native_tables())
             with database.transaction():
                 passes.record_examined(database, iso(now_us))
 
@@ -90,7 +91,7 @@ class DatabaseSupervisor:
         """Moves a damaged database away, so that the next `ensure_open` creates a new one."""
         self.lost = True
         try:
-            self.workspace.put_aside(error)
+            put_aside(self.workspace, error)
         except (OSError, WorkspaceError) as trouble:
             logger.error("the damaged database cannot be moved aside: {}", trouble)
 

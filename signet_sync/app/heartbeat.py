@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage import state_dir
-from signet_sync.storage.clock import now_us
+from signet_sync.storage.locations import now_us
 from signet_sync.storage.state_dir import StateFolder
 from signet_sync.text.sanitizer import redact
 

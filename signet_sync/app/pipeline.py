@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signet_sync.sync.stages import InFull, Pipeline
+from signet_sync.sync.workspace import InFull, Pipeline
 
 DERIVERS = (
     "signet_sync.graph.nodes_stage:SessionProjects",
@@ -28,7 +28,7 @@ ERASERS = (
     "signet_sync.privacy.erasers:RemovedEvidence",
     "signet_sync.entities.stage:Entities",
     "signet_sync.app.recovery:LiveTurns",
-    "signet_sync.capture.store:Captures",
+    "signet_sync.privacy.erasers:Captures",
     "signet_sync.privacy.erasers:RemovedMemories",
 )
 MAINTENANCE = (
@@ -39,7 +39,7 @@ MAINTENANCE = (
     InFull("signet_sync.integrity.stage:Retention"),
     InFull("signet_sync.privacy.stage:ReturnedPages"),
     "signet_sync.privacy.stage:Scrub",
-    InFull("signet_sync.backup.stage:Backup"),
+    InFull("signet_sync.sync.database:Backup"),
 )
 PUBLISHERS = (
     "signet_sync.pages.stage:MemoryPages",

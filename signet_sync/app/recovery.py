@@ -14,10 +14,9 @@ from signet_sync.sessions import journal, live_files
 from signet_sync.sessions.store import removed_turns
 from signet_sync.storage import files
 from signet_sync.sync import scan
-from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import Eraser, Maintenance, Recovery
+from signet_sync.sync.database import back_up
 from signet_sync.sync.store import counts
-from signet_sync.sync.workspace import Workspace, back_up
+from signet_sync.sync.workspace import Eraser, Maintenance, Pass, Recovery, Workspace
 
 if TYPE_CHECKING:
     from signet_sync.sessions.flow import Flow

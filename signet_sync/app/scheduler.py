@@ -31,13 +31,12 @@ from signet_sync.pages import others
 from signet_sync.pages.store import pages
 from signet_sync.sessions import journal
 from signet_sync.sessions.store import live
-from signet_sync.storage.clock import now_us
 from signet_sync.storage.database import batches
+from signet_sync.storage.locations import now_us
 from signet_sync.sync import engine, outbox, quarantine
-from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.store import artifacts, counts
 from signet_sync.sync.watcher import Hint, Watcher
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Outcome, Request, Workspace
 from signet_sync.text.phrases import count_noun
 
 # Delay in seconds before the first change after a quiet time is answered; half-written files are read again later.

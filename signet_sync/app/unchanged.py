@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from signet_sync.sync.request import Outcome
+    from signet_sync.sync.workspace import Outcome
 
 _HEAD = f"signet-sync snapshot 4 {sys.implementation.cache_tag} {marshal.version}\n".encode()
 # File-system clocks tick every few milliseconds: a younger file may be written again and keep its signature.

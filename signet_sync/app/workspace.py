@@ -13,10 +13,11 @@ from signet_sync.errors import DatabaseError, WorkspaceError, sentence_of
 from signet_sync.formats.paths import MEMORY, WORKSPACE_ID
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
-from signet_sync.storage import clock, files, state_dir
+from signet_sync.storage import files, locations, state_dir
 from signet_sync.storage.database.connection import note_damage
 from signet_sync.storage.safe_paths import require_root
-from signet_sync.sync.workspace import Workspace, open_database
+from signet_sync.sync.database import open_database
+from signet_sync.sync.workspace import Workspace
 
 
 @contextmanager
@@ -61,7 +62,7 @@ def _take_over(workspace: Workspace, other: state_dir.StateFolder) -> None:
     from signet_sync.backup import operations  # slow import, needed for a workspace with two states only
 
     try:
-        operations.take_over(workspace, other, clock.now_us())
+        operations.take_over(workspace, other, locations.now_us())
     except (WorkspaceError, DatabaseError, OSError) as error:
         workspace.events.append(f"what was kept under the workspace's path is not merged yet: {sentence_of(error)}")
 

@@ -1,33 +1,40 @@
-"""Reads native rows of a backup into memory, and drops what was removed before anything is merged."""
+"""Reads native rows of a backup into memory, drops what was removed, and merges the rest: existing rows win."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from signet_sync.backup import row_form
 from signet_sync.backup.row_form import Places
 from signet_sync.capture import store as capture_store
 from signet_sync.errors import DatabaseCorrupt
-from signet_sync.formats.artifact import Tombstone, validate_tombstone
+from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import find_carried_token
 from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.memories import text_match
 from signet_sync.memories.store import memories, recall_events
-from signet_sync.storage import files
+from signet_sync.sessions.store import live
+from signet_sync.storage import files, state_dir
 from signet_sync.storage.database import native_backup, salvage
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.removal import Scope
-from signet_sync.sync import planner, removals
-from signet_sync.sync.planner import JudgeContext, Seal, Tombstones
-from signet_sync.sync.stages import Eraser
+from signet_sync.storage.database.table import Table
+from signet_sync.storage.database.tables import list_backed_up
+from signet_sync.sync import engine, planner
+from signet_sync.sync.index_records import Seal
+from signet_sync.sync.planner import JudgeContext, Tombstones
+from signet_sync.sync.store import texts
 from signet_sync.sync.tombstones import files as tombstones_files
+from signet_sync.sync.tombstones import removals
 from signet_sync.sync.tombstones import store as tombstones_store
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Eraser, Request, Workspace
 
 
 @dataclass(slots=True)
@@ -61,7 +68,7 @@ class Incoming:
 @contextmanager
 def of_backup(source: str, places: Places) -> Iterator[Incoming]:
     """Reads the rows of a backup. Raises what `backup.opened` raises."""
-    with _in_memory() as rows:
+    with closing(Database(":memory:")) as rows:
         with native_backup.opened(source) as kept, rows.transaction():
             odd: dict[str, int] = {}
             for table, columns in kept.tables.items():
@@ -74,7 +81,8 @@ def of_backup(source: str, places: Places) -> Iterator[Incoming]:
                 hint="use an older one: signet-sync backup list",
                 code="backup-damaged",
             )
-        _move_here(rows, places)
+        with rows.transaction():
+            capture_store.move(rows, lambda path: row_form.local(path, places))
         yield Incoming(rows, about.get("workspace", ""), about.get("made_at"), odd)
 
 
@@ -90,20 +98,6 @@ def _sound(
             yield tuple(values.values())
 
 
-@contextmanager
-def _in_memory() -> Iterator[Database]:
-    rows = Database(":memory:")
-    try:
-        yield rows
-    finally:
-        rows.connection.close()
-
-
-def _move_here(rows: Database, places: Places) -> None:
-    with rows.transaction():
-        capture_store.move(rows, lambda path: row_form.local(path, places))
-
-
 # ── what may come in ──
 
 
@@ -116,17 +110,14 @@ def drop_removed(workspace: Workspace, incoming: Incoming, now_us: int) -> None:
             tombstones_store.lift(rows, tombstone.agent_id, tombstone.session_token)
         dropped.undone += len(undone)
         here = removals.all_tombstones(workspace)
-        tombstones = _all(here, tombstones_store.list_mirrored(rows))
+        imported = {one.key: one for one in tombstones_store.list_mirrored(rows)}
+        # Of two for the same token, the one of this workspace counts.
+        tombstones = list({**imported, **here}.values())
         if tombstones:
             _drop_sessions(rows, tombstones, now_us, dropped, workspace.pipeline.erasers)
         _drop_forgotten(workspace, rows, dropped)
         memories.forget_marks_of(rows, memories.ids(workspace.database))
-    dropped.goes = tuple(_that_go(workspace, [tombstone for tombstone in tombstones if tombstone not in here], now_us))
-
-
-def _all(here: Sequence[Tombstone], imported: Sequence[Tombstone]) -> list[Tombstone]:
-    """Joins tombstones; of two for the same token, the one of this workspace counts."""
-    return list({(tombstone.agent_id, tombstone.session_token): tombstone for tombstone in (*imported, *here)}.values())
+    dropped.goes = tuple(_that_go(workspace, [one for one in tombstones if here.get(one.key) != one], now_us))
 
 
 def _drop_sessions(
@@ -148,15 +139,9 @@ def _drop_sessions(
         recall_events.forget_queries(rows, text_match.queries_of(rows, found, sealed=True))
     for agent_id in silent:
         recall_events.drop_before(rows, now_us, agent_id)
-    aliases = [_alias_tombstone(*scope, now_us) for scope in found]
-    tombstones_store.remove_covered(rows, [*tombstones, *aliases], erasers)
-
-
-def _alias_tombstone(agent_id: str, token: str, ids: tuple[str, ...], now_us: int) -> Tombstone:
-    """Makes a tombstone for sessions that another one covers under a different name."""
-    return validate_tombstone(
-        {**tombstones_store.name_tombstone(agent_id, token, iso(now_us)).fields(), "session_ids": list(ids)}
-    )
+    # For sessions that another tombstone covers under a different name.
+    names = (tombstones_store.name_tombstone(*scope[:2], iso(now_us)).changed(session_ids=scope[2]) for scope in found)
+    removals.remove_covered(rows, [*tombstones, *names], erasers)
 
 
 def _drop_forgotten(workspace: Workspace, rows: Database, dropped: DroppedRows) -> None:
@@ -182,3 +167,77 @@ def _that_go(workspace: Workspace, tombstones: Sequence[Tombstone], now_us: int)
             found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
             if isinstance(found, Found) and planner.judge(path, found, judging).unlink:
                 yield path
+
+
+# ── what is merged: rows that are here win ──
+
+# Not a table: seals that had lost their bytes and got them back.
+BYTES = "sealed_bytes"
+
+
+def count_rows(database: Database) -> dict[str, int]:
+    """Counts the rows that are backed up, by table."""
+    return {table.name: database.value(f"select count(*) from {table.rows}") for table in list_backed_up()}
+
+
+def count_missing(database: Database, other: Database) -> dict[str, int]:
+    """Counts the rows of the other database that this one lacks, by table."""
+    found = {
+        table.name: len(
+            native_backup.missing_rows(database, table.name, table.columns, _rows(other, table, table.columns))
+        )
+        for table in list_backed_up()
+    }
+    return {**found, BYTES: len(list(_bytes(database, other)))}
+
+
+def merge(database: Database, other: Database) -> dict[str, int]:
+    """Adopts the rows that this database lacks; returns how many by table. In the caller's transaction.
+
+    A seal that has lost its bytes gets them back from an equal one.
+    """
+    given = list(_bytes(database, other))
+    database.executemany("update seals set packed = ? where path = ?", given)
+    taken = {}
+    for table in list_backed_up():
+        names = tuple(table.types)
+        taken[table.name] = native_backup.add_missing(database, table.name, names, _rows(other, table, names))
+    if taken["session_transcripts"]:
+        live.drop_shapes(database)
+    if taken["memories"]:
+        texts.put(database, memories.lines(database))
+    return {**taken, BYTES: len(given)}
+
+
+def _rows(database: Database, table: Table, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    # Rows with a rowid keep the order in which they were written.
+    order = ", ".join(columns) if table.ddl[0].endswith("without rowid") else "rowid"
+    return database.execute(f"select {', '.join(columns)} from {table.rows} order by {order}")
+
+
+def _bytes(database: Database, other: Database) -> Iterator[tuple[bytes, str]]:
+    """Yields bytes and path of seals whose bytes this database has lost and the other one has."""
+    for path, *seal in list(database.execute("select path, digest, file_sha256 from seals where packed is null")):
+        packed = other.value(
+            "select packed from seals where path = ? and digest = ? and file_sha256 = ?", (path, *seal)
+        )
+        if packed:
+            yield packed, path
+
+
+def others(workspace: Workspace, incoming: Incoming) -> list[tuple[str, str]]:
+    """Returns agent and id of the memories that are here and not in a backup."""
+    return sorted({*memories.ids(workspace.database)} - {*memories.ids(incoming.rows)})
+
+
+def drop_others(workspace: Workspace, incoming: Incoming, now_us: int) -> None:
+    """Drops them from rows and pages. It is no removal: backups keep them, and they may be brought again.
+
+    Raises `WorkspaceError`, `DatabaseError`.
+    """
+    with state_dir.workspace_lock(workspace.state):
+        gone = others(workspace, incoming)
+        with workspace.database.transaction(durable=True):
+            for agent_id, some in groupby(gone, itemgetter(0)):
+                memories.drop(workspace.database, agent_id, [memory_id for _, memory_id in some])
+        engine.run_locked(workspace, Request(now_us=now_us))

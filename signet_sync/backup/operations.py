@@ -6,8 +6,8 @@ import os
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
-from signet_sync.backup import merge, row_form
-from signet_sync.backup.incoming import Incoming, drop_removed
+from signet_sync.backup import row_form
+from signet_sync.backup.incoming import Incoming, count_missing, count_rows, drop_removed, merge
 from signet_sync.backup.row_form import Places
 from signet_sync.errors import AnotherAgent, DatabaseError, UsageError
 from signet_sync.formats.timestamps import iso
@@ -20,9 +20,9 @@ from signet_sync.storage import state_dir, user_files
 from signet_sync.storage.database import native_backup
 from signet_sync.storage.durable import private_folder, sync_folder
 from signet_sync.sync import engine
-from signet_sync.sync.request import Request
+from signet_sync.sync.database import back_up, backups, open_database
 from signet_sync.sync.tombstones import store as tombstones_store
-from signet_sync.sync.workspace import Workspace, back_up, backups, open_database
+from signet_sync.sync.workspace import Request, Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,41 +78,32 @@ def create(workspace: Workspace, target: str | None, now_us: int) -> Written:
             code="no-folder",
         )
     with state_dir.workspace_lock(workspace.state):
-        _settle(workspace, now_us)
-        rows = merge.counts(workspace.database)
+        # Nothing removed is written out: the vault is looked at, and a pending scrub finished.
+        memories_operations.first_pass(workspace, now_us)
+        if tombstones_store.is_unscrubbed(workspace.database):
+            engine.run_locked(workspace, Request(now_us=now_us))
+        rows = count_rows(workspace.database)
         if target is None:
             path = _keep(workspace, now_us)
             _rotate(workspace, path)
         else:
-            path = os.path.abspath(target)
+            path, known = os.path.abspath(target), places(workspace.root)
             with user_files.replacing(path, native_backup.is_backup) as temporary:
-                _write(workspace, path, temporary, now_us)
+                try:
+                    native_backup.write(
+                        workspace.database,
+                        temporary,
+                        {"workspace": workspace.state.key, "made_at": iso(now_us)},
+                        whole=True,
+                        portable=lambda one: row_form.portable(one, known),
+                    )
+                except DatabaseError as error:
+                    raise DatabaseError(
+                        f"the backup cannot be written: {error.__cause__ or error.message}",
+                        path=path,
+                        hint="check that its disk has space; nothing was written",
+                    ) from error
     return Written(path, rows, os.path.getsize(path))
-
-
-def _write(workspace: Workspace, path: str, temporary: str, now_us: int) -> None:
-    known = places(workspace.root)
-    try:
-        native_backup.write(
-            workspace.database,
-            temporary,
-            _about(workspace, now_us),
-            whole=True,
-            portable=lambda one: row_form.portable(one, known),
-        )
-    except DatabaseError as error:
-        raise DatabaseError(
-            f"the backup cannot be written: {error.__cause__ or error.message}",
-            path=path,
-            hint="check that its disk has space; nothing was written",
-        ) from error
-
-
-def _settle(workspace: Workspace, now_us: int) -> None:
-    """Looks at the vault and finishes a pending scrub, so that nothing removed is written out."""
-    memories_operations.first_pass(workspace, now_us)
-    if tombstones_store.is_unscrubbed(workspace.database):
-        engine.run_locked(workspace, Request(now_us=now_us))
 
 
 def _keep(workspace: Workspace, now_us: int) -> str:
@@ -124,7 +115,7 @@ def _keep(workspace: Workspace, now_us: int) -> str:
     path, number = f"{stem}.db", 2
     while os.path.lexists(path):
         path, number = f"{stem}-{number}.db", number + 1
-    native_backup.write(workspace.database, path, _about(workspace, now_us), whole=True)
+    native_backup.write(workspace.database, path, {"workspace": workspace.state.key, "made_at": when}, whole=True)
     return path
 
 
@@ -134,10 +125,6 @@ def _rotate(workspace: Workspace, fresh: str) -> None:
         with suppress(OSError):
             if stale != fresh:
                 os.unlink(stale)
-
-
-def _about(workspace: Workspace, now_us: int) -> dict[str, str]:
-    return {"workspace": workspace.state.key, "made_at": iso(now_us)}
 
 
 def _refuse_inside(workspace: Workspace, target: str) -> None:
@@ -159,20 +146,20 @@ def _refuse_inside(workspace: Workspace, target: str) -> None:
 
 def list_backups(folder: state_dir.StateFolder) -> list[BackupInfo]:
     """Lists the backups of a workspace, newest first, each verified completely."""
-    return [one for path in backups(folder) if (one := _look(path)) is not None]
-
-
-def _look(path: str) -> BackupInfo | None:
-    try:
-        status = os.stat(path)
-    except FileNotFoundError:
-        return None
-    written = iso(status.st_mtime_ns // 1000)
-    try:
-        with native_backup.opened(path) as kept:
-            return BackupInfo(path, kept.about.get("made_at", written), status.st_size, kept.counts(), "")
-    except DatabaseError as error:
-        return BackupInfo(path, written, status.st_size, {}, error.message)
+    found = []
+    for path in backups(folder):
+        try:
+            status = os.stat(path)
+        except FileNotFoundError:
+            continue
+        written = iso(status.st_mtime_ns // 1000)
+        try:
+            with native_backup.opened(path) as kept:
+                made_at, rows, trouble = kept.about.get("made_at", written), kept.counts(), ""
+        except DatabaseError as error:
+            made_at, rows, trouble = written, {}, error.message
+        found.append(BackupInfo(path, made_at, status.st_size, rows, trouble))
+    return found
 
 
 def find_backup(folder: state_dir.StateFolder, name: str | None) -> str:
@@ -205,15 +192,15 @@ def find_backup(folder: state_dir.StateFolder, name: str | None) -> str:
 def preview_merge(workspace: Workspace, incoming: Incoming, now_us: int) -> dict[str, int]:
     """Counts the rows that `merge_rows` would adopt, by table."""
     drop_removed(workspace, incoming, now_us)
-    return merge.missing(workspace.database, incoming.rows)
+    return count_missing(workspace.database, incoming.rows)
 
 
 def _drop_orphaned_marks(workspace: Workspace, agents: frozenset[str], taken: dict[str, int]) -> None:
     """Deletes imported pins and accesses of removed sessions, which only the graph identifies; corrects the counts."""
     with workspace.database.transaction():
-        before = merge.counts(workspace.database)
+        before = count_rows(workspace.database)
         marks.forget_orphaned_marks(workspace.database, Orphans(set(), set(agents)))
-        for table, count in merge.counts(workspace.database).items():
+        for table, count in count_rows(workspace.database).items():
             taken[table] = max(taken[table] - (before[table] - count), 0)
 
 
@@ -226,11 +213,11 @@ def merge_rows(workspace: Workspace, incoming: Incoming, now_us: int) -> Restore
     before = None
     with state_dir.workspace_lock(workspace.state):
         drop_removed(workspace, incoming, now_us)
-        something = any(merge.counts(database).values())
-        if workspace.own_place and something and any(merge.missing(database, incoming.rows).values()):
+        something = any(count_rows(database).values())
+        if workspace.own_place and something and any(count_missing(database, incoming.rows).values()):
             before = _keep(workspace, now_us)
         with database.transaction(durable=True):
-            taken = merge.merge(database, incoming.rows)
+            taken = merge(database, incoming.rows)
         outcome = engine.run_locked(workspace, Request(now_us=now_us))
         if taken["session_transcripts"] and outcome.cliff is None:
             live.drop_recorded(workspace, live_store.list_handed_over(incoming.rows))

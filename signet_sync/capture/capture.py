@@ -54,7 +54,7 @@ from signet_sync.sessions.live_turns import (
     live_turns_in,
 )
 from signet_sync.sessions.states import Propose
-from signet_sync.sync.planner import Row
+from signet_sync.sync.index_records import Row
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.redacted_match import alike

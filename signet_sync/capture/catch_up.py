@@ -9,7 +9,7 @@ import apsw
 
 from signet_sync.capture import spool
 from signet_sync.errors import SignetSyncError
-from signet_sync.storage.clock import now_us
+from signet_sync.storage.locations import now_us
 from signet_sync.sync.read_only import reading
 
 if TYPE_CHECKING:

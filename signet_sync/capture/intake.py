@@ -31,9 +31,8 @@ from signet_sync.sessions.store import live
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import engine
-from signet_sync.sync.request import Request
 from signet_sync.sync.tombstones.files import is_removed, refuse_removed_session
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Request, Workspace
 
 # When the hook runs, the harness has not yet written the record of its compaction.
 RECORD_WAIT, RECORD_LOOKS = 0.5, 4

@@ -13,8 +13,8 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 
-from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.managed_block import CLOSING, OPENING
 
 LABELS = "Outcome:, Decided:, Next:, Blocked:, Tried:"
 REQUEST = (

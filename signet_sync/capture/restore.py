@@ -17,7 +17,7 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.durable import publish
 from signet_sync.sync.store import sessions
-from signet_sync.sync.store.bodies import text_at
+from signet_sync.sync.store.texts import text_at
 from signet_sync.text.turn_heads import HEAD
 
 _HEADS = late(rf"^{HEAD}", re.MULTILINE | re.ASCII)

@@ -3,14 +3,12 @@
 A path or id that contains a secret is stored only as `storable_path` makes it.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from hashlib import sha256
 from typing import NamedTuple
 
-from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.ids import token_of
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.stages import Eraser
 from signet_sync.text.stored_names import storable_path
 
 # The outcome for a transcript whose session was removed.
@@ -175,23 +173,3 @@ def _storable(path: str, session_id: str) -> tuple[str, str]:
 
 def _hidden(path: str, session_id: str) -> tuple[str, str]:
     return sha256(f"{path}\0{session_id}".encode("utf-8", "surrogatepass")).hexdigest(), ""
-
-
-class Captures(Eraser):
-    """Keeps the captures table in step with removals and redactions."""
-
-    name = "captures"
-
-    def forget(self, database: Database, tombstone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> int:
-        """Hides where the transcripts are, not that they were read."""
-        ids = {session_id for session_id, _ in sessions}.union(tombstone.session_ids)
-        hide(database, tombstone.agent_id, ids, None if tombstone.session_ids else tombstone.session_token)
-        return 0
-
-    def lift(self, database: Database) -> None:
-        """Lets a session be captured again after its removal was undone."""
-        forget_removed(database)
-
-    def sanitize(self, database: Database) -> None:
-        """Sanitizes the rows."""
-        redact(database)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from signet_sync.backup import incoming, merge
+from signet_sync.backup import incoming
 from signet_sync.backup import operations as backup_operations
 from signet_sync.backup.incoming import DroppedRows, Incoming
 from signet_sync.backup.operations import BackupInfo, RestoreResult, Written
@@ -119,11 +119,11 @@ def _drop_others(context: Context, path: str, *, yes: bool) -> None:
         incoming.of_backup(path, backup_operations.places(context.root)) as rows,
         context.opened(lasting=True) as workspace,
     ):
-        gone = merge.others(workspace, rows)
+        gone = incoming.others(workspace, rows)
         if gone:
             what = count_noun(len(gone), "memory that is not in it", "memories that are not in it")
             confirm(context, f"take out {what}?", yes=yes)
-            merge.drop_others(workspace, rows, context.now_us)
+            incoming.drop_others(workspace, rows, context.now_us)
             context.say(f"taken out: {what}")
 
 
@@ -150,7 +150,7 @@ def restore(context: Context, source: str | None, replace: bool, yes: bool) -> i
 
 def _merge(context: Context, rows: Incoming, source: str, *, yes: bool) -> None:
     """Adds rows after a person agreed, and prints what was read and what was added."""
-    contains = merge.counts(rows.rows)
+    contains = incoming.count_rows(rows.rows)
     with context.opened(lasting=True) as workspace:
         coming = backup_operations.preview_merge(workspace, rows, context.now_us)
         if rows.workspace and rows.workspace != workspace.state.key:

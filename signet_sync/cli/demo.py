@@ -20,8 +20,8 @@ from signet_sync.integrity import report
 from signet_sync.settings.model import load
 from signet_sync.sync.engine import run_pass
 from signet_sync.sync.index_records import PROBLEMS
-from signet_sync.sync.request import Request
 from signet_sync.sync.store import counts
+from signet_sync.sync.workspace import Request
 from signet_sync.text.phrases import count_noun
 
 _QUESTION = "may a measurement be deleted"

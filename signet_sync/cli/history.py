@@ -13,7 +13,7 @@ from signet_sync.formats.timestamps import SECOND, local_minute
 from signet_sync.history import operations as history_operations
 from signet_sync.history.log import CommitSummary
 from signet_sync.history.operations import DISABLED, CheckpointResult, CommitList
-from signet_sync.storage.clock import now_us
+from signet_sync.storage.locations import now_us
 from signet_sync.text.phrases import count_noun
 
 

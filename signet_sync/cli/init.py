@@ -88,8 +88,8 @@ def follow(context: Context, root: str, made: list[str]) -> str:
     from signet_sync.capture import store as capture_store  # loads the pass, for a workspace that was here before
     from signet_sync.sessions.store import results
     from signet_sync.sync import engine
-    from signet_sync.sync.request import Request
     from signet_sync.sync.store.counts import count_indexed
+    from signet_sync.sync.workspace import Request
 
     with main.open_to_write(root, context.settings(), database=context.chosen_database) as workspace:
         gone = count_indexed(workspace.database)

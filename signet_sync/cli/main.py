@@ -16,13 +16,12 @@ from signet_sync import __version__
 from signet_sync.cli.commands import COMMANDS, GROUPS
 from signet_sync.cli.parsing import Group, SharedOption, UnknownCommand, alike
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, proposing
-from signet_sync.formats.invisible import JOINERS, SELECTORS, UNSEEN
+from signet_sync.formats.body import JOINERS, SELECTORS, UNSEEN
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import MEMORY, display
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage import state_dir
-from signet_sync.storage.clock import now_us
-from signet_sync.storage.locations import has_settings, locate_workspace, write_program
+from signet_sync.storage.locations import has_settings, locate_workspace, now_us, write_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -30,8 +30,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.locations import StateFolder
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync import engine
-from signet_sync.sync.request import Request
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.phrases import count_noun
 
 _HELP = f"""Bring over what another program remembers, each thing once.

@@ -13,8 +13,7 @@ from click.core import ParameterSource
 from signet_sync.cli.commands import ALIASES, INSTEAD
 from signet_sync.errors import UsageError, proposing
 from signet_sync.formats.timestamps import parse_moment
-from signet_sync.storage.clock import now_us
-from signet_sync.storage.locations import make_relative
+from signet_sync.storage.locations import make_relative, now_us
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,7 +11,7 @@ from signet_sync.privacy import redact as redactions
 from signet_sync.privacy.redact import RedactResult
 from signet_sync.privacy.remove import refresh
 from signet_sync.sync.read_only import reading, require_index
-from signet_sync.sync.store.redactions import list_redacted
+from signet_sync.sync.store.violations import list_redacted
 from signet_sync.text.phrases import count_noun
 from signet_sync.text.sanitizer import sanitize_line
 

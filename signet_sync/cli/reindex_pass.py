@@ -13,18 +13,17 @@ from signet_sync.app.workspace import opened
 from signet_sync.cli.main import Context
 from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.integrity import report
-from signet_sync.integrity import store as integrity_store
 from signet_sync.memories.score import day_start
 from signet_sync.memories.store import recall_events
 from signet_sync.pages.store import pages
-from signet_sync.storage.clock import now_us
 from signet_sync.storage.database import native_backup
+from signet_sync.storage.locations import now_us
 from signet_sync.sync import outbox
 from signet_sync.sync.engine import run_pass_mending
-from signet_sync.sync.request import Request
 from signet_sync.sync.store import counts, passes
+from signet_sync.sync.store import violations as integrity_store
 from signet_sync.sync.tombstones import store as tombstones_store
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.phrases import count_noun
 
 

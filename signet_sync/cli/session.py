@@ -19,7 +19,7 @@ from signet_sync.sessions.input import CompactionInput, SessionInput, compaction
 from signet_sync.sessions.model_proposals import proposer
 from signet_sync.settings import model
 from signet_sync.settings.model_choice import may_ask_model
-from signet_sync.storage.clock import now_us
+from signet_sync.storage.locations import now_us
 from signet_sync.text.phrases import count_noun
 
 _END = """Write the end of a session: transcript, summary, manifest, rows and MEMORY.md.

@@ -145,11 +145,11 @@ def restore(context: Context, paths: tuple[str, ...], yes: bool, accepted: bool 
     Files whose absence was accepted are restored by PATH or --accepted. If one of several fails, that is reported and
     the rest continues; run the same command again for what is left.
     """
-    from signet_sync.integrity import settling  # as above
+    from signet_sync.integrity import operations  # as above
 
     ask = _asking(context, "restore {} to the sealed content", yes or len(paths) == 1)
     with context.opened() as workspace:
-        settled = settling.restore(workspace, paths, context.now_us, ask, accepted=accepted)
+        settled = operations.restore(workspace, paths, context.now_us, ask, accepted=accepted)
     return _answer(context, settled, "restored", kept=settled.kept)
 
 
@@ -162,10 +162,10 @@ def accept(context: Context, paths: tuple[str, ...], yes: bool, reason: str) -> 
     The seal of a file that is gone stays: violations list --accepted shows it, and restore PATH brings it back.
     If one of several fails, that is reported and the rest continues.
     """
-    from signet_sync.integrity import settling  # as above
+    from signet_sync.integrity import operations  # as above
 
     ask = _asking(context, "accept {} as they are", yes or len(paths) == 1)
     with context.opened() as workspace:
-        settled = settling.accept(workspace, paths, reason, context.now_us, ask)
+        settled = operations.accept(workspace, paths, reason, context.now_us, ask)
     accepted = settled.done[0] if len(paths) == 1 else settled.done
     return _answer(context, settled, "accepted", accepted=accepted, reason=reason)

@@ -11,7 +11,7 @@ from itertools import islice
 
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import passes
-from signet_sync.sync.store.bodies import text_of
+from signet_sync.sync.store.texts import text_of
 
 _USED = "vectors"  # under this name the model is recorded whose vectors answer
 _MOST = 2_000  # vectors of a text: of a long session its beginning

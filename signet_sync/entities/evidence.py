@@ -6,7 +6,7 @@ from typing import NamedTuple
 from signet_sync.entities.documents.escaping import SafeText
 from signet_sync.errors import UsageError
 from signet_sync.formats.filename import artifact_name
-from signet_sync.formats.wikilinks import leaves_workspace, wikilink
+from signet_sync.formats.paths import leaves_workspace, wikilink
 from signet_sync.text.sentences import flatten, page_line, unescape
 
 QUOTE_LENGTH = 160  # characters

@@ -16,8 +16,7 @@ from signet_sync.formats.entity_paths import File, kind_of
 from signet_sync.formats.paths import head_page
 from signet_sync.storage import state_dir
 from signet_sync.sync import deriving, engine
-from signet_sync.sync.request import Request
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Request, Workspace
 
 
 class Caller(TypedDict, total=False):

@@ -23,8 +23,8 @@ from signet_sync.entities.store import EntityFile
 from signet_sync.entities.write import Planned, Sign, event_of
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import FILES, EntityPlace, File, Kind, anchor_of, new_id, slug_of
+from signet_sync.formats.paths import wikilink
 from signet_sync.formats.timestamps import iso
-from signet_sync.formats.wikilinks import wikilink
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import flatten

@@ -20,8 +20,8 @@ from signet_sync.entities.repository import PATTERN, Entity, EntityRepository
 from signet_sync.entities.store import EntityFile
 from signet_sync.entities.write import Planned
 from signet_sync.errors import UsageError
+from signet_sync.formats.paths import wikilink
 from signet_sync.formats.timestamps import day_of
-from signet_sync.formats.wikilinks import wikilink
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import flatten_cell

@@ -15,7 +15,7 @@ from signet_sync.entities.repository import EntityRepository, FileContent, words
 from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.entity_paths import FILES, Kind, kind_of, parse_path
-from signet_sync.storage import clock, state_dir
+from signet_sync.storage import locations, state_dir
 from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.workspace import Workspace
 
@@ -214,7 +214,7 @@ def _sections(repo: EntityRepository, seen: FileContent) -> Iterator[SectionView
 @contextmanager
 def _opened(workspace: Workspace, agent_id: str, now_us: int | None = None) -> Iterator[EntityRepository]:
     with state_dir.workspace_lock(workspace.state):
-        yield EntityRepository(workspace, agent_id, now_us or clock.now_us())
+        yield EntityRepository(workspace, agent_id, now_us or locations.now_us())
 
 
 def show(workspace: Workspace, agent_id: str, ref: str, *, now_us: int) -> EntityView:

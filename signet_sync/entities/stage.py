@@ -22,11 +22,9 @@ from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature
 from signet_sync.formats.timestamps import day_of
 from signet_sync.storage import files
 from signet_sync.storage.files import Root, reading
-from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import Eraser, Maintenance
 from signet_sync.sync.store import passes
 from signet_sync.sync.tombstones import store as tombstones_store
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Eraser, Maintenance, Pass, Workspace
 
 if TYPE_CHECKING:
     from signet_sync.storage.database.connection import Database

@@ -70,9 +70,7 @@ def approved(tables: Tables) -> tuple[list[dict[str, str]], str]:
 
 def states_of(database: Database, listed: Sequence[Mapping[str, str]]) -> dict[tuple[str, str], str]:
     """Returns of each token on the list whether it is `removed`, still `here`, or was never (`absent`)."""
-    gone = {
-        (one.agent_id, one.session_token) for one in tombstones_store.list_mirrored(database) if not one.session_ids
-    }
+    gone = {one.key for one in tombstones_store.list_mirrored(database) if not one.session_ids}
     query = (
         "select exists(select 1 from memory_artifacts where agent_id = ?1 and session_token = ?2)"
         " or exists(select 1 from seals where agent_id = ?1 and session_token = ?2)"

@@ -27,9 +27,8 @@ from signet_sync.storage.files import Root
 from signet_sync.sync import scan
 from signet_sync.sync.engine import run_locked
 from signet_sync.sync.read_only import IndexPlace, reading
-from signet_sync.sync.request import Request
-from signet_sync.sync.store.bodies import text_of
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.store.texts import text_of
+from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text import digest_mark
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line, sanitizer_stamp
 from signet_sync.text.stored_names import storable_path

@@ -359,6 +359,16 @@ class Tombstone(_FileModel):
     tombstone_version = _field(_count, TOMBSTONE_VERSION)
     session_ids = _field(_texts, ())
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """Returns agent and token, which no two tombstones in force share."""
+        return self.agent_id, self.session_token
+
+    @property
+    def scope(self) -> tuple[str, str, tuple[str, ...]]:
+        """Returns agent, token and session ids; without ids every session of the token."""
+        return self.agent_id, self.session_token, self.session_ids
+
     def covers(self, agent_id: str | None, session_id: str | None) -> bool:
         """Returns whether the tombstone covers a file of this token; if agent or id are unknown, the token decides."""
         if agent_id is not None and agent_id != self.agent_id:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable
-from difflib import SequenceMatcher
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -119,6 +118,8 @@ def join_people_lines(page: bytes, copy: bytes) -> bytes | None:
         return None
     if max(len(ours), len(theirs)) > _MOST_LINES:
         return None
+    from difflib import SequenceMatcher  # for a conflict copy only
+
     lines = list[bytes]()
     for tag, first, end, start, stop in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
         own, other = ours[first:end], theirs[start:stop] if tag != "equal" else []
@@ -141,6 +142,8 @@ def _reworded(ours: list[bytes], theirs: list[bytes]) -> bool:
     """Returns whether some line of one text may be another wording of a line of the other."""
     if len(ours) * len(theirs) > _MOST_PAIRS:
         return True
+    from difflib import SequenceMatcher  # as above
+
     pairs = ((one, other) for one in ours for other in theirs if one.strip() and other.strip())
     return any(SequenceMatcher(None, *pair, autojunk=False).ratio() > _ALIKE for pair in pairs)
 
@@ -192,3 +195,19 @@ def lines_without(lines: Iterable[bytes], goes: Callable[[bytes], bool]) -> list
             heading = len(left)
         left.append(line)
     return left
+
+
+# ── what we inject into a session; readers of transcripts and pages remove it again ──
+
+# MEMORY.md must never feed on itself.
+OPENING, CLOSING = "<signet-memory>", "</signet-memory>"
+# How the line below the opening begins, of what hooks inject and of what the MCP server answers.
+BACKGROUND = "Background from earlier sessions, kept by signet-sync"
+STORED = "Stored text of earlier sessions, kept by signet-sync."
+
+
+def neutral(text: str) -> str:
+    """Makes our marks in a text harmless, in as many characters, so that it cannot end the injected block."""
+    for mark in (OPENING, CLOSING):
+        text = text.replace(mark, f"‹{mark[1:-1]}›")
+    return text

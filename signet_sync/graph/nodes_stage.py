@@ -14,7 +14,9 @@ from signet_sync.graph.threads import Thread, ThreadSession
 from signet_sync.statements.sections import items
 from signet_sync.statements.store.rows import StatedItems
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source, Work
+from signet_sync.sync.index_records import SESSION, Change, Source
+from signet_sync.sync.workers import Alive
+from signet_sync.sync.workspace import Deriver, Work
 from signet_sync.text import digest_mark
 from signet_sync.text.sentences import is_template
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 
 from signet_sync.graph.store import projects
-from signet_sync.sync.stages import MANIFEST
+from signet_sync.sync.index_records import MANIFEST
 
 _Thing = TypeVar("_Thing")
 

@@ -18,7 +18,9 @@ from signet_sync.statements.store.rows import LIVE, Key, Moved, StatedItems
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source
+from signet_sync.sync.index_records import SESSION, Change, Source
+from signet_sync.sync.workers import Alive
+from signet_sync.sync.workspace import Deriver
 from signet_sync.text import digest_mark
 
 

@@ -7,13 +7,13 @@ from contextlib import nullcontext
 
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.ids import token_of
-from signet_sync.formats.word import Word, newest
+from signet_sync.formats.statement import Word, newest_words
 from signet_sync.graph.nodes_stage import OUTCOME
 from signet_sync.statements import word_files
 from signet_sync.statements.store import rows
 from signet_sync.sync import deriving
+from signet_sync.sync.index_records import Source
 from signet_sync.sync.planner import Tombstones
-from signet_sync.sync.stages import Source
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
 
@@ -36,7 +36,7 @@ def follow(workspace: Workspace) -> set[str]:
         word_files.erase(workspace.root, lambda word: is_covered(word, removed))
         seen = "erased"  # the next look reads them again
     with nullcontext() if database.connection.in_transaction else database.transaction(durable=True):
-        threads, agents = rows.follow_words(database, newest(kept).values())
+        threads, agents = rows.follow_words(database, newest_words(kept).values())
         deriving.queue(database, workspace.pipeline, {Source(OUTCOME, *thread) for thread in threads})
         database.execute("insert or replace into derivers(name, version) values(?, ?)", (_NAME, seen))
     return agents
@@ -58,7 +58,9 @@ def is_covered(word: Word, removed: Tombstones) -> bool:
 def about_removed(workspace: Workspace, removed: Sequence[Tombstone]) -> dict[Word, set[str]]:
     """Returns what was said last of statements of removed sessions, each with its threads, while rows tell them."""
     covering = Tombstones(removed)
-    last = (word for word in newest(word_files.read_words(workspace.vault)).values() if is_covered(word, covering))
+    last = (
+        word for word in newest_words(word_files.read_words(workspace.vault)).values() if is_covered(word, covering)
+    )
     return {word: rows.threads_of(workspace.database, *word[:2], word.token, word.session_id) for word in last}
 
 

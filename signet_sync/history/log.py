@@ -5,7 +5,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from signet_sync.formats.invisible import CONTROLS, UNSEEN
+from signet_sync.formats.body import CONTROLS, UNSEEN
 from signet_sync.formats.paths import display, escape_character
 from signet_sync.formats.timestamps import SECOND, iso
 from signet_sync.history import repository

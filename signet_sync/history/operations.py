@@ -24,9 +24,8 @@ from signet_sync.storage import files, state_dir
 from signet_sync.storage.durable import sync_folder
 from signet_sync.storage.safe_paths import folder, require_root
 from signet_sync.sync import engine
-from signet_sync.sync.request import Request
 from signet_sync.sync.tombstones import store as tombstones_store
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.phrases import count_noun
 from signet_sync.text.sanitizer import sanitize_line, sanitizer_stamp
 

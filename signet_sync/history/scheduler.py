@@ -9,7 +9,7 @@ import time
 from signet_sync.capture.worker import detach, start_command
 from signet_sync.history import operations as history_operations
 from signet_sync.log import logger
-from signet_sync.storage.clock import now_us
+from signet_sync.storage.locations import now_us
 from signet_sync.sync.workspace import Workspace
 
 QUIET = 30.0  # seconds after a session's end

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
 from signet_sync.digest.sentence import derive_digest
 from signet_sync.entities import check as entities_check
 from signet_sync.entities import stage
-from signet_sync.errors import ConfigError, WorkspaceError
+from signet_sync.errors import ConfigError
 from signet_sync.formats import locate
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import MEMORY, SETTINGS, artifact_path, display, head_page
@@ -26,15 +26,14 @@ from signet_sync.storage.files import Root, Vault
 from signet_sync.storage.locations import base, locate_by_path
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync import planner
-from signet_sync.sync.index_records import PROBLEMS
+from signet_sync.sync.index_records import PROBLEMS, Judgement, Known, Row
 from signet_sync.sync.indexing import look
-from signet_sync.sync.planner import JudgeContext, Judgement, Known, Row
+from signet_sync.sync.planner import JudgeContext
 from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.reading import judge_paths
-from signet_sync.sync.request import Pass, Request
 from signet_sync.sync.store import artifacts, violations
 from signet_sync.sync.workers import Workers
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Pass, Request, Workspace
 from signet_sync.text.sentences import escape, flatten, is_template, page_line
 
 
@@ -87,17 +86,28 @@ def check(
         quarantine = Quarantine(workspace.state.path, records_crashes=False, from_scratch=True)
         with Workers(workers) as run.workers:
             for batch in judge_paths(run, plan.read, judging, quarantine):
-                checked.judgements += (_light(judgement) for _, judgement in batch if judgement is not None)
+                # Verdicts, not bodies: the vault may be large.
+                checked.judgements += (
+                    one
+                    if one.row is None
+                    else one._replace(row=one.row._replace(content=""), seal=None, raw=None, sealed=None)
+                    for _, one in batch
+                    if one is not None
+                )
     finally:
         if database is None:
             held.close()
     for judgement in checked.judgements:
         if judgement.verdict in ("invalid", "violation"):
-            _locate(place, checked, judgement, settings.max_file_bytes)
+            found = files.read(place, judgement.path, settings.max_file_bytes)
+            line = locate.line_of(found.raw if isinstance(found, Found) else b"", judgement.code, judgement.message)
+            checked.lines[judgement.path, judgement.code] = line
     if not plan.scanned:
         _add_excused_note(checked, MEMORY, "unchecked", "there is no artifact in memory/, so nothing was checked")
     if database is not None:
-        checked.judgements += _judge_vanished(database, snapshot.files.keys() | snapshot.odd.keys(), judging)
+        present = snapshot.files.keys() | snapshot.odd.keys()
+        gone = (path for path in violations.list_sealed_paths(database) if path not in present)
+        checked.judgements += filter(None, (planner.judge_missing(path, _WAS_INDEXED, judging) for path in gone))
     if agent is not None:
         checked.judgements = [j for j in checked.judgements if j.row is None or j.row.agent_id == agent]
     _notes(place, checked, now_us)
@@ -176,13 +186,6 @@ def _entities(
 _WAS_INDEXED = Known(None, "indexed", "")
 
 
-def _locate(root: Root, checked: CheckResult, judgement: Judgement, limit: int) -> None:
-    """Keeps the line that a problem is about, where one is known."""
-    found = files.read(root, judgement.path, limit)
-    raw = found.raw if isinstance(found, Found) else b""
-    checked.lines[judgement.path, judgement.code] = locate.line_of(raw, judgement.code, judgement.message)
-
-
 def _pages(root: Root, checked: CheckResult, agent: str | None, judging: JudgeContext, limit: int) -> None:
     """Compares the rows of every agent's page with the artifacts that they name."""
     rows = {j.path: j.row for j in checked.judgements}
@@ -207,41 +210,17 @@ def _pages(root: Root, checked: CheckResult, agent: str | None, judging: JudgeCo
         paths = [artifact_path(name) for name in beside if (it := artifact_name(name)) and it.kind == "transcript"]
         transcripts = [one for one in (row_of(path, whole=True) for path in paths) if one is not None]
         of_session = [one for one in transcripts if (one.agent_id, one.session_id) == (row.agent_id, row.session_id)]
-        return [escape(own), *_digest_sentences(sorted(of_session, key=lambda one: (one.captured_us, one.source_path)))]
+        of_session.sort(key=lambda one: (one.captured_us, one.source_path))
+        # What rules make of the session's transcripts.
+        sentence = derive_digest(of_session).sentence if of_session else None
+        return [escape(own)] if sentence is None else [escape(own), page_line(sentence)]
 
     for owner in [agent] if agent is not None else stage.possible_agents(root):
         path = head_page(owner)
         found = files.read(root, path, limit)
-        transcripts = locate.page_faults(found.raw, sentences_of) if isinstance(found, Found) else []
-        for fault in transcripts:
+        for fault in locate.page_faults(found.raw, sentences_of) if isinstance(found, Found) else ():
             checked.problems.append({**problem(path, "invalid", fault.code, fault.message), "line": fault.line})
             checked.counts["invalid"] += 1
-
-
-def _digest_sentences(transcripts: Sequence[Row]) -> list[str]:
-    """Returns the sentence that rules make of a session's transcripts."""
-    if not transcripts:
-        return []
-
-    sentence = derive_digest(transcripts).sentence
-    return [page_line(sentence)] if sentence is not None else []
-
-
-def _light(judgement: Judgement) -> Judgement:
-    """Returns a judgement without its text: a check of a large vault keeps verdicts, not bodies."""
-    if judgement.row is None:
-        return judgement
-    return judgement._replace(row=judgement.row._replace(content=""), seal=None, raw=None, sealed=None)
-
-
-def _judge_vanished(database: Database, present: Any, judging: JudgeContext) -> list[Judgement]:
-    found = []
-    for path in violations.list_sealed_paths(database):
-        if path not in present:
-            judgement = planner.judge_missing(path, _WAS_INDEXED, judging)
-            if judgement is not None:
-                found.append(judgement)
-    return found
 
 
 def _notes(root: Root, checked: CheckResult, now_us: int) -> None:
@@ -259,7 +238,7 @@ def _notes(root: Root, checked: CheckResult, now_us: int) -> None:
             )
         for link, target in judgement.links:
             if target not in lost:
-                lost[target] = not _exists(root, target)
+                lost[target] = not files.exists(root, target)
             if lost[target]:
                 note_ = {
                     "path": judgement.path,
@@ -272,13 +251,6 @@ def _notes(root: Root, checked: CheckResult, now_us: int) -> None:
     git_ignored = history_repository.ignored(root, targets) if isinstance(root, str) else frozenset()
     checked.excused |= {(note_["path"], note_["message"]) for target, note_ in by_target if target in git_ignored}
     checked.notes.sort(key=lambda n: (n["path"], n["code"], n["message"]))
-
-
-def _exists(root: Root, target: str) -> bool:
-    try:
-        return files.status_of(root, target) is not None
-    except (OSError, WorkspaceError):
-        return False
 
 
 # Of these the sealed bytes are the remedy, where an index has them.

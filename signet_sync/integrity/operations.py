@@ -19,9 +19,10 @@ from signet_sync.pages.conflict_copies import copy_names, no_free_name
 from signet_sync.storage import files, rename
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import planner
-from signet_sync.sync.planner import Seal
+from signet_sync.sync.engine import run_pass
+from signet_sync.sync.index_records import Seal
 from signet_sync.sync.store import artifacts, violations
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 
 
@@ -77,7 +78,8 @@ def difference(database: Database, root: str, path: str, limit: int) -> Differen
 
 def _require_seal(database: Database, path: str) -> Seal:
     seal = artifacts.seal_of(database, path)
-    if seal is None or not (violations.is_open(database, path) or _is_accepted_gone(database, path)):
+    gone = {one.path for one in violations.list_accepted_gone(database)}
+    if seal is None or not (path in gone or violations.is_open(database, path)):
         raise UsageError(
             "this is no open violation",
             path=path,
@@ -85,10 +87,6 @@ def _require_seal(database: Database, path: str) -> Seal:
             code="unknown-violation",
         )
     return seal
-
-
-def _is_accepted_gone(database: Database, path: str) -> bool:
-    return any(one.path == path for one in violations.list_accepted_gone(database))
 
 
 def _unpack_seal(seal: Seal) -> bytes:
@@ -108,7 +106,7 @@ def _unpack_seal(seal: Seal) -> bytes:
     return raw
 
 
-def restore(workspace: Workspace, path: str, now_us: int) -> str | None:
+def restore_one(workspace: Workspace, path: str, now_us: int) -> str | None:
     """Writes the sealed bytes back; returns the path to which the present file was moved, None if there was none.
 
     An entry that is no file is moved whole beside it, as a kept copy: a link is not followed, a folder keeps its
@@ -150,7 +148,7 @@ def _move_away(workspace: Workspace, path: str, now_us: int) -> str | None:
     raise no_free_name(path)
 
 
-def accept(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
+def accept_one(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
     """Seals the present content and corrects its `content_sha256` in the file.
 
     Only this, `restore` and `redact` change an immutable file. If the file is gone, its absence is accepted. Raises
@@ -224,7 +222,10 @@ def accept_gone(workspace: Workspace, paths: Sequence[str], reason: str, now_us:
         violations.accept_gone(workspace.database, paths, iso(now_us), sanitize_line(reason))
 
 
-# ── many at once ──
+# ── several, between two passes: verdicts as of now, then the rows ──
+
+# Asks for consent, given the number of files, once their verdicts are as of now; raises to stop.
+Ask = Callable[[int], None]
 
 
 @dataclass(slots=True)
@@ -236,29 +237,60 @@ class BatchResult:
     failed: dict[str, str] = field(default_factory=dict)
 
 
-def restore_all(workspace: Workspace, paths: Iterable[str], now_us: int) -> BatchResult:
-    """Restores files one by one; a failure is recorded and the rest continues."""
-    return _one_by_one(BatchResult(), paths, lambda path: restore(workspace, path, now_us))
+def restore(
+    workspace: Workspace, paths: Sequence[str], now_us: int, ask: Ask, *, agent: str | None = None,
+    accepted: bool = False,
+) -> BatchResult:  # fmt: skip
+    """Writes the sealed bytes of files back: of these paths, else of all open violations (of an agent).
+
+    `accepted`: of all missing files whose absence was accepted. Trouble with one of several is recorded.
+    """
+    wanted = _choose_paths(workspace, paths, now_us, ask, agent, accepted=accepted)
+    result = BatchResult()
+    _settle(result, wanted, lambda path: restore_one(workspace, path, now_us), alone=len(paths) == 1)
+    run_pass(workspace, Request(now_us=now_us))
+    return result
 
 
-def accept_all(workspace: Workspace, paths: Sequence[str], reason: str, now_us: int) -> BatchResult:
-    """Accepts each file as it is now: first the absence of all that are gone, then contents one by one."""
+def accept(
+    workspace: Workspace, paths: Sequence[str], reason: str, now_us: int, ask: Ask, *, agent: str | None = None
+) -> BatchResult:
+    """Seals the present content of these files, else of all open violations, or accepts that they are gone."""
+    wanted = _choose_paths(workspace, paths, now_us, ask, agent)
     opened = {one.path for batch in violations.batches(workspace.database) for one in batch.files}
-    gone = dict.fromkeys(path for path in paths if path in opened and files.status_of(workspace.root, path) is None)
-    if gone:
-        accept_gone(workspace, list(gone), reason, now_us)
-    rest = (path for path in paths if path not in gone)
-    return _one_by_one(BatchResult([*gone]), rest, lambda path: accept(workspace, path, reason, now_us))
+    gone = [path for path in wanted if path in opened and files.status_of(workspace.root, path) is None]
+    if gone:  # all at once
+        accept_gone(workspace, gone, reason, now_us)
+    result = BatchResult([*gone])
+    rest = [path for path in wanted if path not in result.done]
+    _settle(result, rest, lambda path: accept_one(workspace, path, reason, now_us), alone=len(paths) == 1)
+    run_pass(workspace, Request(now_us=now_us, reread=frozenset(result.done)))
+    return result
 
 
-def _one_by_one(result: BatchResult, paths: Iterable[str], act: Callable[[str], str | None]) -> BatchResult:
+def _choose_paths(
+    workspace: Workspace, paths: Sequence[str], now_us: int, ask: Ask, agent: str | None, *, accepted: bool = False
+) -> list[str]:
+    run_pass(workspace, Request(now_us=now_us, project=False))
+    if accepted:
+        found = [one.path for one in violations.list_accepted_gone(workspace.database)]
+    else:
+        found = [one.path for batch in violations.batches(workspace.database, agent) for one in batch.files]
+    wanted = list(dict.fromkeys(paths or found))
+    if wanted:
+        ask(len(wanted))
+    return wanted
+
+
+def _settle(result: BatchResult, paths: Iterable[str], act: Callable[[str], str | None], *, alone: bool) -> None:
     for path in paths:
         try:
             kept = act(path)
         except (SignetSyncError, OSError) as error:
+            if alone:
+                raise
             result.failed[path] = why(error)
             continue
         result.done.append(path)
         if kept is not None:
             result.kept[path] = kept
-    return result

@@ -8,9 +8,8 @@ from signet_sync.entities import store as entities_store
 from signet_sync.formats.timestamps import iso
 from signet_sync.pages import conflict_copies
 from signet_sync.sync.planner import HINTS
-from signet_sync.sync.request import Outcome
 from signet_sync.sync.store import counts as counts_store
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Outcome, Workspace
 
 
 def hint_for(code: str, path: str, *, is_file: bool = True) -> str:

@@ -6,14 +6,11 @@ import json
 
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import DAY, iso
-from signet_sync.integrity import store as integrity_store
 from signet_sync.memories.store import recall_events
 from signet_sync.storage import files
 from signet_sync.storage.database import removal
-from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import Maintenance
-from signet_sync.sync.store import passes
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.store import passes, violations
+from signet_sync.sync.workspace import Maintenance, Pass, Workspace
 
 
 class Retention(Maintenance):
@@ -37,7 +34,7 @@ def enforce(workspace: Workspace, now_us: int) -> None:
     paths = _seals_due(workspace, now_us)
     if hits or paths:
         with database.transaction():
-            integrity_store.drop_bytes(database, paths)
+            violations.drop_bytes(database, paths)
             if since is not None:
                 recall_events.drop_before(database, since)
             passes.expect(database, "wipe_due")
@@ -49,9 +46,9 @@ def _seals_due(workspace: Workspace, now_us: int) -> list[str]:
     settings, database = workspace.settings, workspace.database
     due: list[str] = []
     if settings.seals_keep_days:
-        due = integrity_store.older(database, iso(now_us - int(settings.seals_keep_days * DAY)))
+        due = violations.older(database, iso(now_us - int(settings.seals_keep_days * DAY)))
     if settings.seals_max_bytes:
-        due = sorted({*due, *integrity_store.beyond(database, settings.seals_max_bytes)})
+        due = sorted({*due, *violations.beyond(database, settings.seals_max_bytes)})
     return _list_unchanged(workspace, due)
 
 

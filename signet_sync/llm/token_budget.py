@@ -19,7 +19,7 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import DAY, SECOND, day_of, iso
 from signet_sync.log import logger
 from signet_sync.storage import durable, state_dir
-from signet_sync.storage.clock import now_us
+from signet_sync.storage.locations import now_us
 from signet_sync.text.token_estimate import estimate_tokens
 
 RECORD = "llm-tokens.json"

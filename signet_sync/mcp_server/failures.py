@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from signet_sync.entities.evidence import EXAMPLE
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.body import utf8
-from signet_sync.formats.injected_block import neutral
+from signet_sync.formats.managed_block import neutral
 from signet_sync.formats.paths import display
 from signet_sync.storage.database.connection import translate
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from signet_sync.formats.body import utf8
-from signet_sync.formats.injected_block import CLOSING, OPENING, STORED, neutral
+from signet_sync.formats.managed_block import CLOSING, OPENING, STORED, neutral
 from signet_sync.recall.as_text import handle_of, list_expanded_lines, session_lines
 
 Document = dict[str, Any]

@@ -20,7 +20,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import Kind
 from signet_sync.mcp_server import texts
 from signet_sync.mcp_server.memory import ServedMemory
-from signet_sync.storage.clock import now_us
+from signet_sync.storage.locations import now_us
 from signet_sync.text.memory import LONGEST, MOST_TAGS
 
 if TYPE_CHECKING:

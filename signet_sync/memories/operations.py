@@ -15,10 +15,10 @@ from signet_sync.memories.store.memories import OWN_WORD, Memory, Origin
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import deriving, engine
-from signet_sync.sync.request import Outcome, Request
+from signet_sync.sync.database import back_up
 from signet_sync.sync.store import sessions
 from signet_sync.sync.tombstones.files import is_removed
-from signet_sync.sync.workspace import Workspace, back_up
+from signet_sync.sync.workspace import Outcome, Request, Workspace
 from signet_sync.text import tags as text_tags
 from signet_sync.text.memory import clean_text, memory_id, tags_of
 from signet_sync.text.sanitizer import sanitize_line

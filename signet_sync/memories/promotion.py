@@ -18,9 +18,10 @@ from signet_sync.memories.store import memories, promotions, recall_events
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
+from signet_sync.sync.database import back_up
 from signet_sync.sync.deriving import publish_pages
 from signet_sync.sync.store import counts
-from signet_sync.sync.workspace import Workspace, back_up
+from signet_sync.sync.workspace import Workspace
 from signet_sync.text import tags
 
 NEAR = 5

@@ -14,11 +14,10 @@ from signet_sync.migration.writer import MemoryWriter
 from signet_sync.privacy import signet_tombstones
 from signet_sync.storage import state_dir
 from signet_sync.sync import engine
-from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.store import sessions as sessions_store
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones import store as tombstones_store
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Outcome, Request, Workspace
 from signet_sync.text.phrases import count_noun
 
 READERS: Mapping[str, Callable[[str, int], Iterator[Item]]] = {

@@ -25,10 +25,10 @@ from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import compaction_input, session_input
 from signet_sync.sessions.live_turns import missing_in, turns_in
 from signet_sync.storage import files
-from signet_sync.sync.removals import all_tombstones
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.store import sessions as sessions_store
 from signet_sync.sync.store.sessions import SessionRef
+from signet_sync.sync.tombstones.removals import all_tombstones
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.stored_names import session_name, session_value
@@ -39,7 +39,7 @@ class RemovedSessions:
     """The sessions that must not come back, by the names that Signet has for them."""
 
     def __init__(self, workspace: Workspace) -> None:
-        self._tombstones = {(one.agent_id, one.session_token): one for one in all_tombstones(workspace)}
+        self._tombstones = all_tombstones(workspace)
         self._others: dict[tuple[str, str], set[str]] = {}
         for ref in sessions_store.every(workspace.database):
             self.know(ref.agent_id, {ref.session_id, ref.session_key or "", ref.session_token})
@@ -47,7 +47,7 @@ class RemovedSessions:
     def add(self, tombstones: Iterable[Tombstone]) -> None:
         """Adds removals that are about to be enforced."""
         for one in tombstones:
-            self._tombstones[one.agent_id, one.session_token] = one
+            self._tombstones[one.key] = one
 
     def know(self, agent_id: str, names: Collection[str]) -> None:
         """Notes that several names are those of one session."""

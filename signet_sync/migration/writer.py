@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from signet_sync.backup import operations as backups
 from signet_sync.formats.paths import AGENT_ID
+from signet_sync.formats.statement import Word
 from signet_sync.formats.timestamps import iso
-from signet_sync.formats.word import Word
 from signet_sync.graph import words
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories.store import memories

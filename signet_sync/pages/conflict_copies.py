@@ -19,16 +19,13 @@ from signet_sync.formats.entity_paths import original_of, parse_ledger_page
 from signet_sync.formats.filename import artifact_name, find_ignored_code, is_copy_mark
 from signet_sync.formats.frontmatter import unknown_entries
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, MEMORY, page_agent
+from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, MEMORY, add_links, page_agent
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso, parse_instant, parse_name_stamp
-from signet_sync.formats.wikilinks import add_links
 from signet_sync.pages import others
 from signet_sync.storage import files, state_dir
 from signet_sync.sync import manifests
-from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import Recovery
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Pass, Recovery, Workspace
 
 _PAGE = late(r"[\w-]+\.md", re.ASCII)
 AGENT_FOLDER = late(r"agents/([^/]+)/")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.capture.injections import QUOTED
 from signet_sync.formats.handle import HANDLE, handle
-from signet_sync.formats.injected_block import BACKGROUND, CLOSING, OPENING, neutral
+from signet_sync.formats.managed_block import BACKGROUND, CLOSING, OPENING, neutral
 from signet_sync.formats.paths import file_of, head_page, normalize_path
 from signet_sync.formats.snapshot import Found
 from signet_sync.host.repository import holds_home, real_path, resolve

@@ -17,8 +17,7 @@ from signet_sync.pages import page_files
 from signet_sync.pages.sections import plain
 from signet_sync.pages.store import pages
 from signet_sync.storage import files
-from signet_sync.sync.request import Pass, Request
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Pass, Request, Workspace
 from signet_sync.text.phrases import count_noun
 
 TITLE = "# DREAMS.md — Dream Diary"

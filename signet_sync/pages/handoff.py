@@ -7,7 +7,7 @@ from typing import Any
 
 from signet_sync.digest.quotes import words_of
 from signet_sync.formats.handle import handle
-from signet_sync.formats.injected_block import neutral
+from signet_sync.formats.managed_block import neutral
 from signet_sync.formats.timestamps import day_of
 from signet_sync.graph.store import nodes
 from signet_sync.graph.threads import ThreadSession
@@ -22,7 +22,7 @@ from signet_sync.statements.store import rows
 from signet_sync.storage.locations import write_program
 from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.store import sessions
-from signet_sync.sync.store.bodies import text_at
+from signet_sync.sync.store.texts import text_at
 from signet_sync.text.quotes import QuotedSession
 from signet_sync.text.sentences import drop_rest
 from signet_sync.text.token_estimate import estimate_tokens

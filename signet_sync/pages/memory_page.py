@@ -7,11 +7,10 @@ from typing import NamedTuple
 from signet_sync.formats.artifact import LEDGER_HEADING
 from signet_sync.formats.filename import segment_of
 from signet_sync.formats.handle import short_handle
-from signet_sync.formats.paths import month_page, write_agent_option
+from signet_sync.formats.paths import month_page, targets, wikilink, write_agent_option
 from signet_sync.formats.session_log_rows import MonthView as MonthView
 from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.timestamps import DAY, day_of, short_day
-from signet_sync.formats.wikilinks import targets, wikilink
 from signet_sync.pages.board import Board, Line, blocks, choose
 from signet_sync.pages.sections import SECTIONS, SectionInputs, clause, inert, link_to, outcome_of, plain
 from signet_sync.pages.session_log import clipping_notice

@@ -22,9 +22,8 @@ from signet_sync.settings import model
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.manifests import follow_page
-from signet_sync.sync.request import PageOutcome, Pass
 from signet_sync.sync.store import counts as counts_store
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import PageOutcome, Pass, Workspace
 
 INDEX_MONTHS = 24
 

@@ -15,8 +15,8 @@ from signet_sync.capture import injections
 from signet_sync.capture.hook_session import HookSession, Injection, Moment
 from signet_sync.digest.tried import core_of
 from signet_sync.formats.handle import handle
-from signet_sync.formats.injected_block import neutral
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.managed_block import neutral
 from signet_sync.formats.timestamps import short_day
 from signet_sync.memories.score import day_start
 from signet_sync.pages import context

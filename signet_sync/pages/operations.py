@@ -16,8 +16,8 @@ from signet_sync.pages.project_context import project_text
 from signet_sync.pages.sections import NAME_LENGTH
 from signet_sync.pages.store import period_inputs
 from signet_sync.pages.store.project_inputs import project_inputs, recorded_origin
-from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import Database
+from signet_sync.storage.locations import now_us
 from signet_sync.sync.read_only import IndexPlace, count_ids, reading
 from signet_sync.sync.store import sessions
 from signet_sync.text.sentences import basename, flatten_cell, unescape

@@ -26,10 +26,9 @@ from signet_sync.pages.store import pages
 from signet_sync.pages.store.pages import PageState
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.request import Pass
 from signet_sync.sync.store import counts as counts_store
 from signet_sync.sync.tombstones import store as tombstones_store
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Pass, Workspace
 
 _MEMORY = late(rb"\^(m-[a-z0-9]+)")
 _RETRIED = "this will be retried automatically"

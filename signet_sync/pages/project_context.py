@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from signet_sync.digest.person import OWN
 from signet_sync.digest.sentences import EMPTY, is_question, split, stems
-from signet_sync.formats.injected_block import neutral
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.managed_block import neutral
 from signet_sync.formats.timestamps import day_of, short_day
 from signet_sync.memories.score import Use, day_start
 from signet_sync.pages.board import Line, Said, Size, blocks, choose

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import running_session
+from signet_sync.formats.paths import running_session, wikilink
 from signet_sync.formats.statement import SECTION_OF
 from signet_sync.formats.timestamps import DAY, short_day
-from signet_sync.formats.wikilinks import wikilink
 from signet_sync.memories.score import UNUSED, DreamedView, Use, day_start, rank, score
 from signet_sync.pages.board import Line
 from signet_sync.text.digest_mark import ASKED

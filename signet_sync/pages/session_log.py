@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from signet_sync.formats.paths import day_page, month_page
+from signet_sync.formats.paths import day_page, month_page, wikilink
 from signet_sync.formats.session_log_rows import LedgerRow as LedgerRow
 from signet_sync.formats.session_log_rows import Part as Part
 from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.temporary_sessions import HEADLESS, KINDS, weight
 from signet_sync.formats.timestamps import day_of, iso
-from signet_sync.formats.wikilinks import wikilink
 from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import basename, escape, flatten, page_cell
 from signet_sync.text.token_estimate import estimate_tokens

@@ -19,11 +19,11 @@ from signet_sync.pages.store.pages import PageState
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import deriving
-from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Change, Deriver, Publisher, Source
+from signet_sync.sync.index_records import MANIFEST, SESSION, Change, Source
 from signet_sync.sync.store import artifacts, passes
 from signet_sync.sync.store import counts as counts_store
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workers import Alive
+from signet_sync.sync.workspace import Deriver, Pass, Publisher, Workspace
 
 
 class SessionLog(Deriver):

@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from signet_sync.capture import store as capture_store
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.ids import token_of
 from signet_sync.graph import words
 from signet_sync.graph.store import marks
 from signet_sync.memories.store import memories, recall_events
-from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import Eraser
 from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.workspace import Eraser, Pass
 
 if TYPE_CHECKING:
     from signet_sync.privacy import scrub
@@ -82,3 +82,25 @@ class RemovedMemories(Eraser):
         for token, ids in others.items():
             gone += memories.forget_session(database, tombstone.agent_id, token, sorted(ids))
         return gone
+
+
+class Captures(Eraser):
+    """Keeps the captures table in step with removals and redactions."""
+
+    name = "captures"
+
+    def forget(self, database: Database, tombstone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> int:
+        """Hides where the transcripts are, not that they were read."""
+        ids = {session_id for session_id, _ in sessions}.union(tombstone.session_ids)
+        capture_store.hide(
+            database, tombstone.agent_id, ids, None if tombstone.session_ids else tombstone.session_token
+        )
+        return 0
+
+    def lift(self, database: Database) -> None:
+        """Lets a session be captured again after its removal was undone."""
+        capture_store.forget_removed(database)
+
+    def sanitize(self, database: Database) -> None:
+        """Sanitizes the rows."""
+        capture_store.redact(database)

@@ -23,10 +23,9 @@ from signet_sync.history import repository as history_repository
 from signet_sync.privacy import remove
 from signet_sync.storage import files, state_dir
 from signet_sync.sync import engine, manifests, planner
-from signet_sync.sync.planner import Judgement, Seal
-from signet_sync.sync.request import Request
-from signet_sync.sync.store import artifacts, redactions
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.index_records import Judgement, Seal
+from signet_sync.sync.store import artifacts, violations
+from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.redaction import SECRETS, Cleaning, redact_text, redacts, rewritten, rules
 from signet_sync.text.sanitizer import sanitize_line
 
@@ -113,7 +112,9 @@ def preview(workspace: Workspace, paths: Sequence[str]) -> RedactResult:
             left.append(examined)
         elif examined is not None:
             found.append(FileRedaction(path, examined.rules))
-            left += _secrets_in_names(workspace, examined)
+            left += filter(
+                None, [_find_secret_in_names(workspace, path, examined.raw) if examined.seal.digest else None]
+            )
     return RedactResult(tuple(found), tuple(left), history_repository.holds(workspace.root, sorted(paths)))
 
 
@@ -139,7 +140,7 @@ def redact(
         if progress is not None:
             progress(min(start + _BATCH, len(paths)), len(paths))
     touched = frozenset(one.path for one in found)
-    if touched or redactions.is_due(workspace.database):
+    if touched or violations.is_redaction_due(workspace.database):
         engine.run_pass(workspace, Request(now_us=now_us, paths=touched or None, reread=touched))
     return RedactResult(tuple(found), tuple(left), history_repository.holds(workspace.root, sorted(paths)))
 
@@ -159,7 +160,8 @@ def _write_redacted(
             yield examined
         elif examined is not None:
             works.append(examined)
-            yield from _secrets_in_names(workspace, examined)
+            if (left := _find_secret_in_names(workspace, path, examined.raw)) is not None:
+                yield left
     if not works:
         return
     with workspace.database.transaction(durable=True):
@@ -168,12 +170,18 @@ def _write_redacted(
         artifacts.forget_signatures(workspace.database, [work.path for work in works])
         for work in works:
             seal = work.seal
-            redactions.record(workspace.database, [work.path], iso(now_us), _summary(work.rules, why))
+            violations.record_redactions(workspace.database, [work.path], iso(now_us), _summary(work.rules, why))
             if work.before is not None and work.after is not None and work.before != work.after:
                 session = (seal.agent_id, seal.session_token, seal.session_id)
-                redactions.reword(workspace.database, session, work.before, work.after)
+                violations.reword(workspace.database, session, work.before, work.after)
     for work in works:
-        trouble = _replace(workspace, work)
+        try:
+            unchanged = work.present is None or (
+                files.replace(workspace.root, work.path, work.raw, work.present).displaced is None
+            )
+            trouble = "" if unchanged else "the file changed in the meantime"
+        except (OSError, WorkspaceError) as error:
+            trouble = reason(error)
         if trouble:
             # The seal already has the new text: the next pass tries again.
             yield NotRedacted(work.path, trouble, "this will be retried automatically")
@@ -183,17 +191,6 @@ def _write_redacted(
 def _summary(found: Mapping[str, int], why: str) -> str:
     counted = ", ".join(f"{rule} × {count}" for rule, count in sorted(found.items()))
     return f"{counted}: {sanitize_line(why)}"
-
-
-def _replace(workspace: Workspace, work: _Work) -> str:
-    """Writes a file; returns why that is not possible now, else an empty text."""
-    if work.present is None:
-        return ""
-    try:
-        replaced = files.replace(workspace.root, work.path, work.raw, work.present)
-    except (OSError, WorkspaceError) as error:
-        return reason(error)
-    return "the file changed in the meantime" if replaced.displaced is not None else ""
 
 
 def _examine(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | NotRedacted | None:
@@ -221,7 +218,7 @@ def _examine(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | Not
     except (FrontmatterProblem, FieldProblem) as problem:
         return NotRedacted(path, str(problem), "correct the problem, then redact again")
     if made is None:
-        return _refuse_suspect(path, _judge_bytes(workspace, path, raw, None)) if cleaning is SECRETS else None
+        return _find_secret_in_names(workspace, path, raw) if cleaning is SECRETS else None
     new = _judge_bytes(workspace, path, made.raw, None)
     if new.verdict != "indexed" or new.seal is None or new.row is None or not redacts(raw, made.raw):
         return NotRedacted(
@@ -246,15 +243,9 @@ def _judge_bytes(workspace: Workspace, path: str, raw: bytes, seal: Seal | None)
     return planner.judge(path, Found(raw, _NOWHEN), judging)
 
 
-def _secrets_in_names(workspace: Workspace, work: _Work) -> Iterator[NotRedacted]:
+def _find_secret_in_names(workspace: Workspace, path: str, raw: bytes) -> NotRedacted | None:
     """Reports what redaction cannot change: a secret in the names by which the file is identified."""
-    left = _refuse_suspect(work.path, _judge_bytes(workspace, work.path, work.raw, None)) if work.seal.digest else None
-    if left is not None:
-        yield left
-
-
-def _refuse_suspect(path: str, judgement: Judgement) -> NotRedacted | None:
-    if not any(note.code == "secret-suspected" for note in judgement.notes):
+    if not any(note.code == "secret-suspected" for note in _judge_bytes(workspace, path, raw, None).notes):
         return None
     return NotRedacted(
         path,
@@ -320,5 +311,5 @@ def _manifest(
         return
     if seen:
         with workspace.database.transaction(durable=True):
-            redactions.record(workspace.database, [path], iso(now_us), _summary(seen, why))
+            violations.record_redactions(workspace.database, [path], iso(now_us), _summary(seen, why))
         yield FileRedaction(path, seen)

@@ -22,22 +22,20 @@ from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso, local_day
 from signet_sync.history import repository as history_repository
 from signet_sync.memories import text_match
-from signet_sync.memories.store.session_texts import find_used_elsewhere
+from signet_sync.memories.store import session_texts
 from signet_sync.privacy import scrub
 from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions.store import live
 from signet_sync.storage import files, state_dir
-from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.removal import Scope
 from signet_sync.sync import engine
 from signet_sync.sync.deriving import publish_pages
-from signet_sync.sync.removals import all_tombstones
-from signet_sync.sync.request import Request
 from signet_sync.sync.store import artifacts, passes, sessions
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones import store as tombstones_store
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.tombstones.removals import all_tombstones
+from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.text.sentences import basename, flatten
 
@@ -140,14 +138,8 @@ def plan(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]
     removals = []
     for token in sorted({ref.session_token for ref in found}):
         if whole:
-            wanted = tuple(
-                SessionRef(agent_id, token, row[0], None)
-                for row in database.execute(
-                    "select session_id from memory_artifacts where agent_id = ?1 and session_token = ?2"
-                    " union select session_id from seals where agent_id = ?1 and session_token = ?2 order by 1",
-                    (agent_id, token),
-                )
-            )
+            known = tombstones_store.sessions_of(database, (agent_id, token, ()))
+            wanted = tuple(SessionRef(agent_id, token, one, None) for one in sorted({one for one, _ in known}))
         else:
             wanted = tuple(ref for ref in by_id or found if ref.session_token == token)
         # A harness with a constant key adds more sessions under this token: they are not covered.
@@ -175,25 +167,18 @@ def _is_key(ref: SessionRef, name: str, derived: str) -> bool:
 
 
 def _paths(workspace: Workspace, agent_id: str, token: str, refs: Sequence[SessionRef]) -> list[str]:
-    found: set[str] = set()
-    for ref in refs:
-        for sql in (
-            "select source_path from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?",
-            "select path from seals where agent_id = ? and session_token = ? and session_id = ?",
-        ):
-            found.update(row[0] for row in workspace.database.execute(sql, (agent_id, token, ref.session_id)))
+    """Returns the files of some sessions, conflict copies included."""
     ids = {ref.session_id for ref in refs}
+    found = {*tombstones_store.paths_of(workspace.database, (agent_id, token, tuple(sorted(ids))))}
     for name in files.listing(workspace.root, MEMORY, ""):
-        path = f"{MEMORY}/{name}"
         if find_carried_token(name) == token and artifact_name(name) is None:
-            copy = files.read(workspace.root, path, workspace.settings.max_file_bytes)
-            if isinstance(copy, Found) and session_of(copy.raw) in ids:
-                found.add(path)
+            copy = files.read(workspace.root, f"{MEMORY}/{name}", workspace.settings.max_file_bytes)
+            if isinstance(copy, Found) and _read_session_id(copy.raw) in ids:
+                found.add(f"{MEMORY}/{name}")
     return sorted(found)
 
 
-def session_of(raw: bytes) -> str | None:
-    """Returns the session id in an artifact's frontmatter."""
+def _read_session_id(raw: bytes) -> str | None:
     try:
         found = parse(raw).fields.get("session_id")
     except FrontmatterProblem:
@@ -203,15 +188,9 @@ def session_of(raw: bytes) -> str | None:
 
 def describe(workspace: Workspace, removal: SessionRemoval) -> dict[str, str]:
     """Returns by id what a person knows the sessions by: day, folder of the project, sentence."""
-    said = workspace.database.execute(
-        "select t.session_id, t.latest_us, t.sentence, (select max(project) from memory_artifacts a where"
-        " a.agent_id = ?1 and a.session_token = ?2 and a.session_id = t.session_id) from thread_sessions t"
-        " where t.agent_id = ?1 and t.session_token = ?2",
-        removal.scope[:2],
-    )
     return {
         session_id: " · ".join(filter(None, (local_day(iso(at_us)), basename(project or ""), flatten(sentence, 160))))
-        for session_id, at_us, sentence, project in said
+        for session_id, at_us, sentence, project in session_texts.outlines(workspace.database, removal.scope)
     }
 
 
@@ -222,7 +201,7 @@ def entity_lines(workspace: Workspace, removal: SessionRemoval) -> tuple[TakenLi
     """
     if not entities_stage.has_entities(workspace, removal.agent_id):
         return ()
-    needles = _needles(workspace, removal)
+    needles = scrub.needles(workspace.database, [removal.scope], removal.paths)
     return tuple(erase.preview(workspace, removal.agent_id, paths=removal.paths, needles=needles))
 
 
@@ -230,31 +209,36 @@ def remove(
     workspace: Workspace, removal: SessionRemoval, reason: str, now_us: int, *, quoted_in: tuple[str, ...] = ()
 ) -> RemoveResult:
     """Removes sessions for good. After a crash, the next pass finishes once the tombstone file is durable."""
-    needles, transcripts = _needles(workspace, removal), list_transcripts(workspace, removal)
-    taken = entity_lines(workspace, removal)
+    root, database = workspace.root, workspace.database
+    # 1. What only the rows tell: the words of the sessions, where they were captured, what rests on them.
+    needles, transcripts = scrub.needles(database, [removal.scope], removal.paths), list_transcripts(workspace, removal)
+    taken, rows = entity_lines(workspace, removal), tombstones_store.count_rows(database, removal.scope)
     with state_dir.workspace_lock(workspace.state):
-        if not passes.is_halted(workspace.database):
-            # Save changes in managed blocks to kept copies now, while rows still identify the lines to delete.
+        # 2. Changes in managed blocks are saved to kept copies, while rows still identify the lines to delete.
+        if not passes.is_halted(database):
             publish_pages(workspace, agents=None, now_us=now_us)
+        # 3. The tombstone: from here on every pass completes the removal.
         tombstone = tombstone_of(workspace, removal, reason, now_us)
-        path = tombstones_files.put(workspace.root, tombstone)
-        with workspace.database.transaction(durable=True):
-            tombstones_store.mirror(workspace.database, [tombstone])
-        for artifact in removal.paths:
-            if is_artifact_path(artifact):
-                # Every pass tries again to delete what cannot be deleted now; the content leaves the index anyway.
-                with suppress(OSError, WorkspaceError):
-                    files.unlink(workspace.root, artifact)
-        _drop_jobs(workspace, removal)
-    before = _count(workspace.database, removal)
+        path = tombstones_files.put(root, tombstone)
+        with database.transaction(durable=True):
+            tombstones_store.mirror(database, [tombstone])
+        # 4. Files and jobs. What cannot be deleted now every pass tries again; the content leaves the index anyway.
+        for artifact in filter(is_artifact_path, removal.paths):
+            with suppress(OSError, WorkspaceError):
+                files.unlink(root, artifact)
+        with suppress(OSError):  # the ids are known only as long as rows exist; the scrub tries again and reports
+            spool.drop(
+                workspace.state.spool,
+                lambda job: job.agent_id == removal.agent_id and job.session_id in removal.session_ids,
+            )
     with state_dir.workspace_lock(workspace.state):
+        # 5. Rows, scrub and pages, by a pass; then the copies of pages that were kept just now.
         engine.run_locked(workspace, Request(now_us=now_us))
         try:
-            scrub.clean_of_words(workspace, needles)  # the copies of pages that were kept just now
+            scrub.clean_of_words(workspace, needles)
         except (OSError, WorkspaceError) as error:
             workspace.events.append(f"a kept copy of a page may still contain removed text: {error}")
-    after = _count(workspace.database, removal)
-    pending = tuple(artifact for artifact in removal.paths if files.status_of(workspace.root, artifact) is not None)
+    pending = tuple(artifact for artifact in removal.paths if files.status_of(root, artifact) is not None)
     foreign = text_match.foreign_files(workspace, needles, path)
     return RemoveResult(
         removal.agent_id,
@@ -262,51 +246,35 @@ def remove(
         path,
         tuple(artifact for artifact in removal.paths if artifact not in pending),
         pending,
-        before - after,
+        rows - tombstones_store.count_rows(database, removal.scope),
         _git_history(workspace, removal),
         tuple(sorted({*foreign, *transcripts})),
         quoted_in,
-        _signets(workspace, foreign),
+        tuple(one for one in foreign if _is_signets(root, one)),
         taken,
     )
 
 
-def _signets(workspace: Workspace, paths: Sequence[str]) -> tuple[str, ...]:
-    """Returns those of some foreign files that Signet writes, its pages included."""
-    found = []
-    for path in paths:
-        page = files.read(workspace.root, path, PAGE_LIMIT) if path.endswith("MEMORY.md") else None
-        if is_signets(path) or (isinstance(page, Found) and managed_block.is_signets(page.raw)):
-            found.append(path)
-    return tuple(found)
-
-
-def _count(database: Database, removal: SessionRemoval) -> int:
-    scope = removal.agent_id, removal.session_token
-    number: int = database.value(f"select count(*) from memory_artifacts where {_MINE}", scope)
-    return number
+def _is_signets(root: str, path: str) -> bool:
+    """Returns whether Signet writes a foreign file, its pages included."""
+    page = files.read(root, path, PAGE_LIMIT) if path.endswith("MEMORY.md") else None
+    return is_signets(path) or (isinstance(page, Found) and managed_block.is_signets(page.raw))
 
 
 def _git_history(workspace: Workspace, removal: SessionRemoval) -> str:
     """Returns whether the repository contains one of the files; if it ignores all, pages may contain their words."""
-    state = history_repository.holds(workspace.root, list(removal.paths))
-    if state != "clean" or not _is_left_out(workspace, removal):
+    root, paths = workspace.root, {*removal.paths}
+    state = history_repository.holds(root, list(removal.paths))
+    if state != "clean" or not paths or not history_repository.ignored(root, sorted(paths)) >= paths:
         return state
-    page = history_repository.holds(workspace.root, [head_page(removal.agent_id)])
+    page = history_repository.holds(root, [head_page(removal.agent_id)])
     return "unknown" if page == "contains" else page
-
-
-def _is_left_out(workspace: Workspace, removal: SessionRemoval) -> bool:
-    """Returns whether the repository's ignore rules exclude every file of the sessions."""
-    paths = {*removal.paths}
-    return bool(paths) and history_repository.ignored(workspace.root, sorted(paths)) >= paths
 
 
 def tombstone_of(workspace: Workspace, removal: SessionRemoval, reason: str, now_us: int) -> Tombstone:
     """Returns the tombstone that a removal writes: it covers what one that the index knows covers, too."""
-    existing = {(s.agent_id, s.session_token): s for s in tombstones_store.list_mirrored(workspace.database)}.get(
-        (removal.agent_id, removal.session_token)
-    )
+    mirrored = {one.key: one for one in tombstones_store.list_mirrored(workspace.database)}
+    existing = mirrored.get(removal.scope[:2])
     ids: list[str] | None = None
     if not removal.all_sessions:
         ids = sorted({*removal.session_ids, *(existing.session_ids if existing else ())})
@@ -328,40 +296,6 @@ def tombstone_of(workspace: Workspace, removal: SessionRemoval, reason: str, now
 
 
 _BEGINNING = 6  # characters of a name that may stand for it
-_MINE = "agent_id = ?1 and session_token = ?2"
-
-
-def _needles(workspace: Workspace, removal: SessionRemoval) -> set[bytes]:
-    """Returns words and phrases that identify text of the sessions in files that we do not write.
-
-    Words that other sessions also have are excluded: token and key where other sessions of the token stay, a constant
-    key that another agent uses, a sentence made from a template.
-    """
-    database, scope = workspace.database, removal.scope
-    found = {path.rpartition("/")[2] for path in removal.paths}
-    found |= {*removal.session_ids} - find_used_elsewhere(database, [scope], removal.session_ids)
-    if _is_alone(database, removal):
-        found.add(removal.session_token)
-        found.update(_keys_of_them_alone(database, scope[:2]))
-    return scrub.needles_of(database, found, [scope])
-
-
-def _is_alone(database: Database, removal: SessionRemoval) -> bool:
-    """Returns whether the token has no other session."""
-    rows = database.execute(
-        f"select distinct session_id from memory_artifacts where {_MINE}", (removal.agent_id, removal.session_token)
-    )
-    return {row[0] for row in rows} <= {*removal.session_ids}
-
-
-def _keys_of_them_alone(database: Database, scope: Sequence[str]) -> set[str]:
-    """Returns the keys of a token's sessions that no other session uses."""
-    rows = database.execute(
-        f"select distinct session_key from memory_artifacts where {_MINE} and session_key is not null and session_key"
-        f" not in (select session_key from memory_artifacts where session_key is not null and not ({_MINE}))",
-        scope,
-    )
-    return {row[0] for row in rows}
 
 
 def list_transcripts(workspace: Workspace, removal: SessionRemoval) -> list[str]:
@@ -374,21 +308,14 @@ def list_transcripts(workspace: Workspace, removal: SessionRemoval) -> list[str]
     return [display(place.removeprefix(root)) for place in places if "[REDACTED:" in place or os.path.lexists(place)]
 
 
-def _drop_jobs(workspace: Workspace, removal: SessionRemoval) -> None:
-    """Deletes the sessions' jobs from the spool: their ids are known only as long as their rows exist."""
-    ids = removal.session_ids
-    with suppress(OSError):  # the scrub tries again and reports the error
-        spool.drop(workspace.state.spool, lambda job: job.agent_id == removal.agent_id and job.session_id in ids)
-
-
 def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
     """Returns what `remove NAME --undo` would lift: for a key or token the whole tombstone, for an id its session.
 
     The beginning of a token or id stands for the only one that begins so. One that was lifted already is returned as
     well: who asks may not have heard the answer. Raises `UsageError` if there is no such tombstone.
     """
-    standing = [tombstone for tombstone in all_tombstones(workspace) if tombstone.agent_id == agent_id]
-    every = [*standing, *tombstones_files.all_lifted(workspace.root, agent_id)]
+    standing, lifted = all_tombstones(workspace), tombstones_files.read_lifted(workspace.root)
+    every = [one for one in (*standing.values(), *lifted.values()) if one.agent_id == agent_id]
     known = {one for tombstone in every for one in (tombstone.session_token, *tombstone.session_ids)}
     derived = token_of(agent_id, name)
     if len(name) >= _BEGINNING and known.isdisjoint((name, derived)):
@@ -403,7 +330,7 @@ def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
             gone = tombstones_store.list_gone_paths(workspace.database, tombstone)
             present = tuple(path for path in gone if files.status_of(workspace.root, path) is not None)
             path = tombstones_files.path_of(agent_id, tombstone.session_token)
-            return Undo(tombstone, ids, path, present, earlier=tombstone not in standing)
+            return Undo(tombstone, ids, path, present, earlier=standing.get(tombstone.key) != tombstone)
     raise UsageError(
         f"no tombstone of agent {agent_id} is called {name!r}",
         hint="give the session's key or id, the 16 characters of the session in the tombstone's file name, or the "
@@ -421,29 +348,18 @@ def lift(workspace: Workspace, agent_id: str, name: str) -> Undo:
     """
     with state_dir.workspace_lock(workspace.state):
         undo = undoable(workspace, agent_id, name)
-        token = undo.tombstone.session_token
-        less = _rest_of_earlier(workspace, undo) if undo.earlier else _lift_files(workspace, undo)
+        tombstone, rest = undo.tombstone, None
+        if undo.earlier:  # its mirror may be out of date
+            rest = all_tombstones(workspace).get(tombstone.key)
+        else:
+            left = [session_id for session_id in tombstone.session_ids if session_id not in undo.session_ids]
+            rest = tombstone.changed(session_ids=tuple(left)) if left else None
+            tombstones_files.lift(workspace.root, tombstone.changed(session_ids=undo.session_ids), rest)
         with workspace.database.transaction(durable=True):
-            if less is not None:
-                tombstones_store.mirror(workspace.database, [less])
+            if rest is not None:
+                tombstones_store.mirror(workspace.database, [rest])
             else:
-                tombstones_store.lift(workspace.database, agent_id, token)
+                tombstones_store.lift(workspace.database, agent_id, tombstone.session_token)
                 artifacts.forget_files(workspace.database, [undo.path])
             capture_store.forget_removed(workspace.database)
     return undo
-
-
-def _lift_files(workspace: Workspace, undo: Undo) -> Tombstone | None:
-    """Lifts the sessions in the tombstone files; returns the tombstone that stays in force."""
-    tombstone = undo.tombstone
-    rest = [session_id for session_id in tombstone.session_ids if session_id not in undo.session_ids]
-    less = validate_tombstone({**tombstone.fields(), "session_ids": rest}) if rest else None
-    part = validate_tombstone({**tombstone.fields(), "session_ids": list(undo.session_ids) or None})
-    tombstones_files.lift(workspace.root, part, less)
-    return less
-
-
-def _rest_of_earlier(workspace: Workspace, undo: Undo) -> Tombstone | None:
-    """Returns the tombstone that stayed in force when these sessions were lifted: its mirror may be out of date."""
-    key = undo.tombstone.agent_id, undo.tombstone.session_token
-    return next((one for one in all_tombstones(workspace) if (one.agent_id, one.session_token) == key), None)

@@ -3,9 +3,9 @@
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from signet_sync.capture import injections, spool
 from signet_sync.capture.harnesses.texts import UUID
@@ -38,21 +38,18 @@ from signet_sync.sessions.store import live as live_store
 from signet_sync.sessions.store import removed_turns
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database import removal
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.removal import Scope
 from signet_sync.storage.durable import sync_folder, unlink
+from signet_sync.sync.database import back_up
 from signet_sync.sync.deriving import publish_pages
-from signet_sync.sync.request import Pass
-from signet_sync.sync.store import artifacts, passes, redactions
+from signet_sync.sync.store import artifacts, passes, violations
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.tombstones.files import path_of
-from signet_sync.sync.workspace import Workspace, back_up
+from signet_sync.sync.workspace import Pass, Workspace
 from signet_sync.text.phrase_search import Sieve
 from signet_sync.text.redaction import redact_bytes, redacts
 from signet_sync.text.sentences import flatten_cell, page_cell
-
-if TYPE_CHECKING:
-    from signet_sync.storage.database.connection import Database
-    from signet_sync.storage.database.removal import Scope
-
 
 _ARTIFACT = late(r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)", re.ASCII)
 
@@ -70,7 +67,7 @@ class RemovedTexts(NamedTuple):
     prompts: dict[tuple[str, str], set[str]]
 
 
-def gather(run: Pass, removed: "Sequence[Tombstone]") -> RemovedTexts:
+def gather(run: Pass, removed: Sequence[Tombstone]) -> RemovedTexts:
     """Cleans kept copies; returns what must be deleted or remembered together with the rows."""
     workspace, database = run.workspace, run.database
     lines: set[str] = set()
@@ -82,13 +79,17 @@ def gather(run: Pass, removed: "Sequence[Tombstone]") -> RemovedTexts:
                 kept = publish_pages(workspace, agents=None, now_us=run.request.now_us)
                 run.outcome.rewritten |= kept.rewritten
                 postponed = kept.deferred
-            clean_kept_copies(workspace, removed)
+            _clean_kept_copies(workspace, removed)
         except (OSError, WorkspaceError):  # the scrub reports the error
             postponed = True
         if postponed:
-            lines = lines_of_removed(workspace, removed)
-    prompts = prompts_of_removed(database, removed)
-    return RemovedTexts(queries_of_removed(database, removed), lines, handles_of_removed(database, removed), prompts)
+            lines = _lines_of_removed(workspace, removed)
+    pending = tombstones_store.pending(database)
+    scopes = [one.scope for one in removed if one.key in pending]
+    queries = text_match.queries_of(database, scopes) if scopes else set()
+    # Memories have marks of their own.
+    handles = {scope[:2]: session_texts.list_derived_handles(database, scope, scopes) for scope in scopes}
+    return RemovedTexts(queries, lines, handles, _prompts_of_removed(database, removed, scopes))
 
 
 def scrub(workspace: Workspace, now_us: int) -> None:
@@ -115,9 +116,9 @@ def scrub(workspace: Workspace, now_us: int) -> None:
             _delete_inputs(workspace, tombstones)
             page_files.withdraw_strays(workspace)
         left = dreams_page.remove_forgotten(workspace, now_us) or left
-        clean_kept_copies(workspace, tombstones, rows_are_made=True)
-        if redactions.is_due(workspace.database):
-            redact_copies(workspace)
+        _clean_kept_copies(workspace, tombstones, rows_are_made=True)
+        if violations.is_redaction_due(workspace.database):
+            _redact_copies(workspace)
         clean_entities(workspace, tombstones, now_us)
         words.forget(workspace, {}, frozenset(memories.forgotten(workspace.database)))
         back_up(workspace, iso(now_us), force=True)
@@ -140,7 +141,7 @@ def scrub(workspace: Workspace, now_us: int) -> None:
     workspace.database.checkpoint(truncate=True)
 
 
-def _delete_inputs(workspace: Workspace, tombstones: "Sequence[Tombstone]") -> None:
+def _delete_inputs(workspace: Workspace, tombstones: Sequence[Tombstone]) -> None:
     """Deletes inputs of removed sessions that are not written yet. Raises `OSError`."""
 
     def flow(document: Mapping[str, Any]) -> bool:
@@ -149,10 +150,10 @@ def _delete_inputs(workspace: Workspace, tombstones: "Sequence[Tombstone]") -> N
         agent_id, token, session_id = (document.get(part) for part in ("agent_id", "token", "session_id"))
         if not isinstance(agent_id, str) or not isinstance(session_id, str) or not isinstance(token, str | None):
             return True
-        return is_covered(tombstones, agent_id, session_id, token)
+        return _is_covered(tombstones, agent_id, session_id, token)
 
     def job(document: Job) -> bool:
-        return is_covered(tombstones, document.agent_id, document.session_id)
+        return _is_covered(tombstones, document.agent_id, document.session_id)
 
     spool.sweep(workspace.state.spool)
     journal.drop(workspace.state.journal, flow)
@@ -161,7 +162,7 @@ def _delete_inputs(workspace: Workspace, tombstones: "Sequence[Tombstone]") -> N
     live.delete_removed(workspace)
 
 
-def is_covered(tombstones: "Sequence[Tombstone]", agent_id: str, session_id: str, token: str | None = None) -> bool:
+def _is_covered(tombstones: Sequence[Tombstone], agent_id: str, session_id: str, token: str | None = None) -> bool:
     """Returns whether an input belongs to a removed session: by its token, its id's token, or a tombstone's id."""
     tokens = {token, token_of(agent_id, session_id)}
     return any(
@@ -181,7 +182,7 @@ def _delete_damaged_databases(database: str) -> None:
             sync_folder(folder)
 
 
-def clean_kept_copies(workspace: Workspace, tombstones: "Sequence[Tombstone]", *, rows_are_made: bool = False) -> None:
+def _clean_kept_copies(workspace: Workspace, tombstones: Sequence[Tombstone], *, rows_are_made: bool = False) -> None:
     """Deletes lines of removed sessions and forgotten memories from kept copies of displaced pages.
 
     Lines are recognised by token, id, handle and file names; while the sessions have rows also by their words, and
@@ -193,17 +194,27 @@ def clean_kept_copies(workspace: Workspace, tombstones: "Sequence[Tombstone]", *
     if (tombstones or handles) and (copies := conflict_copies.copies(workspace.root)):
         lines = tombstones_store.read_remembered_lines(workspace.database)
         needles = (_needles(workspace, tombstones) if tombstones else set()) | handles
-        unknown = _agents_with_unknown_removals(workspace.database) if rows_are_made else ()
+        # Carried out while its sessions had no rows: in an index just made, say.
+        unknown = {
+            agent_id
+            for agent_id, token in (tombstones_store.pending(workspace.database) if rows_are_made else ())
+            if not tombstones_store.are_kept(workspace.database, agent_id, token)
+        }
         _delete_lines(workspace, copies, needles, lines, unknown)
 
 
-def redact_copies(workspace: Workspace) -> None:
+def _redact_copies(workspace: Workspace) -> None:
     """Applies redactions to kept copies and to conflict copies of artifacts.
 
     A copy of an artifact's earlier version becomes its redacted version; in other copies only secrets are replaced, and
     a person's words stay. Raises `OSError`, `WorkspaceError`.
     """
-    for path in (*conflict_copies.copies(workspace.root), *_copies_of_artifacts(workspace)):
+    paths = conflict_copies.copies(workspace.root)
+    for name in files.listing(workspace.root, MEMORY, ""):
+        original = _ARTIFACT.match(name) if find_ignored_code(name) == "conflict-copy" else None
+        if original and violations.is_redacted(workspace.database, f"{MEMORY}/{original[0]}.md"):
+            paths = [*paths, f"{MEMORY}/{name}"]
+    for path in paths:
         found = files.read(workspace.root, path, PAGE_LIMIT)
         if not isinstance(found, Found):
             continue
@@ -215,17 +226,7 @@ def redact_copies(workspace: Workspace) -> None:
             raise page_files.refuse_changed(path)
 
 
-def _copies_of_artifacts(workspace: Workspace) -> list[str]:
-    """Lists conflict copies of artifacts that were redacted."""
-    found = []
-    for name in files.listing(workspace.root, MEMORY, ""):
-        original = _ARTIFACT.match(name) if find_ignored_code(name) == "conflict-copy" else None
-        if original and redactions.is_redacted(workspace.database, f"{MEMORY}/{original[0]}.md"):
-            found.append(f"{MEMORY}/{name}")
-    return found
-
-
-def lines_of_removed(workspace: Workspace, tombstones: "Sequence[Tombstone]") -> set[str]:
+def _lines_of_removed(workspace: Workspace, tombstones: Sequence[Tombstone]) -> set[str]:
     """Returns digests of lines in pages and kept copies that repeat removed sessions, while these have rows.
 
     For lines that cannot be deleted now: once the rows are gone the words are unknown, and they must not be stored.
@@ -239,7 +240,7 @@ def lines_of_removed(workspace: Workspace, tombstones: "Sequence[Tombstone]") ->
     return found
 
 
-def clean_entities(workspace: Workspace, tombstones: "Sequence[Tombstone]", now_us: int) -> None:
+def clean_entities(workspace: Workspace, tombstones: Sequence[Tombstone], now_us: int) -> None:
     """Deletes from entities what is based on newly removed sessions, or repeats their words.
 
     While the sessions have rows, their words are searched for as well, later only paths, ids and names. Raises
@@ -247,46 +248,27 @@ def clean_entities(workspace: Workspace, tombstones: "Sequence[Tombstone]", now_
     """
     fresh = tombstones_store.pending(workspace.database)
     for tombstone in tombstones:
-        if (tombstone.agent_id, tombstone.session_token) not in fresh or not entities_stage.has_entities(
-            workspace, tombstone.agent_id
-        ):
+        if tombstone.key not in fresh or not entities_stage.has_entities(workspace, tombstone.agent_id):
             continue
-
-        scope = _scope(tombstone)
-        known = (name for name in names(workspace.database, scope) if artifact_name(name) is not None)
-        paths = {
-            *tombstones_store.list_gone_paths(workspace.database, tombstone),
-            *(f"{MEMORY}/{name}" for name in known),
-        }
+        known = (name for name in names(workspace.database, tombstone.scope) if artifact_name(name) is not None)
+        gone = tombstones_store.list_gone_paths(workspace.database, tombstone)
+        paths = {*gone, *(f"{MEMORY}/{name}" for name in known)}
         erase.erase(
             workspace,
             tombstone.agent_id,
             paths=sorted(paths),
             needles=_needles(workspace, [tombstone]),
-            tombstone=path_of(tombstone.agent_id, tombstone.session_token),
+            tombstone=path_of(*tombstone.key),
             now_us=now_us,
         )
 
 
-def queries_of_removed(database: "Database", tombstones: "Sequence[Tombstone]") -> set[str]:
-    """Returns the `recall` queries that use words of removed sessions; known only while these have rows."""
-    scopes = _pending_scopes(database, tombstones)
-    return text_match.queries_of(database, scopes) if scopes else set()
-
-
-def handles_of_removed(database: "Database", tombstones: "Sequence[Tombstone]") -> dict[tuple[str, str], set[str]]:
-    """Returns by agent and token the ids that only removed sessions have; known only while these have rows.
-
-    Memories have marks of their own.
-    """
-    scopes = _pending_scopes(database, tombstones)
-    return {scope[:2]: session_texts.list_derived_handles(database, scope, scopes) for scope in scopes}
-
-
-def prompts_of_removed(database: "Database", tombstones: "Sequence[Tombstone]") -> dict[tuple[str, str], set[str]]:
+def _prompts_of_removed(
+    database: Database, tombstones: Sequence[Tombstone], scopes: Sequence[Scope]
+) -> dict[tuple[str, str], set[str]]:
     """Returns by agent and token the marks of the prompts of removed sessions, while rows hold them."""
     found: dict[tuple[str, str], set[str]] = {}
-    for scope in _pending_scopes(database, tombstones):
+    for scope in scopes:
         exchanges = [one for text in session_texts.texts(database, scope) for one in exchanges_in(text)]
         found[scope[:2]] = marks_of(*scope[:2], exchanges)
         for one in session_texts.artifact_texts(database, [scope]):
@@ -294,16 +276,10 @@ def prompts_of_removed(database: "Database", tombstones: "Sequence[Tombstone]") 
             if name is not None and name.kind == "compaction":
                 found[scope[:2]].add(mark_of_compaction(scope[0], one.captured_us))
     for tombstone in tombstones:
-        key = tombstone.agent_id, tombstone.session_token
         for running in removed_turns.live_of(database, tombstone):
             turns = [SpokenTurn(*turn[1:]) for turn in live_store.transcript(database, *running)]
-            found.setdefault(key, set()).update(marks_of(*key, exchanges_of(turns)))
+            found.setdefault(tombstone.key, set()).update(marks_of(*tombstone.key, exchanges_of(turns)))
     return found
-
-
-def _pending_scopes(database: "Database", tombstones: "Sequence[Tombstone]") -> "list[Scope]":
-    pending = tombstones_store.pending(database)
-    return [_scope(one) for one in tombstones if (one.agent_id, one.session_token) in pending]
 
 
 def clean_of_words(workspace: Workspace, needles: Collection[bytes]) -> None:
@@ -324,61 +300,43 @@ def _delete_lines(
         found = files.read(workspace.root, path, PAGE_LIMIT)
         if not isinstance(found, Found):
             continue
-        agent_id = _agent_of(path)
+        agent_id = path.split("/")[1] if path.startswith("agents/") else DEFAULT_AGENT
         caught = sieve.caught(found.raw)
         caught.update(tombstones_store.find_removed(workspace.database, agent_id, found.raw))
         if agent_id in unknown:
             caught.update(tombstones_store.rowless_in(workspace.database, agent_id, found.raw))
-        left = b"\n".join(lines_without(found.raw.split(b"\n"), partial(_goes, caught, digests)))
+
+        def goes(line: bytes, caught: Collection[bytes] = caught) -> bool:
+            return any(needle in line for needle in caught) or (bool(digests) and _digest(line) in digests)
+
+        left = b"\n".join(lines_without(found.raw.split(b"\n"), goes))
         if left == found.raw:
             continue
         if files.replace(workspace.root, path, left, found.raw).displaced is not None:
             raise page_files.refuse_changed(path)
 
 
-def _agents_with_unknown_removals(database: "Database") -> set[str]:
-    """Returns agents with a removal that was carried out while its sessions had no rows: in an index just made, say."""
-    return {
-        agent_id
-        for agent_id, token in tombstones_store.pending(database)
-        if not tombstones_store.are_kept(database, agent_id, token)
-    }
-
-
-def _goes(caught: Collection[bytes], digests: Collection[str], line: bytes) -> bool:
-    return any(needle in line for needle in caught) or (bool(digests) and _digest(line) in digests)
-
-
 def _digest(line: bytes) -> str:
     return sha256(line).hexdigest()
 
 
-def _needles(workspace: Workspace, tombstones: "Sequence[Tombstone]") -> set[bytes]:
-    scopes = [_scope(tombstone) for tombstone in tombstones]
+def _needles(workspace: Workspace, tombstones: Sequence[Tombstone]) -> set[bytes]:
+    database = workspace.database
+    gone = [path for one in tombstones for path in tombstones_store.list_gone_paths(database, one)]
     words = {tombstone.session_token for tombstone in tombstones if not tombstone.session_ids}
-    for tombstone, scope in zip(tombstones, scopes, strict=True):
-        words.update(
-            path.rpartition("/")[2] for path in tombstones_store.list_gone_paths(workspace.database, tombstone)
-        )
-        # An id without rows may be any word, since anyone with access to the workspace can edit a tombstone.
-        words.update(session_id for session_id in tombstone.session_ids if UUID.fullmatch(session_id))
-        words.update(names(workspace.database, scope))
-    # A word that another agent's session also uses, such as an equal id, does not identify this one.
-    words -= find_used_elsewhere(workspace.database, scopes, words)
-    return needles_of(workspace.database, words, scopes)
+    # An id without rows may be any word, since anyone with access to the workspace can edit a tombstone.
+    words.update(one for tombstone in tombstones for one in tombstone.session_ids if UUID.fullmatch(one))
+    return needles(database, [one.scope for one in tombstones], gone, words)
 
 
-def needles_of(database: "Database", words: Collection[str], scopes: "Sequence[Scope]") -> set[bytes]:
+def needles(
+    database: Database, scopes: Sequence[Scope], paths: Iterable[str], words: Collection[str] = ()
+) -> set[bytes]:
     """Returns texts that identify sessions in files: words, also as pages show them, handles, their own phrases."""
-    shown = {*words, *map(flatten_cell, words), *map(page_cell, words)}
+    known = {*words, *(path.rpartition("/")[2] for path in paths)}.union(*(names(database, one) for one in scopes))
+    # A word that another agent's session also uses, such as an equal id, does not identify this one.
+    known -= find_used_elsewhere(database, scopes, known)
+    shown = {*known, *map(flatten_cell, known), *map(page_cell, known)}
     long = {word.encode("utf-8", "replace") for word in shown if len(word) >= 8}
     handles = session_texts.handles(database, scopes) if scopes else set()
     return long | {short_handle(one).encode("ascii") for one in handles} | text_match.distinctive(database, scopes)
-
-
-def _scope(tombstone: Tombstone) -> "Scope":
-    return tombstone.agent_id, tombstone.session_token, tombstone.session_ids
-
-
-def _agent_of(path: str) -> str:
-    return path.split("/")[1] if path.startswith("agents/") else DEFAULT_AGENT

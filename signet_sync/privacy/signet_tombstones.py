@@ -8,7 +8,7 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from signet_sync.errors import HarnessError, SignetSyncError, reason
 from signet_sync.formats.artifact import FieldProblem, Tombstone, validate_tombstone
@@ -20,15 +20,13 @@ from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.pages.store import pages
 from signet_sync.storage import files
 from signet_sync.storage.database import foreign
-from signet_sync.sync.planner import Cliff, CliffRule, judge_tombstone
-from signet_sync.sync.request import Pass
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.index_records import Cliff
+from signet_sync.sync.planner import CliffRule, judge_tombstone
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.workspace import Pass, Workspace
 from signet_sync.text.sanitizer import sanitize_line
-
-if TYPE_CHECKING:
-    from signet_sync.storage.database.connection import Database
-    from signet_sync.sync.workspace import Workspace
 
 SECONDS = 5.0
 TABLE = "memory_artifact_tombstones"
@@ -66,7 +64,7 @@ def read(root: str, path: str) -> SignetTombstones:
             if one is None:
                 strange += 1
             else:
-                found[one.agent_id, one.session_token] = one
+                found[one.key] = one
     return SignetTombstones(path, tuple(found.values()), strange)
 
 
@@ -128,25 +126,24 @@ def take_in(run: Pass) -> None:
             workspace.events.append(trouble)
 
 
-def _news(workspace: "Workspace", found: "Iterable[Tombstone]") -> "list[Tombstone]":
+def _news(workspace: Workspace, found: Iterable[Tombstone]) -> list[Tombstone]:
     """Returns the tombstones to write: those that no tombstone of ours covers and that were not lifted here."""
-    mirrored = {(one.agent_id, one.session_token): one for one in tombstones_store.list_mirrored(workspace.database)}
-    missing = [one for one in found if not _covers(mirrored.get((one.agent_id, one.session_token)))]
-    lifted = {(one.agent_id, one.session_token) for one in tombstones_files.list_lifted(workspace.root, missing)}
+    mirrored = {one.key: one for one in tombstones_store.list_mirrored(workspace.database)}
+    missing = [one for one in found if not _covers(mirrored.get(one.key))]
+    lifted = {one.key for one in tombstones_files.list_lifted(workspace.root, missing)}
     news = []
     for one in missing:
-        key = one.agent_id, one.session_token
-        path = tombstones_files.path_of(*key)
-        if key in lifted:
+        path = tombstones_files.path_of(*one.key)
+        if one.key in lifted:
             continue
         if files.status_of(workspace.root, path) is not None:
             _, ours = judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
             if ours is None or _covers(ours):
                 continue  # one that cannot be read covers its token
-            mirrored[key] = ours
-        paths = tombstones_store.paths_of(workspace.database, one)
+            mirrored[one.key] = ours
+        paths = tombstones_store.paths_of(workspace.database, one.scope)
         whole = one.changed(removed_paths=tuple(sorted({*one.removed_paths, *paths})))
-        earlier = mirrored.get(key)
+        earlier = mirrored.get(one.key)
         news.append(whole if earlier is None else earlier.joined(whole))
     return news
 
@@ -155,7 +152,7 @@ def _covers(ours: Tombstone | None) -> bool:
     return ours is not None and not ours.session_ids
 
 
-def cliff_of(workspace: "Workspace", news: "Iterable[Tombstone]") -> Cliff | None:
+def cliff_of(workspace: Workspace, news: Iterable[Tombstone]) -> Cliff | None:
     """Returns why a pass has to halt: more than half of the sessions, and at least 20, would go at once."""
     tokens: Mapping[str, set[str]] = _group_by_agent(news)
     sessions, gone = set(), set()
@@ -177,7 +174,7 @@ def cliff_of(workspace: "Workspace", news: "Iterable[Tombstone]") -> Cliff | Non
     return Cliff(would_remove, indexed, message, f"{hint}: signet-sync reindex --accept-removals")
 
 
-def _group_by_agent(tombstones: "Iterable[Tombstone]") -> dict[str, set[str]]:
+def _group_by_agent(tombstones: Iterable[Tombstone]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for one in tombstones:
         found.setdefault(one.agent_id, set()).add(one.session_token)
@@ -192,7 +189,7 @@ def _list_unindexed(root: str, tokens: Mapping[str, set[str]]) -> Iterable[tuple
         yield agents.get(token, ""), token, "", None, number
 
 
-def _sessions(database: "Database") -> Iterable[tuple[str, str, str, str | None, int]]:
+def _sessions(database: Database) -> Iterable[tuple[str, str, str, str | None, int]]:
     """Yields agent, token, id, key and number of indexed files of every session, also of those that vanished."""
     return database.execute(
         "select agent_id, session_token, session_id, session_key, count(*) from memory_artifacts group by 1, 2, 3, 4"

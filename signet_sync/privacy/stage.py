@@ -13,9 +13,8 @@ from signet_sync.memories.store import memories
 from signet_sync.pages import conflict_copies, page_files
 from signet_sync.pages.store import pages
 from signet_sync.storage import files
-from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import Maintenance, Recovery
 from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.workspace import Maintenance, Pass, Recovery
 
 
 class SignetRemovals(Recovery):

@@ -21,8 +21,8 @@ from signet_sync.sessions.store import live
 from signet_sync.sessions.store.live import LiveSession, LiveTurn
 from signet_sync.statements.store import rows
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store.bodies import text_at
 from signet_sync.sync.store.sessions import SessionRef
+from signet_sync.sync.store.texts import text_at
 from signet_sync.text.excerpts import CHARACTERS, cut, ending, line_about
 from signet_sync.text.sentences import basename, drop_rest
 from signet_sync.text.token_estimate import estimate_tokens

@@ -12,8 +12,8 @@ from signet_sync.graph.store import nodes, quotes
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
-from signet_sync.sync.store.bodies import text_at
 from signet_sync.sync.store.sessions import SessionRef
+from signet_sync.sync.store.texts import text_at
 from signet_sync.text import digest_mark
 from signet_sync.text.quotes import Quote
 

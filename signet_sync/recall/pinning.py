@@ -11,8 +11,8 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import KINDS
 from signet_sync.formats.handle import LETTERS, beginning, name_kind
 from signet_sync.formats.ids import require_agent
+from signet_sync.formats.statement import Word, newest_words
 from signet_sync.formats.timestamps import iso
-from signet_sync.formats.word import Word, newest
 from signet_sync.graph import words
 from signet_sync.graph.store import neighbours
 from signet_sync.memories import operations
@@ -111,7 +111,7 @@ class Marked(NamedTuple):
 
 def list_marked(database: Database, root: str, agent_id: str) -> list[dict[str, Any]]:
     """Returns the statements that an agent or its person said are done or not true, the newest word first."""
-    last = [one for one in newest(word_files.read_words(root)).values() if one.agent_id == agent_id]
+    last = [one for one in newest_words(word_files.read_words(root)).values() if one.agent_id == agent_id]
     ended = sorted((one for one in last if one.said in ("done", "withdrawn")), key=lambda one: one.at, reverse=True)
     known = {one.id: rows.get(database, agent_id, one.id) for one in ended}
     return [

@@ -10,9 +10,11 @@ from signet_sync.graph.threads_stage import STATEMENT, Statements
 from signet_sync.memories.store import memories
 from signet_sync.statements.store import rows
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.stages import Alive, Change, Deriver, Source
+from signet_sync.sync.index_records import Change, Source
 from signet_sync.sync.store import texts
 from signet_sync.sync.store.texts import Line
+from signet_sync.sync.workers import Alive
+from signet_sync.sync.workspace import Deriver
 
 # Kinds of sources that operations change: memories and entities.
 MEMORY, ENTITY = "memory", "entity"

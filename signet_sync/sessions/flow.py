@@ -12,10 +12,9 @@ from signet_sync.formats.artifact import REPOSITORY_FIELDS, SENTENCE_VERSION, re
 from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
 from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse, write
-from signet_sync.formats.paths import AGENT_ID, MEMORY, artifact_path
+from signet_sync.formats.paths import AGENT_ID, MEMORY, add_links, artifact_path, targets
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.formats.timestamps import iso, parse_instant, parse_name_stamp
-from signet_sync.formats.wikilinks import add_links, targets
 from signet_sync.sessions import journal
 from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions.states import (

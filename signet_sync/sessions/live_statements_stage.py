@@ -22,8 +22,10 @@ from signet_sync.statements.store import rows
 from signet_sync.statements.store.rows import StatedItems
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source
+from signet_sync.sync.index_records import SESSION, Change, Source
 from signet_sync.sync.store import artifacts
+from signet_sync.sync.workers import Alive
+from signet_sync.sync.workspace import Deriver
 
 
 def distil_turns(said: Sequence[SpokenTurn]) -> list[tuple[int, Item]]:

@@ -36,14 +36,13 @@ from signet_sync.sessions.states import (
 )
 from signet_sync.sessions.store import live, results
 from signet_sync.storage import files, state_dir
-from signet_sync.storage.clock import now_us
+from signet_sync.storage.locations import now_us
 from signet_sync.sync import engine
-from signet_sync.sync.planner import Row
-from signet_sync.sync.request import Request
-from signet_sync.sync.store import artifacts, counts, redactions
+from signet_sync.sync.index_records import Row
+from signet_sync.sync.store import artifacts, counts, violations
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones.files import is_removed, refuse_removed_session
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.passages import asks_only_memory
 from signet_sync.text.redacted_match import alike
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted, sanitizer_stamp
@@ -394,7 +393,7 @@ def _repeats_segment(workspace: Workspace, tail: str, rows: list[Row]) -> bool:
     Otherwise the tail is compared word by word, and any difference is new.
     """
     same = (row.source_path for row in rows if row.source_kind == "transcript" and alike(row.content, tail))
-    return any(redactions.is_redacted(workspace.database, path) for path in same)
+    return any(violations.is_redacted(workspace.database, path) for path in same)
 
 
 def _answer_unchanged(workspace: Workspace, request: _SanitizedRequest, rows: list[Row]) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from signet_sync.errors import WorkspaceError
 from signet_sync.formats.body import text_sha256
 from signet_sync.formats.paths import WORDS
 from signet_sync.formats.snapshot import Found
+from signet_sync.formats.statement import WORDS_LIMIT, Word, decode_word, encode_word, newest_words
 from signet_sync.formats.timestamps import iso, parse_instant
-from signet_sync.formats.word import LIMIT, Word, decode, encode, newest
 from signet_sync.storage import files
 from signet_sync.storage.files import Root, reading
 from signet_sync.sync.workspace import Workspace
@@ -31,16 +31,16 @@ def fingerprint(root: Root) -> str:
 def read_words(root: Root) -> list[Word]:
     """Returns the words of all files. Raises `OSError`, `WorkspaceError` if one cannot be read now."""
     lines = (line for raw in _pages(root).values() for line in raw.split(b"\n"))
-    return [word for line in lines if (word := decode(line)) is not None]
+    return [word for line in lines if (word := decode_word(line)) is not None]
 
 
 def add(workspace: Workspace, words: Iterable[Word]) -> None:
     """Writes words durably, each as later than what was said before. Raises `OSError`, `WorkspaceError`."""
-    before, lines = newest(read_words(workspace.root)), b""
+    before, lines = newest_words(read_words(workspace.root)), b""
     for word in words:
         earlier = before.get((word.agent_id, word.id, word.is_pin))
         at = word.at if earlier is None else max(word.at, iso((parse_instant(earlier.at) or 0) + 1_000))
-        lines += encode(word._replace(at=at))
+        lines += encode_word(word._replace(at=at))
     path = f"{WORDS}/{workspace.state.key.removeprefix('path-')[:8]}.jsonl"
     for _ in range(_TRIES if lines else 0):
         raw = _pages(workspace.root).get(path)
@@ -58,7 +58,7 @@ def erase(root: str, gone: Callable[[Word], bool]) -> None:
     """Deletes words from all files. Raises `OSError`, `WorkspaceError`."""
     for path, raw in _pages(root).items():
         lines = raw.split(b"\n")
-        kept = [line for line in lines if (word := decode(line)) is None or not gone(word)]
+        kept = [line for line in lines if (word := decode_word(line)) is None or not gone(word)]
         if len(kept) < len(lines) and files.replace(root, path, b"\n".join(kept), raw).displaced is not None:
             raise WorkspaceError("it changed since it was read", path=path, hint="the next pass tries again")
 
@@ -72,7 +72,7 @@ def _paths(root: Root) -> list[str]:
 
 
 def _pages(root: Root) -> dict[str, bytes]:
-    found = {path: files.read(root, path, LIMIT) for path in _paths(root)}
+    found = {path: files.read(root, path, WORDS_LIMIT) for path in _paths(root)}
     for path, one in found.items():
         if not isinstance(one, Found) and one.code in _AWAY:
             raise WorkspaceError(f"it cannot be read: {one.message}", path=path, hint="it is tried again by itself")

@@ -218,6 +218,14 @@ def status_of(root: Root, path: str) -> os.stat_result | None:
         return None
 
 
+def exists(root: Root, path: str) -> bool:
+    """Returns whether something is at a path; False as well if that cannot be known."""
+    try:
+        return status_of(root, path) is not None
+    except (OSError, WorkspaceError):
+        return False
+
+
 def is_later(root: str, path: str, other: str) -> bool:
     """Returns whether a file was written on this machine after another one, whatever times a sync service gave them."""
     one, two = status_of(root, path), status_of(root, other)

@@ -262,3 +262,8 @@ def boot_id() -> str:
             return handle.read().strip()
     except OSError:
         return ""
+
+
+def now_us() -> int:
+    """Returns the present, in microseconds since 1970 UTC; everything else that depends on the time is given it."""
+    return time.time_ns() // 1000

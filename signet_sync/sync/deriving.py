@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 from signet_sync.errors import LeaseBusy, SignetSyncError, reason
 from signet_sync.storage.database.connection import LARGE_LOG, Database, log_size
 from signet_sync.sync import outbox
-from signet_sync.sync.request import Outcome, Pass, Request
-from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Change, Deriver, Maintenance, Pipeline, Publisher, Source
+from signet_sync.sync.index_records import MANIFEST, SESSION, Change, Source
 from signet_sync.sync.store import artifacts, sessions, texts
-from signet_sync.sync.workers import Given, Workers
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workers import Alive, Given, Workers
+from signet_sync.sync.workspace import Deriver, Maintenance, Outcome, Pass, Pipeline, Publisher, Request, Workspace
 
 # Sources that are put into the outbox by one statement.
 _AT_ONCE = 1_000
@@ -114,7 +113,7 @@ def drain(
     following: _Batch | None = None
     while batches and (batch := following or _next(database, pipeline, since_us, workers)):
         batches -= 1
-        following = _read_next_batch(database, pipeline, since_us, workers, batch) if workers and batches else None
+        following = _next(database, pipeline, since_us, workers, batch) if workers and batches else None
         _work(database, pipeline, batch, since_us, change, alive)
         if not database.connection.in_transaction and log_size(database.path) > LARGE_LOG:
             database.checkpoint()
@@ -156,49 +155,38 @@ def _work(database: Database, pipeline: Pipeline, one: _Batch, since_us: int, ch
         _finish(database, pipeline, change, moved)
 
 
-def _next(database: Database, pipeline: Pipeline, since_us: int, workers: Workers | None) -> _Batch | None:
-    """Returns the next batch, of the first deriver for which a source is queued."""
-    waiting = {name for (name, _), at_us in outbox.waiting(database).items() if at_us >= since_us}
-    for place, deriver in enumerate(pipeline.derivers):
-        if deriver.name in waiting:
-            found = outbox.newest(database, deriver.name, deriver.batch + 1, since_us)
-            return _batch(database, pipeline, place, found, workers)
-    return None
-
-
-def _read_next_batch(
-    database: Database, pipeline: Pipeline, since_us: int, workers: Workers | None, batch: _Batch
+def _next(
+    database: Database, pipeline: Pipeline, since_us: int, workers: Workers | None, behind: _Batch | None = None
 ) -> _Batch | None:
-    """Returns the batch of the same deriver that follows one not yet written."""
-    deriver, before = pipeline.derivers[batch.place], set(batch.sources)
-    found = outbox.newest(database, deriver.name, len(before) + deriver.batch + 1, since_us) if batch.more else []
-    found = [source for source in found if source not in before]
-    return _batch(database, pipeline, batch.place, found, workers) if found else None
-
-
-def _batch(database: Database, pipeline: Pipeline, place: int, found: list[Source], workers: Workers | None) -> _Batch:
-    size = pipeline.derivers[place].batch
-    sources = found[:size]
-    given = {}
+    """Returns the next batch: of the first deriver for which a source is queued, or behind one not yet written."""
+    if behind is None:
+        waiting = {name for (name, _), at_us in outbox.waiting(database).items() if at_us >= since_us}
+        place = next((place for place, deriver in enumerate(pipeline.derivers) if deriver.name in waiting), None)
+    else:
+        place = behind.place if behind.more else None
+    if place is None:
+        return None
+    name, size = pipeline.derivers[place].name, pipeline.derivers[place].batch
+    before = set() if behind is None else set(behind.sources)
+    newest = outbox.newest(database, name, len(before) + size + 1, since_us)
+    found = [source for source in newest if source not in before]
+    sources, given = found[:size], {}
     for deriver in pipeline.derivers[place:] if workers else ():
         work = deriver.work(database, [source for source in sources if source.kind in deriver.kinds])
         if work is not None and workers:
             given[deriver.name] = workers.give(*work)
-    return _Batch(place, sources, len(found) > size, given)
+    return _Batch(place, sources, len(found) > size, given) if found else None
 
 
 def _finish(database: Database, pipeline: Pipeline, change: Change, moved: Change) -> None:
     """Adds what a batch moved to `change`, and ends the rebuilding of derivers that have nothing left to process."""
-    rebuilding = {name for (name,) in database.execute("select name from derivers where rebuilding = 1")}
     # A whole vault derives millions of sources, and nobody needs to know which ones.
     moved.derived, moved.sources = len(moved.sources), set()
     change.add(moved)
     waiting = _waiting(pipeline, outbox.waiting(database))
-    for deriver in pipeline.derivers:
-        if deriver.name in waiting:
-            continue
-        if deriver.name in rebuilding:
-            database.execute("update derivers set rebuilding = 0 where name = ?", (deriver.name,))
+    for (name,) in list(database.execute("select name from derivers where rebuilding = 1")):
+        if name not in waiting:
+            database.execute("update derivers set rebuilding = 0 where name = ?", (name,))
 
 
 def publish(run: Pass, publishers: Iterable[Publisher]) -> None:

@@ -21,15 +21,15 @@ from signet_sync.storage.database import batches
 from signet_sync.storage.database.connection import is_odd, translate
 from signet_sync.storage.database.tables import native_tables
 from signet_sync.sync import deriving, outbox
+from signet_sync.sync.database import examine, put_aside, reopen
 from signet_sync.sync.deriving import publish
+from signet_sync.sync.index_records import Change
 from signet_sync.sync.indexing import building, index, record
 from signet_sync.sync.reading import BULK_FROM, DERIVERS_FROM
-from signet_sync.sync.request import Outcome, Pass, Request
-from signet_sync.sync.stages import Change, Maintenance, Publisher
 from signet_sync.sync.store import passes
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workers import Workers
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Outcome, Pass, Publisher, Request, Workspace
 
 # With fewer rows in the outbox, all are processed at once, whatever the age of their sessions.
 FEW_SOURCES = 1_000
@@ -71,8 +71,11 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
             for place in sorted(run.workers.failures):
                 workspace.events.append(f"a worker failed ({place}); the pass did its work itself")
         run.request.go_on()
+        for stage in pipeline.maintenance.of(full=run.outcome.full) if run.outcome.cliff is None else ():
+            if (stage.database_only or not workspace.touch_nothing) and stage.due(run):
+                stage.run(run)
         if run.outcome.cliff is None:
-            _maintain(run, pipeline.maintenance.of(full=run.outcome.full))
+            _record(run)
         _show(run, pipeline.publishers)
         if run.outcome.whole:
             _remember(run)
@@ -160,13 +163,6 @@ def _derive(run: Pass) -> None:
     )
 
 
-def _maintain(run: Pass, stages: Iterable[Maintenance]) -> None:
-    for stage in stages:
-        if (stage.database_only or not run.workspace.touch_nothing) and stage.due(run):
-            stage.run(run)
-    _record(run)
-
-
 def _record(run: Pass) -> None:
     """Indexes what the pass itself has written, so that no later pass finds it as new."""
     written, run.outcome.rewritten = run.outcome.rewritten, set()
@@ -202,10 +198,10 @@ def run_pass_mending(workspace: Workspace, request: Request) -> Outcome:
     A rebuild first checks every page of the database, and closely the tables that are not derived.
     """
     try:
-        if request.rebuild:
-            with state_dir.workspace_lock(workspace.state, request.patience):
-                workspace.examine(native_tables())
-        return run_pass(workspace, request)
+        with state_dir.workspace_lock(workspace.state, request.patience):
+            if request.rebuild:
+                examine(workspace.database, native_tables())
+            return run_locked(workspace, request)
     except (apsw.Error, DatabaseError) as error:
         damage = _damage(workspace, error)
         if damage is None:
@@ -217,7 +213,8 @@ def run_pass_mending(workspace: Workspace, request: Request) -> Outcome:
         workspace.events.append(f"rows were not as they were written ({place_of(error)}); all are made anew")
         return run_pass_mending(workspace, request._replace(rebuild=True))
     with state_dir.workspace_lock(workspace.state):
-        workspace.exchange_damaged(damage)
+        put_aside(workspace, damage)
+        reopen(workspace)
     return run_pass(workspace, request)
 
 
@@ -228,7 +225,7 @@ def _damage(workspace: Workspace, error: apsw.Error | DatabaseError) -> Database
         return found
     if is_odd(error):
         try:
-            workspace.examine()
+            examine(workspace.database)
         except DatabaseCorrupt as damaged:
             return damaged
     return None

@@ -1,7 +1,7 @@
 """Indexes files: scan, plan, and one transaction with rows, full text, seals and verdicts."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
@@ -12,18 +12,16 @@ from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Snapshot
 from signet_sync.formats.temporary_sessions import NoiseRule
 from signet_sync.storage import files
-from signet_sync.storage.files import Root
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync import deriving, outbox, planner, scan
-from signet_sync.sync.planner import CliffRule, JudgeContext, Judgement, Known, Plan, Tombstones
+from signet_sync.sync.index_records import SESSION, Change, Judgement, Known, Source
+from signet_sync.sync.planner import CliffRule, JudgeContext, Plan, Tombstones
 from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.reading import BULK_FROM, WORKERS_FROM, read_and_write
-from signet_sync.sync.removals import InForce, count_covered, enforce, read_in_force
-from signet_sync.sync.request import Outcome, Pass, Request
-from signet_sync.sync.stages import SESSION, Change, Source
-from signet_sync.sync.store import artifacts, counts, passes, redactions, violations
+from signet_sync.sync.store import artifacts, counts, passes, violations
 from signet_sync.sync.tombstones import store as tombstones_store
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.tombstones.removals import InForce, count_covered, enforce, read_in_force, remove_covered
+from signet_sync.sync.workspace import Outcome, Pass, Request, Workspace
 from signet_sync.text import digest_mark
 from signet_sync.text.sanitizer import sanitizer_stamp
 
@@ -51,7 +49,11 @@ def look(run: Pass, *, from_scratch: bool = False) -> Looked:
     workspace, database, request = run.workspace, run.database, run.request
     if workspace.vault == workspace.root:
         require_root(workspace.root)
-    snapshot = _look(workspace, request)
+    snapshot = scan.scan(workspace.vault) if request.paths is None else scan.glance(workspace.vault, request.paths)
+    strays = not workspace.touch_nothing and any(path.startswith(_STRAY) for path in snapshot.files)
+    if strays and files.sweep(workspace.root, beside=(MEMORY,)):
+        # Of processes that died; without this second link a published file has another signature.
+        return look(run, from_scratch=from_scratch)
     run.outcome.full, run.outcome.seen = snapshot.everything, snapshot
     asked = None if snapshot.everything else snapshot.asked
     known = {} if from_scratch else artifacts.list_known_files(database, asked, seen=snapshot.files)
@@ -67,7 +69,16 @@ def look(run: Pass, *, from_scratch: bool = False) -> Looked:
         run.look_at(removals.aliases)
         return look(run)
     run.outcome.tombstones = len(removals.tombstones.tombstones)
-    plan = _plan(run, snapshot, known, removals.tombstones, reread | removals.aliases)
+    some_gone = snapshot.ground != "present" or any(path not in snapshot.files for path in known)
+    plan = planner.plan(
+        snapshot,
+        known,
+        removals.tombstones,
+        reread=reread | removals.aliases,
+        covered_rows=count_covered(workspace, removals.tombstones, known, snapshot),
+        indexed=None if snapshot.everything or not some_gone else counts.count_indexed(database),
+        rule=None if request.accept_removals else CliffRule(),
+    )
     plan.cliff = plan.cliff or run.cliff
     if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= CliffRule().minimum):
         # A few given paths cannot show whether the whole folder is gone: look at all of it before dropping rows.
@@ -87,7 +98,7 @@ def index(run: Pass) -> None:
     snapshot, known, removals, plan, judging = look(run)
     request = run.request
     if plan.cliff is not None:
-        passes.halt(database, plan.cliff)
+        passes.halt(database, plan.cliff.message)
         return
     if snapshot.ground != "present" and not (request.accept_removals and snapshot.ground == "missing"):
         return
@@ -142,7 +153,7 @@ def record(run: Pass, paths: Iterable[str]) -> None:
         read_and_write(writing, present, judging, known, quarantine)
         _drop(writing, *_judge_gone(inner, sorted(known.keys() - present), known, judging, set()), known)
         _links(run, moved.change, whole=False)
-        moved.change.agents |= _follow_verdicts(run)
+        moved.change.agents |= violations.follow_verdicts(database, run.now_iso)
         move(run, moved.change)
     run.outcome.change.add(moved.change)
     run.outcome.trouble += moved.trouble
@@ -176,34 +187,6 @@ def building(run: Pass) -> Iterator[None]:
             run.database.end_build()
 
 
-def _look(workspace: Workspace, request: Request) -> Snapshot:
-    """Scans the requested paths, after deleting temporary files of processes that died."""
-
-    def look() -> Snapshot:
-        return scan.scan(workspace.vault) if request.paths is None else scan.glance(workspace.vault, request.paths)
-
-    snapshot = look()
-    strays = any(path.startswith(_STRAY) for path in snapshot.files)
-    if strays and not workspace.touch_nothing and files.sweep(workspace.root, beside=(MEMORY,)):
-        return look()  # deleting a second link of a published file changed its signature
-    return snapshot
-
-
-def _plan(
-    run: Pass, snapshot: Snapshot, known: dict[str, Known], tombstones: Tombstones, reread: frozenset[str]
-) -> Plan:
-    some_gone = snapshot.ground != "present" or any(path not in snapshot.files for path in known)
-    return planner.plan(
-        snapshot,
-        known,
-        tombstones,
-        reread=reread,
-        covered_rows=count_covered(run.workspace, tombstones, known, snapshot),
-        indexed=None if snapshot.everything or not some_gone else counts.count_indexed(run.database),
-        rule=None if run.request.accept_removals else CliffRule(),
-    )
-
-
 def _rules(workspace: Workspace) -> str:
     """Names the rules that rows depend on besides files: sanitizer, digest version, and settings for noise."""
     rule, made_by = workspace.noise, f"{sanitizer_stamp()} digest {digest_mark.VERSION}"
@@ -223,20 +206,21 @@ def _judge_context(run: Pass, tombstones: Tombstones) -> JudgeContext:
         run.now_iso,
         run.workspace.settings.max_file_bytes,
         frozenset(one.path for one in violations.list_accepted_gone(database)) if sealed else frozenset(),
-        redacted=redactions.paths(database),
+        redacted=violations.list_redacted_paths(database),
     )
 
 
 def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]) -> None:
-    """Writes rows, full text, seals, verdicts and links in one transaction; starts none if nothing moved."""
+    """Writes rows, full text, seals, verdicts and links in one transaction; starts none if nothing moved.
+
+    Each step needs those before it; `tests/sync/test_indexing.py` says why.
+    """
     workspace, database, request, outcome = run.workspace, run.database, run.request, run.outcome
-    pipeline, removed = workspace.pipeline, judging.tombstones.tombstones
+    pipeline, removed, change = workspace.pipeline, judging.tombstones.tombstones, outcome.change
     gone = [path for path in plan.gone if _is_news(path, known, judging)]
     named = [j for j in plan.judged if known.get(j.path) != Known(j.signature, j.verdict, j.code)]
-    change = outcome.change
     erasing = bool(removed) and tombstones_store.is_unscrubbed(database)
     if erasing and outbox.any_waits(database):
-        # What a removal covers is found in derived rows, which must be up to date.
         change.add(deriving.drain(database, pipeline))
     over = outcome.full and (passes.is_halted(database) or passes.unread(database))
     stale = deriving.stale(database, pipeline) if outcome.full else []
@@ -254,37 +238,41 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
         from_scratch=request.rebuild and not request.records_crashes,
     )
     with quarantine.watched(), database.transaction():
-        conclude = [eraser.erase(run, removed, gathered) for eraser, gathered in erasers]
-        # Before files are judged: what is under the path of a removed file is judged without the old seal.
-        tokens, rows = tombstones_store.remove_covered(database, removed, pipeline.erasers)
+        # 1. What removals cover goes.
+        conclusions = [eraser.erase(run, removed, gathered) for eraser, gathered in erasers]
+        touched, rows = remove_covered(database, removed, pipeline.erasers)
+        # 2. Files are judged, and their rows written.
         if request.rebuild:
             database.reset_derived()
         unsettled = read_and_write(run, plan.read, judging, known, quarantine)
+        # 3. Rows of files that are gone, or are no artifacts any more, go.
         dropped, vanished = _judge_gone(request, gone, known, judging, unsettled)
-        named += vanished
-        _drop(run, dropped, named, known)
-        rows += tombstones_store.forget_returned(database)
+        _drop(run, dropped, named + vanished, known)
+        outcome.removed_rows += rows + tombstones_store.forget_returned(database)
         missed = {judgement.path for judgement in vanished}
         artifacts.forget_files(database, [one.path for one in outcome.tombstoned if one.path not in missed])
-        outcome.removed_rows += rows
-        change.sources.update(Source(SESSION, *session) for session in tokens)
-        change.agents.update(agent for agent, _, _ in tokens)
         if complete and not outcome.unread:
-            artifacts.store_files(database, _judge_vanished_seals(run, judging), request.now_us)
+            before = Known(None, "indexed", "")
+            missing = (planner.judge_missing(path, before, judging) for path in violations.unseen(database))
+            artifacts.store_files(database, list(filter(None, missing)), request.now_us)
+        change.sources.update(Source(SESSION, *session) for session in touched)
+        change.agents.update(agent for agent, _, _ in touched)
         request.go_on()
+        # 4. What moved is left to the derivers; after a removal they run here, and what has lost its source goes.
         deriving.rebuild(database, pipeline, pipeline.derivers if whole else stale)
         if not whole:
             deriving.queue(database, pipeline, change.sources)
         if erasing:
-            # Which rows have lost their source is known only once derived rows are up to date.
             change.add(deriving.drain(database, pipeline, alive=partial(request.alive, len(plan.read))))
-            for concluding in filter(None, conclude):
-                concluding()
+            for conclude in filter(None, conclusions):
+                conclude()
+        # 5. Links and violations follow the verdicts.
         _links(run, change, whole=whole)
         if request.accept_removals:
             paths = [path for path in violations.list_sealed_paths(database) if path in judging.accepted_gone]
             violations.accept_gone(database, paths, run.now_iso, "reindex --accept-removals")
-        change.agents.update(_follow_verdicts(run))
+        change.agents.update(violations.follow_verdicts(database, run.now_iso))
+        # 6. What is left to do is recorded, and which pages depend on all this.
         if outcome.full:
             passes.end_halt(database)
             passes.leave_unread(database, outcome.unread)
@@ -345,13 +333,6 @@ def _judge_gone(
     return dropped, vanished
 
 
-def _judge_vanished_seals(run: Pass, judging: JudgeContext) -> list[Judgement]:
-    """Returns a judgement for each sealed file that is missing, if earlier verdicts are lost."""
-    before = Known(None, "indexed", "")
-    missing = (planner.judge_missing(path, before, judging) for path in violations.unseen(run.database))
-    return [judgement for judgement in missing if judgement is not None]
-
-
 def _links(run: Pass, change: Change, *, whole: bool) -> None:
     """Updates which links are broken, if a source or a target moved, or in a full pass anything."""
     if not change.paths and not whole:
@@ -360,18 +341,5 @@ def _links(run: Pass, change: Change, *, whole: bool) -> None:
     if not run.outcome.full and not whole:
         targets = change.paths | artifacts.targets_of(run.database, sorted(change.paths))
     missing = artifacts.list_unresolved_targets(run.database, targets)
-    broken = [target for target in missing if not _exists(run.workspace.vault, target)]
+    broken = [target for target in missing if not files.exists(run.workspace.vault, target)]
     artifacts.mark_broken(run.database, broken, targets)
-
-
-def _exists(root: Root, target: str) -> bool:
-    with suppress(OSError, WorkspaceError):
-        return files.status_of(root, target) is not None
-    return False
-
-
-def _follow_verdicts(run: Pass) -> set[str]:
-    """Updates open violations from the verdicts; returns the agents concerned."""
-    before = violations.open_ones(run.database)
-    violations.follow_verdicts(run.database, run.now_iso)
-    return {agent for _, agent in before ^ violations.open_ones(run.database) if agent is not None}

@@ -23,24 +23,18 @@ from signet_sync.formats.artifact import (
 from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
 from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.frontmatter import (
-    HEAD_LIMIT,
     Document,
     FrontmatterProblem,
-    open_source,
     parse,
     unknown_entries,
     write,
 )
 from signet_sync.formats.ids import token_matches
-from signet_sync.formats.paths import MEMORY, artifact_path
+from signet_sync.formats.paths import MEMORY, artifact_path, wikilink
 from signet_sync.formats.snapshot import Found, Signature
-from signet_sync.formats.timestamps import iso
-from signet_sync.formats.wikilinks import wikilink
 from signet_sync.storage import files, state_dir
-from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import Maintenance
 from signet_sync.sync.store import artifacts, passes
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Maintenance, Pass, Workspace
 
 RETRIES = 5
 
@@ -94,7 +88,9 @@ def swap(
             fields, body = changed
             fields["revision"] = before["revision"] + 1
             data = text_of(fields, body, dict(unknown_entries(document.head, MANIFEST_KEYS)))
-            if len(open_source(data).head) > HEAD_LIMIT // 4 and not _is_readable(data):
+            try:
+                parse(data)
+            except FrontmatterProblem:
                 return None  # a person's own keys make it too large: written, it could not be read again
             if files.read(root, path, limit) != found:
                 continue
@@ -104,14 +100,6 @@ def swap(
     raise RevisionConflict(
         "the manifest kept changing while it was written", path=path, hint="it is tried again by itself"
     )
-
-
-def _is_readable(data: bytes) -> bool:
-    try:
-        parse(data)
-    except FrontmatterProblem:
-        return False
-    return True
 
 
 _KINDS = ("summary", "transcript", "compaction")
@@ -133,64 +121,58 @@ class MissingManifests(Maintenance):
 
     def run(self, run: Pass) -> None:
         """Writes them and adds their paths to the outcome."""
-        run.outcome.rebuilt_manifests, complete = rebuild_missing(run.workspace, run.request.now_us)
-        run.outcome.rewritten.update(run.outcome.rebuilt_manifests)
-        run.outcome.deferred |= not complete
+        for session in artifacts.sessions_without_manifest(run.database):
+            if (path := _rebuild(run, *session)) is not None:
+                run.outcome.rebuilt_manifests.append(path)
+                run.outcome.rewritten.add(path)
 
 
-def rebuild_missing(workspace: Workspace, now_us: int) -> tuple[list[str], bool]:
-    """Writes a manifest for each session that has valid artifacts but none; returns the paths, and if all succeeded."""
-    written = []
-    complete = True
-    for agent_id, token, session_id in artifacts.sessions_without_manifest(workspace.database):
-        rows = artifacts.session_rows(workspace.database, agent_id, token, session_id)
-        if not rows:
-            continue
-        best = max(rows, key=lambda r: (r.captured_us, r.source_kind == "summary"))
-        first = min(rows, key=lambda r: (r.captured_us, r.source_path))
-        if not token_matches(token, agent_id, best.session_key, session_id):
-            continue
-        path = artifact_path(artifact_file_name(first.captured_at, token, "manifest"))
-        captured_at = first.captured_at
-        for row in rows:
-            named = artifact_name((row.manifest_path or "").removeprefix(f"{MEMORY}/"))
-            same = [r for r in rows if named is not None and r.captured_at.replace(":", "-") == named.stamp]
-            if named is not None and named.kind == "manifest" and named.token == token and same:
-                path, captured_at = f"{MEMORY}/{named.stamp}--{token}--manifest.md", same[0].captured_at
-                break
-        newest = {
-            kind: max((r for r in rows if r.source_kind == kind), key=lambda r: r.captured_us, default=None)
-            for kind in _KINDS
-        }
-        fields: dict[str, Any] = {
-            "kind": "manifest",
-            "agent_id": agent_id,
-            "session_id": session_id,
-            "session_key": best.session_key,
-            "project": best.project,
-            "harness": best.harness,
-            "captured_at": captured_at,
-            "started_at": first.started_at,
-            "ended_at": best.ended_at,
-            **{f"{kind}_path": row.source_path if row is not None else None for kind, row in newest.items()},
-            "memory_md_refs": [],
-            "updated_at": iso(now_us),
-            "revision": 1,
-            **repository_fields(*(getattr(best, name) for name in REPOSITORY_FIELDS)),
-        }
-        if files.status_of(workspace.root, path) is not None:
-            continue  # the path is taken by a file that is no readable manifest: its verdict reports it
-        body = manifest_body((kind, row.source_path) for kind, row in newest.items() if row is not None)
-        try:
-            files.create_once(workspace.root, path, text_of(fields, body))
-        except FileExistsError:
-            continue
-        except (OSError, WorkspaceError) as error:
-            workspace.events.append(f"{path}: the missing manifest could not be written: {reason(error)}")
-            complete = False
-            continue
-        written.append(path)
-    return written, complete
+def _rebuild(run: Pass, agent_id: str, token: str, session_id: str) -> str | None:
+    """Writes a manifest for a session that has valid artifacts but none; returns its path."""
+    rows = artifacts.session_rows(run.database, agent_id, token, session_id)
+    best = max(rows, key=lambda r: (r.captured_us, r.source_kind == "summary"), default=None)
+    if best is None or not token_matches(token, agent_id, best.session_key, session_id):
+        return None
+    first = min(rows, key=lambda r: (r.captured_us, r.source_path))
+    path, captured_at = artifact_path(artifact_file_name(first.captured_at, token, "manifest")), first.captured_at
+    for row in rows:
+        named = artifact_name((row.manifest_path or "").removeprefix(f"{MEMORY}/"))
+        same = [r for r in rows if named is not None and r.captured_at.replace(":", "-") == named.stamp]
+        if named is not None and named.kind == "manifest" and named.token == token and same:
+            path, captured_at = f"{MEMORY}/{named.stamp}--{token}--manifest.md", same[0].captured_at
+            break
+    newest: dict[str, str | None] = {}
+    for kind in _KINDS:
+        last = max((r for r in rows if r.source_kind == kind), key=lambda r: r.captured_us, default=None)
+        newest[kind] = last.source_path if last is not None else None
+    fields: dict[str, Any] = {
+        "kind": "manifest",
+        "agent_id": agent_id,
+        "session_id": session_id,
+        "session_key": best.session_key,
+        "project": best.project,
+        "harness": best.harness,
+        "captured_at": captured_at,
+        "started_at": first.started_at,
+        "ended_at": best.ended_at,
+        **{f"{kind}_path": written for kind, written in newest.items()},
+        "memory_md_refs": [],
+        "updated_at": run.now_iso,
+        "revision": 1,
+        **repository_fields(*(getattr(best, name) for name in REPOSITORY_FIELDS)),
+    }
+    if files.status_of(run.workspace.root, path) is not None:
+        return None  # the path is taken by a file that is no readable manifest: its verdict reports it
+    body = manifest_body((kind, written) for kind, written in newest.items() if written is not None)
+    try:
+        files.create_once(run.workspace.root, path, text_of(fields, body))
+    except FileExistsError:
+        return None
+    except (OSError, WorkspaceError) as error:
+        run.workspace.events.append(f"{path}: the missing manifest could not be written: {reason(error)}")
+        run.outcome.deferred = True
+        return None
+    return path
 
 
 def follow_page(

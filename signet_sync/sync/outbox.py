@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.stages import MANIFEST, SESSION, Source
+from signet_sync.sync.index_records import MANIFEST, SESSION, Source
 
 # Later than every instant: removed sources, and those another deriver moved, do not wait for older sessions.
 AT_ONCE = 1 << 62

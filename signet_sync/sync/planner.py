@@ -12,11 +12,11 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
-from signet_sync.formats import filename, wikilinks
+from signet_sync.formats import filename, paths
 from signet_sync.formats.artifact import FieldProblem, Record, Tombstone, record_of, validate_tombstone
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.filename import IMMUTABLE_KINDS, ArtifactName, artifact_name
-from signet_sync.formats.frontmatter import FileParts, FrontmatterProblem, open_source, parse, read
+from signet_sync.formats.frontmatter import FrontmatterProblem, open_source, parse, read
 from signet_sync.formats.ids import token_matches, token_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT_ID, MEMORY, TOMBSTONES
@@ -24,11 +24,7 @@ from signet_sync.formats.seal import unpack
 from signet_sync.formats.snapshot import STRANGE_NAME, Found, Signature, Snapshot, Trouble
 from signet_sync.formats.temporary_sessions import HEADLESS, NOTHING, NoiseRule
 from signet_sync.formats.timestamps import day_of, parse_name_stamp
-from signet_sync.sync.index_records import Known as Known
-from signet_sync.sync.index_records import Note as Note
-from signet_sync.sync.index_records import Row as Row
-from signet_sync.sync.index_records import Seal as Seal
-from signet_sync.sync.index_records import Verdict
+from signet_sync.sync.index_records import Cliff, Judgement, Known, Note, Row, Seal
 from signet_sync.text.digest_mark import is_headless, says_nothing
 from signet_sync.text.redaction import redacts
 from signet_sync.text.sanitizer import sanitize_line, sanitize_normalized
@@ -64,40 +60,6 @@ HINTS: dict[str, str] = {
     "temporary": "a temporary file of another program; it is left alone",
     "tombstoned": "delete it, or let signet-sync reindex or the running agent do so",
 }
-
-
-class Judgement(NamedTuple):
-    """The verdict of one path and everything that follows from it.
-
-    `row` replaces the path's row; None deletes it. `seal` is written if it is not None. `unlink` asks a writing pass to
-    delete the file. `links` are the link fields' targets by field name. `redacted`: the seal is that of a redaction
-    which the index did not know of. `sealed` asks a writing pass to replace the file by these bytes: the file is a
-    version from before its redaction.
-    """
-
-    path: str
-    verdict: Verdict
-    code: str = ""
-    message: str = ""
-    signature: Signature | None = None
-    notes: tuple[Note, ...] = ()
-    row: Row | None = None
-    seal: Seal | None = None
-    raw: bytes | None = None
-    links: tuple[tuple[str, str], ...] = ()
-    unlink: bool = False
-    found_sha256: str = ""
-    redacted: bool = False
-    sealed: bytes | None = None
-
-
-class Cliff(NamedTuple):
-    """Why a pass halts instead of deleting rows, and what a person can do."""
-
-    would_remove: int
-    indexed: int
-    message: str
-    hint: str = "restore memory/ (mount it, wait for the sync), or confirm with: signet-sync reindex --accept-removals"
 
 
 class Plan:
@@ -299,21 +261,23 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
         body = _check_body(name, record, source.body)
     except FieldProblem as problem:
         return _judge_refused(path, found, seal, judging, problem.code, str(problem))
-    if name.kind == "manifest":
-        return _manifest(path, found, name, record, source, body, judging)
-    file_sha = sha256(found.raw).hexdigest()
-    digest = record.digest
-    actual = record.content_sha256 or ""
-    notes: list[Note] = []
+    file_sha, digest, actual = sha256(found.raw).hexdigest(), record.digest, record.content_sha256 or ""
+    notes = [Note("bom", "it opens with a byte order mark")] if source.bom else []
+    notes += [Note("crlf", "it has CRLF or CR line ends")] if source.crlf else []
     new_seal: Seal | None = None
     redacted = False
     if seal is not None:
         # The same bytes can have another digest only because an older version sealed them, which knew fewer fields.
         changed = _changes(seal, digest, actual) if seal.file_sha256 != file_sha else ""
-        redacted = bool(changed) and _is_redacted(seal, found.raw)
+        sealed = unpack(seal.packed) if changed else None
+        # A redaction of what was sealed, made on another machine or here by hand.
+        redacted = sealed is not None and redacts(sealed, found.raw)
         if changed and not redacted:
             judgement = _judge_mutated(path, found, seal, judging, changed)
-            return _came_back(judgement, seal, found.raw) if path in judging.redacted else judgement
+            if path in judging.redacted and sealed is not None and redacts(found.raw, sealed):
+                # A version from before its redaction: its hash fits its body, unlike after an edit.
+                return judgement._replace(message="an older, unredacted version came back", sealed=sealed)
+            return judgement
         if redacted:
             new_seal = seal._replace(digest=digest, body_sha256=actual, file_sha256=file_sha)
         elif seal.digest != digest:
@@ -322,29 +286,21 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
             new_seal = seal._replace(file_sha256=file_sha)
         elif seal.file_sha256 != file_sha:
             notes.append(Note("reformatted", "the same values in another formatting"))
-    else:
+    elif name.kind in IMMUTABLE_KINDS:
+        session_id, now = _name(record.session_id), judging.now_iso
         new_seal = Seal(
-            path,
-            record.agent_id,
-            name.token,
-            _name(record.session_id),
-            name.kind,
-            digest,
-            actual,
-            file_sha,
-            None,
-            judging.now_iso,
-        )
-    row, row_notes = _content_row(path, name, record, body, judging)
+            path, record.agent_id, name.token, session_id, name.kind, digest, actual, file_sha, None, now
+        )  # fmt: skip
+    row, row_notes = _row(path, name, record, body, judging)
     return Judgement(
         path,
         "indexed",
         signature=found.signature,
-        notes=(*_format_notes(source), *notes, *_link_notes(record, body), *row_notes),
+        notes=(*notes, *_link_notes(record, body), *row_notes),
         row=row,
         seal=new_seal,
         raw=found.raw if new_seal is not None else None,
-        links=_links(record),
+        links=tuple((field_name, _link_target(_link_line(target))) for field_name, target in record.links),
         found_sha256=file_sha,
         redacted=redacted,
     )
@@ -380,7 +336,7 @@ def judge_tombstone(path: str, found: Found | Trouble) -> "tuple[Judgement, Tomb
         tombstone = validate_tombstone(parse(found.raw).fields)
     except (FrontmatterProblem, FieldProblem) as problem:
         return Judgement(path, "invalid", "tombstone-invalid", str(problem), signature), None
-    if (tombstone.agent_id, tombstone.session_token) != parts:
+    if tombstone.key != parts:
         message = "its agent_id and session_token are not those of its name"
         return Judgement(path, "invalid", "tombstone-invalid", message, signature), None
     # A row keeps the reason, and the file may have been written by any program.
@@ -401,23 +357,12 @@ def judge_sealed(seal: Seal, judging: JudgeContext) -> Judgement | None:
 
 def _judge_copy(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement:
     """Judges a copy or temporary file with a removed session's token: removed with it, unless of another session."""
-    signature = found.signature
     token = filename.find_carried_token(path)
-    agent_id: str | None = None
-    session_id: str | None = None
-    if isinstance(found, Found):
-        try:
-            fields = parse(found.raw).fields
-            agent_id, session_id = (
-                _text_or_none(fields.get("agent_id")),
-                _text_or_none(fields.get("session_id")),
-            )
-        except FrontmatterProblem:
-            pass
+    agent_id, session_id, _ = _identity(found.raw) if isinstance(found, Found) else (None, None, None)
     if token is not None and judging.tombstones.cover(token, agent_id, session_id):
-        return _judge_tombstoned(path, signature)
+        return _judge_tombstoned(path, found.signature)
     code = filename.find_ignored_code(path.rpartition("/")[2])
-    return Judgement(path, "ignored", code, _describe_ignored(code), signature)
+    return Judgement(path, "ignored", code, _describe_ignored(code), found.signature)
 
 
 def _text_or_none(value: object) -> str | None:
@@ -486,7 +431,7 @@ def _check_body(name: ArtifactName, record: Record, text: str) -> str:
             "token-mismatch", "session_id", "the token in the name belongs to no identity of this frontmatter"
         )
     for field_name, target in record.links:
-        if not _is_plain(target) and wikilinks.leaves_workspace(target):
+        if not _is_plain(target) and paths.leaves_workspace(target):
             raise FieldProblem("path-escape", field_name, f"the field `{field_name}` leaves the workspace")
     body = normalize(text)
     if record.content_sha256 is not None and body_sha256(body) != record.content_sha256:
@@ -523,33 +468,10 @@ def _add_sealed_row(judgement: Judgement, seal: Seal | None, judging: JudgeConte
     return judgement._replace(row=sealed.row, links=sealed.links)
 
 
-def _is_redacted(seal: Seal, raw: bytes) -> bool:
-    """Returns whether a file is a redaction of what was sealed, made on another machine or here by hand."""
-    sealed = unpack(seal.packed)
-    return sealed is not None and redacts(sealed, raw)
-
-
-def _came_back(judgement: Judgement, seal: Seal, raw: bytes) -> Judgement:
-    """Marks a file that is an older version from before its redaction; its hash fits its body, unlike after an edit."""
-    sealed = unpack(seal.packed)
-    if sealed is None or not redacts(raw, sealed):
-        return judgement
-    return judgement._replace(message="an older, unredacted version came back", sealed=sealed)
-
-
 def _changes(seal: Seal, digest: str, actual: str) -> str:
     if actual != seal.body_sha256:
         return "its text and content_sha256 differ from the sealed version"
     return "fields of its frontmatter differ from the sealed version" if digest != seal.digest else ""
-
-
-def _format_notes(source: FileParts) -> tuple[Note, ...]:
-    notes = []
-    if source.bom:
-        notes.append(Note("bom", "it opens with a byte order mark"))
-    if source.crlf:
-        notes.append(Note("crlf", "it has CRLF or CR line ends"))
-    return tuple(notes)
 
 
 _ARTIFACT_PATH = late(
@@ -572,10 +494,6 @@ def _link_target(path: str) -> str:
     return f"{MEMORY}/{folded}" if "/" not in folded and artifact_name(folded) is not None else folded
 
 
-def _links(record: Record) -> tuple[tuple[str, str], ...]:
-    return tuple((field_name, _link_target(_link_line(target))) for field_name, target in record.links)
-
-
 def _link_line(target: str) -> str:
     """Returns a link field as it may be shown; an artifact's path cannot contain a secret."""
     return target if _is_plain(target) else _line(target)
@@ -588,34 +506,28 @@ def _link_notes(record: Record, body: str) -> tuple[Note, ...]:
         if not _is_plain(target) and _link_target(target) != target
     ]
     if record.kind != "transcript" and "[[" in body:
-        stray = wikilinks.stray_artifact_links(body)
+        stray = paths.stray_artifact_links(body)
         if stray:
             shown = _line(stray[0][:120])
             notes.append(Note("link-not-relative", f"a link in the text does not start at the workspace root: {shown}"))
     return tuple(notes)
 
 
-# The files of a session share their keys, project and sentence.
-_cached_line = lru_cache(maxsize=2048)(sanitize_line)
 _UUID = late(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+
+
+def _cached(look: Callable[[str], str]) -> Callable[[str], str]:
+    """Remembers what short texts look like: the files of a session share their keys, project and sentence."""
+    remembered = lru_cache(maxsize=2048)(look)
+    return lambda text: remembered(text) if len(text) <= 400 else look(text)
+
+
+_name, _value, _sanitized = _cached(session_name), _cached(session_value), _cached(sanitize_line)
 
 
 def _line(text: str) -> str:
     """Returns a one-line value as it may be shown; most are ids of a form that no secret has."""
-    if _UUID.fullmatch(text):
-        return text
-    return _cached_line(text) if len(text) <= 400 else sanitize_line(text)
-
-
-_cached_name, _cached_value = lru_cache(maxsize=2048)(session_name), lru_cache(maxsize=2048)(session_value)
-
-
-def _name(text: str) -> str:
-    return _cached_name(text) if len(text) <= 400 else session_name(text)
-
-
-def _value(text: str) -> str:
-    return _cached_value(text) if len(text) <= 400 else session_value(text)
+    return text if _UUID.fullmatch(text) else _sanitized(text)
 
 
 _REDACTED = late(r"\[REDACTED:([a-z0-9-]+)\]")
@@ -628,137 +540,68 @@ def _redactions(before: str, after: str) -> set[str]:
     return set(Counter(_REDACTED.findall(after)) - Counter(_REDACTED.findall(before)))
 
 
-def _suspicion(rules: set[str]) -> Note:
-    named = ", ".join(sorted(rules))
-    return Note("secret-suspected", f"it seems to hold a secret ({named}); the index and pages leave it out")
-
-
-class _Lines(NamedTuple):
-    """The fields of one record as rows hold them, and the rules of the sanitizer that found something in them.
+def _row(path: str, name: ArtifactName, record: Record, body: str, judging: JudgeContext) -> tuple[Row, list[Note]]:
+    """Returns the row of a valid file, sanitized, and what is to be said of it.
 
     The fields that identify the session are exactly those of the frontmatter, because sessions are looked up by them.
     """
-
-    session_id: str
-    session_key: str | None
-    project: str | None
-    harness: str | None
-    manifest_path: str | None
-    source_node_id: str | None
-    repository: tuple[str | None, ...]
-    redactions: set[str]
-
-
-def _lines(record: Record) -> _Lines:
-    manifest_path = record.links[0][1] if record.kind != "manifest" else None
-    before = (
-        record.session_id, record.session_key, record.project, record.harness, record.source_node_id,
-        *(record.repository or (None, None, None, None)),
+    manifest, content, stored = name.kind == "manifest", sanitize_normalized(body), record.memory_sentence
+    refs = "\n".join(record.refs)
+    manifest_path = record.links[0][1] if not manifest else None
+    given = (
+        record.session_id, record.session_key, record.project, record.harness, manifest_path, record.source_node_id,
+        stored, *(record.repository or (None, None, None, None)),
     )  # fmt: skip
-    looks = (_name, _name, _value, _value, _line, *(_value,) * 4)
-    after = [look(value) if value is not None else None for look, value in zip(looks, before, strict=True)]
-    redactions: set[str] = set()
-    for old, new in zip(before, after, strict=True):
-        if new is not old and old is not None and new is not None:
-            redactions |= _redactions(old, new)
-    session_id, key, project, harness, node, *repository = after
+    looks = (_name, _name, _value, _value, _link_line, _line, _line, *(_value,) * 4)
+    clean = [look(value) if value is not None else None for look, value in zip(looks, given, strict=True)]
+    session_id, key, project, harness, shown_path, node, sentence, *repository = clean
     assert session_id is not None
-    shown_path = _link_line(manifest_path) if manifest_path is not None else None
-    if manifest_path is not None and shown_path is not None:
-        redactions |= _redactions(manifest_path, shown_path)
-    return _Lines(session_id, key, project, harness, shown_path, node, tuple(repository), redactions)
-
-
-def _row(
-    path: str,
-    name: ArtifactName,
-    record: Record,
-    lines: _Lines,
-    shown: str | None,
-    content: str,
-    sha: str,
-    judging: JudgeContext,
-) -> Row:
-    membership = record.ended_at or record.captured_at
-    manifest = name.kind == "manifest"
-    return Row(
+    shown_refs = "\n".join(map(_line, record.refs))
+    rules = set[str]()
+    for before, after in zip((*given, body, refs), (*clean, content, shown_refs), strict=True):
+        if before is not None and after is not None:
+            rules |= _redactions(before, after)
+    notes: list[Note] = []
+    if rules:
+        message = f"it seems to hold a secret ({', '.join(sorted(rules))}); the index and pages leave it out"
+        notes.append(Note("secret-suspected", message))
+    shown = None
+    if not manifest:
+        day = day_of(record.captured_at.micros)
+        context = SentenceSubject(content, project, name.kind, harness, day, name.token)
+        shown = sentence or ""
+        if not acceptable(shown, context):
+            notes.append(Note("sentence-below-floor", "its memory_sentence says too little; pages show a built one"))
+            shown = fallback(context)
+    noise = NOTHING if name.kind == "summary" and says_nothing(content) else 0
+    if name.kind == "summary" and judging.noise.headless and is_headless(content):
+        noise = HEADLESS
+    if judging.noise.is_noise(record.project, record.session_id, record.session_key, record.harness):
+        noise = 1
+    row = Row(
         record.agent_id,
         path,
-        sha,
+        body_sha256(body) if manifest else record.content_sha256 or "",
         name.kind,
-        lines.session_id,
-        lines.session_key,
+        session_id,
+        key,
         name.token,
-        lines.project,
-        lines.harness,
+        project,
+        harness,
         record.captured_at.text,
         record.started_at.text if record.started_at else None,
         record.ended_at.text if record.ended_at else None,
-        lines.manifest_path,
-        lines.source_node_id,
-        _line(record.memory_sentence) if record.memory_sentence is not None else None,
+        shown_path,
+        node,
+        sentence,
         record.memory_sentence_quality,
         shown,
         content,
         record.captured_at.micros,
-        membership.micros,
-        _noise(record, name.kind, content, judging),
-        "\n".join(_line(ref) for ref in record.refs) if manifest else None,
+        (record.ended_at or record.captured_at).micros,
+        noise,
+        shown_refs if manifest else None,
         record.revision if manifest else None,
-        *lines.repository,
+        *repository,
     )
-
-
-def _noise(record: Record, kind: str, content: str, judging: JudgeContext) -> int:
-    if judging.noise.is_noise(record.project, record.session_id, record.session_key, record.harness):
-        return 1
-    if kind == "summary" and judging.noise.headless and is_headless(content):
-        return HEADLESS
-    return NOTHING if kind == "summary" and says_nothing(content) else 0
-
-
-def _content_row(
-    path: str, name: ArtifactName, record: Record, body: str, judging: JudgeContext
-) -> tuple[Row, list[Note]]:
-    notes: list[Note] = []
-    content = sanitize_normalized(body)
-    lines = _lines(record)
-    stored = record.memory_sentence or ""
-    sentence = _line(stored)
-    redactions = lines.redactions | _redactions(body, content) | _redactions(stored, sentence)
-    if redactions:
-        notes.append(_suspicion(redactions))
-    day = day_of(record.captured_at.micros)
-    context = SentenceSubject(content, lines.project, name.kind, lines.harness, day, name.token)
-    shown = sentence
-    if not acceptable(sentence, context):
-        notes.append(Note("sentence-below-floor", "its memory_sentence says too little; pages show a built one"))
-        shown = fallback(context)
-    row = _row(path, name, record, lines, shown, content, record.content_sha256 or "", judging)
     return row, notes
-
-
-def _manifest(
-    path: str,
-    found: Found,
-    name: ArtifactName,
-    record: Record,
-    source: FileParts,
-    body: str,
-    judging: JudgeContext,
-) -> Judgement:
-    content = sanitize_normalized(body)
-    notes = [*_format_notes(source), *_link_notes(record, body)]
-    lines = _lines(record)
-    row = _row(path, name, record, lines, None, content, body_sha256(body), judging)
-    if found_by := lines.redactions | _redactions(body, content) | _redactions("\n".join(record.refs), row.refs or ""):
-        notes.append(_suspicion(found_by))
-    return Judgement(
-        path,
-        "indexed",
-        signature=found.signature,
-        notes=tuple(notes),
-        row=row,
-        links=_links(record),
-        found_sha256=sha256(found.raw).hexdigest(),
-    )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from signet_sync.errors import DatabaseError, WorkspaceError
 from signet_sync.formats.timestamps import instant_of, iso
 from signet_sync.storage import state_dir
-from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import Database, note_damage
+from signet_sync.storage.locations import now_us
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync.store import counts
 from signet_sync.sync.store.counts import count_accesses
@@ -88,10 +88,12 @@ def _finish_removal(place: IndexPlace) -> None:
 
     Raises `WorkspaceError` if it cannot be completed now.
     """
-    from signet_sync.sync import engine, request  # the pass, which nearly no reader needs
+    # The pass, which nearly no reader needs.
+    from signet_sync.sync import engine
+    from signet_sync.sync.workspace import Request
 
     with place.opened() as workspace:
-        engine.run_pass(workspace, request.Request(now_us=now_us(), patience=_PATIENCE))
+        engine.run_pass(workspace, Request(now_us=now_us(), patience=_PATIENCE))
         if counts.half_enforced(workspace.database):
             raise WorkspaceError(
                 "a removal was cut off and cannot be finished now", path=place.root, hint="status says what is halted"

@@ -6,29 +6,26 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from itertools import islice
 from typing import Any
 
 from signet_sync.errors import WorkspaceError, reason
 from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.seal import pack
 from signet_sync.formats.snapshot import Found, Signature, Trouble
-from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files
 from signet_sync.storage.files import Vault
 from signet_sync.storage.safe_paths import folder
 from signet_sync.sync import planner
-from signet_sync.sync.index_records import Seal
-from signet_sync.sync.planner import JudgeContext, Judgement, Known, Row
+from signet_sync.sync.index_records import MANIFEST, SESSION, Judgement, Known, Row, Seal, Source
+from signet_sync.sync.planner import JudgeContext
 from signet_sync.sync.quarantine import Quarantine
-from signet_sync.sync.request import Outcome, Pass, Request
-from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Source
-from signet_sync.sync.store import artifacts, redactions, texts
+from signet_sync.sync.store import artifacts, texts, violations
 from signet_sync.sync.workers import Given, Workers
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Outcome, Pass, Workspace
 
 
-def read(vault: Vault | None, path: str, limit: int) -> Found | Trouble:
-    """Reads a file of the open folder `memory/`; if it changes meanwhile, reads it again, a few times."""
+def _read(vault: Vault | None, path: str, limit: int) -> Found | Trouble:
     if vault is None:
         return Trouble("gone", "its folder is gone")
     return vault.read(path.rpartition("/")[2], limit)
@@ -63,7 +60,7 @@ class FileJudge:
         if self._vault is None:
             with folder(self._root, MEMORY) as descriptor:
                 self._vault = files.DiskVault(os.dup(descriptor))  # open as long as the worker runs
-        found = read(self._vault, path, self._judge_context.max_file_bytes)
+        found = _read(self._vault, path, self._judge_context.max_file_bytes)
         if is_unsettled(found):
             return None
         judging = self._judge_context if seal is None else self._judge_context._replace(seal_of=lambda _: seal)
@@ -96,7 +93,6 @@ def read_and_write(
     if not paths:
         return unsettled
     much = len(paths) > BULK_FROM
-    writer = VerdictWriter(workspace, request, known, outcome)
     settle_ns = int(request.settle_seconds * 1e9)
     young_ns = request.now_us * 1000 - settle_ns
     # A time far in the future comes from a clock that was set back; such a file would be young forever.
@@ -121,7 +117,7 @@ def read_and_write(
                 workspace.events.append(f"{path}: it was redacted elsewhere; the old bytes are deleted here too")
             outcome.read += 1
             judgements[path] = judgement
-        writer.write(judgements)
+        write_verdicts(run, judgements, known)
     quarantine.all_read()
     if much:
         texts.tune_for_bulk(workspace.database, bulk=False)
@@ -133,9 +129,13 @@ def judge_paths(
 ) -> Iterator[Iterator[tuple[str, Judgement | None]]]:
     """Yields batches of paths and judgements, None for a file that is unsettled, and reports progress.
 
-    If there are many files, the pass's workers judge the next batches meanwhile. Sorted names keep the files of a
-    session together, and the folder's index is read once.
+    If there are many files, the pass's workers judge the next batches meanwhile, and it judges itself what they leave
+    unanswered. Sorted names keep the files of a session together, and the folder's index is read once.
     """
+    workspace, seen = run.workspace, run.outcome.seen
+    root, limit = workspace.vault, workspace.settings.max_file_bytes
+    workers = run.workers if len(paths) > WORKERS_FROM else Workers(0)
+    in_worker, sealed = FileJudge(workspace.root, judging), bool(workers) and artifacts.seals_exist(run.database)
     taken = 0
 
     def alive() -> None:
@@ -143,88 +143,51 @@ def judge_paths(
         if run.request.progress is not None:
             run.request.progress(taken, len(paths))
 
-    with ExitStack() as stack:
-        vault = None
-        with suppress(FileNotFoundError):
-            vault = stack.enter_context(files.reading(run.workspace.vault, MEMORY))
-        spread = len(paths) > WORKERS_FROM
-        reader = _JudgementReader(run, judging, quarantine, vault, run.workers if spread else Workers(0))
-        for batch, judgements in reader.batches(sorted(paths), alive):
-            yield judgements
-            taken += len(batch)
-            alive()
+    def give(batch: Sequence[str]) -> Given[str, Any, Judgement]:
+        seals = artifacts.seals_of(run.database, batch) if sealed else {}
+        asked = ((path, (path, seals.get(path))) for path in batch if quarantine.left_alone(root, path) is None)
+        return workers.give(in_worker, asked)
 
-
-class _JudgementReader:
-    """Yields the judgements of files in order: those of workers, and its own for what workers leave unanswered."""
-
-    def __init__(
-        self,
-        run: Pass,
-        judging: JudgeContext,
-        quarantine: Quarantine,
-        vault: Vault | None,
-        workers: Workers,
-    ) -> None:
-        self._run = run
-        self._workspace = run.workspace
-        self._judge_context = judging
-        self._quarantine = quarantine
-        self._vault = vault
-        self._workers = workers
-        self._judge = FileJudge(run.workspace.root, judging)
-        self._any_seals = artifacts.seals_exist(run.database)
-        self._ahead = _AHEAD if workers else 0
-
-    def batches(
-        self, paths: Sequence[str], alive: Alive
-    ) -> Iterator[tuple[list[str], Iterator[tuple[str, Judgement | None]]]]:
-        """Yields batches of paths with their judgements, None for a file that is unsettled."""
-        seen = self._run.outcome.seen
-        ahead: deque[tuple[list[str], Given[str, Any, Judgement]]] = deque()
-        for batch in _batches(paths, seen.files if seen is not None else {}):
-            ahead.append((batch, self._given(batch)))
-            if len(ahead) > self._ahead:
-                yield ahead[0][0], self._taken(*ahead.popleft(), alive)
-        while ahead:
-            yield ahead[0][0], self._taken(*ahead.popleft(), alive)
-
-    def _given(self, batch: Sequence[str]) -> Given[str, Any, Judgement]:
-        """Gives a batch to the workers, without quarantined files."""
-        seals = artifacts.seals_of(self._workspace.database, batch) if self._workers and self._any_seals else {}
-        root = self._workspace.vault
-        asked = ((path, (path, seals.get(path))) for path in batch if self._quarantine.left_alone(root, path) is None)
-        return self._workers.give(self._judge, asked)
-
-    def _taken(
-        self, batch: Sequence[str], given: Given[str, Any, Judgement], alive: Alive
-    ) -> Iterator[tuple[str, Judgement | None]]:
-        answers = dict(given.answers(alive))
-        for path in batch:
-            judgement = answers.pop(path, None)
-            if judgement is None:
-                if path in given.deadly:
-                    self._quarantine.died_of(self._workspace.root, path)
-                judgement = self._judged_here(path)
-            else:
-                self._quarantine.took(path, _size(judgement))
-            yield path, judgement
-
-    def _judged_here(self, path: str) -> Judgement | None:
-        self._quarantine.hold(path)
-        root, limit = self._workspace.vault, self._workspace.settings.max_file_bytes
-        found = self._quarantine.left_alone(root, path) or read(self._vault, path, limit)
+    def judge_here(path: str) -> Judgement | None:
+        quarantine.hold(path)
+        found = quarantine.left_alone(root, path) or _read(vault, path, limit)
         if is_unsettled(found):
             return None
         try:
-            judgement = judge_and_pack(path, found, self._judge_context)
+            judgement = judge_and_pack(path, found, judging)
         except Exception as error:
             error.add_note(path)
             raise
-        self._quarantine.took(path, _size(judgement))
-        if judgement.sealed is not None and not self._workspace.touch_nothing:
-            return _redact_again(self._workspace, judgement, found, self._judge_context, self._run.outcome)
+        quarantine.took(path, _size(judgement))
+        if judgement.sealed is not None and not workspace.touch_nothing:
+            return _redact_again(workspace, judgement, found, judging, run.outcome)
         return judgement
+
+    def take(batch: Sequence[str], given: Given[str, Any, Judgement]) -> Iterator[tuple[str, Judgement | None]]:
+        answers = dict(given.answers(alive))
+        for path in batch:
+            judgement = answers.pop(path, None)
+            if judgement is not None:
+                quarantine.took(path, _size(judgement))
+            elif path in given.deadly:
+                quarantine.died_of(workspace.root, path)
+            yield path, judgement or judge_here(path)
+
+    with ExitStack() as stack:
+        vault = None
+        with suppress(FileNotFoundError):
+            vault = stack.enter_context(files.reading(root, MEMORY))
+        batches = _batches(sorted(paths), seen.files if seen is not None else {})
+        ahead: deque[tuple[list[str], Given[str, Any, Judgement]]] = deque()
+        while True:
+            for batch in islice(batches, 1 + (_AHEAD if workers else 0) - len(ahead)):
+                ahead.append((batch, give(batch)))
+            if not ahead:
+                return
+            batch, given = ahead.popleft()
+            yield take(batch, given)
+            taken += len(batch)
+            alive()
 
 
 def _size(judgement: Judgement) -> int:
@@ -272,66 +235,47 @@ def unlink(workspace: Workspace, judgement: Judgement, outcome: Outcome) -> bool
     return True
 
 
-class VerdictWriter:
-    """Writes batches of judgements into the open transaction."""
+def write_verdicts(run: Pass, by_path: Mapping[str, Judgement], known: Mapping[str, Known]) -> None:
+    """Writes rows, full text, seals and verdicts of a batch, by the requested paths, into the open transaction."""
+    database, request, outcome, judgements = run.database, run.request, run.outcome, by_path.values()
+    change = outcome.change
+    # If all files moved, everything is updated anyway.
+    whole = request.rebuild or (outcome.full and not known)
+    before = artifacts.rows_by_path(database, [j.path for j in judgements if j.path in known])
 
-    def __init__(self, workspace: Workspace, request: Request, known: dict[str, Known], outcome: Outcome) -> None:
-        self._database = workspace.database
-        self._request = request
-        self._known = known
-        self._change = outcome.change
-        # If all files moved, everything is updated anyway.
-        self._whole = request.rebuild or (outcome.full and not known)
-        self._next_id = artifacts.next_row_id(workspace.database)
+    def is_changed(judgement: Judgement) -> bool:
+        row, earlier = judgement.row, known.get(judgement.path)
+        if row != before.get(judgement.path):
+            return True
+        # A manifest's file; but those under a tombstone's token are read in every pass.
+        moved = earlier is None or earlier.signature != judgement.signature
+        return row is not None and row.source_kind == "manifest" and moved
 
-    def write(self, by_path: Mapping[str, Judgement]) -> None:
-        """Writes rows, full text, seals and verdicts of a batch, by the requested paths."""
-        database, judgements = self._database, by_path.values()
-        before = artifacts.rows_by_path(database, [j.path for j in judgements if j.path in self._known])
-        changed = [
-            j
-            for j in judgements
-            if j.row != before.get(j.path) or (j.row is not None and j.row.source_kind == "manifest" and self._moved(j))
-        ]
-        stale = [j.path for j in changed if j.path in before]
-        artifacts.delete_rows(database, stale)
-        for path in stale:
-            self._touch(before[path])
-        # After old rows are deleted: their texts may come from the old seals.
-        artifacts.store_seals(database, [j.seal for j in judgements if j.seal is not None])
-        self._next_id = artifacts.insert_rows(database, changed, self._next_id)
-        changed_paths = {j.path for j in changed}
-        # The caller's strings: those in a worker's answer are copies.
-        self._change.paths.update(path for path in by_path if path in changed_paths)
-        for judgement in changed:
-            row = judgement.row
-            if row is not None:
-                self._touch(row)
-                if row.source_kind != "manifest":
-                    self._change.agents.add(row.agent_id)
-        artifacts.store_files(
-            database,
-            [
-                j
-                for j in judgements
-                if j.path in changed_paths
-                or j.path in self._request.reread
-                or self._known.get(j.path) != Known(j.signature, j.verdict, j.code)
-            ],
-            self._request.now_us,
-        )
-        for judgement in judgements:
-            if judgement.redacted and judgement.row is not None:
-                at, why = iso(self._request.now_us), "redacted on another machine"
-                redactions.record(database, [judgement.path], at, why)
+    def touch(row: Row) -> None:
+        if not whole:
+            kind = MANIFEST if row.source_kind == "manifest" else SESSION
+            change.sources.add(Source(kind, row.agent_id, row.session_token, row.session_id))
 
-    def _moved(self, judgement: Judgement) -> bool:
-        """Returns whether the file changed: files under a tombstone's token are read in every pass."""
-        before = self._known.get(judgement.path)
-        return before is None or before.signature != judgement.signature
-
-    def _touch(self, row: Row) -> None:
-        if self._whole:
-            return
-        kind = MANIFEST if row.source_kind == "manifest" else SESSION
-        self._change.sources.add(Source(kind, row.agent_id, row.session_token, row.session_id))
+    changed = {j.path: j for j in judgements if is_changed(j)}
+    first_id = artifacts.next_row_id(database)
+    stale = [path for path in changed if path in before]
+    artifacts.delete_rows(database, stale)
+    for path in stale:
+        touch(before[path])
+    # After old rows are deleted: their texts may come from the old seals.
+    artifacts.store_seals(database, [j.seal for j in judgements if j.seal is not None])
+    artifacts.insert_rows(database, list(changed.values()), first_id)
+    # The caller's strings: those in a worker's answer are copies.
+    change.paths.update(path for path in by_path if path in changed)
+    for row in (judgement.row for judgement in changed.values()):
+        if row is not None:
+            touch(row)
+            if row.source_kind != "manifest":
+                change.agents.add(row.agent_id)
+    news = (
+        j for j in judgements
+        if j.path in changed or j.path in request.reread or known.get(j.path) != Known(j.signature, j.verdict, j.code)
+    )  # fmt: skip
+    artifacts.store_files(database, list(news), request.now_us)
+    redacted = [j.path for j in judgements if j.redacted and j.row is not None]
+    violations.record_redactions(database, redacted, run.now_iso, "redacted on another machine")

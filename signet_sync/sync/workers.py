@@ -19,11 +19,10 @@ from signet_sync.errors import place_of
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from signet_sync.sync.stages import Alive
-
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 Answer = TypeVar("Answer")
+Alive = Callable[[], None]  # called in long steps; an exception that it raises ends the work
 Reply = list[tuple[str, Any]]  # for each value: where the function failed, and its answer
 
 _MOST = 4  # more would wait for the one process that writes

@@ -1,34 +1,29 @@
-"""Opens a workspace: settings, state folder and database; restores native rows after damage or loss."""
+"""Defines a workspace, a pass over it, and the stages by which a feature takes part in a pass.
 
-from __future__ import annotations
+A feature implements the interfaces below and is registered in `app.pipeline`; the engine names none.
+"""
 
-import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property
+from graphlib import TopologicalSorter
+from importlib import import_module
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-import apsw
-
-from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished, WorkspaceError
+from signet_sync.errors import Interrupted
+from signet_sync.formats.artifact import Tombstone
+from signet_sync.formats.snapshot import Snapshot
 from signet_sync.formats.temporary_sessions import NoiseRule
+from signet_sync.formats.timestamps import iso
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
-from signet_sync.storage.database import native_backup
-from signet_sync.storage.database.connection import (
-    Database,
-    Identity,
-    clear_suspect,
-    discard,
-    identity,
-    is_suspect,
-    last_set_aside,
-    make_damage_error,
-    set_aside,
-    translate,
-)
-from signet_sync.storage.database.tables import TABLES
-from signet_sync.storage.durable import private_folder
+from signet_sync.storage.database.connection import Database
 from signet_sync.storage.files import Root
-from signet_sync.sync.stages import Change, Pipeline
+from signet_sync.sync.index_records import Change, Cliff, Judgement, Source
+from signet_sync.sync.workers import Alive, Workers
+
+T = TypeVar("T")
 
 
 class Workspace:
@@ -47,7 +42,7 @@ class Workspace:
         touch_nothing: bool = False,
         own_place: bool = True,
         events: list[str] | None = None,
-        pipeline: Pipeline | None = None,
+        pipeline: "Pipeline | None" = None,
         vault: Root = "",
     ) -> None:
         self.root = root
@@ -71,183 +66,298 @@ class Workspace:
         """Closes the database connection cleanly."""
         self.database.close()
 
-    def reopen(self) -> None:
-        """Opens the database again after its file was replaced or found damaged."""
-        with suppress(DatabaseError):
-            self.database.connection.close()
-        self.database = open_database(self.database.path, self.state, self.own_place, self.events)
 
-    def examine(self, tables: Iterable[str] = TABLES) -> None:
-        """Checks every page of the database, and some tables closely.
+class Request(NamedTuple):
+    """Describes what a pass is asked to do. `paths` None: everything. `now_us`: microseconds since 1970 UTC.
 
-        Raises `DatabaseCorrupt` if it is damaged, `DatabaseError` if it cannot be checked.
-        """
-        _examine(self.database, tables)
-
-    def put_aside(self, error: Exception) -> None:
-        """Moves a database aside that turned out to be damaged while in use; `reopen` creates a new one.
-
-        Raises `OSError`.
-        """
-        seen = self.database.identity
-        with suppress(apsw.Error):
-            self.database.connection.close()
-        _put_aside(self.database.path, seen, self.state, error, self.events)
-
-    def exchange_damaged(self, error: Exception) -> None:
-        """Moves a damaged database aside and creates a new one. Raises `OSError`, `DatabaseError`."""
-        self.put_aside(error)
-        self.database = open_database(self.database.path, self.state, self.own_place, self.events)
-
-
-def open_database(place: str, folder: state_dir.StateFolder, own: bool, events: list[str]) -> Database:
-    """Opens the database; replaces one that is damaged or lost, and restores its native rows.
-
-    A damaged database is moved aside. What can be read of it is restored from it, the rest from the backup.
+    With `settle_seconds` (the daemon), a file that is younger and looks broken, or a name that is gone and not yet
+    `confirmed`, is left for a later look: it may be half-written, or half of a rename. `patience` is how long to wait
+    for another command's pass, in seconds; then `WorkspaceError` (`busy`). With `resume`, write flows whose caller died
+    are completed. With `follow_removals`, what another program removed is removed. With `records_crashes`, the file
+    being processed is recorded, so that a crash can be attributed to it. Sources from sessions before `since_us` are
+    left in the outbox. `workers` limits the processes that much work is spread over, 0 for none.
     """
-    seen = identity(place)
-    try:
-        database, lost = _open_database(place, folder)
-    except DatabaseCorrupt as error:
-        _put_aside(place, seen, folder, error, events)
-        database, lost = _open_database(place, folder)
-    if lost:
-        kept = backups(folder) if own else []
-        _salvage(database, kept, events)
-        _restore(database, kept, events)
-    return database
+
+    now_us: int
+    paths: frozenset[str] | None = None
+    rebuild: bool = False
+    accept_removals: bool = False
+    follow_removals: bool = True
+    settle_seconds: float = 0.0
+    confirmed: frozenset[str] = frozenset()
+    reread: frozenset[str] = frozenset()
+    project: bool = True
+    progress: Callable[[int, int], None] | None = None
+    should_stop: Callable[[], bool] = lambda: False
+    patience: float = 60.0
+    resume: bool = True
+    records_crashes: bool = False
+    since_us: int = 0
+    workers: int | None = None
+
+    def go_on(self) -> None:
+        """Raises `Interrupted` if the pass was asked to stop."""
+        if self.should_stop():
+            raise Interrupted("the pass was asked to stop", hint="nothing was lost; the next pass starts over")
+
+    def alive(self, of: int) -> None:
+        """Checks for cancellation and reports progress, in long steps after all files were read."""
+        self.go_on()
+        if self.progress is not None:
+            self.progress(of, of)
 
 
-def _open_database(place: str, folder: state_dir.StateFolder) -> tuple[Database, bool]:
-    """Returns the database, and whether its native rows still have to be restored."""
-    try:
-        database = Database(place)
-    except DatabaseUnfinished:
-        with state_dir.workspace_lock(folder):
-            # While this lock is held no builder is running: a database that is still unfinished was left by a crash.
-            try:
-                return Database(place), False
-            except DatabaseUnfinished:
-                discard(place)
-        database = Database(place)
-    try:
-        if is_suspect(place):
-            with _unless_busy():
-                _examine(database, TABLES)
-        return database, native_backup.is_due(database)
-    except apsw.Error as error:
-        database.connection.close()
-        raise translate(error, place) from error
-    except DatabaseError:
-        database.connection.close()
-        raise
+class PageOutcome(NamedTuple):
+    """Describes one agent's MEMORY.md after a pass."""
+
+    path: str
+    changed: bool
+    sessions_in_window: int
+    rows_rendered: int
+    rows_clipped: int
+    tokens: int
 
 
-@contextmanager
-def _unless_busy() -> Iterator[None]:
-    """Raises damage only; if the database cannot be checked now, the next command checks it."""
-    try:
-        yield
-    except DatabaseCorrupt:
-        raise
-    except DatabaseError:
-        pass
+class Outcome:
+    """Collects what a pass found and did; `integrity.report` converts it for the command line."""
+
+    def __init__(self, *, full: bool = False, change: Change | None = None) -> None:
+        self.full = full
+        self.change = Change() if change is None else change
+        self.scanned = self.read = self.unchanged = self.unread = 0
+        self.removed_rows = self.tombstones = 0
+        self.tombstoned = list[Judgement]()
+        self.rebuilt_manifests = list[str]()
+        self.rewritten = set[str]()
+        self.unsettled = frozenset[str]()
+        self.cliff: Cliff | None = None
+        self.pages = dict[str, PageOutcome]()
+        self.held = ""
+        self.deferred = False
+        self.trouble = list[str]()
+        self.elapsed_ms = 0.0
+        self.seen: Snapshot | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Returns whether all files were looked at, and nothing halted the pass."""
+        return self.full and self.cliff is None
 
 
-def _examine(database: Database, tables: Iterable[str]) -> None:
-    from signet_sync.storage.database import salvage  # slow import, needed for a damaged database only
+class Pass:
+    """Holds a running pass: its workspace, its request, and its outcome so far.
 
-    try:
-        found = database.problems(closely=tables) or salvage.implausible_rows(database)
-    except apsw.Error as error:
-        raise translate(error, database.path) from error
-    if found:
-        raise make_damage_error(found[0], database.path)
-    clear_suspect(database.path)
-
-
-def _put_aside(
-    place: str, seen: Identity | None, folder: state_dir.StateFolder, error: Exception, events: list[str]
-) -> None:
-    """Moves a damaged file aside, unless another process has already replaced it. Raises `OSError`."""
-    with state_dir.exchange_lock(folder):
-        if identity(place) != seen:
-            return
-        moved = set_aside(place)
-        clear_suspect(place)
-    what = error.message if isinstance(error, DatabaseError) else error
-    events.append(f"the database was damaged ({what}) and moved aside as {os.path.basename(moved)}")
-
-
-def _salvage(database: Database, kept: list[str], events: list[str]) -> None:
-    """Restores what can be read of the database moved aside last, unless a backup is newer than it."""
-    source = last_set_aside(database.path)
-    if source is None or (kept and os.stat(kept[0]).st_mtime_ns > os.stat(source).st_ctime_ns):
-        return
-    from signet_sync.storage.database import salvage  # slow import, needed for a damaged database only
-
-    total = salvage.salvage(database, source)
-    if total:
-        events.append(f"{total} native rows were read from the damaged database {os.path.basename(source)}")
-
-
-def _restore(database: Database, kept: list[str], events: list[str]) -> None:
-    """Restores native rows into a new database from the newest readable backup."""
-    for candidate in kept:
-        try:
-            counts = native_backup.restore(database, candidate)
-        except DatabaseCorrupt as error:
-            events.append(f"a backup could not be read: {error.message}")
-            continue
-        except DatabaseError as error:
-            events.append(f"a backup could not be restored, the next command tries again: {error.message}")
-            return
-        total = sum(counts.values())
-        if total:
-            events.append(f"{total} native rows came back from the backup {os.path.basename(candidate)}")
-        return
-    with database.transaction():
-        native_backup.mark_restored(database)
-
-
-def backups(folder: state_dir.StateFolder) -> list[str]:
-    """Returns the backups of a workspace, newest first."""
-    try:
-        names = [name for name in os.listdir(folder.backups) if name.startswith("native-") and name.endswith(".db")]
-    except OSError:
-        return []
-    return [os.path.join(folder.backups, name) for name in sorted(names, reverse=True)]
-
-
-def back_up(workspace: Workspace, now_iso: str, *, force: bool = False) -> None:
-    """Writes a backup if native rows changed since the last one; with `force` always, and deletes the older ones.
-
-    Raises `DatabaseError`, `OSError`, and with `force` `WorkspaceError` if a backup is still to be restored.
+    `cliff` is why a recovery found that the pass must halt.
     """
-    if not workspace.own_place or workspace.touch_nothing:
-        return
-    database = workspace.database
-    if native_backup.is_due(database):
-        if force:
-            raise WorkspaceError("the backup was not read back yet", hint="the next command tries again")
-        return
-    mark = native_backup.fingerprint(database)
-    kept = backups(workspace.state)
-    if native_backup.last_fingerprint(database) == mark and kept and not force:
-        return
-    folder = workspace.state.backups
-    private_folder(folder)
-    day = now_iso[:10].replace("-", "")
-    target = os.path.join(folder, f"native-{day}.db")
-    native_backup.write(database, target)
-    with database.transaction():
-        native_backup.set_last_fingerprint(database, mark)
-    # A backup of a later day was made while the clock was ahead: it holds less, and would count as the newest. After a
-    # removal only the new backup is clean, whatever the days of the others.
-    kept = [place for place in backups(workspace.state) if place <= target]
-    keep = [target] if force else kept[: workspace.settings.backup_keep]
-    for stale in backups(workspace.state):
-        if stale not in keep:
-            # An extra backup does no harm, but one with removed text does: the scrub must then fail and be repeated.
-            with suppress(FileNotFoundError if force else OSError):
-                os.unlink(stale)
+
+    def __init__(
+        self, workspace: Workspace, request: Request, outcome: Outcome | None = None, workers: Workers | None = None
+    ) -> None:
+        self.workspace = workspace
+        self.request = request
+        self.outcome = outcome or Outcome()
+        self.workers = Workers(0) if workers is None else workers
+        self.cliff: Cliff | None = None
+
+    @property
+    def database(self) -> Database:
+        """Returns the database of the workspace."""
+        return self.workspace.database
+
+    @property
+    def now_iso(self) -> str:
+        """Returns the time of the pass, as a timestamp."""
+        return iso(self.request.now_us)
+
+    def look_at(self, paths: Iterable[str]) -> None:
+        """Adds paths to those that the pass was asked to look at."""
+        if self.request.paths is not None:
+            self.request = self.request._replace(paths=self.request.paths.union(paths))
+
+
+# ── what takes part in a pass ──
+
+
+class Work(NamedTuple):
+    """Describes slow pure work: a function that workers can import, and a value for each source."""
+
+    function: Callable[[Any], Any]
+    values: Iterable[tuple[Source, Any]]
+
+
+class Deriver(Protocol):
+    """Derives the rows of its tables from sources of some kinds.
+
+    Rows made under another version are rebuilt by the next pass, together with those of derivers that come `after` it:
+    its tables are emptied and all its sources updated, `batch` of them at a time. What earlier derivers move during a
+    backlog `waits` for its end, so that it is processed once.
+    """
+
+    name: str
+    version: str = "1"
+    tables: tuple[str, ...]
+    kinds: frozenset[str]
+    after: tuple[str, ...] = ()
+    batch: int = 250
+    waits: bool = True
+
+    @abstractmethod
+    def sources(self, database: Database) -> Iterable[Source]:
+        """Yields every source of its rows; derivers that share a kind yield the same sources of that kind."""
+
+    def clear(self, database: Database) -> None:
+        """Empties its tables."""
+        for table in self.tables:
+            database.execute(f"delete from {table}")
+
+    def work(self, database: Database, sources: Sequence[Source]) -> Work | None:
+        """Returns the slow part of preparing, for workers to do while earlier sources are still being written.
+
+        The values must therefore not depend on anything that a deriver writes.
+        """
+        return None
+
+    def prepare(self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive) -> Any:
+        """Does the slow work for some sources, without writing.
+
+        `earlier` has what earlier derivers prepared for the same batch and, under this deriver's own name, the workers'
+        answers by source; any of these answers may be missing. `alive` is called every now and then; an exception that
+        it raises ends the work.
+        """
+        return sources
+
+    @abstractmethod
+    def update(self, database: Database, prepared: Any, alive: Alive) -> Change:
+        """Updates its rows, in the caller's transaction. Equal rows are not written again."""
+
+
+class Recovery(Protocol):
+    """Completes, before a pass, what a process that died left unfinished."""
+
+    name: str
+
+    @abstractmethod
+    def recover(self, run: Pass) -> AbstractContextManager[None]:
+        """Recovers what it can before the pass, which runs inside the context; adds paths to look at to the request."""
+
+
+class Eraser(Protocol):
+    """Erases data of removed sessions that a feature keeps besides the rows its tables declare."""
+
+    name: str
+
+    def gather(self, run: Pass, removed: Sequence[Tombstone]) -> Any:
+        """Finds what has to go, before the transaction, while the rows still contain the sessions' text."""
+        return None
+
+    def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: Any) -> Callable[[], None] | None:
+        """Erases it, in the transaction that deletes the rows; returns what has to run once derivers have updated."""
+        return None
+
+    def forget(self, database: Database, tombstone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> int:
+        """Deletes rows of removed sessions beyond what tables declare; returns how many. In the caller's transaction.
+
+        `sessions` are the ids and keys of those of which rows or seals exist. Called in every pass that writes rows.
+        """
+        return 0
+
+    def lift(self, database: Database) -> None:
+        """Updates what the feature keeps when a removal is lifted. In the caller's transaction."""
+
+    def sanitize(self, database: Database) -> None:
+        """Applies the sanitizer again to rows that are not derived from a file. In the caller's transaction."""
+
+
+class Maintenance(Protocol):
+    """Updates what can change without an event; what it writes appears on the pages of the same pass."""
+
+    name: str
+    # False for stages that write files or record permanently what they did: a pass over a checked-out copy skips them.
+    database_only: bool = False
+
+    def due(self, run: Pass) -> bool:
+        """Returns whether there may be something to do; this check must be cheap."""
+        return True
+
+    @abstractmethod
+    def run(self, run: Pass) -> None:
+        """Does the work; adds what moved and what went wrong to the outcome."""
+
+
+class Publisher(Protocol):
+    """Keeps files in line with the rows they are composed from, after the commit.
+
+    What is `early` is published as soon as the newest files of a first index are found, too.
+    """
+
+    name: str
+    early: bool = False
+
+    def mark(self, database: Database, change: Change) -> None:
+        """Marks what has to be composed again, in the transaction in which its inputs moved."""
+
+    @abstractmethod
+    def stale(self, run: Pass) -> Iterable[str]:
+        """Yields the keys of what has to be composed again."""
+
+    @abstractmethod
+    def publish(self, run: Pass, key: str) -> None:
+        """Composes one file and writes it if it differs. Raises `OSError`, `SignetSyncError`."""
+
+
+class InFull(NamedTuple):
+    """Registers a stage of full passes; other passes do not load it."""
+
+    place: str
+
+
+class Pipeline:
+    """Holds the registered stages, given as `module:class`; each is loaded when it is first needed."""
+
+    def __init__(
+        self,
+        derivers: Iterable[str | Deriver] = (),
+        recoveries: Iterable[str | Recovery] = (),
+        erasers: Iterable[str | Eraser] = (),
+        maintenance: Iterable[str | InFull | Maintenance] = (),
+        publishers: Iterable[str | Publisher] = (),
+    ) -> None:
+        self._registered = tuple(derivers)
+        self.recoveries = _Lazy[Recovery](recoveries)
+        self.erasers = _Lazy[Eraser](erasers)
+        self.maintenance = _Lazy[Maintenance](maintenance)
+        self.publishers = _Lazy[Publisher](publishers)
+
+    @cached_property
+    def derivers(self) -> tuple[Deriver, ...]:
+        """Returns every deriver, each behind those that it comes `after`."""
+        loaded: dict[str, Deriver] = {one.name: one for one in _Lazy[Deriver](self._registered)}
+        order = TopologicalSorter({name: one.after for name, one in loaded.items()}).static_order()
+        return tuple(loaded[name] for name in order)
+
+
+class _Lazy(Generic[T]):
+    """Loads each stage when it is first reached."""
+
+    def __init__(self, registered: Iterable[Any]) -> None:
+        self._registered = tuple(registered)
+        self._loaded: dict[Any, T] = {}
+
+    def __iter__(self) -> Iterator[T]:
+        return self.of(full=True)
+
+    def of(self, *, full: bool) -> Iterator[T]:
+        """Yields the stages of every pass, or with `full` also those of full passes only."""
+        for registered in self._registered:
+            if full or not isinstance(registered, InFull):
+                place = registered.place if isinstance(registered, InFull) else registered
+                if place not in self._loaded:
+                    self._loaded[place] = _load(place)
+                yield self._loaded[place]
+
+
+def _load(registered: Any) -> Any:
+    if not isinstance(registered, str):
+        return registered
+    module, _, name = registered.partition(":")
+    return getattr(import_module(module), name)()

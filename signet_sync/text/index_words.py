@@ -14,7 +14,7 @@ from functools import lru_cache
 from unicodedata import normalize
 from zlib import crc32
 
-from signet_sync.formats.invisible import beyond_ascii
+from signet_sync.formats.body import beyond_ascii
 from signet_sync.formats.lazy_pattern import late
 
 # A class of characters: Han, kana (with the long-vowel mark), Hangul, their compatibility forms and the planes beyond.

@@ -12,7 +12,7 @@ Decisions that a reader of the output may ask about:
   meanings, and in a sentence, only what cannot be a word (`secrets.values`).
 * Of a URL only the password is removed, of a webhook its path, of a header the credential, of a private key all of it.
 * VT, FF, FS to US, NEL, LS and PS separate words or lines and become a space; what a terminal obeys, every other
-  control character but LF and tab, and what nobody sees (`formats.invisible`) is deleted without a space, so that it
+  control character but LF and tab, and what nobody sees (`formats.body`) is deleted without a space, so that it
   cannot split a secret. Sequences that a text spells out (`\x1b[31m`) stay: they are what somebody wrote; the rules
   look through them.
 """
@@ -22,8 +22,7 @@ from __future__ import annotations
 from collections import Counter
 from hashlib import sha256
 
-from signet_sync.formats.body import normalize, well_formed
-from signet_sync.formats.invisible import beyond_ascii, drop_unseen, may_hold_unseen
+from signet_sync.formats.body import beyond_ascii, drop_unseen, may_hold_unseen, normalize, well_formed
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets import engine
 from signet_sync.text.secrets.engine import extent, suspects

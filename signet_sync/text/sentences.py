@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from signet_sync.formats.body import JS_BLANKS, js_trim
+from signet_sync.formats.body import CONTROLS, JS_BLANKS, drop_unseen, js_trim
 from signet_sync.formats.filename import IMMUTABLE_KINDS
-from signet_sync.formats.invisible import CONTROLS, drop_unseen
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.phrases import count_noun
 

@@ -23,7 +23,7 @@ from starlette.staticfiles import StaticFiles
 
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.log import logger
-from signet_sync.storage.clock import now_us
+from signet_sync.storage.locations import now_us
 from signet_sync.web import formatting, views
 from signet_sync.web.acting import Acting, FormTokens
 from signet_sync.web.layout import Frame

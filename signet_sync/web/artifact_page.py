@@ -12,7 +12,7 @@ from signet_sync.formats.snapshot import Found, Trouble
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace
-from signet_sync.sync.store import artifacts, bodies
+from signet_sync.sync.store import artifacts, texts
 from signet_sync.text import chunking
 from signet_sync.text.chunking import ChunkSpan
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
@@ -173,7 +173,7 @@ def _clean_text(database: Database, path: str, found: Found, body: str) -> str:
     """Returns the body without secrets and control characters; for an unchanged indexed file, the indexed text."""
     known = artifacts.list_known_files(database, [path]).get(path)
     if known is not None and known.verdict == "indexed" and known.signature == found.signature:
-        return bodies.text_at(database, path)
+        return texts.text_at(database, path)
     return sanitize_transcript_v2(body)
 
 

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
-from signet_sync.formats.invisible import CONTROLS, UNSEEN
+from signet_sync.formats.body import CONTROLS, UNSEEN
 from signet_sync.formats.paths import escape_character
 from signet_sync.formats.timestamps import SECOND, iso, local, parse_instant
 from signet_sync.recall.snippets import WORDS

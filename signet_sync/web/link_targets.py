@@ -9,8 +9,7 @@ from urllib.parse import unquote
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import kind_of, parse_path
 from signet_sync.formats.handle import HANDLE, ID_LENGTH
-from signet_sync.formats.paths import page_agent
-from signet_sync.formats.wikilinks import leaves_workspace
+from signet_sync.formats.paths import leaves_workspace, page_agent
 from signet_sync.recall.store import references
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions

@@ -21,7 +21,7 @@ from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.state_dir import StateFolder
 from signet_sync.sync import engine
-from signet_sync.sync.request import Request
+from signet_sync.sync.workspace import Request
 
 SETTINGS = (
     '{\n\t"model": "opus",\n\t"hooks": {\n\t\t"Stop": [ {"hooks": [{"type": "command", "command": "say"}]} ]\n\t}\n}\n'

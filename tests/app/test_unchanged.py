@@ -21,9 +21,9 @@ from signet_sync.app import unchanged
 from signet_sync.cli import reindex_pass
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.timestamps import iso, parse_instant
-from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import TABLES, VERSION, full_text
+from signet_sync.storage.locations import now_us
 from signet_sync.sync.store.passes import set_version
 
 LATER = "2026-03-29T23:59:59.999Z"

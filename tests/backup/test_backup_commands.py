@@ -6,8 +6,6 @@ import os
 import shutil
 import sqlite3
 import stat
-import subprocess
-import sys
 import zlib
 from pathlib import Path
 
@@ -15,12 +13,11 @@ import apsw
 import crash_runner
 import native_rows
 import pytest
-from agents import until
 from native_rows import BACKED_UP
-from workbench import NOW, ROOT, Answer, Vault
+from workbench import NOW, Answer, Vault
 
 from signet_sync.app import workspace
-from signet_sync.sync.store import bodies
+from signet_sync.sync.store import texts
 
 LATER = "2026-03-29T13:00:00.000Z"
 
@@ -155,7 +152,7 @@ def test_sealed_bytes_come_back_for_files_that_changed_or_went_meanwhile(vault: 
 def test_a_seal_that_lost_its_bytes_gets_them_back(vault: Vault, file: Path) -> None:
     before = native_rows.native(vault)
     with vault.database(readonly=False) as database, database.transaction():
-        bodies.keep(database, [path for (path,) in database.execute("select path from seals")])
+        texts.keep(database, [path for (path,) in database.execute("select path from seals")])
         database.execute("update seals set packed = null where packed <> x''")
     # The next pass could not take them from a file that changed.
     (vault / native_rows.vault_path("summary", 1)).write_bytes(b"forged")
@@ -413,26 +410,6 @@ def _restore_to(vault: Vault, source: Path, step: int) -> int:
     os.chdir(vault.root.parent)
     crash_runner.arm(step)
     return crash_runner.command(str(vault.root), "backup", "restore", str(source), "--now", LATER)
-
-
-@pytest.mark.slow
-def test_backups_work_beside_a_running_agent(vault: Vault, file: Path) -> None:
-    agent = subprocess.Popen(
-        [sys.executable, "-m", "signet_sync", "--workspace", vault.root, "run"],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        until(lambda: native_rows.done(vault.call("status", "--json")).json["running"])
-        with vault.database(readonly=False) as database, database.transaction():
-            database.execute("delete from node_telemetry")
-        assert restore(vault, file).json["rows"]["node_telemetry"] == 1
-        native_rows.done(vault.call("backup", "create", str(file)))
-        assert agent.poll() is None
-    finally:
-        agent.terminate()
-        agent.wait()
 
 
 @pytest.mark.slow

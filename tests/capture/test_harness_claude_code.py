@@ -14,7 +14,7 @@ from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.records import UNNAMED
 from signet_sync.capture.harnesses.restored import PastSession, PastTurn
 from signet_sync.capture.harnesses.texts import RESULT_LIMIT
-from signet_sync.formats.injected_block import BACKGROUND, CLOSING, OPENING, STORED
+from signet_sync.formats.managed_block import BACKGROUND, CLOSING, OPENING, STORED
 from signet_sync.formats.timestamps import parse_instant
 
 ID = "6f0c1d2e-0000-4000-8000-000000000001"

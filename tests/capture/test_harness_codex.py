@@ -8,7 +8,7 @@ from transcripts import assert_sound, hostile, jsonl, kinds, read_sample, sample
 
 from signet_sync.capture.harnesses.codex.transcript import read
 from signet_sync.capture.harnesses.records import UNNAMED
-from signet_sync.formats.injected_block import CLOSING, OPENING
+from signet_sync.formats.managed_block import CLOSING, OPENING
 
 ID = "01a1ffcf-0000-7000-8000-000000000001"
 PREAMBLE = "Another language model started to solve this problem and produced a summary of its thinking. Here it is:\n"

@@ -24,7 +24,7 @@ from signet_sync.capture.stores import transcripts
 from signet_sync.digest.deeds import deeds_of
 from signet_sync.digest.turns import turns_of
 from signet_sync.errors import HarnessError
-from signet_sync.formats.injected_block import BACKGROUND, CLOSING, OPENING
+from signet_sync.formats.managed_block import BACKGROUND, CLOSING, OPENING
 from signet_sync.host.harness_settings.settings_text import Condition
 from signet_sync.storage import state_dir
 

@@ -9,7 +9,7 @@ from transcripts import assert_sound, hostile, jsonl, kinds, read_sample, sample
 from signet_sync.capture.harnesses.gemini.transcript import read
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.records import UNNAMED
-from signet_sync.formats.injected_block import CLOSING, OPENING
+from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.formats.timestamps import parse_instant
 
 ID = "e23e507f-0000-4000-8000-000000000001"

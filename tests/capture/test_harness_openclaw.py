@@ -9,7 +9,7 @@ from hypothesis import given
 from transcripts import assert_sound, hostile
 
 from signet_sync.capture.harnesses.openclaw import transcript as openclaw
-from signet_sync.formats.injected_block import CLOSING, OPENING
+from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.formats.timestamps import parse_instant
 
 HEADER = {"type": "session", "version": 3, "id": "0b7e", "timestamp": "2026-03-28T22:00:00Z", "cwd": "/home/u/lantern"}

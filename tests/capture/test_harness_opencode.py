@@ -10,7 +10,7 @@ from transcripts import assert_sound
 
 from signet_sync.capture.harnesses.opencode import transcript as opencode
 from signet_sync.capture.harnesses.opencode.transcript import MessageRow
-from signet_sync.formats.injected_block import CLOSING, OPENING
+from signet_sync.formats.managed_block import CLOSING, OPENING
 
 SESSION = {
     "id": "ses_1", "parent_id": None, "directory": "/home/u/lantern", "title": "Lamp oil", "time_created": 1_000,

@@ -19,7 +19,7 @@ from signet_sync.capture.hook import EVENTS
 from signet_sync.capture.hook_session import Injection
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import agent_for
-from signet_sync.formats.injected_block import CLOSING, OPENING
+from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.settings import model
 from signet_sync.storage import locations, state_dir
 

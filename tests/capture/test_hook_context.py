@@ -20,7 +20,7 @@ from signet_sync.capture.harnesses import gemini
 from signet_sync.capture.hook import BUDGET
 from signet_sync.capture.notes import IN_COMPACTION, REQUEST
 from signet_sync.formats.handle import make_place_id
-from signet_sync.formats.injected_block import CLOSING, OPENING
+from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.tables import NODES

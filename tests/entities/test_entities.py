@@ -27,8 +27,7 @@ from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files, state_dir
 from signet_sync.sync import engine
-from signet_sync.sync.request import Request
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Request, Workspace
 
 NOW = "2026-03-29T12:00:00.000Z"
 NOW_US = parse_instant(NOW) or 0

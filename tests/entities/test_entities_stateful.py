@@ -35,7 +35,7 @@ from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files, rename, state_dir
 from signet_sync.sync import engine
-from signet_sync.sync.request import Request as PassRequest
+from signet_sync.sync.workspace import Request as PassRequest
 from signet_sync.sync.workspace import Workspace
 
 ME = "default"

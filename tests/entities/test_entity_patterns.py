@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from signet_sync.entities.own_edits import LIMIT, patterns
 from signet_sync.entities.store import EntityFile
-from signet_sync.formats.wikilinks import targets
+from signet_sync.formats.paths import targets
 
 TITLES = ["Critic", "Exile", "Firefighter", "Pleaser", "Self", "Planner", "Scout", "Watcher", "Host", "Child"]
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from signet_sync.formats.word import Word, decode, encode, newest
+from signet_sync.formats.statement import Word, decode_word, encode_word, newest_words
 
 AT = "2026-03-28T10:00:00.000Z"
 DONE = Word("default", "f-abcdefghijkl", "done", AT, "agent", "next", "abcd efgh", "a" * 16, "5e55\n\u2028é")
@@ -15,8 +15,8 @@ PIN = Word("scout", "m-abcdefghijkl", "pinned", AT)
 
 @pytest.mark.parametrize("word", [DONE, PIN, DONE._replace(words="", said="open"), PIN._replace(said="unpinned")])
 def test_a_word_is_read_as_it_was_written(word: Word) -> None:
-    line = encode(word)
-    assert decode(line) == word and line.count(b"\n") == 1 and line.endswith(b"\n") and line.isascii()
+    line = encode_word(word)
+    assert decode_word(line) == word and line.count(b"\n") == 1 and line.endswith(b"\n") and line.isascii()
 
 
 FORGED: dict[str, dict[str, object]] = {
@@ -44,16 +44,18 @@ FORGED: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize("name", FORGED)
 def test_a_line_that_we_never_wrote_says_nothing(name: str) -> None:
-    assert decode(json.dumps(json.loads(encode(DONE)) | FORGED[name]).encode()) is None
+    assert decode_word(json.dumps(json.loads(encode_word(DONE)) | FORGED[name]).encode()) is None
 
 
-@pytest.mark.parametrize("line", [b"", b"{", b"[]", b"3", b"<<<<<<< HEAD", b"\xff", b"[" * 100_000, encode(DONE)[:-9]])
+@pytest.mark.parametrize(
+    "line", [b"", b"{", b"[]", b"3", b"<<<<<<< HEAD", b"\xff", b"[" * 100_000, encode_word(DONE)[:-9]]
+)
 def test_what_is_no_line_says_nothing(line: bytes) -> None:
-    assert decode(line) is None
+    assert decode_word(line) is None
 
 
 def test_the_later_word_counts_in_whatever_order_they_are_read() -> None:
     later = DONE._replace(said="open", at="2026-03-29T10:00:00.000Z")
     pinned = DONE._replace(said="pinned", kind="", words="", token="", session_id="")
     for said in ([DONE, later, pinned], [pinned, later, DONE]):
-        assert set(newest(said).values()) == {later, pinned}
+        assert set(newest_words(said).values()) == {later, pinned}

@@ -20,7 +20,7 @@ from benchmarks import index_rows
 from signet_sync.app.workspace import opened
 from signet_sync.formats.handle import LETTERS
 from signet_sync.formats.paths import RUNNING
-from signet_sync.formats.word import Word
+from signet_sync.formats.statement import Word
 from signet_sync.graph import words
 from signet_sync.recall import pinning
 from signet_sync.settings.model import Settings

@@ -15,7 +15,7 @@ from signet_sync.pages import memory_page_writer
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.tables import NODES
 from signet_sync.sync.engine import run_pass
-from signet_sync.sync.request import Request
+from signet_sync.sync.workspace import Request
 from signet_sync.text.token_estimate import estimate_tokens
 
 NOW_US = parse_instant(NOW) or 0

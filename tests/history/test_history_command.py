@@ -268,7 +268,7 @@ def test_a_session_end_beside_an_agent_is_left_to_it(vault):
 
 
 def until_now() -> int:
-    from signet_sync.storage.clock import now_us
+    from signet_sync.storage.locations import now_us
 
     return now_us()
 

@@ -11,8 +11,8 @@ import pytest
 from crash_runner import KILLED, forked
 from workbench import NOW, Vault
 
-from signet_sync.integrity import store as integrity_store
 from signet_sync.storage import files
+from signet_sync.sync.store import violations
 
 LATER = "2026-03-30T12:00:00.000Z"
 
@@ -215,7 +215,7 @@ def test_trouble_with_one_of_several_is_told_while_the_rest_goes_on(vault):
     batches = vault.call("violations", "list", "--json").json["violations"]
     assert [len(batch["files"]) for batch in batches] == [4, 4]
     with vault.database(readonly=False) as database:
-        integrity_store.drop_bytes(database, [summaries[5]])
+        violations.drop_bytes(database, [summaries[5]])
     words = ("violations", "restore", *summaries[4:8], "--yes", "--json", "--now", LATER)
     answer = vault.call(*words)
     assert answer.code == 1 and len(answer.json["restored"]) == 3

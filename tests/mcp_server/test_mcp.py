@@ -29,7 +29,7 @@ from workbench import ROOT, Vault, call, contents
 
 from signet_sync.cli.main import Context
 from signet_sync.errors import SignetSyncError, UsageError
-from signet_sync.formats.injected_block import CLOSING, OPENING
+from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.history import agent_view
 from signet_sync.history.agent_view import ANOTHER_AGENT
 from signet_sync.mcp_server import texts, tools

@@ -30,8 +30,8 @@ from signet_sync.memories.store import memories, recall_events
 from signet_sync.memories.store.memories import Memory
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
-from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import Database
+from signet_sync.storage.locations import now_us
 from signet_sync.sync.store import texts
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text import tags

@@ -20,7 +20,7 @@ from workbench import NOW, ROOT, Answer, Vault, numbered
 
 from signet_sync.app.workspace import opened
 from signet_sync.errors import UsageError
-from signet_sync.formats.word import Word
+from signet_sync.formats.statement import Word
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import Memory
 from signet_sync.settings.model import Settings

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from workbench import Vault, numbered
 
-from signet_sync.formats.injected_block import CLOSING, OPENING
+from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.pages.context import IDENTITIES, LIMIT, PromptHit, files_text, lay_out_hits, room, wrap
 from signet_sync.storage.locations import write_program
 from signet_sync.text.token_estimate import estimate_tokens

@@ -11,7 +11,7 @@ from signet_sync.formats.managed_block import block
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.sync.engine import run_pass
-from signet_sync.sync.request import Request
+from signet_sync.sync.workspace import Request
 
 NOW_US = parse_instant(NOW) or 0
 

@@ -11,7 +11,7 @@ from harness_samples import PROJECT, SESSION, Turn
 from workbench import Vault, numbered
 
 from signet_sync.capture.harnesses import registry
-from signet_sync.formats.injected_block import CLOSING, OPENING
+from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.pages.handoff import LIMIT
 from signet_sync.text.token_estimate import estimate_tokens
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from test_found_repository import with_origin
 from workbench import Vault
 
-from signet_sync.formats.injected_block import CLOSING, OPENING
+from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.formats.timestamps import DAY
 from signet_sync.pages.context import name_project
 from signet_sync.pages.project_context import EarlierSession, ProjectInputs, project_text

@@ -9,7 +9,7 @@ from pathlib import Path
 import artifacts_fixture as made
 import pytest
 from signet_writer import process_of
-from workbench import NOW, SIGNS, Vault, contents, numbered, spawn_ordinary, tree
+from workbench import NOW, Vault, contents, numbered, spawn_ordinary, tree
 
 from signet_sync.formats.frontmatter import parse
 
@@ -66,51 +66,6 @@ def leaks(*places: Path, words=(*CANARIES, KEY), but=()):
                 raw = (Path(where) / name).read_bytes().lower()
                 found += [(name, needle) for needle in needles if needle in raw]
     return found
-
-
-def test_no_word_of_the_session_is_left_in_any_file_that_we_write(vault):
-    """Database, log, backups, kept copies, pages; looked for while the index is open, and after."""
-    for words in CANARIES:
-        vault.hits(words)
-    # A page with text inside the block leaves a kept copy, and so does one of the original program.
-    (vault / "MEMORY.md").write_text(vault.page().replace("# Working Memory", "# Working Memory\n\nmy line"))
-    (vault / "agents").mkdir()
-    vault.reindex()
-    assert list(vault.root.glob("MEMORY.user-*.md"))
-    (vault.state / "signet-sync.db.corrupt-20260101T000000Z").write_bytes(vault.db.read_bytes())
-    path = vault / mine("summary")
-    path.write_bytes(path.read_bytes() + b"edited qzxvbodycanary\n")
-    vault.reindex()
-    assert vault.call("violations", "accept", mine("summary"), "--reason", "the qzxvbodycanary", "--now", NOW).code == 0
-    assert {word for _, word in leaks(vault.root, vault.state)} == {w[3:].encode() for w in (*CANARIES, KEY)}
-
-    with vault.database() as reader:
-        reader.execute("pragma user_version")
-        document = remove(vault)
-        assert document["removed_rows"] == 3
-        assert sorted(document["removed_paths"]) == sorted(mine(k) for k in ("summary", "transcript", "manifest"))
-        assert leaks(vault.root, vault.state) == []
-    assert leaks(vault.root, vault.state) == []
-    assert document["foreign"] == [] and document["git_history"] == "no-repository"
-    vault.reindex("--full")
-    assert leaks(vault.root, vault.state) == []
-    assert all(vault.hits(word) == [] for word in CANARIES)
-    assert "my line" in next(vault.root.glob("MEMORY.user-*.md")).read_text()
-    assert vault.reindex()["counts"]["indexed"] == 6
-
-
-@pytest.mark.usefixtures("impatient")
-def test_a_reader_in_the_way_puts_the_scrub_off_and_the_next_pass_does_it(vault):
-    with vault.database() as reader:
-        reader.execute("begin")
-        reader.value("select count(*) from memory_artifacts")
-        remove(vault)
-        assert vault.hits("qzxvbodycanary") == []
-        assert vault.rows("select scrubbed from memory_artifact_tombstones") == [(0,)]
-        reader.execute("rollback")
-    vault.reindex()
-    assert vault.rows("select scrubbed from memory_artifact_tombstones") == [(1,)]
-    assert leaks(vault.root, vault.state) == []
 
 
 def test_the_tombstone_holds_no_word_of_the_session(vault):
@@ -180,78 +135,11 @@ def test_a_key_or_token_covers_all_of_its_sessions_also_later_ones(shared_key, n
     assert not (shared_key / path_of("summary", 4, session_key="agent:main:main")).exists()
 
 
-COPIES = [
-    " (1).md", " 2.md", ".sync-conflict-20260329-101010-ABCDEFG.md", " (Ada's conflicted copy 2026-03-29).md",
-    " (Conflicted copy phone 202603291010).md", "-HOST.md", " (case conflict).md",
-]  # fmt: skip
-
-
-def test_conflict_copies_that_carry_the_token_go_too(vault):
-    raw = (vault / mine("summary")).read_bytes()
-    stem = mine("summary").removeprefix("memory/").removesuffix(".md")
-    other = path_of("summary", 2).removeprefix("memory/").removesuffix(".md")
-    vault.put({stem + ending: raw for ending in COPIES})
-    vault.put({other + " (1).md": b"x", stem + " 3.md": b"not to be read as an artifact qzxvbodycanary"})
-    vault.reindex()
-    remove(vault)
-    assert sorted(p.name for p in vault.memory.glob("*") if TOKEN in p.name) == []
-    assert (vault.memory / (other + " (1).md")).exists()
-    # And those that a sync brings later.
-    vault.put({stem + ending: raw for ending in COPIES})
-    document = vault.reindex()
-    assert document["counts"]["tombstoned"] == len(COPIES)
-    assert leaks(vault.root, vault.state) == []
-
-
 def test_a_copy_of_another_session_of_the_token_stays(shared_key):
     copy = path_of("summary", 1, session_key="agent:main:main").removeprefix("memory/").replace(".md", " (1).md")
     shared_key.put((copy, (shared_key.memory / copy.replace(" (1)", "")).read_bytes()))
     remove(shared_key, numbered(2)["session_id"])
     assert (shared_key.memory / copy).exists()
-
-
-def test_a_tombstone_that_arrives_by_sync_is_enforced(vault):
-    vault.put(made.tombstone(session_id=ID, session_key=KEY), "memory/tombstones")
-    document = vault.reindex()
-    assert document["counts"]["tombstoned"] == 3 and document["counts"]["removed_rows"] == 3
-    assert document["halted"] is None
-    assert leaks(vault.root, vault.state) == []
-    assert {code for _, code in vault.problems(document).values()} == {"tombstoned"}
-    assert vault.reindex()["problems"] == []
-
-
-def test_a_lost_tombstone_file_is_written_again_from_the_mirror(vault):
-    path = vault / remove(vault)["tombstone"]
-    raw = path.read_bytes()
-    path.unlink()
-    vault.session(1, session_key=KEY)
-    assert vault.reindex()["counts"]["tombstoned"] == 3
-    assert path.read_bytes() == raw and not (vault / mine("summary")).exists()
-    before = tree(vault.root), tree(vault.state, but=SIGNS)
-    vault.reindex()
-    assert (tree(vault.root), tree(vault.state, but=SIGNS)) == before
-
-
-def test_a_broken_tombstone_file_still_removes_by_its_name(vault):
-    name, _ = made.tombstone(session_id=ID, session_key=KEY)
-    vault.put((name, b"<<<<<<< mine\n"), "memory/tombstones")
-    document = vault.reindex()
-    assert vault.problems(document)[f"memory/tombstones/{name}"] == ("invalid", "tombstone-invalid")
-    assert not (vault / mine("summary")).exists() and vault.hits("qzxvbodycanary") == []
-
-
-def test_a_broken_tombstone_file_removes_though_that_removal_was_lifted_before(vault):
-    remove(vault, KEY)
-    assert vault.call("remove", KEY, "--undo", "--now", NOW).code == 0
-    name, _ = made.tombstone(session_id=ID, session_key=KEY)
-    vault.put((name, b"<<<<<<< mine\n"), "memory/tombstones")
-    for _ in range(2):
-        document = vault.reindex()
-        assert vault.problems(document)[f"memory/tombstones/{name}"] == ("invalid", "tombstone-invalid")
-    (vault / "memory/tombstones" / name).unlink()
-    assert vault.problems(vault.reindex()) == {} and (vault / "memory/tombstones" / name).exists(), "from the mirror"
-    assert vault.call("remove", KEY, "--undo", "--now", NOW).code == 0
-    assert vault.problems(vault.reindex()) == {} and not (vault / "memory/tombstones" / name).exists()
 
 
 def test_what_somebody_wrote_into_a_tombstone_erases_no_words_of_others(vault):
@@ -284,22 +172,6 @@ def test_the_reason_in_a_tombstone_of_somebody_else_passes_the_sanitizer(vault, 
     )
     vault.reindex()
     assert vault.rows("select reason from memory_artifact_tombstones") == [(kept,)]
-
-
-def test_edited_renamed_and_unreadable_returns_stay_gone(vault):
-    raw = (vault / mine("summary")).read_bytes()
-    remove(vault)
-    moved = mine("summary").removeprefix("memory/").replace("2026-03-28", "2026-03-27")
-    renamed = mine("summary").removeprefix("memory/").replace(TOKEN, "aaaaaaaaaaaaaaaa")
-    back = {
-        mine("summary").removeprefix("memory/"): raw.replace(b"stays", b"was edited"),
-        moved: raw,
-        mine("transcript").removeprefix("memory/"): b"no frontmatter qzxvbodycanary",
-        renamed: raw,  # another token in its name, but the frontmatter tells whose it is
-    }
-    vault.put(back)
-    assert vault.reindex()["counts"]["tombstoned"] == 4
-    assert leaks(vault.root, vault.state) == []
 
 
 def test_check_and_index_only_report_and_delete_nothing(vault):

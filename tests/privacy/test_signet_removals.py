@@ -19,7 +19,7 @@ from signet_sync.privacy import signet_tombstones
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database import foreign
 from signet_sync.sync.engine import run_pass
-from signet_sync.sync.request import Request
+from signet_sync.sync.workspace import Request
 
 ID = numbered(1)["session_id"]
 TOKEN = made.token_for(session_id=ID)

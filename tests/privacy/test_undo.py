@@ -177,26 +177,6 @@ def test_the_files_of_an_undo_may_come_one_by_one_and_the_tombstone_again(machin
     assert came_back(there) and not stone(there).exists()
 
 
-def test_a_removal_after_the_undo_wins_on_a_machine_that_has_not_seen_the_undo(machines):
-    at, here, there = machines
-    undo(here)
-    assert came_back(here)
-    remove(here, "2026-03-29T12:30:00.000Z")
-    carry(here, there)
-    assert not came_back(at(there)) and stone(there).exists()
-
-
-def test_an_undo_that_comes_after_a_newer_removal_does_not_lift_that(machines):
-    at, here, there = machines
-    undo(here)
-    newer = stone(there).read_bytes().replace(b"12:00:00", b"12:30:00")
-    stone(there).write_bytes(newer)
-    lifted = there / f"memory/tombstones/lifted/{stone(there).name}"
-    lifted.parent.mkdir()
-    shutil.copy(here / f"memory/tombstones/lifted/{stone(there).name}", lifted)
-    assert not came_back(at(there)) and stone(there).read_bytes() == newer
-
-
 def rewritten(vault, where, *changes):
     """The tombstone as another state of the same removal would have it, in another place."""
     raw = (stone(vault) if stone(vault).exists() else where).read_bytes()

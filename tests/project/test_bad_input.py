@@ -14,7 +14,7 @@ import artifacts_fixture as made
 import pytest
 from workbench import NOW, Vault, contents, numbered, sampled
 
-from signet_sync.formats.wikilinks import targets
+from signet_sync.formats.paths import targets
 
 NAME = made.path_for("summary").removeprefix("memory/")
 PATH = f"memory/{NAME}"

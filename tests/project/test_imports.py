@@ -13,7 +13,6 @@ ROOT = Path(__file__).parents[2]
 # These import only what rules may import, but use the process: its input, its clock, or what
 # the extra of the page reads and sends for them.
 NO_RULES = {
-    "signet_sync.storage.clock",
     "signet_sync.web.formatting",
     "signet_sync.web.security",
 }

@@ -34,9 +34,9 @@ from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import parse, write
 from signet_sync.sessions.states import new_part
 from signet_sync.settings.model import Settings
-from signet_sync.sync.planner import Judgement
+from signet_sync.sync.index_records import Judgement
 from signet_sync.sync.store import artifacts
-from signet_sync.sync.store.bodies import keep
+from signet_sync.sync.store.texts import keep
 from signet_sync.text.redacted_match import alike, begins
 from signet_sync.text.sanitizer import sanitize_line, sanitizer_stamp
 

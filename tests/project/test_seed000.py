@@ -16,8 +16,8 @@ from workbench import NOW, ROOT, Vault, tree
 
 from benchmarks.corpus import write_corpus
 from signet_sync.formats.body import body_sha256, normalize
+from signet_sync.formats.paths import targets
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.formats.wikilinks import targets
 from signet_sync.text.sentences import SentenceSubject, acceptable, is_sound
 
 ROW = re.compile(r"^- (\S+) \| session=(.+?) \| project=(.+?) \| (.+?) (\[\[.*\]\])$")

@@ -364,7 +364,7 @@ def restores(walk: Walk, machine: Machine) -> None:
     for batch in machine.does(lambda work, now: [one.files for one in violations.batches(work.database)]):
         for one in batch:
             with suppress(UsageError):
-                machine.does(lambda work, now, path=one.path: integrity_operations.restore(work, path, now))
+                machine.does(lambda work, now, path=one.path: integrity_operations.restore_one(work, path, now))
 
 
 def accepts(walk: Walk, machine: Machine) -> None:
@@ -372,7 +372,7 @@ def accepts(walk: Walk, machine: Machine) -> None:
     for batch in machine.does(lambda work, now: [one.files for one in violations.batches(work.database)]):
         for one in batch[:1]:
             with suppress(UsageError):
-                machine.does(lambda work, now, path=one.path: integrity_operations.accept(work, path, "mine", now))
+                machine.does(lambda work, now, path=one.path: integrity_operations.accept_one(work, path, "mine", now))
                 machine.looks_again(one.path)
 
 

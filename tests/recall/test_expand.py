@@ -22,7 +22,7 @@ from signet_sync.recall.expand import expand
 from signet_sync.recall.store import references
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import NODES
-from signet_sync.sync.store.bodies import text_at
+from signet_sync.sync.store.texts import text_at
 from signet_sync.text import chunking
 from signet_sync.text.excerpts import cut, ending
 from signet_sync.text.token_estimate import estimate_tokens

@@ -16,13 +16,12 @@ from sample_graph import AGENTS, SUMMARY_ONLY, fill
 from workbench import Vault, call
 
 from benchmarks import corpus
-from signet_sync.formats.paths import head_page
+from signet_sync.formats.paths import head_page, targets
 from signet_sync.formats.timestamps import iso
-from signet_sync.formats.wikilinks import targets
 from signet_sync.recall.expand import expand
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import counts
-from signet_sync.sync.store.bodies import text_of
+from signet_sync.sync.store.texts import text_of
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "vaults" / "signet-small"
 HANDLE = re.compile(r" (\^(?:m-[a-z2-7]{12}|[a-z]-[a-z2-7]{6}))$")

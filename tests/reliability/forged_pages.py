@@ -13,11 +13,10 @@ from signet_sync.entities.documents import edits
 from signet_sync.entities.documents.escaping import fit, fit_item, log_item
 from signet_sync.entities.evidence import Evidence, item_text
 from signet_sync.formats.entity_paths import CORE
-from signet_sync.formats.injected_block import CLOSING, OPENING
-from signet_sync.formats.managed_block import block
+from signet_sync.formats.managed_block import CLOSING, OPENING, block
+from signet_sync.formats.paths import leaves_workspace
 from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.timestamps import DAY, iso
-from signet_sync.formats.wikilinks import leaves_workspace
 from signet_sync.memories.promotion_score import Dream, Promotion, Signals, SweepView
 from signet_sync.memories.score import DreamedView, Use
 from signet_sync.pages.context import PromptHit, lay_out_hits, wrap

@@ -31,9 +31,8 @@ from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import NODES
 from signet_sync.sync import engine, outbox
-from signet_sync.sync.request import Request
 from signet_sync.sync.store import counts
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Request, Workspace
 
 NOW_US = parse_instant(NOW) or 0
 # Made up, and never to be found in a byte that we write.

@@ -32,8 +32,7 @@ from signet_sync.sessions.input import compaction_input, session_input
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files
 from signet_sync.sync import engine, indexing
-from signet_sync.sync.request import Request
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Request, Workspace
 
 LATER = "2026-04-28T11:00:00.000Z"
 REFUSED = 3

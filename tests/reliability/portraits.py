@@ -17,7 +17,7 @@ from statement_rows import orphans
 
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.workspace import backups
+from signet_sync.sync.database import backups
 
 
 def contents(root: Path) -> dict[str, str]:

@@ -21,7 +21,7 @@ from operations import OPERATIONS
 from workbench import NOW, Vault, numbered
 
 from signet_sync.storage import files
-from signet_sync.sync.store.bodies import text_of
+from signet_sync.sync.store.texts import text_of
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 SEED = 7

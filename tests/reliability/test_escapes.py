@@ -16,7 +16,7 @@ from opened_files import elsewhere, heard, traced
 from workbench import NOW, Answer, Vault, numbered, tree
 
 from benchmarks import mutation
-from signet_sync.formats.wikilinks import leaves_workspace
+from signet_sync.formats.paths import leaves_workspace
 
 Watch = Callable[[Vault, Path, Sequence[Sequence[str]]], tuple[list[Answer], set[str]]]
 LINKS = ("summary_path", "transcript_path", "compaction_path")

@@ -24,7 +24,7 @@ from signet_sync.sessions.input import session_input
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files
 from signet_sync.sync import engine
-from signet_sync.sync.request import Request
+from signet_sync.sync.workspace import Request
 
 NOW_US = parse_instant(NOW) or 0
 ENDING = {

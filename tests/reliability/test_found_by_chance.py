@@ -22,7 +22,7 @@ from signet_sync.sessions.store import live as turns
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files
 from signet_sync.sync import engine, indexing
-from signet_sync.sync.request import Request
+from signet_sync.sync.workspace import Request
 
 
 def test_files_that_are_ignored_for_their_names_are_told_by_every_rebuild(vault: Vault) -> None:

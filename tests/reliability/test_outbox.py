@@ -16,9 +16,8 @@ from workbench import Vault, numbered, sampled
 from signet_sync.formats.timestamps import DAY
 from signet_sync.sync import engine, outbox
 from signet_sync.sync.engine import run_pass, work_off
-from signet_sync.sync.request import Request
-from signet_sync.sync.stages import MANIFEST, SESSION, Source
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.index_records import MANIFEST, SESSION, Source
+from signet_sync.sync.workspace import Request, Workspace
 
 __all__ = ["workspace"]  # a fixture
 

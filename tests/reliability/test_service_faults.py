@@ -26,10 +26,10 @@ from signet_sync.app.workspace import opened
 from signet_sync.errors import Interrupted
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
-from signet_sync.storage.clock import now_us
+from signet_sync.storage.locations import now_us
 from signet_sync.sync import quarantine
 from signet_sync.sync.engine import run_pass
-from signet_sync.sync.request import Request
+from signet_sync.sync.workspace import Request
 
 Start = Any
 vault, start = agents.vault, agents.start

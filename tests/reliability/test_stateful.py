@@ -48,9 +48,8 @@ from signet_sync.sessions.input import CompactionInput, SessionInput
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database, discard
 from signet_sync.sync import engine
-from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.store import counts, violations
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Outcome, Request, Workspace
 
 NOW = parse_instant("2026-03-29T12:00:00.000Z") or 0
 # Every text that is made or typed holds a word of its own: where it stands, and that it stands nowhere, can be seen.
@@ -606,8 +605,8 @@ class Machine(RuleBasedStateMachine):
 
         def work(workspace: Workspace) -> Any:
             if what == "restore":
-                return integrity_operations.restore(workspace, path, self.now)
-            return integrity_operations.accept(workspace, path, "mine", self.now)
+                return integrity_operations.restore_one(workspace, path, self.now)
+            return integrity_operations.accept_one(workspace, path, "mine", self.now)
 
         with self.asked(*AGENTS):
             self.act(how, step, work)

@@ -23,13 +23,13 @@ from signet_sync.app.scheduler import Scheduler
 from signet_sync.app.workspace import open_workspace
 from signet_sync.errors import DatabaseUnfinished
 from signet_sync.settings.model import Settings
-from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import Database
+from signet_sync.storage.locations import now_us
 from signet_sync.sync.deriving import publish
-from signet_sync.sync.request import Outcome, Pass, Request
-from signet_sync.sync.stages import Change
-from signet_sync.sync.store.bodies import text_of
+from signet_sync.sync.index_records import Change
+from signet_sync.sync.store.texts import text_of
 from signet_sync.sync.watcher import Hint, Watcher
+from signet_sync.sync.workspace import Outcome, Pass, Request
 
 Start = Callable[..., Agent]
 vault, start, quick = agents.vault, agents.start, agents.quick

@@ -19,7 +19,7 @@ from signet_sync.formats.frontmatter import parse
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.sync.engine import run_pass
-from signet_sync.sync.request import Outcome, Request
+from signet_sync.sync.workspace import Outcome, Request
 
 NOW_US = parse_instant(NOW) or 0
 WARNING = "changed or lost after being sealed"

@@ -314,7 +314,7 @@ def test_what_only_looks_finishes_nothing(vault, arguments):
 
 def test_a_pass_over_a_few_paths_finishes_what_lies_half_written(vault):
     from signet_sync.sync import engine
-    from signet_sync.sync.request import Request
+    from signet_sync.sync.workspace import Request
 
     killed(vault, at_link("--summary.md", die))
     with opened(str(vault.root), Settings()) as workspace:

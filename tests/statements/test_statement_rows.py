@@ -27,7 +27,7 @@ from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import SESSION
 from signet_sync.storage.database.tables import STATEMENTS, TABLES
-from signet_sync.sync.stages import Source
+from signet_sync.sync.index_records import Source
 
 DAY = 86_400_000_000
 PROJECT = "/code/lantern"

@@ -11,11 +11,12 @@ from benchmarks import index_rows
 from signet_sync.app.pipeline import PIPELINE
 from signet_sync.errors import UsageError
 from signet_sync.formats.seal import pack
-from signet_sync.formats.timestamps import DAY, parse_instant
+from signet_sync.formats.timestamps import parse_instant
 from signet_sync.pages.store import pages
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.planner import Known
+from signet_sync.sync.index_records import Known
 from signet_sync.sync.store import artifacts, counts, sessions, violations
+from signet_sync.sync.tombstones import removals
 from signet_sync.sync.tombstones import store as tombstones_store
 
 NOW = "2026-03-30T00:00:00.000Z"
@@ -96,31 +97,6 @@ def test_the_dump_is_the_same_in_whatever_order_rows_came(seed):
     assert len(dumps[0]) > 100
 
 
-def test_deleting_tells_whose_pages_follow(database):
-    made = judged(session(session_key="k")) + judged(session(agent_id="scout"))
-    fill(database, made)
-    with database.transaction():
-        touched = artifacts.delete_rows(database, [made[0].path, made[1].path, made[3].path, "memory/none.md"])
-    assert sorted(touched) == sorted(
-        (j.row.agent_id, j.row.session_token, j.row.session_id) for j in (*made[:2], made[3])
-    )
-    assert {
-        row[0] for row in database.execute("select source_path from links join memory_artifacts on id = source")
-    } == {j.path for j in made if j not in (made[0], made[1], made[3])}
-    artifacts.forget_files(database, [made[0].path])
-    assert made[0].path not in artifacts.list_known_files(database)
-
-
-def test_files_are_due_for_reading_longest_ago_first(database):
-    made = judged(session())
-    ignored = made[0]._replace(path="memory/a note.md", verdict="ignored", code="foreign-name")
-    for number, judgement in enumerate([*made, ignored]):
-        artifacts.store_files(database, [judgement], 100 - number)
-    assert artifacts.due_for_reading(database, 1000, 10) == [made[2].path, made[1].path, made[0].path]
-    assert artifacts.due_for_reading(database, 99, 10) == [made[2].path]
-    assert artifacts.due_for_reading(database, 1000, 1) == [made[2].path]
-
-
 def test_links_that_lead_nowhere_are_marked_and_unmarked(database):
     lonely = dict([summary()])
     fill(database, judged(lonely))
@@ -174,19 +150,19 @@ def test_a_removal_takes_agent_and_token_and_ids_and_nothing_else(database):
         return sorted(set(database.execute("select agent_id, session_id from memory_artifacts")))
 
     with database.transaction():
-        tombstones_store.remove_covered(database, [stone(session_ids=("s-2",), **shared)], PIPELINE.erasers)
+        removals.remove_covered(database, [stone(session_ids=("s-2",), **shared)], PIPELINE.erasers)
     assert left() == [("default", "s-1"), ("default", "s-3"), ("scout", "s-1"), ("scout", "s-2"), ("scout", "s-3")]
     with database.transaction():
-        touched, rows = tombstones_store.remove_covered(database, [stone(agent_id="scout", **shared)], PIPELINE.erasers)
+        touched, rows = removals.remove_covered(database, [stone(agent_id="scout", **shared)], PIPELINE.erasers)
     assert left() == [("default", "s-1"), ("default", "s-3")]
     assert rows == 9 and len(set(touched)) == 3
     assert database.value("select count(*) from seals where agent_id = 'scout'") == 0
     with database.transaction():
-        again = tombstones_store.remove_covered(database, [stone(agent_id="scout", **shared)], PIPELINE.erasers)
+        again = removals.remove_covered(database, [stone(agent_id="scout", **shared)], PIPELINE.erasers)
         assert again == ([], 0)
         # A token belongs to its agent: the same letters of another agent remove nothing.
         foreign = stone(agent_id="scout", token=token_for(**shared))
-        assert tombstones_store.remove_covered(database, [foreign], PIPELINE.erasers) == ([], 0)
+        assert removals.remove_covered(database, [foreign], PIPELINE.erasers) == ([], 0)
     assert left() == [("default", "s-1"), ("default", "s-3")]
 
 
@@ -269,15 +245,6 @@ def seal(database, path, *, agent="default", packed=None):
 # ── telemetry ──
 
 
-def test_accesses_are_counted(database):
-    one, two = ("default", "memory/one.md"), ("scout", "memory/two.md")
-    assert counts.count_accesses(database, [one, two], "2026-03-02")
-    assert counts.count_accesses(database, [one], "2026-03-01") and counts.count_accesses(database, [], "x")
-    rows = sorted(database.execute("select agent_id, source_path, accesses, last_accessed_at from artifact_telemetry"))
-    assert rows == [(*one, 2, "2026-03-02"), (*two, 1, "2026-03-02")]
-    assert counts.totals(database) == (2, 0, 3)
-
-
 def test_an_answer_never_waits_for_a_counter(tmp_path):
     place = str(tmp_path / "index.db")
     holder, asker = Database(place), Database(place, wait_ms=0)
@@ -288,69 +255,6 @@ def test_an_answer_never_waits_for_a_counter(tmp_path):
     assert counts.count_accesses(reader, [("default", "memory/one.md")], NOW) is False
     for database in (holder, asker, reader):
         database.close()
-
-
-# ── what pages are made of ──
-
-
-@pytest.fixture
-def month(database):
-    """Sessions of one agent on several days, two of them at the same instant, one noise, one in the future."""
-    files = {}
-    for number, (day, project) in enumerate(
-        [
-            ("2026-02-27", "/code/old"),
-            ("2026-03-01", "/code/lantern"),
-            ("2026-03-02", "/code/lantern/"),
-            ("2026-03-02", "/code/wick"),
-            ("2026-03-29", None),
-            ("2026-04-15", "/code/later"),
-        ]
-    ):
-        who = {"session_id": f"s-{number}", "captured_at": f"{day}T08:00:00.000Z"}
-        files.update([summary(project=project, body=f"# Next steps\n\n- Do the thing {number}\n", **who)])
-    files.update([summary(session_id="test-1", project=None, captured_at="2026-03-05T08:00:00.000Z")])
-    files.update([compaction(session_id="s-1", project="/code/lantern", captured_at="2026-03-01T07:00:00.000Z")])
-    files.update([summary(agent_id="scout", session_id="s-9")])
-    fill(database, judged(files))
-    return database
-
-
-def test_a_page_changes_by_itself_when_a_row_enters_or_leaves(month):
-    first = parse_instant("2026-03-01T08:00:00.000Z")
-    assert pages.next_change(month, "default", NOW_US, 30 * DAY) == first + 30 * DAY + 1
-    enters = parse_instant("2026-04-15T08:00:00.000Z")
-    assert pages.next_change(month, "default", enters - DAY, 5 * DAY) == enters
-    assert pages.next_change(month, "default", enters + 99 * DAY, 30 * DAY) is None
-    assert pages.next_change(month, "nobody", NOW_US, 30 * DAY) is None
-
-
-def test_days_are_counted_anew_where_they_moved(month):
-    before = pages.days(month, "default")
-    key = ("default", token_for(session_id="s-2"), "s-2")
-    for number, left in ((2, 1), (3, 0)):
-        key = ("default", token_for(session_id=f"s-{number}"), f"s-{number}")
-        artifacts.store_ledger(month, [key], [])
-        artifacts.count_days(month, [("default", "2026-03-02"), ("default", "1999-01-01")])
-        assert pages.days(month, "default") == {
-            day: left if day == "2026-03-02" else count for day, count in before.items() if left or day != "2026-03-02"
-        }
-    counted = pages.days(month, "default")
-    artifacts.count_days(month, None)
-    assert pages.days(month, "default") == counted
-
-
-def test_the_newest_manifest_of_a_session_and_what_it_shows(database):
-    refs = ["Session Ledger (Last 30 Days)"]
-    early, late = "2026-03-01T08:00:00.000Z", "2026-03-02T08:00:00.000Z"
-    made = judged(dict([manifest(captured_at=early), manifest(captured_at=late, memory_md_refs=refs)]))
-    fill(database, made)
-    key = (token_for(), TEMPLATE.row.session_id)
-    assert artifacts.manifest_of(database, "default", *key) == (path_for("manifest", captured_at=late), refs[0])
-    assert artifacts.list_shown_manifests(database, "default") == {
-        path_for("manifest", captured_at=late): (*key, refs[0])
-    }
-    assert artifacts.manifest_of(database, "scout", *key) is None
 
 
 # ── the lease ──

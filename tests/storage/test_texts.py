@@ -14,12 +14,10 @@ from workbench import NOW, Vault, numbered
 
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.integrity import store as integrity_store
 from signet_sync.privacy import redact as privacy_redact
 from signet_sync.settings.model import load
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store import artifacts, bodies
-from signet_sync.sync.store import texts as found_texts
+from signet_sync.sync.store import artifacts, texts, violations
 from signet_sync.text.redaction import Cleaning
 from signet_sync.text.sanitizer import sanitize_line
 
@@ -37,16 +35,16 @@ def words(database: Database) -> set[str]:
     return held
 
 
-def texts(database: Database) -> dict[str, str]:
-    return dict(database.execute(f"select source_path, {bodies.text_of()} from memory_artifacts"))
+def stored_texts(database: Database) -> dict[str, str]:
+    return dict(database.execute(f"select source_path, {texts.text_of()} from memory_artifacts"))
 
 
 def is_whole(database: Database) -> None:
     """Every text can be had, and full text holds its words and no others."""
-    assert database.problems() == [] and found_texts.is_in_step(database)
+    assert database.problems() == [] and texts.is_in_step(database)
     before = words(database)
     with database.transaction():
-        found_texts.rebuild(database, artifacts.every_row(database))
+        texts.rebuild(database, artifacts.every_row(database))
     assert words(database) == before
 
 
@@ -87,11 +85,11 @@ def test_a_row_gives_the_text_that_its_file_gave_whether_it_stands_there_or_in_t
     with plain.transaction():
         artifacts.insert_rows(plain, judged, 1)
     if bytes_go:
-        integrity_store.drop_bytes(sealed, [one.path for one in judged])
+        violations.drop_bytes(sealed, [one.path for one in judged])
         assert not list(sealed.execute(LEFT_TO_SEALS))
     rows = {one.path: one.row for one in judged}
     assert artifacts.rows_by_path(sealed, list(rows)) == rows == artifacts.rows_by_path(plain, list(rows))
-    assert all(bodies.text_at(sealed, path) == row.content for path, row in rows.items() if row is not None)
+    assert all(texts.text_at(sealed, path) == row.content for path, row in rows.items() if row is not None)
     assert words(sealed) == words(plain)
     is_whole(sealed)
     with sealed.transaction():
@@ -106,7 +104,7 @@ def test_only_a_text_that_the_sanitizer_changed_and_a_manifest_stand_in_their_ro
         left = {path for (path,) in database.execute(LEFT_TO_SEALS)}
         kept = {path for (path,) in database.execute("select source_path from memory_artifacts")} - left
         assert len(left) == 4 and {path.rpartition("--")[2] for path in kept} == {"manifest.md", "transcript.md"}
-        assert not any(SECRET in text for text in texts(database).values())
+        assert not any(SECRET in text for text in stored_texts(database).values())
     assert vault.dump() == vault.dump_from_scratch()
     vault.reindex("--full")
     with vault.database() as database:
@@ -123,10 +121,10 @@ def let_go(vault: Vault) -> None:
 
 def test_what_is_let_go_leaves_its_text_and_with_the_session_that_goes_to_the_last_word(vault: Vault) -> None:
     with vault.database() as database:
-        before = texts(database)
+        before = stored_texts(database)
     let_go(vault)
     with vault.database() as database:
-        assert texts(database) == before
+        assert stored_texts(database) == before
     assert vault.rows(LEFT_TO_SEALS) == [] and vault.rows("select 1 from seals where packed <> x''") == []
     assert vault.hits("number2x")
     vault.reindex("--full", now=LATER)
@@ -172,7 +170,7 @@ def test_what_is_redacted_leaves_no_word_where_only_its_seal_held_the_text(vault
     paths = [path for path in paths if b"number2x" in (vault / path).read_bytes()]
     redact(vault, paths, "number2x")
     with vault.database(readonly=False) as database:
-        assert not any("number2x" in text for text in texts(database).values())
+        assert not any("number2x" in text for text in stored_texts(database).values())
         assert "number2x" not in words(database)
         is_whole(database)
     assert vault.hits("number2x") == [] and b"number2x" not in vault.db.read_bytes()
@@ -181,11 +179,11 @@ def test_what_is_redacted_leaves_no_word_where_only_its_seal_held_the_text(vault
 def test_a_seal_that_is_written_anew_leaves_the_row_its_text_until_a_pass_has_looked(vault: Vault) -> None:
     path = vault.rows(LEFT_TO_SEALS)[0][0]
     with vault.database(readonly=False) as database:
-        text, seal = bodies.text_at(database, path), artifacts.seal_of(database, path)
+        text, seal = texts.text_at(database, path), artifacts.seal_of(database, path)
         assert seal is not None
         with database.transaction():
             artifacts.store_seals(database, [seal._replace(packed=b"others", body_sha256="0" * 64)])
-        assert bodies.text_at(database, path) == text
+        assert texts.text_at(database, path) == text
         is_whole(database)
 
 

@@ -20,7 +20,8 @@ from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.formats.temporary_sessions import NoiseRule
 from signet_sync.pages.session_log import compose
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.planner import JudgeContext, Judgement, Tombstones, judge
+from signet_sync.sync.index_records import Judgement
+from signet_sync.sync.planner import JudgeContext, Tombstones, judge
 from signet_sync.sync.store import artifacts
 from signet_sync.text.sanitizer import SANITIZER_RULES, SANITIZER_VERSION
 

@@ -21,8 +21,7 @@ from signet_sync.formats.filename import has_conflict_mark
 from signet_sync.formats.timestamps import SECOND, parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.sync import engine
-from signet_sync.sync.request import Outcome, Request
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Outcome, Request, Workspace
 
 MINUTE = 60 * SECOND
 START = parse_instant("2026-03-20T08:00:00.000Z") or 0

@@ -15,9 +15,8 @@ from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import deriving, engine, outbox
 from signet_sync.sync.engine import run_pass, work_off
-from signet_sync.sync.request import Request
-from signet_sync.sync.stages import SESSION
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.index_records import SESSION
+from signet_sync.sync.workspace import Request, Workspace
 
 NOW_US = parse_instant(NOW) or 0
 

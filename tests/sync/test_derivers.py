@@ -22,9 +22,11 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import Table
 from signet_sync.storage.database.tables import TABLES
 from signet_sync.sync import deriving, outbox
-from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Pipeline, Source
+from signet_sync.sync.index_records import SESSION, Change, Source
 from signet_sync.sync.store import artifacts
-from signet_sync.sync.store.bodies import text_of
+from signet_sync.sync.store.texts import text_of
+from signet_sync.sync.workers import Alive
+from signet_sync.sync.workspace import Deriver, Pipeline
 
 CANARY = "zanzibar"
 

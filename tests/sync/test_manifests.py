@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from workbench import Vault
 
 from signet_sync.errors import RevisionConflict
-from signet_sync.formats.artifact import validate, validate_tombstone
+from signet_sync.formats.artifact import validate
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import parse, write
 from signet_sync.storage import files
 from signet_sync.sync import manifests
-from signet_sync.sync.tombstones import files as tombstones_files
 
 PATH = "memory/2026-03-28T10-00-00.000Z--abcdefghijklmnop--manifest.md"
 LIMIT = 1 << 20
@@ -235,49 +234,6 @@ def test_a_race_that_is_never_won_is_given_up_and_loses_nothing(root, monkeypatc
 
 
 # --- tombstones -----------------------------------------------------------------------------------------------------
-
-
-def stone(**given):
-    return validate_tombstone(
-        {
-            "kind": "tombstone",
-            "agent_id": "default",
-            "session_token": "abcdefghijklmnop",
-            "removed_at": "2026-03-29T08:00:00.000Z",
-            "reason": "asked for",
-            "removed_paths": [PATH],
-            "tombstone_version": "1",
-            **given,
-        }
-    )
-
-
-STONE = "memory/tombstones/default--abcdefghijklmnop.md"
-
-
-def test_a_tombstone_is_written_and_reads_back(root):
-    assert tombstones_files.put(str(root), stone()) == STONE == tombstones_files.path_of("default", "abcdefghijklmnop")
-    raw = (root / STONE).read_bytes()
-    assert validate_tombstone(parse(raw).fields) == stone() and b"session_ids" not in raw
-    assert os.stat(root / STONE).st_mode & 0o777 == 0o600
-    assert os.stat(root / STONE).st_nlink == 1
-
-
-def test_the_same_tombstone_again_writes_nothing(root, monkeypatch):
-    tombstones_files.put(str(root), stone())
-    before = files.signature_of(os.stat(root / STONE))
-    monkeypatch.setattr(os, "write", None)
-    monkeypatch.setattr(os, "fsync", None)
-    assert tombstones_files.put(str(root), stone()) == STONE
-    assert files.signature_of(os.stat(root / STONE)) == before
-
-
-@pytest.mark.parametrize("damage", [b"", b"<<<<<<< ours\n", b"\xff" * 100])
-def test_a_damaged_tombstone_is_written_again(root, damage):
-    tombstones_files.put(str(root), stone())
-    (root / STONE).write_bytes(damage)
-    tombstones_files.put(str(root), stone())
-    assert (root / STONE).read_bytes() == tombstones_files.text_of(stone())
 
 
 def test_the_folder_of_many_manifests_is_synced_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

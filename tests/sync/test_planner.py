@@ -32,12 +32,11 @@ from signet_sync.formats.seal import pack
 from signet_sync.formats.snapshot import STRANGE_NAME, Found, Signature, Snapshot, Trouble
 from signet_sync.formats.temporary_sessions import NoiseRule
 from signet_sync.sync import planner
+from signet_sync.sync.index_records import Judgement, Known
 from signet_sync.sync.planner import (
     HINTS,
     CliffRule,
     JudgeContext,
-    Judgement,
-    Known,
     Tombstones,
     judge,
     judge_missing,

@@ -12,8 +12,8 @@ from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.engine import run_pass
-from signet_sync.sync.request import Request
 from signet_sync.sync.store import artifacts
+from signet_sync.sync.workspace import Request
 from signet_sync.text.digest_mark import VERSION
 from signet_sync.text.sanitizer import sanitizer_stamp
 
@@ -47,11 +47,6 @@ def as_an_older_one_left_it(vault: Vault, *, stamped: bool = True) -> None:
 def is_quiet(vault: Vault, *arguments: str) -> bool:
     document = vault.reindex(*arguments)
     return bool(document["counts"]["read"] == 0 and document["counts"]["unchanged"] == 9)
-
-
-def test_a_first_pass_leaves_its_stamp_and_the_next_is_quiet(vault: Vault) -> None:
-    assert vault.rows(STAMP) == [(RULES,)]
-    assert is_quiet(vault)
 
 
 @pytest.mark.parametrize("stamped", [True, False], ids=["older", "none"])

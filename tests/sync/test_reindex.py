@@ -9,7 +9,7 @@ from pathlib import Path
 
 import artifacts_fixture as made
 import pytest
-from workbench import NOW, SIGNS, Vault, contents, numbered, spawn_ordinary, tree
+from workbench import NOW, SIGNS, Vault, contents, numbered, tree
 
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import parse
@@ -300,40 +300,6 @@ def test_segments_are_one_session_with_one_row(tmp_path):
     assert "10:01" not in vault.page("ledger/2026/03/28.md").replace(first["manifest"], "")
 
 
-def test_a_constant_key_has_many_sessions_under_one_token(tmp_path):
-    vault = Vault(tmp_path / "vault")
-    for number in (1, 2, 3):
-        vault.session(number, session_key="agent:main:main")
-    document = vault.reindex()
-    assert document["agents"]["default"]["sessions_in_window"] == 3
-    assert vault.call("status", "--json").json["counts"]["sessions"] == 3
-    answer = vault.call("open", "agent:main:main", "--json")
-    assert answer.code == 2 and answer.json["error"]["code"] == "ambiguous-session"
-    assert all(numbered(n)["session_id"] in answer.json["error"]["message"] for n in (1, 2, 3))
-
-
-def test_equal_keys_of_two_agents_are_two_sessions(tmp_path):
-    vault = Vault(tmp_path / "vault")
-    vault.session(1, session_key="same")
-    vault.session(1, session_key="same", agent_id="researcher")
-    document = vault.reindex()
-    assert {a: p["rows_rendered"] for a, p in document["agents"].items()} == {"default": 1, "researcher": 1}
-    assert document["agents"]["researcher"]["memory_md"] == "agents/researcher/MEMORY.md"
-    assert len(set(vault.rows("select session_token from memory_artifacts"))) == 2
-
-
-# ── other writers ──
-
-
-def test_a_byte_order_mark_and_crlf_are_read_with_a_note(vault):
-    path = vault / path_of("summary")
-    raw = path.read_bytes()
-    path.write_bytes(b"\xef\xbb\xbf" + raw.replace(b"\n", b"\r\n"))
-    document = vault.reindex()
-    assert not document["problems"]
-    assert {n["code"] for n in document["notes"] if n["path"] == path_of("summary")} == {"bom", "crlf", "reformatted"}
-
-
 # ── violations ──
 
 
@@ -402,17 +368,6 @@ def test_a_vanished_file_leaves_search_and_ledger_and_comes_back(vault):
     assert vault.call("violations", "restore", "--all", "--yes", "--now", NOW).code == 0
     assert {path: (vault / path).read_bytes() for path in gone} == raw
     assert vault.reindex()["problems"] == [] and len(vault.hits("number3x")) == 2
-
-
-def test_an_unreadable_file_keeps_its_row(vault):
-    (vault / path_of("summary")).chmod(0)
-    answer = spawn_ordinary("--workspace", vault.root, "reindex", "--json", "--now", NOW)
-    assert answer.code == 0, answer
-    assert vault.problems(answer.json) == {path_of("summary"): ("invalid", "unreadable")}
-    assert path_of("summary") in vault.hits("number1x") and path_of("summary") in vault.page()
-    (vault / path_of("summary")).chmod(0o600)
-    answer = spawn_ordinary("--workspace", vault.root, "reindex", "--json", "--now", NOW)
-    assert answer.json["problems"] == []
 
 
 # ── CI: index only, check ──

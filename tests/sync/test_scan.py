@@ -167,16 +167,6 @@ def agrees(root, full, paths):
     )
 
 
-def test_a_glance_sees_what_a_scan_sees(odd_root):
-    full = scan.scan(str(odd_root))
-    everything = [*full.files, *full.odd, "memory/none.md", "memory/tombstones/none.md"]
-    agrees(odd_root, full, everything)
-    agrees(odd_root, full, [])
-    for path in everything:
-        agrees(odd_root, full, [path])
-    assert scan.names(str(odd_root)) == full.files.keys() | full.odd.keys()
-
-
 OUTSIDE = ["MEMORY.md", "memory", "memory/codex/a.md", "../memory/a.md", "/memory/a.md", "memory/..", "memory/", ""]
 
 

@@ -15,16 +15,25 @@ from workbench import NOW, Vault, numbered
 from signet_sync.app import pipeline
 from signet_sync.app.workspace import opened
 from signet_sync.errors import SignetSyncError
+from signet_sync.formats.statement import Word
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
-from signet_sync.formats.word import Word
 from signet_sync.settings.model import Settings
 from signet_sync.statements import word_files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.engine import index_paths, pages_at_end, run_pass
-from signet_sync.sync.request import Pass, Request
-from signet_sync.sync.stages import Change, Eraser, InFull, Maintenance, Pipeline, Publisher, Recovery
+from signet_sync.sync.index_records import Change
 from signet_sync.sync.store import passes
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import (
+    Eraser,
+    InFull,
+    Maintenance,
+    Pass,
+    Pipeline,
+    Publisher,
+    Recovery,
+    Request,
+    Workspace,
+)
 
 NOW_US = parse_instant(NOW) or 0
 

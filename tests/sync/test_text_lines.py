@@ -9,8 +9,7 @@ from pathlib import Path
 
 import artifacts_fixture as made
 import pytest
-from session_inputs import compact, end
-from workbench import NOW, Vault
+from workbench import NOW
 
 from signet_sync.storage.database import removal
 from signet_sync.storage.database.connection import Database
@@ -18,8 +17,6 @@ from signet_sync.sync.store import artifacts, texts
 from signet_sync.sync.store.passes import set_version
 from signet_sync.sync.store.texts import Line
 
-ID = "ca4a1e00-0000-4000-8000-000000000009"
-OTHER = "0fe5e551-0000-4000-8000-000000000000"
 # FTS5 leaves out the letters that a word has in common with the one before it.
 TAIL = re.compile(rb"([a-z]{6})quill")
 
@@ -145,32 +142,3 @@ def test_lines_of_one_instant_do_not_pass_each_other(database: Database) -> None
         texts.add(database, [Line("a", "memory", f"m-{number}", "lamp", 1) for number in range(1_500)])
     assert ran < 5 * 1_500 and texts.is_in_step(database)
     assert database.value("select max(last) - min(first) from texts") == 1_499
-
-
-def leaks(vault: Vault, words: list[str]) -> set[str]:
-    """Words of which anything but the first letters stands in a file of workspace or state."""
-    raw = b"".join(
-        path.read_bytes().lower()
-        for folder in (vault.root, vault.state)
-        for path in folder.rglob("*")
-        if path.is_file() and path.suffix != ".md"
-    )
-    return {word for word in words if word[3:].encode() in raw}
-
-
-def test_a_removed_session_leaves_no_word_of_what_its_lines_ever_said(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault")
-    end(vault, session_id=OTHER, project="/home/ada/code/lantern", captured_at="2026-03-25T08:00:00.000Z",
-        summary="# Lamps\n\n## Decisions\n\n- The lamps are lit at dusk.\n", transcript="## User\n\nlit\n")  # fmt: skip
-    words = [f"{chr(97 + number)}{chr(122 - number)}qcanary{number}" for number in range(8)]
-    for number, word in enumerate(words):
-        # Each newer state is the thread's head, and its sentence stands in the week's and the quarter's line.
-        compact(vault, session_id=ID, project="/home/ada/code/lantern",
-                compaction=f"# Queue\n\n## Decisions\n\n- The retry of {word} is bounded.\n",
-                captured_at=f"2026-03-25T09:{number:02d}:00.000Z",
-                memory_sentence=f"Bounded the {word} retry loop of the queue in lantern to drain it.")  # fmt: skip
-    assert leaks(vault, words) == set(words)
-    answer = vault.call("remove", ID, "--reason", "asked for", "--yes", "--json", "--now", NOW)
-    assert answer.code == 0 and answer.json["pending"] == [], answer
-    assert leaks(vault, words) == set()
-    assert vault.call("recall", "lamps", "--json").json["hits"]

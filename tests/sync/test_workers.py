@@ -26,8 +26,8 @@ from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.tables import full_text
 from signet_sync.sync import engine, indexing, quarantine, reading, workers
-from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.workers import Workers
+from signet_sync.sync.workspace import Outcome, Request
 
 TESTS = str(Path(__file__).parent)
 NOW_US = parse_instant(NOW) or 0

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from signet_sync.formats.body import normalize
-from signet_sync.formats.wikilinks import stray_artifact_links, targets
+from signet_sync.formats.paths import stray_artifact_links, targets
 from signet_sync.text.sentences import (
     LOW_SIGNAL,
     MAX_WORDS,

@@ -23,7 +23,7 @@ from ui_pages import BESIDE, HOSTILE, Elements, harmless, site
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.integrity import settling
+from signet_sync.integrity import operations as integrity_operations
 from signet_sync.memories import operations as memories_operations
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
@@ -377,7 +377,7 @@ def test_what_is_saved_during_the_pass_before_a_restore_is_not_replaced(
 ) -> None:
     """An editor waits for no lock."""
     path = known(vault)["paths"][0]["summary"]
-    run_pass = settling.run_pass
+    run_pass = integrity_operations.run_pass
 
     def saved_after(*given: Any) -> Any:
         outcome = run_pass(*given)
@@ -388,7 +388,7 @@ def test_what_is_saved_during_the_pass_before_a_restore_is_not_replaced(
     for action, target in (("restore", {"path": path}), ("accept", {"path": path}), ("restore", {})):
         form = Form(someone, action, **target)
         with monkeypatch.context() as race:
-            race.setattr(settling, "run_pass", saved_after)
+            race.setattr(integrity_operations, "run_pass", saved_after)
             late = form.send(reason="it is right")
         assert late.status_code == 409 and "nothing was done" in late.text
         assert "shatters" in (vault / path).read_text("utf-8")

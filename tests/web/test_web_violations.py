@@ -14,7 +14,7 @@ pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 
 from ui_pages import BESIDE, HOSTILE, asked, harmless, visitor
 
-from signet_sync.integrity import store as integrity_store
+from signet_sync.sync.store import violations as violations_store
 from signet_sync.web.formatting import ROWS, WIDE, difference
 from signet_sync.web.views import violations
 
@@ -71,7 +71,7 @@ def test_each_sealed_file_has_what_heals_it_for_its_agent_alone(vault: Vault, mo
     ] * 2 + ["/do/reindex"]
     gone = sealed.rows[0]["path"]
     with vault.database(readonly=False) as database:
-        integrity_store.drop_bytes(database, [gone])
+        violations_store.drop_bytes(database, [gone])
     assert not shown(vault)["sealed"].rows[0]["restorable"]
     assert "Its sealed bytes no longer exist" in visitor(vault.root).get("/violations").text
     monkeypatch.setattr(violations, "SEALED", 2)

@@ -18,10 +18,10 @@ from signet_sync.capture.worker import due
 from signet_sync.errors import Halted, SignetSyncError, WorkspaceError, reason
 from signet_sync.formats.timestamps import iso
 from signet_sync.host import service
-from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import is_suspect, mark_suspect
+from signet_sync.storage.locations import now_us
 from signet_sync.sync.engine import run_pass_mending
-from signet_sync.sync.request import Request
+from signet_sync.sync.workspace import Request
 
 # Seconds that a running agent gets to repair its own database.
 PATIENCE = 30.0

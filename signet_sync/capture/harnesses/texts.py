@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from signet_sync.formats.injected_block import BACKGROUND, CLOSING, OPENING, STORED
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.managed_block import BACKGROUND, CLOSING, OPENING, STORED
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 
 # No harness gives a model more of a tool's result; of what is longer, the middle is left out while reading.

@@ -11,9 +11,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.body import normalize, well_formed
-from signet_sync.formats.invisible import CONTROLS, drop_unseen
-from signet_sync.formats.wikilinks import leaves_workspace, wikilink
+from signet_sync.formats.body import CONTROLS, drop_unseen, normalize, well_formed
+from signet_sync.formats.paths import leaves_workspace, wikilink
 from signet_sync.text.sentences import flatten, page_line
 
 # Text that has been through `fit` or `fit_item`, now or when its event was recorded.

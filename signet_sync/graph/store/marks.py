@@ -34,10 +34,10 @@ def find_orphans(database: Database, tombstones: "Sequence[Tombstone]") -> Orpha
     orphans = Orphans(
         set(),
         set(),
-        [tombstones_store.scope_of(one) for one in tombstones if (one.agent_id, one.session_token) in fresh],
+        [one.scope for one in tombstones if one.key in fresh],
     )
     for tombstone in tombstones:
-        agent_id, (scope, bindings) = tombstone.agent_id, within(tombstones_store.scope_of(tombstone))
+        agent_id, (scope, bindings) = tombstone.agent_id, within(tombstone.scope)
         of_rows = " union ".join(f"select {table.handle} from {table.rows} where {scope}" for table in list_distilled())
         ids = [one for (one,) in database.execute(of_rows, [*bindings] * len(list_distilled()))]
         orphans.ids.update((agent_id, one) for (one,) in database.execute(_ABOVE, (agent_id, json.dumps(ids))))

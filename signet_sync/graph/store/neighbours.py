@@ -13,8 +13,8 @@ from signet_sync.graph.store import nodes
 from signet_sync.graph.threads import Status
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import NODES, STATEMENTS, path_of
-from signet_sync.sync.store.bodies import text_at, text_of
 from signet_sync.sync.store.sessions import SessionRef
+from signet_sync.sync.store.texts import text_at, text_of
 from signet_sync.text.chunking import speaker_at, turns
 from signet_sync.text.sentences import flatten
 

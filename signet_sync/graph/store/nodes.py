@@ -18,8 +18,8 @@ from signet_sync.storage.database.batches import rows_of_sessions, rows_with_ids
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 from signet_sync.storage.database.tables import NODES
-from signet_sync.sync.store.bodies import KEPT, unpack_text
 from signet_sync.sync.store.sessions import find_doubled
+from signet_sync.sync.store.texts import KEPT, unpack_text
 
 # The rows of a session: its nodes, the edges from them, its place in a thread.
 SessionRows = tuple[Sequence[GraphNode], Sequence[GraphEdge], ThreadSession | None]

@@ -10,7 +10,7 @@ from signet_sync.memories.store import memories
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.removal import Scope, within
 from signet_sync.storage.database.tables import list_distilled
-from signet_sync.sync.store.bodies import text_of
+from signet_sync.sync.store.texts import text_of
 
 
 class SessionText(NamedTuple):
@@ -77,8 +77,18 @@ def _texts_in(raw: bytes) -> Iterator[str]:
     yield str(document.fields.get("memory_sentence") or "")
 
 
+def outlines(database: Database, scope: Scope) -> Iterator[tuple[str, int, str, str | None]]:
+    """Yields id, time, sentence and project of the sessions of a scope."""
+    yield from database.execute(
+        "select t.session_id, t.latest_us, t.sentence, (select max(project) from memory_artifacts a where"
+        " a.agent_id = ?1 and a.session_token = ?2 and a.session_id = t.session_id) from thread_sessions t"
+        " where t.agent_id = ?1 and t.session_token = ?2",
+        scope[:2],
+    )
+
+
 def names(database: Database, scope: Scope) -> set[str]:
-    """Returns ids of the sessions of a scope, and the names of their files."""
+    """Returns ids of the sessions of a scope, the names of their files, and their token and keys that no other has."""
     where, bindings = within(scope)
     found = set()
     for path, session_id in database.execute(
@@ -87,7 +97,16 @@ def names(database: Database, scope: Scope) -> set[str]:
         [*bindings, *bindings],
     ):
         found |= {path.rpartition("/")[2], session_id}
-    return found
+    outside, others = _outside([scope])
+    of_token = f"select 1 from memory_artifacts where agent_id = ? and session_token = ? and {outside}"
+    if found and not database.value(of_token, [*scope[:2], *others]):
+        found.add(scope[1])
+    keys = database.execute(
+        f"select distinct session_key from memory_artifacts where {where} and session_key is not null and session_key"
+        f" not in (select session_key from memory_artifacts where session_key is not null and {outside})",
+        [*bindings, *others],
+    )
+    return found.union(key for (key,) in keys)
 
 
 def find_used_elsewhere(database: Database, scopes: Sequence[Scope], ids: Collection[str]) -> set[str]:

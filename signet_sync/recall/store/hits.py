@@ -8,8 +8,7 @@ from signet_sync.formats.handle import make_place_id
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import path_of
-from signet_sync.sync.store.bodies import text_of
-from signet_sync.sync.store.texts import Place
+from signet_sync.sync.store.texts import Place, text_of
 
 _MOST_TOGETHER = 300  # passages of one row of full text: each has a letter
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import parse_path
 from signet_sync.formats.handle import HANDLE, ID_LENGTH, beginning
-from signet_sync.formats.wikilinks import targets
+from signet_sync.formats.paths import targets
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
 from signet_sync.sync.store.sessions import SessionRef

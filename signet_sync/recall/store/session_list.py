@@ -9,7 +9,7 @@ from signet_sync.recall.snippets import snippet
 from signet_sync.recall.store.words import find_with_every_word
 from signet_sync.storage.database.batches import pack_values
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store.bodies import text_of
+from signet_sync.sync.store.texts import text_of
 from signet_sync.text.sentences import page_cell
 
 NONE = "-"  # as a project: sessions that have none

@@ -13,7 +13,7 @@ from signet_sync.recall.query import read
 from signet_sync.recall.snippets import snippet
 from signet_sync.recall.store.rows import Period, find_printed, firsts, passages_with, ranges
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store.bodies import text_at
+from signet_sync.sync.store.texts import text_at
 
 if TYPE_CHECKING:
     from signet_sync.digest.deeds import Deeds

@@ -14,7 +14,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.native import HANDED_OVER
 from signet_sync.storage.database.table import placeholders
 from signet_sync.sync import outbox
-from signet_sync.sync.stages import Source
+from signet_sync.sync.index_records import Source
 from signet_sync.text.redacted_match import alike
 
 # A search wants the newest turns, and quickly; a running session rarely has more than this.

@@ -13,7 +13,7 @@ from signet_sync.sync.tombstones import store as tombstones_store
 
 def live_of(database: Database, tombstone: Tombstone) -> list[tuple[str, str, str]]:
     """Returns agent, key and id of the buffered turns that a tombstone covers, while rows tell whose they are."""
-    return list(_live(database, tombstone, tombstones_store.sessions_of(database, tombstone)))
+    return list(_live(database, tombstone, tombstones_store.sessions_of(database, tombstone.scope)))
 
 
 def forget(database: Database, tombstone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> None:
@@ -52,7 +52,7 @@ def _live(
     Under a key that sessions outside the tombstone share, turns whose session nobody named may tell of the removed one:
     they go once, with the removal. Later ones are another session's.
     """
-    agent_id, token = tombstone.agent_id, tombstone.session_token
+    agent_id, token = tombstone.key
     ids, of_rows = _ids(tombstone, sessions), {key for _, key in sessions if key is not None}
     fresh = tombstones_store.is_due(database, agent_id, token)
     for key, session_id, *_ in live.sessions(database, agent_id):

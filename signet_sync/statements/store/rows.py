@@ -24,7 +24,7 @@ from signet_sync.sync.store.texts import Line
 from signet_sync.text.sentences import basename
 
 if TYPE_CHECKING:
-    from signet_sync.formats.word import Word
+    from signet_sync.formats.statement import Word
 
 # The deriver of what running sessions state.
 LIVE = "live statements"

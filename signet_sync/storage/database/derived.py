@@ -269,7 +269,7 @@ DERIVED: tuple[Table, ...] = (
         local=("statement",),
     ),
     declare_derived(
-        "what a person or agent said last of a statement (`formats.word`): done, not true, open again",
+        "what a person or agent said last of a statement (`formats.statement`): done, not true, open again",
         """create table statement_marks(
         agent_id text not null, id text not null, kind text not null, words text not null, status text not null,
         at_us integer not null, session_token text not null, session_id text not null,

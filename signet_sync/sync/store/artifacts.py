@@ -6,20 +6,18 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from sys import intern
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from signet_sync.formats.body import body_sha256
 from signet_sync.formats.session_log_rows import LedgerRow, Part
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage.database.batches import LISTED, Session, pack_values, rows_of_sessions, rows_with_values
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
-from signet_sync.sync.index_records import Known, Row, Seal
+from signet_sync.sync.index_records import Judgement, Known, Row, Seal
 from signet_sync.sync.store import passes, texts
-from signet_sync.sync.store.bodies import find_left_to_seals, keep, text_of
-
-if TYPE_CHECKING:
-    from signet_sync.sync.planner import Judgement
+from signet_sync.sync.store.texts import keep, text_of
 
 _COLUMNS = ", ".join(Row._fields).replace("ledger_sentence", "built_sentence")
 _ROW_SQL = f"insert into memory_artifacts(id, {_COLUMNS}) values({placeholders(len(Row._fields) + 1)})"
@@ -98,13 +96,28 @@ def delete_rows(database: Database, paths: Sequence[str]) -> list[tuple[str, str
     return [(agent, token, session) for _, agent, token, session in rows]
 
 
+def _find_left_to_seals(database: Database, rows: Sequence[Row]) -> set[str]:
+    """Returns the paths of rows whose seals give their texts: the sealed body is the text, letter by letter."""
+    sealed = dict(
+        database.execute(
+            "select path, body_sha256 from seals where length(packed) > 0 and path in (select value from json_each(?))",
+            (json.dumps([row.source_path for row in rows]),),
+        )
+    )
+    return {
+        row.source_path
+        for row in rows
+        if sealed.get(row.source_path) == row.source_sha256 and body_sha256(row.content) == row.source_sha256
+    }
+
+
 def insert_rows(
     database: Database,
     judgements: Sequence[Judgement],
     first_id: int,
 ) -> int:
     """Writes rows, full text and links of judgements (old rows deleted, seals written before); returns the next id."""
-    left = find_left_to_seals(database, [judgement.row for judgement in judgements if judgement.row is not None])
+    left = _find_left_to_seals(database, [judgement.row for judgement in judgements if judgement.row is not None])
     rows: list[tuple[Any, ...]] = []
     said: list[tuple[int, Row]] = []
     links: list[tuple[int, str, str]] = []

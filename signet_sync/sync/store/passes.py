@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from signet_sync.storage.database.connection import Database
-
-if TYPE_CHECKING:
-    from signet_sync.sync.planner import Cliff
-
 
 _TABLE = "passes"
 
@@ -23,11 +19,11 @@ def halt_message(database: Database) -> str:
     return database.state(_TABLE, "halted") or ""
 
 
-def halt(database: Database, cliff: Cliff) -> None:
-    """Records a halt."""
-    if halt_message(database) != cliff.message:
+def halt(database: Database, message: str) -> None:
+    """Records a halt, and why."""
+    if halt_message(database) != message:
         with database.transaction():
-            database.set_state(_TABLE, "halted", cliff.message)
+            database.set_state(_TABLE, "halted", message)
 
 
 def end_halt(database: Database) -> None:

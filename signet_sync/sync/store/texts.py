@@ -3,8 +3,13 @@
 A number says whose text it is, of what kind and when: an agent, its statements and a time are ranges of numbers
 (`range_of`). Full text is contentless, so FTS5 must get the very words back that it indexed; `contentless_delete` would
 leave them in the file. Therefore all that it holds is made from stored places of stored bodies.
+
+The text of an artifact itself is stored once. If the bytes of a seal yield it, its row holds none; otherwise it is in
+`content`: for manifests, texts that the sanitizer changed, seals without bytes. SQL that reads that column uses
+`text_of`.
 """
 
+import json
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,13 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.formats.timestamps import MINUTE
 from signet_sync.storage.database.batches import LISTED, pack_values, rows_with_ids
-from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.connection import Database, unpack_sealed
 from signet_sync.storage.database.table import placeholders
-from signet_sync.sync.store.bodies import text_of
+from signet_sync.sync.index_records import Row
 from signet_sync.text.index_words import MARK, row_of
 
 if TYPE_CHECKING:
-    from signet_sync.sync.index_records import Row
     from signet_sync.text.passages import Passage, Voice
 
 WITHIN, _MINUTES = 8, 27  # bits: passages of a minute, which go on in the next ones; minutes since 1970
@@ -110,6 +114,38 @@ def _free(database: Database, begin: int, count: int) -> int:
         if number + count <= begin + width:
             return number
         width *= 2
+
+
+# ── texts of artifacts ──
+
+# Of a row the text, or the bytes that give it.
+KEPT = "coalesce(content, (select packed from seals where path = source_path))"
+
+
+def text_of(row: str = "memory_artifacts") -> str:
+    """Returns the text of a row as a term of SQL. Where it cannot be had reading it raises `DatabaseCorrupt`."""
+    return f"coalesce({row}.content, unsealed((select packed from seals where path = {row}.source_path)))"
+
+
+def text_at(database: Database, path: str) -> str:
+    """Gives the text of an artifact; empty where it is not indexed. Raises `DatabaseCorrupt`."""
+    return database.value(f"select {text_of()} from memory_artifacts where source_path = ?", (path,)) or ""
+
+
+def unpack_text(kept: str | bytes | None) -> str:
+    """Gives the text of what is kept of a row. Raises `DatabaseCorrupt`."""
+    return kept if isinstance(kept, str) else unpack_sealed(None, kept)
+
+
+def keep(database: Database, paths: Sequence[str]) -> None:
+    """Puts texts into their rows: the bytes that give them are about to go or to be others.
+
+    In the caller's transaction. Full text needs the very words that it holds to delete them.
+    """
+    bound, left = (json.dumps(paths),), "content is null and source_path in (select value from json_each(?))"
+    # A statement that may have to be undone makes full text write what it holds back until the commit.
+    if database.value(f"select exists(select 1 from memory_artifacts where {left})", bound):
+        database.execute(f"update memory_artifacts set content = {text_of()} where {left}", bound)
 
 
 # ── what sessions said ──

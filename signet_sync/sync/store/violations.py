@@ -1,9 +1,11 @@
-"""Stores open violations: sealed files that changed or are gone, and whether they can be restored."""
+"""Stores what happened to sealed files: open violations, what a person accepted, redactions, expired bytes of seals."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store.texts import keep
 
 
 class OpenViolation(NamedTuple):
@@ -95,17 +97,6 @@ def accept_gone(database: Database, paths: Iterable[str], at: str, reason: str) 
     )
 
 
-def forget_returned(database: Database) -> None:
-    """Drops the marks of files that are there again: if one disappears again, it is a new violation.
-
-    In a transaction.
-    """
-    database.execute(
-        "delete from acceptances where gone = 1"
-        " and exists(select 1 from files f where f.path = acceptances.path and f.code <> 'vanished')"
-    )
-
-
 def list_sealed_paths(database: Database) -> list[str]:
     """Returns the paths of all sealed files."""
     return [path for (path,) in database.execute("select path from seals order by path")]
@@ -117,18 +108,17 @@ def unseen(database: Database) -> list[str]:
     return [path for (path,) in rows]
 
 
-def open_ones(database: Database) -> set[tuple[str, str | None]]:
-    """Returns path and agent of every open violation."""
-    rows = database.execute("select v.path, s.agent_id from violations v left join seals s on s.path = v.path")
-    return {(path, agent) for path, agent in rows}
-
-
 # The first term is that of the partial index; SQLite does not conclude it from the second.
 _VIOLATED = "verdict <> 'indexed' and verdict = 'violation'"
 
 
-def follow_verdicts(database: Database, moment: str) -> None:
-    """Makes open violations follow the verdicts; what one pass finds together is one batch. In a transaction."""
+def follow_verdicts(database: Database, moment: str) -> set[str]:
+    """Makes open violations follow the verdicts; returns the agents of those that moved. In a transaction.
+
+    What one pass finds together is one batch.
+    """
+    known = "select v.path, s.agent_id from violations v left join seals s on s.path = v.path"
+    before = set(database.execute(known))
     database.execute(
         "insert into violations(path, code, message, found_at, found_sha256, batch)"
         f" select path, code, message, ?, coalesce(found_sha256, ''), ? from files where {_VIOLATED}"
@@ -138,4 +128,106 @@ def follow_verdicts(database: Database, moment: str) -> None:
         (moment, moment),
     )
     database.execute(f"delete from violations where path not in (select path from files where {_VIOLATED})")
-    forget_returned(database)
+    # An accepted file that is there again: if it disappears again, that is a new violation.
+    database.execute(
+        "delete from acceptances where gone = 1"
+        " and exists(select 1 from files f where f.path = acceptances.path and f.code <> 'vanished')"
+    )
+    return {agent for _, agent in before ^ set(database.execute(known)) if agent is not None}
+
+
+# ── redactions ──
+
+
+def is_redacted(database: Database, path: str) -> bool:
+    """Returns whether a file was redacted, here or on another machine."""
+    return bool(database.value("select exists(select 1 from redactions where path = ?)", (path,)))
+
+
+def list_redacted_paths(database: Database) -> frozenset[str]:
+    """Returns every file that was redacted."""
+    return frozenset(path for (path,) in database.execute("select path from redactions"))
+
+
+def list_redacted(database: Database) -> list[tuple[str, str, str]]:
+    """Returns which files were redacted, when (ISO 8601 UTC) and why, in that order."""
+    return list(database.execute("select path, at, reason from redactions order by at, reason, path"))
+
+
+def record_redactions(database: Database, paths: Collection[str], at: str, reason: str) -> None:
+    """Keeps when and why files were redacted, and that a scrub has to follow; in the transaction of their seals."""
+    database.executemany(
+        "insert or replace into redactions(path, at, reason, scrubbed) values(?, ?, ?, 0)",
+        [(path, at, reason) for path in paths],
+    )
+
+
+def is_redaction_due(database: Database) -> bool:
+    """Returns whether redactions have not yet been followed by their scrub."""
+    return bool(database.value("select exists(select 1 from redactions where scrubbed = 0)"))
+
+
+def mark_redactions_scrubbed(database: Database) -> None:
+    """Remembers that no old byte of what was redacted is left in our files."""
+    database.execute("update redactions set scrubbed = 1 where scrubbed = 0")
+
+
+def reword(database: Database, session: tuple[str, str, str], before: str, after: str) -> None:
+    """Has recorded answers of a session's endings say the sentence that its artifacts say now."""
+    rows = list(
+        database.execute(
+            "select flow_key, answer from flow_results where agent_id = ? and session_token = ? and session_id = ?",
+            session,
+        )
+    )
+    for flow_key, answer in rows:
+        document = json.loads(answer)
+        if isinstance(document, dict) and document.get("sentence") == before:
+            document["sentence"] = after
+            database.execute(
+                "update flow_results set answer = ? where agent_id = ? and flow_key = ?",
+                (json.dumps(document, ensure_ascii=False), session[0], flow_key),
+            )
+
+
+# ── bytes of seals, which are kept for a time ──
+
+# If the file is still as it was sealed, the bytes are a second copy; if it changed or is gone, they may be the last.
+_SECOND_COPIES = (
+    "length(packed) > 0 and exists(select 1 from files f where f.path = seals.path and f.verdict = 'indexed')"
+)
+
+
+def bytes_used(database: Database) -> tuple[int, int]:
+    """Returns how many seals hold bytes, and the number of these bytes."""
+    rows = database.execute("select count(*), coalesce(sum(length(packed)), 0) from seals where length(packed) > 0")
+    count, size = next(rows)
+    return count, size
+
+
+def older(database: Database, before_iso: str) -> list[str]:
+    """Returns paths that were sealed before an instant and whose bytes are a second copy."""
+    rows = database.execute(f"select path from seals where sealed_at < ? and {_SECOND_COPIES}", (before_iso,))
+    return [path for (path,) in rows]
+
+
+def beyond(database: Database, limit: int) -> list[str]:
+    """Returns paths whose bytes are a second copy, first sealed first, until the rest is within the limit."""
+    _, size = bytes_used(database)
+    found: list[str] = []
+    if size <= limit:
+        return found
+    for path, length in database.execute(
+        f"select path, length(packed) from seals where {_SECOND_COPIES} order by sealed_at, path"
+    ):
+        if size <= limit:
+            break
+        found.append(path)
+        size -= length
+    return found
+
+
+def drop_bytes(database: Database, paths: list[str]) -> None:
+    """Deletes the bytes of seals; unlike lost bytes, empty ones are not stored again. In the caller's transaction."""
+    keep(database, paths)
+    database.executemany("update seals set packed = x'' where path = ?", [(path,) for path in paths])

@@ -51,7 +51,7 @@ def text_of(tombstone: Tombstone) -> bytes:
     if len(data) > HEAD_LIMIT:
         raise UsageError(
             "the ids of the sessions that were removed of this key are too long for one tombstone",
-            path=path_of(tombstone.agent_id, tombstone.session_token),
+            path=path_of(*tombstone.key),
             hint=f"remove all sessions of the key: signet-sync remove {tombstone.session_token}",
         )
     return data
@@ -62,10 +62,10 @@ def put(root: str, tombstone: Tombstone) -> str:
 
     An earlier lifted tombstone of the same token no longer counts, so that it cannot be taken for this removal.
     """
-    if tombstone_file_name(tombstone.agent_id, tombstone.session_token) in files.listing(root, LIFTED, ""):
-        files.unlink(root, path_of_lifted(tombstone.agent_id, tombstone.session_token))
+    if tombstone_file_name(*tombstone.key) in files.listing(root, LIFTED, ""):
+        files.unlink(root, path_of_lifted(*tombstone.key))
         files.remove_empty_folders(root, LIFTED, TOMBSTONES)
-    return _put(root, path_of(tombstone.agent_id, tombstone.session_token), text_of(tombstone))
+    return _put(root, path_of(*tombstone.key), text_of(tombstone))
 
 
 def lift(root: str, tombstone: Tombstone, rest: Tombstone | None = None) -> None:
@@ -73,7 +73,7 @@ def lift(root: str, tombstone: Tombstone, rest: Tombstone | None = None) -> None
 
     `rest` is the part that stays in force: then `tombstone` is the part that does not.
     """
-    before = last_lifted(root, tombstone.agent_id, tombstone.session_token)
+    before = last_lifted(root, *tombstone.key)
     if (
         before is not None
         and before.removed_at == tombstone.removed_at
@@ -82,31 +82,25 @@ def lift(root: str, tombstone: Tombstone, rest: Tombstone | None = None) -> None
     ):
         # The other part of this removal: another machine may know it as a whole.
         tombstone = tombstone.changed(session_ids=tuple(sorted({*before.session_ids, *tombstone.session_ids})))
-    _put(root, path_of_lifted(tombstone.agent_id, tombstone.session_token), text_of(tombstone))
+    _put(root, path_of_lifted(*tombstone.key), text_of(tombstone))
     if rest is not None:
-        _put(root, path_of(rest.agent_id, rest.session_token), text_of(rest))
+        _put(root, path_of(*rest.key), text_of(rest))
     else:
-        files.unlink(root, path_of(tombstone.agent_id, tombstone.session_token))
+        files.unlink(root, path_of(*tombstone.key))
 
 
 def list_lifted(root: Root, tombstones: Collection[Tombstone]) -> list[Tombstone]:
     """Returns those of the tombstones that were lifted, here or on another machine."""
-    names = set(files.listing(root, LIFTED, "")) if tombstones else ()
-    return [tombstone for tombstone in tombstones if names and _is_lifted(root, tombstone, names)]
+    lifted = read_lifted(root) if tombstones else {}
+    found = ((one, lifted.get(one.key)) for one in tombstones)
+    return [one for one, aside in found if aside is not None and aside.includes(one)]
 
 
-def all_lifted(root: str, agent_id: str) -> list[Tombstone]:
-    """Returns what was last lifted of each token of an agent."""
+def read_lifted(root: Root) -> dict[tuple[str, str], Tombstone]:
+    """Returns what was last lifted of each agent's token."""
     keys = filter(None, map(tombstone_name, files.listing(root, LIFTED, "")))
-    found = (last_lifted(root, *key) for key in sorted(keys) if key[0] == agent_id)
-    return [tombstone for tombstone in found if tombstone is not None]
-
-
-def _is_lifted(root: Root, tombstone: Tombstone, names: Collection[str]) -> bool:
-    if tombstone_file_name(tombstone.agent_id, tombstone.session_token) not in names:
-        return False
-    aside = last_lifted(root, tombstone.agent_id, tombstone.session_token)
-    return aside is not None and aside.includes(tombstone)
+    found = {key: last_lifted(root, *key) for key in sorted(keys)}
+    return {key: tombstone for key, tombstone in found.items() if tombstone is not None}
 
 
 def last_lifted(root: Root, agent_id: str, token: str) -> Tombstone | None:
@@ -116,7 +110,7 @@ def last_lifted(root: Root, agent_id: str, token: str) -> Tombstone | None:
         aside = validate_tombstone(parse(found.raw).fields) if isinstance(found, Found) else None
     except (FrontmatterProblem, FieldProblem):
         return None
-    same = aside is not None and (aside.agent_id, aside.session_token) == (agent_id, token)
+    same = aside is not None and aside.key == (agent_id, token)
     return aside if same else None
 
 
@@ -137,11 +131,7 @@ def is_removed(workspace: Workspace, agent_id: str, token: str, session_id: str)
     """Returns whether a tombstone covers the session by key or id, in the index or in a file not yet indexed."""
     tombstones = tombstones_store.list_mirrored(workspace.database)
     for covered in {token, token_of(agent_id, session_id)}:
-        known = [
-            tombstone
-            for tombstone in tombstones
-            if (tombstone.agent_id, tombstone.session_token) == (agent_id, covered)
-        ]
+        known = [tombstone for tombstone in tombstones if tombstone.key == (agent_id, covered)]
         path = path_of(agent_id, covered)
         if not known and files.status_of(workspace.root, path) is not None:
             _, tombstone = judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))

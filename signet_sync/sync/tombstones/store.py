@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from signet_sync.formats.artifact import Tombstone, validate_tombstone
 from signet_sync.formats.filename import is_artifact_path, names_in
@@ -19,12 +19,8 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.storage.database.connection import Database, make_damage_error
 from signet_sync.storage.database.removal import Scope, drop_artifacts, drop_session, within
 from signet_sync.storage.database.tables import list_identified
-from signet_sync.sync.store import counts, redactions
+from signet_sync.sync.store import counts, violations
 from signet_sync.sync.store.artifacts import delete_rows, forget_files
-
-if TYPE_CHECKING:
-    from signet_sync.sync.stages import Eraser
-
 
 _SHOWN = late(rb"\^([a-z]-[a-z2-7]{6,12})")
 # A line as pages have them, which a person can hardly have typed: a list item that ends with a handle.
@@ -177,31 +173,26 @@ def lift(database: Database, agent_id: str, token: str) -> None:
     )
 
 
-def remove_covered(
-    database: Database, tombstones: Sequence[Tombstone], erasers: Iterable[Eraser]
-) -> tuple[list[tuple[str, str, str]], int]:
-    """Deletes all rows the tombstones cover, those of every feature too, as tables and erasers declare them.
+def drop_covered(
+    database: Database, tombstone: Tombstone
+) -> tuple[list[tuple[str, str, str]], list[tuple[str, str, str]]]:
+    """Deletes the rows that a tombstone covers; returns the sessions of those of artifacts, and of seals.
 
-    Returns the sessions whose session log rows may go, and the number of rows deleted. Scope is agent and token (and
-    ids).
+    In the caller's transaction.
     """
-    touched: list[tuple[str, str, str]] = []
-    removed = 0
-    for tombstone in tombstones:
-        sessions = sessions_of(database, tombstone)
-        removed += sum(eraser.forget(database, tombstone, sessions) for eraser in erasers)
-        # A manifest has no seal, and its row may have gone with its file.
-        counts.forget(database, [(tombstone.agent_id, path) for path in list_gone_paths(database, tombstone)])
-        scope, bindings = within(scope_of(tombstone))
-        if gone := paths_of(database, tombstone):
-            dropped = delete_rows(database, gone)
-            removed += len(dropped)
-            sealed = f"select distinct agent_id, session_token, session_id from seals where {scope}"
-            touched += [*dropped, *((a, t, s) for a, t, s in database.execute(sealed, bindings))]
-            drop_artifacts(database, tombstone.agent_id, gone)
-            forget_files(database, gone)
-        drop_session(database, scope_of(tombstone), "native")
-    return touched, removed
+    dropped: list[tuple[str, str, str]] = []
+    sealed: list[tuple[str, str, str]] = []
+    # A manifest has no seal, and its row may have gone with its file.
+    counts.forget(database, [(tombstone.agent_id, path) for path in list_gone_paths(database, tombstone)])
+    if gone := paths_of(database, tombstone.scope):
+        dropped = delete_rows(database, gone)
+        scope, bindings = within(tombstone.scope)
+        sealed_sessions = f"select distinct agent_id, session_token, session_id from seals where {scope}"
+        sealed = [(agent, token, session) for agent, token, session in database.execute(sealed_sessions, bindings)]
+        drop_artifacts(database, tombstone.agent_id, gone)
+        forget_files(database, gone)
+    drop_session(database, tombstone.scope, "native")
+    return dropped, sealed
 
 
 def list_gone_paths(database: Database, tombstone: Tombstone) -> list[str]:
@@ -230,14 +221,9 @@ def _list_gone(
     return [path for path in paths if path not in staying]
 
 
-def scope_of(tombstone: Tombstone) -> Scope:
-    """Returns the sessions that a tombstone covers."""
-    return tombstone.agent_id, tombstone.session_token, tuple(tombstone.session_ids)
-
-
-def sessions_of(database: Database, tombstone: Tombstone) -> list[tuple[str, str | None]]:
-    """Returns id and key of the sessions that a tombstone covers, as far as rows or seals of them exist."""
-    scope, bindings = within(scope_of(tombstone))
+def sessions_of(database: Database, covered: Scope) -> list[tuple[str, str | None]]:
+    """Returns id and key of the sessions of a scope, as far as rows or seals of them exist."""
+    scope, bindings = within(covered)
     return [
         (session_id, key)
         for session_id, key in database.execute(
@@ -248,9 +234,16 @@ def sessions_of(database: Database, tombstone: Tombstone) -> list[tuple[str, str
     ]
 
 
-def paths_of(database: Database, tombstone: Tombstone) -> list[str]:
-    """Returns the artifacts with rows or seals that a tombstone covers by its token."""
-    scope, bindings = within(scope_of(tombstone))
+def count_rows(database: Database, covered: Scope) -> int:
+    """Counts the artifacts of a scope."""
+    scope, bindings = within(covered)
+    number: int = database.value(f"select count(*) from memory_artifacts where {scope}", bindings)
+    return number
+
+
+def paths_of(database: Database, covered: Scope) -> list[str]:
+    """Returns the artifacts with rows or seals in a scope."""
+    scope, bindings = within(covered)
     rows = database.execute(
         f"select source_path from memory_artifacts where {scope} union select path from seals where {scope} order by 1",
         [*bindings, *bindings],
@@ -325,14 +318,14 @@ def is_unscrubbed(database: Database) -> bool:
     return (
         bool(waiting)
         or bool(database.value("select exists(select 1 from unscrubbed_memories)"))
-        or redactions.is_due(database)
+        or violations.is_redaction_due(database)
     )
 
 
 def mark_scrubbed(database: Database) -> None:
     """Remembers that no byte of the removed sessions and forgotten memories is left in our files."""
     database.execute("delete from unscrubbed_memories")
-    redactions.mark_scrubbed(database)
+    violations.mark_redactions_scrubbed(database)
     database.execute(f"update memory_artifact_tombstones set scrubbed = {_DONE} where scrubbed <> {_DONE}")
 
 

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 
-from signet_sync.formats.invisible import JOINERS, SELECTORS, UNSEEN
+from signet_sync.formats.body import JOINERS, SELECTORS, UNSEEN
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.searched_text import SEQUENCES, SearchedText, SecretSpan
 from signet_sync.text.secrets.tables import SHAPES

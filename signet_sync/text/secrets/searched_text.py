@@ -9,7 +9,7 @@ from functools import cache
 from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from signet_sync.formats.invisible import beyond_ascii, may_hold_unseen
+from signet_sync.formats.body import beyond_ascii, may_hold_unseen
 from signet_sync.text.secrets.tables import SHAPES
 
 _Thing = TypeVar("_Thing")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from signet_sync.errors import UsageError
-from signet_sync.integrity import settling
+from signet_sync.integrity import operations
 from signet_sync.integrity.operations import BatchResult
 from signet_sync.integrity.operations import difference as read_difference
 from signet_sync.storage import files
 from signet_sync.sync.engine import run_pass_mending
 from signet_sync.sync.read_only import reading
-from signet_sync.sync.request import Request
 from signet_sync.sync.store.violations import OpenViolation, batches
+from signet_sync.sync.workspace import Request
 from signet_sync.web.action import REASON, Action, ActionCall, ActionPlan, ActionResult, PathList, ViewLink
 from signet_sync.web.formatting import count_noun, difference
 from signet_sync.web.request import WORDS, ViewRequest
@@ -129,13 +129,13 @@ def _paths(request: ViewRequest) -> list[str]:
 
 def _do_restore(call: ActionCall) -> ActionResult:
     asked, ask = call.request, call.agree(_restore)
-    done = settling.restore(call.workspace, _paths(asked), asked.now_us, ask, agent=asked.agent)
+    done = operations.restore(call.workspace, _paths(asked), asked.now_us, ask, agent=asked.agent)
     return _result(done, "Restored")
 
 
 def _do_accept(call: ActionCall) -> ActionResult:
     asked, ask = call.request, call.agree(_accept)
-    done = settling.accept(call.workspace, _paths(asked), call.words["reason"], asked.now_us, ask, agent=asked.agent)
+    done = operations.accept(call.workspace, _paths(asked), call.words["reason"], asked.now_us, ask, agent=asked.agent)
     return _result(done, "Accepted")
 
 

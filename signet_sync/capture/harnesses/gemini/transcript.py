@@ -29,8 +29,8 @@ from signet_sync.capture.harnesses.texts import (
     one_line,
     text_of,
 )
-from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.text.own_calls import OwnCalls
 
 NAME = "gemini"

@@ -1,0 +1,219 @@
+"""Opens the database of a workspace, exchanges a damaged one, and keeps backups of its native rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+
+import apsw
+
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished, WorkspaceError
+from signet_sync.storage import state_dir
+from signet_sync.storage.database import native_backup
+from signet_sync.storage.database.connection import (
+    Database,
+    Identity,
+    clear_suspect,
+    discard,
+    identity,
+    is_suspect,
+    last_set_aside,
+    make_damage_error,
+    set_aside,
+    translate,
+)
+from signet_sync.storage.database.tables import TABLES
+from signet_sync.storage.durable import private_folder
+from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.workspace import Maintenance, Pass, Workspace
+
+
+def reopen(workspace: Workspace) -> None:
+    """Opens the database again after its file was replaced or found damaged."""
+    with suppress(DatabaseError):
+        workspace.database.connection.close()
+    place = workspace.database.path
+    workspace.database = open_database(place, workspace.state, workspace.own_place, workspace.events)
+
+
+def put_aside(workspace: Workspace, error: Exception) -> None:
+    """Moves a database aside that turned out to be damaged while in use; `reopen` creates a new one.
+
+    Raises `OSError`.
+    """
+    seen = workspace.database.identity
+    with suppress(apsw.Error):
+        workspace.database.connection.close()
+    _put_aside(workspace.database.path, seen, workspace.state, error, workspace.events)
+
+
+def open_database(place: str, folder: state_dir.StateFolder, own: bool, events: list[str]) -> Database:
+    """Opens the database; replaces one that is damaged or lost, and restores its native rows.
+
+    A damaged database is moved aside. What can be read of it is restored from it, the rest from the backup.
+    """
+    seen = identity(place)
+    try:
+        database, lost = _open_database(place, folder)
+    except DatabaseCorrupt as error:
+        _put_aside(place, seen, folder, error, events)
+        database, lost = _open_database(place, folder)
+    if lost:
+        kept = backups(folder) if own else []
+        _salvage(database, kept, events)
+        _restore(database, kept, events)
+    return database
+
+
+def _open_database(place: str, folder: state_dir.StateFolder) -> tuple[Database, bool]:
+    """Returns the database, and whether its native rows still have to be restored."""
+    try:
+        database = Database(place)
+    except DatabaseUnfinished:
+        with state_dir.workspace_lock(folder):
+            # While this lock is held no builder is running: a database that is still unfinished was left by a crash.
+            try:
+                return Database(place), False
+            except DatabaseUnfinished:
+                discard(place)
+        database = Database(place)
+    try:
+        if is_suspect(place):
+            with _unless_busy():
+                examine(database)
+        return database, native_backup.is_due(database)
+    except apsw.Error as error:
+        database.connection.close()
+        raise translate(error, place) from error
+    except DatabaseError:
+        database.connection.close()
+        raise
+
+
+@contextmanager
+def _unless_busy() -> Iterator[None]:
+    """Raises damage only; if the database cannot be checked now, the next command checks it."""
+    try:
+        yield
+    except DatabaseCorrupt:
+        raise
+    except DatabaseError:
+        pass
+
+
+def examine(database: Database, tables: Iterable[str] = TABLES) -> None:
+    """Checks every page of the database, and some tables closely.
+
+    Raises `DatabaseCorrupt` if it is damaged, `DatabaseError` if it cannot be checked.
+    """
+    from signet_sync.storage.database import salvage  # slow import, needed for a damaged database only
+
+    try:
+        found = database.problems(closely=tables) or salvage.implausible_rows(database)
+    except apsw.Error as error:
+        raise translate(error, database.path) from error
+    if found:
+        raise make_damage_error(found[0], database.path)
+    clear_suspect(database.path)
+
+
+def _put_aside(
+    place: str, seen: Identity | None, folder: state_dir.StateFolder, error: Exception, events: list[str]
+) -> None:
+    """Moves a damaged file aside, unless another process has already replaced it. Raises `OSError`."""
+    with state_dir.exchange_lock(folder):
+        if identity(place) != seen:
+            return
+        moved = set_aside(place)
+        clear_suspect(place)
+    what = error.message if isinstance(error, DatabaseError) else error
+    events.append(f"the database was damaged ({what}) and moved aside as {os.path.basename(moved)}")
+
+
+def _salvage(database: Database, kept: list[str], events: list[str]) -> None:
+    """Restores what can be read of the database moved aside last, unless a backup is newer than it."""
+    source = last_set_aside(database.path)
+    if source is None or (kept and os.stat(kept[0]).st_mtime_ns > os.stat(source).st_ctime_ns):
+        return
+    from signet_sync.storage.database import salvage  # slow import, needed for a damaged database only
+
+    total = salvage.salvage(database, source)
+    if total:
+        events.append(f"{total} native rows were read from the damaged database {os.path.basename(source)}")
+
+
+def _restore(database: Database, kept: list[str], events: list[str]) -> None:
+    """Restores native rows into a new database from the newest readable backup."""
+    for candidate in kept:
+        try:
+            counts = native_backup.restore(database, candidate)
+        except DatabaseCorrupt as error:
+            events.append(f"a backup could not be read: {error.message}")
+            continue
+        except DatabaseError as error:
+            events.append(f"a backup could not be restored, the next command tries again: {error.message}")
+            return
+        total = sum(counts.values())
+        if total:
+            events.append(f"{total} native rows came back from the backup {os.path.basename(candidate)}")
+        return
+    with database.transaction():
+        native_backup.mark_restored(database)
+
+
+def backups(folder: state_dir.StateFolder) -> list[str]:
+    """Returns the backups of a workspace, newest first."""
+    try:
+        names = [name for name in os.listdir(folder.backups) if name.startswith("native-") and name.endswith(".db")]
+    except OSError:
+        return []
+    return [os.path.join(folder.backups, name) for name in sorted(names, reverse=True)]
+
+
+def back_up(workspace: Workspace, now_iso: str, *, force: bool = False) -> None:
+    """Writes a backup if native rows changed since the last one; with `force` always, and deletes the older ones.
+
+    Raises `DatabaseError`, `OSError`, and with `force` `WorkspaceError` if a backup is still to be restored.
+    """
+    if not workspace.own_place or workspace.touch_nothing:
+        return
+    database = workspace.database
+    if native_backup.is_due(database):
+        if force:
+            raise WorkspaceError("the backup was not read back yet", hint="the next command tries again")
+        return
+    mark = native_backup.fingerprint(database)
+    kept = backups(workspace.state)
+    if native_backup.last_fingerprint(database) == mark and kept and not force:
+        return
+    folder = workspace.state.backups
+    private_folder(folder)
+    day = now_iso[:10].replace("-", "")
+    target = os.path.join(folder, f"native-{day}.db")
+    native_backup.write(database, target)
+    with database.transaction():
+        native_backup.set_last_fingerprint(database, mark)
+    # A backup of a later day was made while the clock was ahead: it holds less, and would count as the newest. After a
+    # removal only the new backup is clean, whatever the days of the others.
+    kept = [place for place in backups(workspace.state) if place <= target]
+    keep = [target] if force else kept[: workspace.settings.backup_keep]
+    for stale in backups(workspace.state):
+        if stale not in keep:
+            # An extra backup does no harm, but one with removed text does: the scrub must then fail and be repeated.
+            with suppress(FileNotFoundError if force else OSError):
+                os.unlink(stale)
+
+
+class Backup(Maintenance):
+    """Backs up native rows."""
+
+    name = "backup"
+
+    def due(self, run: Pass) -> bool:
+        """Returns whether a backup may be written: until a scrub is complete, a backup could contain removed words."""
+        return not tombstones_store.is_unscrubbed(run.database)
+
+    def run(self, run: Pass) -> None:
+        """Writes a backup if native rows changed."""
+        back_up(run.workspace, run.now_iso)
