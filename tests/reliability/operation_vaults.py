@@ -41,49 +41,60 @@ LEAKED = "ghp_" + "Qa1Ws2Ed3Rf4Tg5Yh6Uj7Ik8Ol9Pz0Xc1Vb2"
 QUOTED = "zqlanternmill"
 MOMENT = "2026-03-29T11:30:00.000Z"
 Prepare = Callable[[Path], None]
+Told = dict[str, Any] | None  # what whoever runs the operation has to know
 
 
-def keep(vault: Vault, folder: Path, prepared: dict[str, Any] | None = None) -> None:
+def keep(vault: Vault, folder: Path, told: Told = None) -> None:
     """Keeps workspace and state as the operation finds them."""
     shutil.copytree(vault.root, folder / "before")
     shutil.copytree(os.environ["SIGNET_STATE"], folder / "state-before")
-    (folder / "prepared.json").write_text(json.dumps(prepared or {}))
+    (folder / "prepared.json").write_text(json.dumps(told or {}))
 
 
-def _three(folder: Path) -> Vault:
-    vault = Vault(folder / "vault")
-    for number in (1, 2, 3):
-        vault.session(number)
-    (vault / "MEMORY.md").write_bytes(b"# What I wrote myself\n")
-    return vault
+def ground(*steps: Callable[[Vault], Told]) -> Prepare:
+    """Makes a vault step by step, and keeps it."""
+
+    def make(folder: Path) -> None:
+        vault, told = Vault(folder / "vault"), {}
+        for step in steps:
+            told |= step(vault) or {}
+        keep(vault, folder, told)
+
+    return make
+
+
+def reindexed(vault: Vault) -> None:
+    vault.reindex()
 
 
 # ── sessions of other programs ──
 
 
-def new(folder: Path) -> None:
-    """Three sessions that this machine has not indexed: the workspace has its id from another one."""
-    vault = _three(folder)
+def three(vault: Vault) -> None:
+    """Three sessions, and a page of a person's; not yet indexed."""
+    for number in (1, 2, 3):
+        vault.session(number)
+    (vault / "MEMORY.md").write_bytes(b"# What I wrote myself\n")
+
+
+def indexed(vault: Vault) -> None:
+    """The same, indexed, and counts of what was found."""
+    three(vault)
+    vault.reindex()
+    vault.hits("number1x")
+
+
+def _only_named(vault: Vault) -> None:
+    """This machine has not indexed them: the workspace has its id from another one."""
+    three(vault)
     with opened(str(vault.root), Settings()):
         pass
     shutil.rmtree(os.environ["SIGNET_STATE"])
     os.makedirs(os.environ["SIGNET_STATE"])
-    keep(vault, folder)
 
 
-def plain(folder: Path) -> None:
-    """Three sessions, indexed, and counts of what was found."""
-    vault = _three(folder)
-    vault.reindex()
-    vault.hits("number1x")
-    keep(vault, folder)
-
-
-def damaged(folder: Path) -> None:
+def _damaged(vault: Vault) -> None:
     """A database with a page of nonsense in its middle, and native rows that stand nowhere else but in the backup."""
-    vault = _three(folder)
-    vault.reindex()
-    vault.hits("number1x")
     with opened(str(vault.root), Settings()) as workspace:
         pinning.pin(workspace, "default", remember(workspace, "Tests run before every push."), NOW_US)
     vault.reindex()
@@ -96,64 +107,49 @@ def damaged(folder: Path) -> None:
     for companion in vault.db.parent.glob(f"{vault.db.name}-*"):
         companion.unlink()
     vault.session(4)
-    keep(vault, folder)
 
 
-def _changed_and_gone(folder: Path) -> Vault:
-    vault = _three(folder)
-    vault.reindex()
-    changed = vault / _path_of("summary", 1)
-    changed.write_bytes(changed.read_bytes() + b"edited\n")
-    (vault / _path_of("transcript", 2)).unlink()
-    return vault
-
-
-def _path_of(kind: str, number: int) -> str:
+def path_of(kind: str, number: int) -> str:
     who = {name: value for name, value in numbered(number).items() if name in ("session_id", "captured_at")}
     return made.path_for(kind, **who)
 
 
-def to_restore(folder: Path) -> None:
-    """A sealed file that was changed, one that is gone, and a folder in the place of a third."""
-    vault = _changed_and_gone(folder)
-    replaced = vault / _path_of("transcript", 1)
+def _changed_and_gone(vault: Vault) -> None:
+    """A sealed file that was changed and one that is gone."""
+    changed = vault / path_of("summary", 1)
+    changed.write_bytes(changed.read_bytes() + b"edited\n")
+    (vault / path_of("transcript", 2)).unlink()
+
+
+def _folder_in_place(vault: Vault) -> None:
+    """A folder in the place of a third sealed file."""
+    replaced = vault / path_of("transcript", 1)
     replaced.unlink()
     replaced.mkdir()
     (replaced / "in-its-place.txt").write_text("mine")
-    keep(vault, folder)
 
 
-def to_accept(folder: Path) -> None:
-    """A sealed file that was changed and one that is gone, both known as violations."""
-    vault = _changed_and_gone(folder)
-    vault.reindex()
-    keep(vault, folder)
-
-
-def leaked(folder: Path) -> None:
+def _leaked(vault: Vault) -> Told:
     """A session of another program that holds a secret in every file, and a copy that was kept of a page with it."""
-    vault = _three(folder)
+    three(vault)
     paths = vault.session(4, **numbered(4) | {"body": f"# Fourth\n\n- The lantern of number4x opens with {LEAKED}.\n"})
     with open(vault / paths["manifest"], "a", encoding="utf-8") as manifest:
         manifest.write(f"what I wrote beside it: {LEAKED}\n")
     (vault / "MEMORY.user-20260328T101010000Z.md").write_text(f"mine, and {LEAKED}\n")
-    vault.reindex()
-    keep(vault, folder, {"session": numbered(4)["session_id"]})
+    return {"session": numbered(4)["session_id"]}
 
 
-def quoting(folder: Path) -> None:
+def _quoting(vault: Vault) -> Told:
     """A session, and a later one that quotes it; nothing else says what both say."""
-    vault = _three(folder)
+    three(vault)
     body = f"# Third\n\n- The spare key of {QUOTED} lies under the third stone behind the mill.\n"
     vault.session(6, **numbered(6) | {"body": body})
     vault.session(5, **numbered(5) | {"body": body.replace("# Third", "# Fifth\n\nIt said once:")})
-    vault.reindex()
-    keep(vault, folder, {"session": numbered(6)["session_id"]})
+    return {"session": numbered(6)["session_id"]}
 
 
-def backlog(folder: Path) -> None:
+def _backlog(vault: Vault) -> None:
     """Rows of seven sessions, and what follows from the newest two: the rest waits in the outbox for idle time."""
-    vault = Vault(folder / "vault")
     for number in range(1, 8):
         vault.session(number)
     few, engine.FEW_SOURCES = engine.FEW_SOURCES, 1
@@ -163,46 +159,43 @@ def backlog(folder: Path) -> None:
             assert outbox.any_waits(workspace.database)
     finally:
         engine.FEW_SOURCES = few
-    keep(vault, folder)
 
 
-def garden(folder: Path) -> None:
+def _garden(vault: Vault) -> None:
     """A user and a part with a line in it."""
-    vault = _three(folder)
-    vault.reindex()
     with opened(str(vault.root), Settings()) as workspace:
         before = {"now_us": NOW_US - SECOND}
         entities.create(workspace, "default", "user", "Mina", **before)
         entities.create(workspace, "default", "part", "Inner Critic", **before)
         entities.append(workspace, "default", "inner-critic", "highlights", "It stops at five.", **before)
-    vault.reindex()
-    keep(vault, folder)
 
 
-def of_a_removal(folder: Path) -> None:
-    """A session that was removed."""
-    vault = _three(folder)
-    vault.reindex()
-    _remove(vault, 2)
-    keep(vault, folder)
+def _without(*numbers: int, key: str | None = None) -> Callable[[Vault], None]:
+    """Some of three sessions were removed; with a key it is that of all."""
+
+    def step(vault: Vault) -> None:
+        for number in (1, 2, 3):
+            vault.session(number, **({"session_key": key} if key else {}))
+        vault.reindex()
+        for number in numbers:
+            name = numbered(number)["session_id"]
+            answer = vault.call("remove", name, "--reason", "asked for", "--yes", "--quoting", "keep", "--now", NOW)
+            assert answer.code == 0, answer
+            vault.reindex()
+
+    return step
 
 
-def of_a_shared_removal(folder: Path) -> None:
-    """Two removed sessions under the key of a third."""
-    vault = Vault(folder / "vault")
-    for number in (1, 2, 3):
-        vault.session(number, session_key="agent:main:main")
-    vault.reindex()
-    for number in (1, 2):
-        _remove(vault, number)
-    keep(vault, folder)
-
-
-def _remove(vault: Vault, number: int) -> None:
-    name = numbered(number)["session_id"]
-    answer = vault.call("remove", name, "--reason", "asked for", "--yes", "--quoting", "keep", "--now", NOW)
-    assert answer.code == 0, answer
-    vault.reindex()
+new = ground(_only_named)
+plain = ground(indexed)
+damaged = ground(indexed, _damaged)
+to_restore = ground(indexed, _changed_and_gone, _folder_in_place)
+to_accept = ground(indexed, _changed_and_gone, reindexed)
+leaked, quoting = ground(_leaked, reindexed), ground(_quoting, reindexed)
+backlog = ground(_backlog)
+garden = ground(indexed, _garden, reindexed)
+of_a_removal = ground(_without(2))
+of_a_shared_removal = ground(_without(1, 2, key="agent:main:main"))
 
 
 # ── a session of ours that runs ──
@@ -238,46 +231,21 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
 }
 
 
-def _without_a_manifest(vault: Vault, first: dict[str, str]) -> None:
-    (vault / first["manifest"]).unlink()
-
-
-def _with_a_page_written_around(vault: Vault, _: object) -> None:
-    vault.session(4)
-    (vault / "MEMORY.md").write_bytes(b"# Mine\n" + (vault / "MEMORY.md").read_bytes() + b"mine too\n")
-    next(vault.root.glob("ledger/*/*/*.md")).unlink()
-
-
-def _without_a_database(vault: Vault, _: object) -> None:
-    vault.session(4)
-    for place in vault.state.glob("signet-sync.db*"):
-        place.unlink()
-
-
-def running(vary: Callable[[Vault, dict[str, str]], None] | None = None) -> Prepare:
+def _running(vault: Vault) -> None:
     """Two sessions of other programs and one of ours that still runs, with live turns."""
-
-    def make(folder: Path) -> None:
-        vault = Vault(folder / "vault")
-        first = vault.session(1)
-        vault.session(2)
-        with opened(str(vault.root), Settings()) as workspace:
-            third = {**THIRD, "captured_at": "2026-03-26T10:03:00.000Z", "transcript": FIRST_WORDS, "summary": SUMMARY}
-            sessions_operations.end(workspace, session_input(third, now_us=NOW_US), now_us=NOW_US)
-            said = [Turn(1, "user", "Bound it.", MOMENT), Turn(2, "assistant", "The heron of lantern waits.", MOMENT)]
-            live.append(workspace, said, agent_id="default", session_key=THIRD["session_key"])
-            live.append(workspace, said[:1], agent_id="default", session_key="somebody else's")
-            of_the_fourth = {"agent_id": "nova", "session_key": FOURTH["session_id"]}
-            live.append(workspace, said, **of_the_fourth)
-        vault.reindex()
-        if vary is not None:
-            vary(vault, first)
-        keep(vault, folder)
-
-    return make
+    for number in (1, 2):
+        vault.session(number)
+    with opened(str(vault.root), Settings()) as workspace:
+        third = {**THIRD, "captured_at": "2026-03-26T10:03:00.000Z", "transcript": FIRST_WORDS, "summary": SUMMARY}
+        sessions_operations.end(workspace, session_input(third, now_us=NOW_US), now_us=NOW_US)
+        said = [Turn(1, "user", "Bound it.", MOMENT), Turn(2, "assistant", "The heron of lantern waits.", MOMENT)]
+        live.append(workspace, said, agent_id="default", session_key=THIRD["session_key"])
+        live.append(workspace, said[:1], agent_id="default", session_key="somebody else's")
+        of_the_fourth = {"agent_id": "nova", "session_key": FOURTH["session_id"]}
+        live.append(workspace, said, **of_the_fourth)
+    vault.reindex()
 
 
-without_a_manifest = running(_without_a_manifest)
 # What decides something, in words that only live turns have.
 DECIDING = (
     ("user", "The queue of lantern loses jobs when the broker restarts. Please look into src/queue.py."),
@@ -294,21 +262,39 @@ def deciding(workspace: Workspace) -> None:
     live.append(workspace, turns, agent_id="default", session_key=FOURTH["session_id"])
 
 
-def _with_a_decision(vault: Vault, _: object) -> None:
+def _with_a_decision(vault: Vault) -> None:
     with opened(str(vault.root), Settings()) as workspace:
         deciding(workspace)
     vault.reindex()
     assert vault.rows("select count(*) from statements where artifact < 0") == [(1,)]
 
 
-having_decided = running(_with_a_decision)
-written_around = running(_with_a_page_written_around)
-without_a_database = running(_without_a_database)
+def _written_around(vault: Vault) -> None:
+    """A page that a person wrote around, and one of the session log that is gone."""
+    vault.session(4)
+    (vault / "MEMORY.md").write_bytes(b"# Mine\n" + (vault / "MEMORY.md").read_bytes() + b"mine too\n")
+    next(vault.root.glob("ledger/*/*/*.md")).unlink()
+
+
+def _without_a_database(vault: Vault) -> None:
+    vault.session(4)
+    for place in vault.state.glob("signet-sync.db*"):
+        place.unlink()
+
+
+def _without_a_manifest(vault: Vault) -> None:
+    (vault / path_of("manifest", 1)).unlink()
+
+
+running = ground(_running)
+having_decided = ground(_running, _with_a_decision)
+written_around = ground(_running, _written_around)
+without_a_database = ground(_running, _without_a_database)
+without_a_manifest = ground(_running, _without_a_manifest)
 
 
 # ── memories, pins, counts, live turns ──
 
-RUNNING = {"session_id": "5e551003-0000-4000-8000-000000000003", "session_key": "agent:main/third"}
 # What session 2 alone has said, and what is to be forgotten: no file may hold these once they are gone.
 REMOVED_WORDS = ("number2x", "step number 2", "zzremoved")
 FORGOTTEN_WORDS = ("zzforget", "deploys on fridays")
@@ -364,72 +350,65 @@ def _of_other_rules(vault: Vault) -> None:
         database.execute("update derivers set version = '0' where name = 'graph'")
 
 
-def remembering(vary: Callable[[Vault], object] | None = None) -> Prepare:
+def _remembering(vault: Vault) -> Told:
     """Three sessions of one thread with its arc, memories, pins, counts and live turns."""
-
-    def make(folder: Path) -> None:
-        vault = Vault(folder / "vault")
-        for number in (1, 2, 4):
-            vault.session(number)
-        vault.reindex()
-        prepared: dict[str, Any] = {"remove": numbered(2)["session_id"]}
-        with opened(str(vault.root), Settings()) as workspace:
-            prepared["pin"] = remember(workspace, "Tests run before every push.")
-            prepared["forget"] = remember(workspace, FORGOTTEN)
-            remember(workspace, REMOVED, session=prepared["remove"])
-            for handle in (prepared["forget"], *_arcs_and_nodes(workspace.database, prepared["remove"])):
-                pinning.pin(workspace, "default", handle, NOW_US)
-                counts.count_ids(workspace.database, "default", [handle], NOW[:10])
-            said = "select id from statements where newest = 1 order by at_us, id"
-            prepared["say"], second, *_ = [one for (one,) in workspace.database.execute(said)]
-            pinning.mark(workspace, "default", second, "done", NOW_US)
-            turn = Turn(1, "user", "Bound it.", MOMENT)
-            live.append(workspace, [turn], agent_id="default", session_key=RUNNING["session_key"])
-            live.append(workspace, [turn], agent_id="default", session_key="somebody else's")
-            of_the_removed = turn._replace(text=f"Once more: {REMOVED}")
-            live.append(workspace, [of_the_removed], agent_id="default", session_key=prepared["remove"])
-        vault.reindex()
-        if vary is not None:
-            vary(vault)
-        keep(vault, folder, prepared)
-
-    return make
+    for number in (1, 2, 4):
+        vault.session(number)
+    vault.reindex()
+    told: dict[str, Any] = {"remove": numbered(2)["session_id"]}
+    with opened(str(vault.root), Settings()) as workspace:
+        told["pin"] = remember(workspace, "Tests run before every push.")
+        told["forget"] = remember(workspace, FORGOTTEN)
+        remember(workspace, REMOVED, session=told["remove"])
+        for handle in (told["forget"], *_arcs_and_nodes(workspace.database, told["remove"])):
+            pinning.pin(workspace, "default", handle, NOW_US)
+            counts.count_ids(workspace.database, "default", [handle], NOW[:10])
+        said = "select id from statements where newest = 1 order by at_us, id"
+        told["say"], second, *_ = [one for (one,) in workspace.database.execute(said)]
+        pinning.mark(workspace, "default", second, "done", NOW_US)
+        turn = Turn(1, "user", "Bound it.", MOMENT)
+        live.append(workspace, [turn], agent_id="default", session_key=THIRD["session_key"])
+        live.append(workspace, [turn], agent_id="default", session_key="somebody else's")
+        of_the_removed = turn._replace(text=f"Once more: {REMOVED}")
+        live.append(workspace, [of_the_removed], agent_id="default", session_key=told["remove"])
+    vault.reindex()
+    return told
 
 
-risen = remembering(_risen_and_quoted)
-recalled = remembering(lambda vault: _recalled(vault, dreams=False))
-dreamed = remembering(lambda vault: _recalled(vault, dreams=True))
-before_the_first_dream = remembering(_before_the_first_dream)
-of_another_version = remembering(to_another_version)
-of_other_rules = remembering(_of_other_rules)
-
-
-def with_a_stone(folder: Path) -> None:
+def _with_a_stone(vault: Vault) -> None:
     """A tombstone that another machine has written for a session that is here with all its traces."""
-    risen(folder)
-    place = folder / "before" / "memory" / "tombstones"
-    place.mkdir(exist_ok=True)
-    name, raw = made.tombstone(session_id=numbered(2)["session_id"])
-    (place / name).write_bytes(raw)
+    vault.put(made.tombstone(session_id=numbered(2)["session_id"]), "memory/tombstones")
 
 
-def beside_signet(folder: Path) -> None:
-    """Three sessions, and a database of Signet outside: it removed one of them, and knows of things with secrets.
+def _with_a_record(vault: Vault) -> None:
+    """Signet's record that it removed such a session."""
+    Signet(vault.root).record(made.token_for(session_id=numbered(2)["session_id"]))
+
+
+remembering = ground(_remembering)
+risen = ground(_remembering, _risen_and_quoted)
+recalled = ground(_remembering, lambda vault: _recalled(vault, dreams=False))
+dreamed = ground(_remembering, lambda vault: _recalled(vault, dreams=True))
+before_the_first_dream = ground(_remembering, _before_the_first_dream)
+of_another_version = ground(_remembering, to_another_version)
+of_other_rules = ground(_remembering, _of_other_rules)
+with_a_stone = ground(_remembering, _risen_and_quoted, _with_a_stone)
+with_a_removal_of_signet = ground(_remembering, _risen_and_quoted, _with_a_record)
+
+
+# ── beside Signet, and other programs ──
+
+
+def _beside_signet(vault: Vault) -> Told:
+    """A database of Signet outside, which removed one of the sessions and knows of things with secrets.
 
     A harness calls Signet.
     """
-    vault = _three(folder)
-    vault.reindex()
     _fed_to_signet()
-    token = token_of("default", numbered(2)["session_id"])
-    keep(vault, folder, {"from": str(_of_signet(folder, removed=token))})
-
-
-def _of_signet(folder: Path, removed: str | None = None) -> Path:
+    folder = vault.root.parent
     signet = signet_database.Database(folder / "signet/memory/memories.db")
-    if removed is not None:
-        stone = {"agent_id": "default", "session_token": removed, "removed_at": NOW, "reason": "private"}
-        signet.put("memory_artifact_tombstones", **stone)
+    stone = {"agent_id": "default", "session_token": token_of("default", numbered(2)["session_id"])}
+    signet.put("memory_artifact_tombstones", **stone, removed_at=NOW, reason="private")
     shared = {"session_key": "of-signet", "created_at": "2026-03-20T10:00:00.000Z", "harness": "codex"}
     signet.put("session_transcripts", content=f"User: Bound it.\nAssistant: With {SECRET}, it is.", **shared)
     signet.put("session_summaries", id="s", content="# Loop\n\n- lantern bounds it.\n", **shared)
@@ -437,25 +416,16 @@ def _of_signet(folder: Path, removed: str | None = None) -> Path:
     signet.memory(1, f"Drain the lantern before {SECRET} is turned.", pinned=1)
     signet.memory(2, "The lantern of zqxlamp is lit.", source_id="of-signet")
     signet.memory(3, "The lantern of zqxradio is heard.", agent_id="scout")
-    return signet.close().path.rename(folder / "signet.db")
+    return {"from": str(signet.close().path.rename(folder / "signet.db"))}
 
 
-def with_a_removal_of_signet(folder: Path) -> None:
-    """Signet's record that it removed a session that is here with all its traces."""
-    risen(folder)
-    Signet(folder / "before").record(made.token_for(session_id=numbered(2)["session_id"]))
-
-
-def replaced_by_signet(folder: Path) -> None:
+def _replaced_by_signet(vault: Vault) -> None:
     """Signet's page in place of ours, and its texts in the manifests; a person has decided that they are ours."""
-    vault = _three(folder)
-    vault.reindex()
     signet = Signet(vault.root)
     signet.page("## Open Threads\n\n- a thread of its own\n")
     signet.render_manifests()
     vault.reindex()
     (vault / "signet-sync.toml").write_text("[projection]\ntakeover = true\n")
-    keep(vault, folder)
 
 
 def harness() -> Path:
@@ -483,31 +453,24 @@ def feeds_signet(folder: Path) -> bool:
     return found.pop()
 
 
-def beside_claude_mem(folder: Path) -> None:
-    """A vault, and a database of claude-mem outside with what is not here, some of it secret."""
-    vault = _three(folder)
-    vault.reindex()
-    keep(vault, folder, {"from": str(_of_claude_mem(folder))})
-
-
-def _of_claude_mem(folder: Path) -> Path:
+def _beside_claude_mem(vault: Vault) -> Told:
+    """A database of claude-mem outside with what is not here, some of it secret."""
     shared = {"memory_session_id": "s", "project": "lantern", "created_at": "2026-03-20T10:00:00.000Z"}
     observed = [
         shared | {"type": "decision", "title": f"Zzwick {number} is turned", "text": f"With {SECRET}."}
         for number in range(3)
     ]
-    return other_memories.claude_mem(folder / "claude-mem.db", observed, [shared | {"learned": "Zzwick smokes."}])
+    place, learned = vault.root.parent / "claude-mem.db", [shared | {"learned": "Zzwick smokes."}]
+    return {"from": str(other_memories.claude_mem(place, observed, learned))}
 
 
-def with_a_backup(folder: Path) -> None:
-    """A vault whose memories are in a backup and nowhere else."""
-    vault = _three(folder)
-    vault.reindex()
+def _with_a_backup(vault: Vault) -> Told:
+    """Memories that are in a backup and nowhere else."""
     with opened(str(vault.root), Settings()) as workspace:
         pinning.pin(workspace, "default", remember(workspace, "Tests run before every push."), NOW_US)
         remember(workspace, "The lantern of staging is blue.")
     vault.reindex()
-    place = folder / "kept.backup"
+    place = vault.root.parent / "kept.backup"
     assert vault.call("backup", "create", str(place), "--now", NOW).code == 0
     with vault.database(readonly=False) as database, database.transaction():
         for table in ("memory_sources", "memories", "node_telemetry"):
@@ -515,4 +478,10 @@ def with_a_backup(folder: Path) -> None:
     for made_before in vault.state.glob("backups/*"):
         made_before.unlink()
     vault.reindex()
-    keep(vault, folder, {"backup": str(place)})
+    return {"backup": str(place)}
+
+
+beside_signet = ground(indexed, _beside_signet)
+replaced_by_signet = ground(indexed, _replaced_by_signet)
+beside_claude_mem = ground(indexed, _beside_claude_mem)
+with_a_backup = ground(indexed, _with_a_backup)

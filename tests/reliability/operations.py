@@ -280,15 +280,15 @@ _ALL = (
     # ── beside Signet ──
     Operation("takeover", vaults.replaced_by_signet, passed(), flow=False),
     # ── a session's end ──
-    Operation("session end", vaults.running(), ending("end"), ("session end", "session take-spool", "import")),
-    Operation("ending without a summary", vaults.running(), ending("digest")),
-    Operation("next segment", vaults.running(), ending("segment")),
+    Operation("session end", vaults.running, ending("end"), ("session end", "session take-spool", "import")),
+    Operation("ending without a summary", vaults.running, ending("digest")),
+    Operation("next segment", vaults.running, ending("segment")),
     # Each part is an ending of its own; until the answer some of them may be missing.
-    Operation("ending in parts", vaults.running(), ending("parts", limit=6_000), piecemeal=True),
-    Operation("compaction", vaults.running(), ending("compaction"), ("session compact",)),
-    Operation("first compaction", vaults.running(), ending("first compaction")),
-    Operation("live turns", vaults.remembering(), done(stream), ("transcript append",)),
-    Operation("statements of live turns", vaults.remembering(), done(decide), ("transcript append",), tidies=True),
+    Operation("ending in parts", vaults.running, ending("parts", limit=6_000), piecemeal=True),
+    Operation("compaction", vaults.running, ending("compaction"), ("session compact",)),
+    Operation("first compaction", vaults.running, ending("first compaction")),
+    Operation("live turns", vaults.remembering, done(stream), ("transcript append",)),
+    Operation("statements of live turns", vaults.remembering, done(decide), ("transcript append",), tidies=True),
     Operation("end of what has decided", vaults.having_decided, ending("end"), ("session end",)),
     Operation(
         "removal of what runs", vaults.having_decided, removed(_FOURTH), ("remove",), tidies=True,
@@ -322,11 +322,11 @@ _ALL = (
         heals=True,
     ),
     # ── memories ──
-    Operation("remember", vaults.remembering(), done(remember), ("remember",)),
-    Operation("pin", vaults.remembering(), on(pinning.pin, "pin"), ("pin",)),
-    Operation("unpin", vaults.remembering(), on(pinning.unpin, "forget"), ("pin",)),
+    Operation("remember", vaults.remembering, done(remember), ("remember",)),
+    Operation("pin", vaults.remembering, on(pinning.pin, "pin"), ("pin",)),
+    Operation("unpin", vaults.remembering, on(pinning.unpin, "forget"), ("pin",)),
     Operation(
-        "a person's word", vaults.remembering(), on(withdraw, "say"),
+        "a person's word", vaults.remembering, on(withdraw, "say"),
         ("statements done", "statements withdraw", "statements reopen", "statements keep"),
     ),
     Operation("dream sweep", vaults.recalled, done(sweep), ("dream",)),
