@@ -223,9 +223,7 @@ def test_nothing_goes_through_all_rows_of_an_agent(tmp_path: Path) -> None:
 
 
 def test_statistics_of_an_older_database_are_replaced(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault")
-    vault.session(1)
-    vault.reindex()
+    vault = Vault(tmp_path / "vault").indexed(1)
     with vault.database(readonly=False) as database:
         database.execute("analyze")
         assert statistics(database) != statistics(Database(":memory:"))

@@ -13,7 +13,7 @@ import artifacts_fixture as made
 import other_memories
 import signet_database
 from signet_writer import Signet
-from workbench import NOW, Vault, numbered, to_another_version
+from workbench import NOW, Vault, numbered, path_of, to_another_version
 
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations as entities
@@ -107,11 +107,6 @@ def _damaged(vault: Vault) -> None:
     for companion in vault.db.parent.glob(f"{vault.db.name}-*"):
         companion.unlink()
     vault.session(4)
-
-
-def path_of(kind: str, number: int) -> str:
-    who = {name: value for name, value in numbered(number).items() if name in ("session_id", "captured_at")}
-    return made.path_for(kind, **who)
 
 
 def _changed_and_gone(vault: Vault) -> None:

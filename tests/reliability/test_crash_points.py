@@ -161,11 +161,7 @@ def test_every_command_that_writes_is_an_operation_here_or_says_why_not() -> Non
 
 def of_two_sessions(folder: Path) -> Vault:
     """A vault of two sessions, indexed."""
-    vault = Vault(folder / "vault")
-    for number in (1, 2):
-        vault.session(number)
-    vault.reindex()
-    return vault
+    return Vault(folder / "vault").indexed(1, 2)
 
 
 @pytest.mark.parametrize("first", ["recall --words", "recall", "context"])

@@ -379,9 +379,7 @@ def test_a_native_row_that_is_not_as_it_was_written_comes_back_from_the_backup(v
 
 
 def test_a_table_that_is_only_half_readable_is_read_from_both_ends(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault")
-    vault.session(1)
-    vault.reindex()
+    vault = Vault(tmp_path / "vault").indexed(1)
     ids = ["m-" + f"{number:012}".translate(str.maketrans("0189", "abcd")) for number in range(2000)]
     with vault.database(readonly=False) as database:
         with database.transaction():
@@ -711,9 +709,7 @@ def test_what_looks_like_sql_stays_a_value_in_every_field(tmp_path: Path) -> Non
 
 
 def test_a_page_that_nobody_reads_is_looked_at_once_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    vault = Vault(tmp_path / "vault")
-    vault.session(1)
-    vault.reindex()
+    vault = Vault(tmp_path / "vault").indexed(1)
     page, size = vault.rows(
         "select rootpage, page_size from sqlite_schema, pragma_page_size where name = 'undone_promotions'"
     )[0]

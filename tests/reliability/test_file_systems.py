@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import artifacts_fixture as made
 import pytest
 from crash_runner import forked
-from workbench import NOW, ROOT, Vault, call, contents, numbered
+from workbench import NOW, ROOT, Vault, call, contents, numbered, path_of
 
 from signet_sync.app.workspace import opened
 from signet_sync.errors import SignetSyncError
@@ -38,15 +38,7 @@ ENDING = {
 
 @pytest.fixture
 def vault(tmp_path):
-    found = Vault(tmp_path / "vault")
-    for number in (1, 2, 3):
-        found.session(number)
-    found.reindex()
-    return found
-
-
-def path_of(kind, number=1):
-    return made.path_for(kind, **{k: v for k, v in numbered(number).items() if k in ("session_id", "captured_at")})
+    return Vault(tmp_path / "vault").indexed(1, 2, 3)
 
 
 def end(vault: Vault, **given: object) -> dict[str, object]:

@@ -210,10 +210,7 @@ def test_an_entity_file_of_ten_thousand_lines_is_not_parsed() -> None:
 
 @pytest.fixture
 def vault(tmp_path: Path) -> Vault:
-    found = Vault(tmp_path / "vault")
-    found.session(1)
-    found.reindex()
-    return found
+    return Vault(tmp_path / "vault").indexed(1)
 
 
 FLOW = {

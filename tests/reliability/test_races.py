@@ -46,11 +46,7 @@ def raced(kind: str, place: Path, count: int, *more: str) -> dict[str, Any]:
 
 @pytest.fixture
 def vault(tmp_path: Path) -> Vault:
-    found = Vault(tmp_path / "vault")
-    for number in (1, 2, 3):
-        found.session(number)
-    found.reindex()
-    return found
+    return Vault(tmp_path / "vault").indexed(1, 2, 3)
 
 
 # ── who holds a lock ──

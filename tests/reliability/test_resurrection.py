@@ -487,10 +487,7 @@ def test_whatever_is_brought_back_goes_again(scene: Scene) -> None:
 
 def test_what_was_sealed_in_packed_form_is_gone_to_the_last_piece(tmp_path: Path) -> None:
     """A seal holds the bytes of a file compressed: no search for words would find what is left of them."""
-    vault = Vault(tmp_path / "vault")
-    for number in (1, 2):
-        vault.session(number)
-    vault.reindex()
+    vault = Vault(tmp_path / "vault").indexed(1, 2)
     sql = "select packed from seals where session_id = ?"
     removed, others = ([row[0] for row in vault.rows(sql, numbered(number)["session_id"])] for number in (1, 2))
     pieces = [packed[at : at + 24] for packed in removed for at in range(0, len(packed) - 24, 8)]

@@ -7,10 +7,9 @@ import os
 import shutil
 from pathlib import Path
 
-import artifacts_fixture as made
 import hand_edits
 import pytest
-from workbench import NOW, Vault, numbered, tree
+from workbench import NOW, Vault, numbered, path_of, tree
 
 from signet_sync.app import changed_paths
 from signet_sync.app.workspace import opened
@@ -28,16 +27,7 @@ WARNING = "changed or lost after being sealed"
 @pytest.fixture
 def vault(tmp_path: Path) -> Vault:
     """Two sessions that were indexed."""
-    vault = Vault(tmp_path / "vault")
-    for number in (1, 2):
-        vault.session(number)
-    vault.reindex()
-    return vault
-
-
-def path_of(kind: str, number: int = 1) -> str:
-    who = numbered(number)
-    return made.path_for(kind, session_id=who["session_id"], captured_at=who["captured_at"])
+    return Vault(tmp_path / "vault").indexed(1, 2)
 
 
 def hinted(vault: Vault, *paths: str, settle: float = 0.0) -> Outcome:

@@ -15,13 +15,12 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Protocol
 
-import artifacts_fixture as made
 import click
 import other_memories
 import pytest
 import signet_database
 from session_inputs import end
-from workbench import NOW, Answer, Vault, cast, numbered
+from workbench import NOW, Answer, Vault, cast, numbered, path_of
 
 from signet_sync.cli.main import group
 
@@ -256,7 +255,7 @@ def furnish(vault: Vault) -> None:
     other_memories.lay_all(folder / "others")
     vault.call("checkpoint", "first")
     assert vault.call("backup", "create", str(folder / "file.backup"), "--now", NOW).code == 0
-    changed = made.path_for("summary", **{k: v for k, v in numbered(2).items() if k in ("session_id", "captured_at")})
+    changed = path_of(number=2)
     (vault / changed).write_bytes((vault / changed).read_bytes() + b"edited\n")
     vault.call("reindex", "--now", NOW)
     (vault.state / "logs").mkdir(exist_ok=True)

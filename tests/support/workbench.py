@@ -214,6 +214,13 @@ class Vault:
         self.put(files)
         return {kind: made.path_for(kind, **who) for kind in ("summary", "transcript", "manifest")}
 
+    def indexed(self, *numbers: int) -> Vault:
+        """The vault with some of these sessions, indexed."""
+        for number in numbers:
+            self.session(number)
+        self.reindex()
+        return self
+
     def __truediv__(self, path: str) -> Path:
         return self.root / path
 
@@ -317,6 +324,11 @@ def numbered(number: int) -> dict[str, Any]:
         "body": f"# Session {number}\n\n## Decisions\n\n- Lantern keeps its word number{number}x in src/queue.py.\n",
         "memory_sentence": f"In lantern step number {number} bounded the retry loop of src/queue.py so that it ends.",
     }
+
+
+def path_of(kind: str = "summary", number: int = 1) -> str:
+    """The path of a file of such a session."""
+    return made.path_for(kind, **{name: numbered(number)[name] for name in ("session_id", "captured_at")})
 
 
 def to_another_version(vault: Vault) -> None:
