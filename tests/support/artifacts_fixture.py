@@ -203,8 +203,11 @@ def judged(files: Mapping[str, bytes], *, now_iso: str = "2026-03-30T00:00:00.00
     ]
 
 
-def fill(database: Database, judgements: Sequence[Judgement]) -> None:
-    """Writes judgements as a pass does: rows, full text, verdicts, seals with their bytes, ledger rows."""
+def fill(database: Database, judgements: Sequence[Judgement], *, log: bool = True) -> None:
+    """Writes judgements as a pass does: rows, full text, verdicts, seals with their bytes; and the session log.
+
+    Where derivers run, the log is theirs: what follows from it would not hear of what was written past them.
+    """
     with database.transaction():
         artifacts.delete_rows(database, [judgement.path for judgement in judgements])
         first = artifacts.next_row_id(database)
@@ -212,6 +215,8 @@ def fill(database: Database, judgements: Sequence[Judgement]) -> None:
         artifacts.store_seals(database, seals)
         artifacts.insert_rows(database, judgements, first)
         artifacts.store_files(database, judgements, 0)
+        if not log:
+            return
         sessions = {(j.row.agent_id, j.row.session_token, j.row.session_id) for j in judgements if j.row is not None}
         parts = artifacts.session_parts(database, sorted(sessions))
         rows = [compose(agent_id, token, session_parts) for agent_id, token, _, session_parts in parts]

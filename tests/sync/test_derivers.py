@@ -141,7 +141,7 @@ def files_of(random: Random, number: int) -> dict[str, bytes]:
 def put(database: Database, files: dict[str, bytes]) -> set[Source]:
     """Artifacts as the first transaction of a pass leaves them; gives the sessions that moved."""
     judgements = made.judged(files)
-    made.fill(database, judgements)
+    made.fill(database, judgements, log=False)
     rows = [one.row for one in judgements if one.row is not None]
     return {Source(SESSION, row.agent_id, row.session_token, row.session_id) for row in rows}
 
