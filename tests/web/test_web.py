@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 from agents import until
-from ui_pages import Elements, harmless
 from workbench import NOW, ROOT, Vault, call, cast, place_of
 
 pytest.importorskip("starlette", reason="the extra `ui` is not installed")
@@ -38,7 +37,6 @@ from signet_sync.web.views import overview
 PORT = 8123
 TOKEN = "the-token"
 ADDRESS = f"http://127.0.0.1:{PORT}"
-HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&\u202eexe.dm"
 
 
 @pytest.fixture(scope="module")
@@ -284,27 +282,6 @@ def test_bad_options_are_refused_before_anything_is_served(vault: Vault) -> None
 
 
 # ── what is shown ──
-
-
-def test_a_hostile_workspace_is_shown_as_text(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "<b onclick=alert(1)>&\u202e\x07")
-    vault.session(
-        1,
-        project=f"/x/{HOSTILE}",
-        session_key=HOSTILE.replace("\u202e", ""),
-        body=f"# {HOSTILE}\n\n## Decisions\n\n- [[memory/x|{HOSTILE}]] **{HOSTILE}** in src/queue.py\n",
-        memory_sentence=f"In lantern {HOSTILE} bounded the retry loop of src/queue.py so that it always ends soon.",
-    )
-    (vault.memory / "2026-03-28T10-00-00.000Z--aaaaaaaaaaaaaaaa--summary.md").write_text(f"{HOSTILE}\n")
-    vault.reindex()
-    page_file = vault / "MEMORY.md"
-    page_file.write_text(f"{HOSTILE} [[javascript:alert(1)|{HOSTILE}]]\n\n{page_file.read_text()}")
-    someone = visitor(vault.root)
-    for path in ("/", "/page", f"/{HOSTILE}", f"/?agent={HOSTILE}"):
-        raw = someone.get(path).text
-        assert "\x07" not in raw and not [tag for tag, _ in harmless(raw).found if tag == "b"], path
-    assert "<script>alert(1)</script>" in Elements(someone.get("/page").text).text
-    assert "\\u202e" in someone.get("/").text
 
 
 def test_values_are_shown_whole_and_a_forgotten_one_is_an_error(tmp_path: Path) -> None:

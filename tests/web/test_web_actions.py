@@ -333,28 +333,6 @@ def test_a_pass_that_halts_says_so_and_removes_nothing(vault: Vault) -> None:
 # ── nothing is done that was not shown ──
 
 
-def test_looking_at_confirmations_writes_nothing(vault: Vault) -> None:
-    someone, ids = visitor(vault), known(vault)
-    before = everything(vault)
-    for action, target in (
-        ("restore", {"path": ids["paths"][0]["summary"]}),
-        ("restore", {}),
-        ("accept", {"path": ids["paths"][0]["summary"]}),
-        ("accept", {}),
-        ("approve", {"proposal": ids["proposal"]}),
-        ("reject", {"proposal": ids["proposal"]}),
-        ("remember", {}),
-        ("guard", {"entity": ids["entity"], "op": "lock"}),
-        ("forget", {"memory": ids["memory"]}),
-        ("pin", {"handle": ids["memory"]}),
-        ("remove", {"session": numbered(2)["session_id"]}),
-        ("reindex", {}),
-    ):
-        Form(someone, action, **target)
-    assert everything(vault) == before
-    assert {*acting.collect_actions()} >= {"unpin"}
-
-
 def test_what_changed_meanwhile_is_shown_as_it_is_now_and_nothing_is_done(vault: Vault) -> None:
     someone, ids = visitor(vault), known(vault)
     path = ids["paths"][0]["summary"]
@@ -529,23 +507,6 @@ def test_a_page_that_only_shows_has_no_forms_and_takes_none(vault: Vault) -> Non
 # ── for one agent, whatever names hold ──
 
 
-def test_nothing_of_another_agent_can_be_acted_on(vault: Vault) -> None:
-    ids = known(vault)
-    someone = visitor(vault)
-    for action, target in (
-        ("restore", {"path": ids["paths"][0]["summary"]}),
-        ("accept", {"path": ids["paths"][0]["summary"]}),
-        ("approve", {"proposal": ids["proposal"]}),
-        ("guard", {"entity": ids["entity"], "op": "lock"}),
-        ("forget", {"memory": ids["memory"]}),
-        ("pin", {"handle": ids["memory"]}),
-        ("remove", {"session": numbered(2)["session_id"]}),
-    ):
-        assert someone.get(f"/do/{action}", params=target | {"agent": "scout"}).status_code == 404, action
-    assert someone.get("/do/restore", params={"agent": "nobody"}).status_code == 404
-    assert someone.get("/do/explode").status_code == 404
-
-
 def test_a_page_of_an_agent_leads_back_to_the_same_agent(vault: Vault) -> None:
     form = Form(visitor(vault), "restore", agent="scout")
     assert "agent=scout" in form.address
@@ -593,25 +554,3 @@ def test_the_log_holds_what_was_done_to_what_and_no_text(vault: Vault) -> None:
     assert f"INFO accept {ids['paths'][2]['transcript']} of default: not done, usage\n" in lines
     assert "INFO remember of default: done\n" in lines
     assert "secretly" not in told and "privately" not in told
-
-
-def test_every_action_is_shown_by_some_view(vault: Vault) -> None:
-    ids = known(vault)
-    someone = visitor(vault)
-    shown = "".join(
-        someone.get(page).text
-        for page in (
-            "/", "/recall", "/violations", f"/entities/{ids['entity']}", f"/threads/{ids['memory']}",
-            f"/sessions/{token(vault)}/{numbered(6)['session_id']}",
-        )
-    )  # fmt: skip
-    assert Form(someone, "pin", handle=ids["memory"]).send().status_code == 200
-    shown += someone.get(f"/threads/{ids['memory']}").text
-    assert [one for one in acting.collect_actions() if f"/do/{one}" not in shown] == []
-
-
-def token(vault: Vault) -> str:
-    found: str = vault.rows(
-        "select session_token from memory_artifacts where session_id = ?", numbered(6)["session_id"]
-    )[0][0]
-    return found

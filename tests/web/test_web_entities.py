@@ -14,7 +14,6 @@ from ui_pages import BESIDE, HOSTILE, asked, harmless, run, visitor
 
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations
-from signet_sync.errors import UsageError
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.text.sentences import flatten
@@ -152,24 +151,3 @@ def test_a_file_that_drifted_or_cannot_be_taken_apart_is_shown_with_what_settles
     kinds = entities.entities(asked(vault.root)).data["kinds"]
     assert [card["drifted"] for _, _, cards in kinds for card in cards] == [True, False, False]
     assert run(vault, f"{settle[settle.index('signet-sync') :]} --yes").code == 0 and jo(vault)["drifted"] == []
-
-
-def test_an_entity_is_shown_to_its_agent_alone(vault: Vault) -> None:
-    with pytest.raises(UsageError) as refused:
-        entities.entity(asked(vault.root, "scout", given={"entity": entity_id(vault, NAME)}))
-    assert refused.value.code == "unknown-entity"
-    page = visitor(vault.root, "scout").get("/entities")
-    assert page.status_code == 200 and "Ada" in page.text and "lantern" not in page.text
-    assert visitor(vault.root, "scout").get("/entities/u-aaaaaaaaaaaa").status_code == 404
-
-
-def test_hostile_names_and_words_are_text(vault: Vault) -> None:
-    # What we write has no angle brackets where they could open anything; what a person saves may have.
-    profile = vault / vault.rows("select path from garden_files where title = ? and file = 'profile'", NAME)[0][0]
-    text = profile.read_text("utf-8").replace("on Thursdays.", "<img src=x onerror=y>").replace("a release", HOSTILE)
-    profile.write_text(text.replace("Reads the", "<img src=z>"), "utf-8")
-    guest = visitor(vault.root)
-    assert NAME in harmless(guest.get("/entities").text).text
-    shown = harmless(guest.get(f"/entities/{entity_id(vault, NAME)}").text)
-    assert NAME in shown.text and "<script>alert(1)</script>" in shown.text
-    assert not [tag for tag, _ in shown.found if tag == "b"] and "javascript" not in "".join(shown.links)

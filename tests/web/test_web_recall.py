@@ -125,27 +125,6 @@ def test_a_memory_tells_how_often_it_answered_and_what_can_be_done(vault: Vault)
     assert "private" in visitor(vault.root).get(f"/threads/{memory_id(vault, PRIVATE)}").text
 
 
-def test_a_memory_is_shown_to_its_agent_alone(vault: Vault) -> None:
-    assert recall.recall(asked(vault.root, "scout")).data["recalled"].total == 0
-    assert visitor(vault.root, "scout").get(f"/threads/{memory_id(vault, RISEN)}").status_code == 404
-    page = visitor(vault.root, "scout").get(f"/threads/{memory_id(vault, 'Scouts')}").text
-    assert f"expand {memory_id(vault, 'Scouts')} --agent scout" in page
-
-
-def test_hostile_words_are_text_and_looking_writes_nothing(vault: Vault) -> None:
-    before = contents(vault.root), contents(vault.state, but=BESIDE)
-    guest = visitor(vault.root)
-    shown = harmless(guest.get("/recall").text)
-    assert "<script>alert(1)</script>" in shown.text
-    for text in (RISEN, NEAR, PRIVATE, UNFOUND):
-        link = f"/threads/{memory_id(vault, text)}"
-        assert text == UNFOUND or link in shown.links
-        page = guest.get(link)
-        assert page.status_code == 200 and text[:20] in harmless(page.text).text
-    assert harmless(guest.get("/recall?page=9999").text)
-    assert (contents(vault.root), contents(vault.state, but=BESIDE)) == before
-
-
 # ── recall itself ──
 
 

@@ -1,9 +1,7 @@
-"""Threads and nodes on the page: the list, every link, hostile labels, nothing of another agent."""
+"""Threads and nodes on the page: the list, and what is around a node."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,11 +17,9 @@ from signet_sync.web.views import threads
 
 pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 
-from ui_pages import harmless, site, visitor
+from ui_pages import site, visitor
 
 NOW = parse_instant("2026-03-29T12:00:00Z") or 0
-ALIKE = 4  # links of one kind that are followed
-HOSTILE = '"><img src=x onerror=alert(1)><svg onload=alert(2)> {{ 1001 * 7 }} </title>\u202e'
 
 
 # ── a workspace ──
@@ -40,22 +36,14 @@ class Shown(NamedTuple):
 
 
 def sessions() -> Iterator[dict[str, Any]]:
-    """Three weeks of a thread with two sessions each, a thread of hostile names, a session of another agent."""
+    """Three weeks of a thread with two sessions each, another thread, a session of another agent."""
     lantern = {"project": "/home/ada/code/lantern", "harness": "codex"}
     for number in range(6):
         moment = datetime(2026, 3, 3, 10, tzinfo=UTC) + timedelta(weeks=number // 2, hours=5 * (number % 2))
         yield lantern | named(number, moment)
     yield lantern | named(6, datetime(2025, 6, 3, 10, tzinfo=UTC))
     for number in (7, 8):
-        sentence = f"In lantern session {number} the loop of src/queue.py was bounded {HOSTILE}."
-        project = f"/home/ada/code/{HOSTILE.replace('/', '')}"
-        moment = datetime(2026, 3, 10, number, tzinfo=UTC)
-        yield {
-            **named(number, moment),
-            "project": project,
-            "memory_sentence": sentence,
-            "body": f"# {HOSTILE}\n\n{HOSTILE}\n",
-        }
+        yield {**named(number, datetime(2026, 3, 10, number, tzinfo=UTC)), "project": "/home/ada/code/wick"}
     yield {**named(9, datetime(2026, 3, 12, tzinfo=UTC)), "agent_id": "scout"}
 
 
@@ -89,8 +77,8 @@ def listed(shown: Shown, agent: str = "default", **query: str) -> Any:
 
 
 def test_threads_stand_newest_first_and_words_choose_them(shown: Shown) -> None:
-    lantern, hostile = listed(shown)
-    assert (lantern.label, lantern.sessions, hostile.sessions) == ("lantern", 7, 2)
+    lantern, wick = listed(shown)
+    assert (lantern.label, lantern.sessions, wick.sessions) == ("lantern", 7, 2)
     assert [row.label for row in listed(shown, q="LANTERN codex")] == ["lantern"]
     assert listed(shown, q="nobody") == [] and "Use other words" in shown.client.get("/threads?q=nobody").text
 
@@ -122,33 +110,3 @@ def test_the_text_of_an_arc_leads_to_its_sessions(shown: Shown) -> None:
 def test_a_node_that_nobody_has_is_told(shown: Shown) -> None:
     for address in ("/threads/s-aaaaaaaaaaaa", "/threads/%3Cscript%3E", "/threads/%00"):
         assert shown.client.get(address).status_code == 404, address
-
-
-def test_no_agent_sees_a_node_of_another(shown: Shown) -> None:
-    (row,) = listed(shown, agent="scout")
-    assert shown.client.get(f"/threads/{row.thread_id}?agent=scout").status_code == 200
-    assert shown.client.get(f"/threads/{row.thread_id}").status_code == 404
-    assert row.thread_id not in shown.client.get("/threads").text
-
-
-# ── pages as a browser gets them ──
-
-
-def test_every_link_leads_somewhere_and_no_label_becomes_markup(shown: Shown) -> None:
-    waiting, seen, kinds, hostile = ["/threads"], set[str](), Counter[str](), 0
-    while waiting:
-        address = waiting.pop()
-        answer = shown.client.get(address)
-        assert answer.status_code == 200, address
-        shown_page = harmless(answer.text)
-        hostile += "onerror=alert(1)" in shown_page.text
-        # But for what lies before and behind, which may be empty for long.
-        onward = [attrs["href"] or "" for tag, attrs in shown_page.found if tag == "a" and "rel" not in attrs]
-        for link in onward:
-            kind = re.sub(r"[a-z2-7]{12}|\d", "", link)
-            if link.startswith("/threads") and link not in seen and kinds[kind] < ALIKE:
-                kinds[kind] += 1
-                seen.add(link)
-                waiting.append(link)
-    assert hostile > 3
-    assert {link[9] for link in seen if link.startswith("/threads/")} >= set("taesk")
