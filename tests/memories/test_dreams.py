@@ -212,13 +212,6 @@ def test_what_nobody_asked_for_is_no_hit(vault: Vault) -> None:
     assert vault.rows("select count(*) from recall_events") == [(0,)]
 
 
-def test_an_answer_does_not_wait_for_its_event(vault: Vault) -> None:
-    luis = remember(vault, LUIS)
-    with vault.database(readonly=False) as database, database.transaction():
-        assert recall(vault, "Luis") == [luis]
-    assert vault.rows("select count(*) from recall_events") == [(0,)]
-
-
 EVENTS = st.lists(
     st.builds(
         RecallEvent,

@@ -61,25 +61,13 @@ def test_a_score_is_finite_and_bounded_whatever_it_is_made_from(kind, at, now, u
     assert value <= score(kind, at, now, pinned=True, **given_)
 
 
-@given(KINDS, INSTANTS, INSTANTS, INSTANTS, COUNTS, ACCESS)
-def test_newer_is_never_worth_less(kind, one, other, now, uses, last):
-    older, newer = sorted((one, other))
-    given_ = {"accesses": uses, "last_access_us": last}
-    assert score(kind, older, now, **given_) <= score(kind, newer, now, **given_)
-
-
-@given(KINDS, INSTANTS, INSTANTS, COUNTS, COUNTS, ACCESS, st.booleans())
-def test_more_accesses_are_never_worth_less(kind, at, now, one, other, last, pinned):
-    fewer, more = sorted((one, other))
-    given_ = {"last_access_us": last, "pinned": pinned}
-    assert score(kind, at, now, accesses=fewer, **given_) <= score(kind, at, now, accesses=more, **given_)
-
-
-@given(KINDS, INSTANTS, INSTANTS, COUNTS, INSTANTS, INSTANTS)
-def test_a_later_access_is_never_worth_less(kind, at, now, uses, one, other):
-    early, late = sorted((one, other))
-    given_ = {"accesses": uses}
-    assert score(kind, at, now, last_access_us=early, **given_) <= score(kind, at, now, last_access_us=late, **given_)
+@given(KINDS, INSTANTS, *([INSTANTS] * 4), COUNTS, COUNTS)
+def test_what_is_newer_used_more_or_used_later_is_never_worth_less(kind, now, at, newer, last, later, uses, more):
+    (at, newer), (last, later), (uses, more) = (sorted(pair) for pair in ((at, newer), (last, later), (uses, more)))
+    value = score(kind, at, now, accesses=uses, last_access_us=last)
+    assert value <= score(kind, newer, now, accesses=uses, last_access_us=last)
+    assert value <= score(kind, at, now, accesses=more, last_access_us=last)
+    assert value <= score(kind, at, now, accesses=uses, last_access_us=later)
 
 
 @given(KINDS, INSTANTS, INSTANTS, INSTANTS, COUNTS, ACCESS)

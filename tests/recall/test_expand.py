@@ -380,15 +380,3 @@ def test_what_a_person_sees(vault: Vault, database: Database) -> None:
         assert (f"    ^{thing}  {label}\n" if label else f" ^{thing}") in shown.out
     assert {*document["parents"], document["children"][0]} <= set(document["labels"])
     assert document["transcript"]["path"] in shown.out and document["transcript"]["excerpt"] in shown.out
-
-
-def test_an_access_is_counted_and_no_answer_waits_for_it(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault")
-    vault.session(1)
-    vault.reindex()
-    node = vault.rows("select id from session_summaries where source_type = 'summary'")[0][0]
-    assert vault.call("expand", node).code == 0
-    assert vault.rows("select id, accesses from node_telemetry") == [(node, 1)]
-    with vault.database(readonly=False) as database, database.transaction():
-        assert vault.call("expand", node, "--json").json["node"]["id"] == node
-    assert vault.rows("select id, accesses from node_telemetry") == [(node, 1)]
