@@ -8,7 +8,7 @@ from signet_sync.formats.snapshot import Found
 from signet_sync.history import operations as history_operations
 from signet_sync.history.log import CommitSummary, presentable
 from signet_sync.history.operations import CommitList
-from signet_sync.pages.readable import belongs
+from signet_sync.recall.store.references import owns_path
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, reading
@@ -66,7 +66,7 @@ class _AgentView:
 
     def patch(self, path: str, patch: str) -> str:
         """Returns the added lines of a patch that still exist; "" if there are none or the file is not this agent's."""
-        found = files.read(self.root, path, _SIZE_LIMIT) if belongs(self.database, self.agent_id, path) else None
+        found = files.read(self.root, path, _SIZE_LIMIT) if owns_path(self.database, self.agent_id, path) else None
         if not isinstance(found, Found):
             self.files_left += 1
             return ""

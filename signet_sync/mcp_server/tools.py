@@ -355,13 +355,13 @@ def memory_checkpoint(
     Makes no commit if nothing changed or the history is off (`skipped`, `reason`).
     """
     from signet_sync.history import operations
-    from signet_sync.pages.readable import belongs
+    from signet_sync.recall.store.references import owns_path
 
     with memory.place.opened() as workspace:
         done = operations.checkpoint(workspace, memory.agent_id, note, now_us())
         more = select_events(memory, workspace.database, workspace.events, done.hint)
         # Files of other agents that were left out are not named.
-        left = [path for path in done.skipped_files if belongs(workspace.database, memory.agent_id, path)]
+        left = [path for path in done.skipped_files if owns_path(workspace.database, memory.agent_id, path)]
     return done.document() | {"skipped_files": left}, more
 
 
@@ -516,12 +516,12 @@ def entity_edit(
 
 def select_events(memory: ServedMemory, database: Database, events: Iterable[str], waiting: str) -> str | None:
     """Returns the events of a call, and what waits; a pass covers all agents, and others' events are only logged."""
-    from signet_sync.pages.readable import belongs
+    from signet_sync.recall.store.references import owns_path
 
     own = []
     for line in events:
         # It names no file, or begins with one of the agent's.
-        if not ("/" in line or ".md" in line) or belongs(database, memory.agent_id, line.partition(": ")[0]):
+        if not ("/" in line or ".md" in line) or owns_path(database, memory.agent_id, line.partition(": ")[0]):
             own.append(line)
         else:
             _log.warning(line)

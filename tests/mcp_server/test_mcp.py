@@ -28,14 +28,13 @@ from transcript_builder import SESSION, TranscriptBuilder, fired, store
 from workbench import ROOT, Vault, call, contents
 
 from signet_sync.cli.main import Context
-from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.history import agent_view
 from signet_sync.history.agent_view import ANOTHER_AGENT
 from signet_sync.mcp_server import texts, tools
 from signet_sync.mcp_server.memory import ServedMemory
 from signet_sync.mcp_server.server import Server
-from signet_sync.pages import readable
+from signet_sync.recall.store.references import owns_path
 
 NAMES = {
     "memory_recall", "memory_expand", "memory_context", "memory_remember", "memory_forget",
@@ -468,15 +467,12 @@ def test_two_agents_do_not_see_each_other(machine: Machine, agent: str, own: str
 
 
 def test_another_agent_s_files_are_not_there(machine: Machine) -> None:
-    place = machine.memory().place
     theirs = machine.vault.rows("select source_path from memory_artifacts where agent_id = 'other'")
     assert theirs
-    for (path,) in (*theirs, ("agents/other/MEMORY.md",)):
-        assert readable.read(place, "other", path, 10**6).whole
-        with pytest.raises(UsageError, match="no such file"):
-            readable.read(place, "default", path, 10**6)
-    with pytest.raises(UsageError, match="no such file"):
-        readable.read(place, "other", "MEMORY.md", 10**6)
+    with machine.vault.database() as database:
+        for (path,) in (*theirs, ("agents/other/MEMORY.md",)):
+            assert owns_path(database, "other", path) and not owns_path(database, "default", path)
+        assert not owns_path(database, "other", "MEMORY.md")
 
 
 def test_a_history_tells_of_another_agent_s_commits_only_when_and_what_kind(machine: Machine) -> None:
@@ -567,29 +563,6 @@ def test_who_may_not_write_does_not_move_the_recall_signals_either(machine: Mach
     assert machine.vault.rows("select count(*) from recall_events") == before
     assert document(machine.memory(), "memory_recall", query="walrus")["hits"]
     assert machine.vault.rows("select count(*) from recall_events") > before
-
-
-# ── files ──
-
-
-def test_a_link_is_not_followed_and_damage_is_not_read(machine: Machine, tmp_path: Path) -> None:
-    machine.end("session-of-links", "The links session")
-    memory = machine.memory()
-    path = document(memory, "session_open", session="session-of-links")["segments"][0]["summary"]
-    kept = (machine.vault.root / path).read_bytes()
-    (tmp_path / "secret.md").write_text("outside")
-    (machine.vault.root / path).unlink()
-    (machine.vault.root / path).symlink_to(tmp_path / "secret.md")
-    with pytest.raises(SignetSyncError):
-        readable.read(memory.place, "default", path, 10**6)
-    (machine.vault.root / path).unlink()
-    (machine.vault.root / path).write_bytes(kept + b"more\n")
-    machine.vault.call("reindex")
-    with pytest.raises(UsageError, match="differs from its seal"):
-        readable.read(memory.place, "default", path, 10**6)
-    (machine.vault.root / path).write_bytes(kept)
-    machine.vault.call("reindex")
-    assert "links session" in readable.read(memory.place, "default", path, 10**6).text
 
 
 # ── sessions that run ──

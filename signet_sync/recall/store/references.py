@@ -6,7 +6,7 @@ from typing import NamedTuple
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import parse_path
 from signet_sync.formats.handle import HANDLE, ID_LENGTH, beginning
-from signet_sync.formats.paths import targets
+from signet_sync.formats.paths import head_page, targets
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
 from signet_sync.sync.store.sessions import SessionRef
@@ -174,3 +174,12 @@ def is_left_out(database: Database, agent_id: str, node_id: str) -> bool:
     """Returns whether a node is of a session that no page shows: noise, which has no thread."""
     threadless = "select thread_id is null from session_summaries where agent_id = ? and id = ?"
     return bool(database.value(threadless, (agent_id, beginning(node_id))))
+
+
+def owns_path(database: Database, agent_id: str, path: str) -> bool:
+    """Returns whether a path is a file that an agent may read: its MEMORY.md, an artifact, an entity file."""
+    owned = (
+        "select exists(select 1 from memory_artifacts where source_path = ?1 and agent_id = ?2)"
+        " or exists(select 1 from garden_files where path = ?1 and agent_id = ?2)"
+    )
+    return path == head_page(agent_id) or bool(database.value(owned, (path, agent_id)))

@@ -7,16 +7,18 @@ from typing import Any
 from signet_sync.admin.status import Advice, advice, status_document
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import head_page
+from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import local_day
-from signet_sync.pages import readable
+from signet_sync.pages.context import beginning
 from signet_sync.pages.store import pages
 from signet_sync.recall.store import session_list
 from signet_sync.settings import model
+from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.index_records import PROBLEMS
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import counts
-from signet_sync.text.sanitizer import sanitize_line
+from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.web.formatting import day_name
 from signet_sync.web.layout import tone_of
 from signet_sync.web.link_targets import PageSection, sections, targets
@@ -26,7 +28,7 @@ from signet_sync.web.views.sessions import every
 LATEST = 12  # sessions
 _TOP = 2  # level of the headings that need no other to be understood
 HEAD = 4  # lines of each section of MEMORY.md
-PAGE = 400_000  # characters of MEMORY.md
+PAGE = 400_000  # bytes of MEMORY.md
 _FIRST_STEPS = {
     "setup": "run the command to create it, or use --workspace to name another one",
     "reindex": "run the command to create it",
@@ -110,10 +112,11 @@ def _describe_held(database: Database, request: ViewRequest) -> dict[str, Any]:
 def read_page(request: ViewRequest) -> list[PageSection]:
     """Returns the sections of the agent's MEMORY.md; empty if there is none."""
     try:
-        found = readable.read(request.site.place, request.agent, head_page(request.agent), PAGE)
+        with reading(request.site.place):  # which finishes a removal that was cut off
+            found = files.read(request.site.place.root, head_page(request.agent), PAGE_LIMIT)
     except SignetSyncError:
         return []
-    return sections(found.text)
+    return sections(sanitize_transcript_v2(beginning(found.raw, PAGE))) if isinstance(found, Found) else []
 
 
 def _head(page: list[PageSection]) -> list[PageSection]:
