@@ -43,7 +43,7 @@ from signet_sync.pages.project_context import ProjectInputs, project_text
 from signet_sync.sessions.model_proposals import proposer
 from signet_sync.sessions.states import Propose
 from signet_sync.settings import model
-from signet_sync.text.quotes import QuotedSession
+from signet_sync.text.phrases import QuotedSession
 from signet_sync.text.sanitizer import sanitize_counted
 from signet_sync.text.sentences import SentenceSubject, passes_strict
 from signet_sync.text.token_estimate import estimate_tokens

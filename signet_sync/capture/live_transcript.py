@@ -20,9 +20,9 @@ from signet_sync.sessions.live import describe, refuse_removed, write_place
 from signet_sync.sessions.store import live
 from signet_sync.sessions.store.live import LivePlace, LiveTurn
 from signet_sync.sync.workspace import Workspace
+from signet_sync.text.chunking import speaker_of
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.stored_names import session_name, session_value
-from signet_sync.text.turn_heads import speaker_of
 
 
 def source_of(job: Job) -> TranscriptSource | None:

@@ -18,7 +18,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.durable import publish
 from signet_sync.sync.store import sessions
 from signet_sync.sync.store.texts import text_at
-from signet_sync.text.turn_heads import HEAD
+from signet_sync.text.chunking import HEAD
 
 _HEADS = late(rf"^{HEAD}", re.MULTILINE | re.ASCII)
 _DIVIDER = "***"  # above a compaction

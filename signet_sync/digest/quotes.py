@@ -17,9 +17,8 @@ from signet_sync.digest.tried import list_worked
 from signet_sync.digest.turns import ToolCall, Turn, is_report
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.text.chunking import is_ours
-from signet_sync.text.quotes import Quote
-from signet_sync.text.turn_heads import OUR_HEAD
+from signet_sync.text.chunking import OUR_HEAD, is_ours
+from signet_sync.text.phrases import Quote
 
 REPORTS, REPORT, WORDS = 3, 1_200, 600  # reports of a session; characters of one, and of one message of the person
 MESSAGES = 32  # of the person, the newest

@@ -7,8 +7,7 @@ from itertools import chain, pairwise
 from typing import Literal, NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.chunking import TurnStart, is_ours, turns
-from signet_sync.text.turn_heads import speaker_of
+from signet_sync.text.chunking import TurnStart, is_ours, speaker_of, turns
 
 # Meaningful lines are not longer, and rules read only this much of a line.
 LINE_LIMIT = 4_000

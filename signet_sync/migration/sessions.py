@@ -30,9 +30,9 @@ from signet_sync.sync.store import sessions as sessions_store
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.sync.tombstones.removals import all_tombstones
 from signet_sync.sync.workspace import Workspace
+from signet_sync.text.chunking import Speaker, speaker_of
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.stored_names import session_name, session_value
-from signet_sync.text.turn_heads import Speaker, speaker_of
 
 
 class RemovedSessions:

@@ -23,7 +23,7 @@ from signet_sync.storage.locations import write_program
 from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.store import sessions
 from signet_sync.sync.store.texts import text_at
-from signet_sync.text.quotes import QuotedSession
+from signet_sync.text.phrases import QuotedSession
 from signet_sync.text.sentences import drop_rest
 from signet_sync.text.token_estimate import estimate_tokens
 

@@ -27,7 +27,7 @@ from signet_sync.pages.sections import (
     scope_of,
 )
 from signet_sync.text.digest_mark import ASKED
-from signet_sync.text.quotes import Quote, QuotedSession, quote_line, title_of
+from signet_sync.text.phrases import Quote, QuotedSession, quote_line, title_of
 from signet_sync.text.sentences import basename, page_cell
 
 _LAST = 1_000_000  # more than any rank

@@ -8,8 +8,7 @@ from typing import Any
 from signet_sync.formats.handle import name_kind
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import local_day, parse_instant
-from signet_sync.text.phrases import count_noun
-from signet_sync.text.quotes import Quote, place_line
+from signet_sync.text.phrases import Quote, count_noun, place_line
 
 Style = Callable[[str], str]
 

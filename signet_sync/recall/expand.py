@@ -23,9 +23,8 @@ from signet_sync.statements.store import rows
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.sync.store.texts import text_at
-from signet_sync.text.excerpts import CHARACTERS, cut, ending, line_about
 from signet_sync.text.sentences import basename, drop_rest
-from signet_sync.text.token_estimate import estimate_tokens
+from signet_sync.text.token_estimate import CHARACTERS, cut, ending, estimate_tokens, line_about
 
 BUDGET = 2_000
 MOST_CHILDREN = 100

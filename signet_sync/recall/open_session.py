@@ -15,7 +15,7 @@ from signet_sync.sync.store import sessions
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.sync.store.texts import text_at
 from signet_sync.text import digest_mark
-from signet_sync.text.quotes import Quote
+from signet_sync.text.phrases import Quote
 
 
 def running(database: Database, agent: str, session: str) -> dict[str, Any] | None:

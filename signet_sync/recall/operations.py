@@ -27,10 +27,10 @@ from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, counting
 from signet_sync.sync.store import counts
+from signet_sync.text.chunking import label_of, speaker_of
 from signet_sync.text.index_words import fold
 from signet_sync.text.sanitizer import sanitize_beginning, sanitize_transcript_v2
 from signet_sync.text.sentences import flatten
-from signet_sync.text.turn_heads import label_of, speaker_of
 
 if TYPE_CHECKING:
     from signet_sync.capture.harness_files import HarnessFile

@@ -18,8 +18,8 @@ from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.tombstones import store
+from signet_sync.text.chunking import speaker_of
 from signet_sync.text.redacted_match import alike
-from signet_sync.text.turn_heads import speaker_of
 
 
 class Exchange(NamedTuple):

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso, parse_instant
-from signet_sync.text.chunking import turns
-from signet_sync.text.turn_heads import HEAD, STAMP, TOOL_NAME, Speaker, speaker_of, tool_name
+from signet_sync.text.chunking import HEAD, STAMP, TOOL_NAME, Speaker, speaker_of, tool_name, turns
 from signet_sync.text.turn_words import indent, words_of
 
 _LIVE = late(

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.chunking import TurnStart, turns
+from signet_sync.text.chunking import TurnStart, speaker_of, turns
 from signet_sync.text.digest_mark import end_of, is_look_up
 from signet_sync.text.own_calls import is_own_tool, runs_us
 from signet_sync.text.prompt import is_about_earlier_work
-from signet_sync.text.turn_heads import speaker_of
 
 LONGEST = 1_000  # characters
 _CALL = 2_000  # characters of a call's arguments

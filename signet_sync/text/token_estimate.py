@@ -1,4 +1,4 @@
-"""Estimates how many tokens a text costs a model.
+"""Estimates how many tokens a text costs a model, and cuts texts to so many.
 
 The estimate is of cl100k's count and needs none of its tables, so that every machine renders the same bytes. Each
 character is reduced to its class, one byte, and patterns of classes are then counted by `bytes.count`: cl100k, too,
@@ -169,3 +169,67 @@ def _numbers(classes: bytes) -> int:
 def _gaps(classes: bytes) -> int:
     """Counts the tokens of runs of two and more spaces: one or two for short runs, then about one per sixteen."""
     return classes.replace(b" " * 8, b"  ").replace(b"    ", b"  ").count(b"  ")
+
+
+# No token has more characters than this: so many hold all that a budget can show.
+CHARACTERS = 16
+
+
+def cut(text: str, room: int, notice: str, *, whole: bool = True) -> str:
+    """Returns the text if it fits into `room` tokens, else as many of its lines as fit, and a notice of the rest.
+
+    A single line that is too long is cut; if there is no room for the notice, it is replaced by an ellipsis.
+    """
+    if whole and estimate_tokens(text) <= room:
+        return text
+    left = room - estimate_tokens(notice) - 1
+    kept = _lines(text, left) or _characters(text, left)
+    return f"{kept}\n{notice}" if kept else _characters(text, room)
+
+
+def _lines(text: str, room: int) -> str:
+    end = place = 0
+    while place < len(text):
+        stop = text.find("\n", place)
+        stop = len(text) if stop < 0 else stop
+        room -= estimate_tokens(text[place:stop]) + 1
+        if room < 0:
+            break
+        end, place = stop, stop + 1
+    return text[:end]
+
+
+def _characters(text: str, room: int) -> str:
+    """Returns the beginning of a text and an ellipsis; empty if there is no room for both."""
+    low, high = 0, max(min(len(text), room * CHARACTERS), 0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if estimate_tokens(text[:middle] + "…") <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return text[:low].rstrip() + "…" if low else ""
+
+
+def ending(text: str, room: int, notice: str) -> str:
+    """Returns the text if it fits into `room` tokens, else a notice and as many of its last lines as fit."""
+    if estimate_tokens(text) <= room:
+        return text
+    left = room - estimate_tokens(notice) - 1
+    start = len(text)
+    while start > 0:
+        before = text.rfind("\n", 0, start - 1) + 1
+        left -= estimate_tokens(text[before:start]) + 1
+        if left < 0:
+            break
+        start = before
+    kept = text[start:].strip("\n")
+    return f"{notice}\n{kept}" if kept else cut(text, room, notice)
+
+
+def line_about(text: str, statement: str) -> int:
+    """Returns the line, counted from 1, that holds most of a statement's words; the first of equal ones."""
+    words = {word.strip(".,;:!?()[]'\"").casefold() for word in statement.split()}
+    words = {word for word in words if len(word) > 3} or words
+    lines = text.casefold().split("\n")
+    return max(range(len(lines)), key=lambda place: (sum(word in lines[place] for word in words), -place)) + 1

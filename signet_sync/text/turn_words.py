@@ -6,8 +6,8 @@ import re
 from itertools import pairwise
 
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.chunking import FORGED, HEAD
 from signet_sync.text.sanitizer import has_controls, sanitize_transcript_v2
-from signet_sync.text.turn_heads import FORGED, HEAD
 
 _FENCE = late(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 # What every line begins with that could be a head. Of a text without controls the sanitizer makes no other one: what

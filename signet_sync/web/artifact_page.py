@@ -14,9 +14,8 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace
 from signet_sync.sync.store import artifacts, texts
 from signet_sync.text import chunking
-from signet_sync.text.chunking import ChunkSpan
+from signet_sync.text.chunking import ChunkSpan, speaker_of
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
-from signet_sync.text.turn_heads import speaker_of
 from signet_sync.web.markdown import Prose, open_fence
 
 PART = 8_000  # tokens: about ten screens

@@ -7,7 +7,7 @@ from said import STAMP, assistant, call, user
 
 from signet_sync.digest.quotes import MESSAGES, REPORT, REPORTS, WORDS, words_of
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.text.quotes import Quote, place_line, quote_line
+from signet_sync.text.phrases import Quote, place_line, quote_line
 
 PRINTED = "The page says that every keeper must now open the northern gate at night."
 

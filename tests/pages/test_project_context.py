@@ -14,7 +14,7 @@ from signet_sync.formats.timestamps import DAY
 from signet_sync.pages.context import name_project
 from signet_sync.pages.project_context import EarlierSession, ProjectInputs, project_text
 from signet_sync.pages.sections import MemoryView, StatementView, ThreadView
-from signet_sync.text.quotes import Quote, QuotedSession
+from signet_sync.text.phrases import Quote, QuotedSession
 from signet_sync.text.token_estimate import estimate_tokens
 
 NOW = 20_000 * DAY

@@ -24,8 +24,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import NODES
 from signet_sync.sync.store.texts import text_at
 from signet_sync.text import chunking
-from signet_sync.text.excerpts import cut, ending
-from signet_sync.text.token_estimate import estimate_tokens
+from signet_sync.text.token_estimate import cut, ending, estimate_tokens
 
 
 @pytest.fixture(scope="module")

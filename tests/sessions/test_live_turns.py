@@ -29,7 +29,7 @@ from signet_sync.sessions.live_turns import (
 )
 from signet_sync.sessions.states import new_words
 from signet_sync.text import chunking
-from signet_sync.text.turn_heads import speaker_of
+from signet_sync.text.chunking import speaker_of
 
 
 def said(*turns: str, begin: int = 0) -> list[SpokenTurn]:

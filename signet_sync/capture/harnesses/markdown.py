@@ -11,9 +11,9 @@ from signet_sync.digest.printed import Printed, fetches
 from signet_sync.digest.sentences import IS_CJK, split
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.text.chunking import HEAD, tool_name
 from signet_sync.text.redacted_match import begins, is_marked
 from signet_sync.text.sanitizer import has_controls, sanitize_transcript_v2
-from signet_sync.text.turn_heads import HEAD, tool_name
 from signet_sync.text.turn_words import indent, words_of
 
 _SENTENCES, _HIDDEN = 400, 16_000_000  # the newest that are looked for; characters of results that are searched
@@ -89,7 +89,7 @@ _FIRST_HEAD = late(rf"^{HEAD}", re.MULTILINE | re.ASCII)
 def render(entries: Sequence[TranscriptEntry], before: Sequence[TranscriptEntry] = ()) -> str:
     """Renders the entries as Markdown, unsanitized except for results that had to be cut.
 
-    Each turn has a head (`text.turn_heads`), but turns of the assistant or of the harness that follow each other have
+    Each turn has a head (`text.chunking`), but turns of the assistant or of the harness that follow each other have
     one. The words are kept as they are, except for lines that look like heads and code fences that are left open. Calls
     of tools and sub-agents have their results below them if these are among the entries, else results have a head.
     Words that stand in a result which is not shown whole, or in one of the entries `before`, follow what it gave back:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
-from signet_sync.text.quotes import Quote, QuotedSession
+from signet_sync.text.phrases import Quote, QuotedSession
 
 if TYPE_CHECKING:
     from signet_sync.digest.quotes import SessionWords

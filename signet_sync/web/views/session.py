@@ -16,8 +16,8 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import sessions
 from signet_sync.sync.store.sessions import SessionFile, SessionRef
+from signet_sync.text.chunking import label_of, speaker_of
 from signet_sync.text.sentences import basename
-from signet_sync.text.turn_heads import label_of, speaker_of
 from signet_sync.web.artifact_page import ArtifactView, read_artifact
 from signet_sync.web.link_targets import find_prose_targets
 from signet_sync.web.markdown import Prose
