@@ -47,7 +47,7 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Vault]:
 def vault(tmp_path: Path, copied: Callable[[Path], Vault], monkeypatch: pytest.MonkeyPatch) -> Iterator[Vault]:
     vault = copied(tmp_path)
     state_dir.write_heartbeat(state_dir.locate(str(vault.root)), {"state": "watching"})  # no worker is started
-    monkeypatch.setattr(ask, "DEADLINE", 20.0)  # a busy machine is no reason to do without
+    monkeypatch.setattr(ask, "DEADLINE", 300.0)  # a busy machine is no reason to do without
     with ExitStack() as held:
         held.enter_context(state_dir.run_lock(state_dir.locate(str(vault.root))))  # as an agent does
         vault.leave = held.close
@@ -371,7 +371,7 @@ def test_a_command_that_the_agent_answers_loads_no_index(vault: Vault, agent: An
     code = "import sys; from signet_sync.cli.main import run; run(sys.argv[1:]); print('apsw' in sys.modules)"
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     for line in lines:
-        words = [sys.executable, "-c", f"import sys; from signet_sync.app import ask; ask.DEADLINE = 20.0; {code}"]
+        words = [sys.executable, "-c", f"import sys; from signet_sync.app import ask; ask.DEADLINE = 300.0; {code}"]
         ran = subprocess.run(
             [*words, "--workspace", str(vault.root), *line], env=environ, capture_output=True, text=True
         )
@@ -497,7 +497,7 @@ def test_an_agent_may_be_killed_at_every_step_of_what_it_was_asked(
     """Whoever asked does the same again by himself: once there, and the next agent finds a sound index."""
     vault.leave()
     environ = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'support'}"}
-    monkeypatch.setattr(ask, "LONGEST_OPERATION", 20.0)
+    monkeypatch.setattr(ask, "LONGEST_OPERATION", 300.0)
     for step in range(1, 2_000, every):
         script = [sys.executable, "-c", _AGENT, str(vault.root), f"{fault} at {step}"]
         with subprocess.Popen(script, env=environ, stdout=subprocess.PIPE, cwd=tmp_path) as other:

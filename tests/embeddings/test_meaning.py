@@ -34,7 +34,7 @@ ASKED = "automobile wheels petrol"  # none of these words is in the vault
 def quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The machine has nothing else to do, and no model is left to another test."""
     monkeypatch.setattr(resident, "_has_room", lambda: True)
-    monkeypatch.setattr(resident, "_PATIENCE", 20.0)
+    monkeypatch.setattr(resident, "_PATIENCE", 300.0)
     yield
     near.let_tell(None)
 

@@ -70,8 +70,8 @@ def lantern(tmp_path: Path) -> Path:
 @pytest.fixture
 def vault(tmp_path: Path, lantern: Path, copied: Callable[[Path], Vault], monkeypatch: pytest.MonkeyPatch) -> Vault:
     """A session made that commit on `pier`, and stated something."""
-    monkeypatch.setattr(git, "PATIENCE", 20.0)
-    monkeypatch.setattr(git, "_LAST", 20.0)
+    monkeypatch.setattr(git, "PATIENCE", 300.0)
+    monkeypatch.setattr(git, "_LAST", 300.0)
     vault = copied(tmp_path)
     name = run(lantern, "rev-parse", "--short", "pier")
     talk = said.TASK + said.call("Bash", f"git commit -qm '{SUBJECT}'", f"[pier {name}] {SUBJECT}") + said.DONE

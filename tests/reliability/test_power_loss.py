@@ -17,6 +17,7 @@ from crash_points import apart
 from operations import OPERATIONS
 from powerloss import Image, cuts, recorded, states
 from recovery import cut_off
+from workbench import Vault
 
 from signet_sync.capture import spool
 from signet_sync.sessions import journal
@@ -31,11 +32,6 @@ Tree = dict[str, bytes | None]
 
 LONG = b"".join(b"%06d lantern drains its queue.\n" % number for number in range(400))
 SECOND = LONG.replace(b"drains", b"fills")
-
-
-def put(folder: Path, path: str, data: bytes) -> None:
-    (folder / "vault" / path).parent.mkdir(parents=True, exist_ok=True)
-    (folder / "vault" / path).write_bytes(data)
 
 
 def all_states(folder: Path, work: Callable[[str, str], object], most: int = 20_000) -> list[tuple[bool, Image]]:
@@ -60,34 +56,27 @@ def all_trees(folder: Path, work: Callable[[str, str], object]) -> list[tuple[bo
     return [(answered, dict(image.tree())) for answered, image in all_states(folder, work)]
 
 
-def seen(folder: Path, work: Callable[[str, str], object], path: str) -> tuple[set[bytes | None], set[bytes | None]]:
-    """What may stand under a path before the answer, and what after it."""
-    left = all_trees(folder, work)
-    return {tree.get(path) for answered, tree in left if not answered}, {
-        tree.get(path) for answered, tree in left if answered
-    }
+# What stands under a path at first, what is done, what may stand there before the answer, and what after it.
+FILE = "memory/new/a.md"
+DOORS = {
+    "created": (None, lambda root, _: files.create_once(root, FILE, LONG), {None, LONG}, {LONG}),
+    "replaced": (LONG, lambda root, _: files.replace(root, FILE, SECOND, LONG), {LONG, SECOND}, {SECOND}),
+    "removed": (LONG, lambda root, _: files.unlink(root, FILE), {LONG, None}, {None}),
+}
 
 
-def test_a_file_that_was_created_is_there_and_before_that_it_is_absent_or_whole(tmp_path):
-    path = "memory/new/a.md"
-    before, after = seen(tmp_path, lambda root, _: files.create_once(root, path, LONG), f"vault/{path}")
-    assert before == {None, LONG} and after == {LONG}
-
-
-def test_a_file_that_was_replaced_is_the_old_or_the_new_one(tmp_path):
-    put(tmp_path, "MEMORY.md", LONG)
-    before, after = seen(tmp_path, lambda root, _: files.replace(root, "MEMORY.md", SECOND, LONG), "vault/MEMORY.md")
-    assert before == {LONG, SECOND} and after == {SECOND}
-
-
-def test_a_file_that_was_removed_does_not_come_back(tmp_path):
-    put(tmp_path, "memory/a.md", LONG)
-    before, after = seen(tmp_path, lambda root, _: files.unlink(root, "memory/a.md"), "vault/memory/a.md")
-    assert before == {LONG, None} and after == {None}
+@pytest.mark.parametrize("door", DOORS)
+def test_a_file_is_the_old_or_the_new_one_and_once_it_is_answered_the_new_one(tmp_path, door):
+    first, work, before, after = DOORS[door]
+    if first is not None:
+        Vault(tmp_path / "vault").put(("a.md", first), "memory/new")
+    left = all_trees(tmp_path, work)
+    assert {tree.get(f"vault/{FILE}") for answered, tree in left if not answered} == before
+    assert {tree.get(f"vault/{FILE}") for answered, tree in left if answered} == after
 
 
 def test_a_folder_that_was_renamed_has_one_of_its_names(tmp_path):
-    put(tmp_path, "entities/parts/old/profile.md", LONG)
+    Vault(tmp_path / "vault").put(("profile.md", LONG), "entities/parts/old")
     left = all_trees(tmp_path, lambda root, _: rename.rename_folder(root, "entities/parts/old", "new"))
     for answered, tree in left:
         names = [name for name in ("old", "new") if tree.get(f"vault/entities/parts/{name}/profile.md") == LONG]

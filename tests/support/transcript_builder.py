@@ -142,7 +142,7 @@ def worker(vault: Vault, *, sweep: bool = False, **environ: str) -> Answer:
         return vault.call("session", "take-spool", *(["--sweep"] if sweep else []))
 
 
-def provider(path: Path, script: str, *, timeout: float = 10.0) -> None:
+def provider(path: Path, script: str, *, timeout: float = 120.0) -> None:
     """The user's settings name a program as the language model; `script` is Python, the prompt in `prompt`."""
     program = path / "model.py"
     program.write_text(f"import sys, time\nprompt = sys.stdin.read()\n{script}\n")
