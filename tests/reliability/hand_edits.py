@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,24 +60,81 @@ RESAVINGS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def save(path: Path, raw: bytes, how: str = "in place") -> None:
-    """Saves as editors do: into the file, beside it and over it, or with the old one moved away first."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if how == "in place":
-        path.write_bytes(raw)
-        return
-    beside = path.with_name(f".{path.name[-40:]}.tmp")
+def _in_place(path: Path, raw: bytes) -> None:
+    """Truncates the file and writes it."""
+    path.write_bytes(raw)
+
+
+def _over_it(path: Path, raw: bytes) -> None:
+    """Has the file open for a while, writes over what is there, then cuts off what is left; it must be there."""
+    with open(path, "r+b", buffering=0) as file:
+        time.sleep(0.0005)
+        file.write(raw)
+        file.truncate()
+
+
+def _beside_and_over(path: Path, raw: bytes) -> None:
+    """Writes a new file and gives it the name."""
+    beside = path.with_name(f".{path.name[-40:]}.swp")
     beside.write_bytes(raw)
-    if how == "old one away" and path.exists():
-        away = path.with_name(f"{path.name}~")
+    os.replace(beside, path)
+
+
+def _old_one_away(path: Path, raw: bytes) -> None:
+    """As vim does: tries whether it may create, puts the old file aside, makes a new one, deletes the old one."""
+    probe = path.with_name("4913")
+    probe.touch()
+    probe.unlink()
+    away = path.with_name(f"{path.name}~")
+    if path.exists():
         path.rename(away)
-        beside.rename(path)
-        away.unlink()
-    else:
-        os.replace(beside, path)
+    path.write_bytes(raw)
+    away.unlink(missing_ok=True)
 
 
+def _in_halves(path: Path, raw: bytes) -> None:
+    """Truncates, writes a half, is slow, and writes the other one."""
+    with open(path, "wb", buffering=0) as file:
+        file.write(raw[: len(raw) // 2])
+        time.sleep(0.0005)
+        file.write(raw[len(raw) // 2 :])
+
+
+def _in_a_hundred_bits(path: Path, raw: bytes) -> None:
+    """Written a hundred times within a moment."""
+    with open(path, "wb", buffering=0) as file:
+        for _ in range(99):
+            file.write(b"x")
+        file.seek(0)
+        file.truncate()
+        file.write(raw)
+
+
+def _linked(path: Path, raw: bytes) -> None:
+    """Published by a hard link, as we do it."""
+    temporary = path.parent.parent / "unfinished"
+    temporary.write_bytes(raw)
+    path.unlink(missing_ok=True)
+    os.link(temporary, path)
+    temporary.unlink()
+
+
+EDITORS: dict[str, Callable[[Path, bytes], None]] = {
+    "in place": _in_place,
+    "beside and over": _beside_and_over,
+    "old one away": _old_one_away,
+    "over it": _over_it,
+    "in halves": _in_halves,
+    "in a hundred bits": _in_a_hundred_bits,
+    "linked": _linked,
+}
 SAVINGS = ("in place", "beside and over", "old one away")
+
+
+def save(path: Path, raw: bytes, how: str = "in place") -> None:
+    """Saves as an editor does, in a folder that may be new."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    EDITORS[how](path, raw)
 
 
 def _rewritten(raw: bytes, order: Callable[[list[str]], list[str]], more: str) -> bytes:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import hand_edits
 
 from signet_sync.app.workspace import opened
 from signet_sync.errors import AnotherAgent, SignetSyncError
@@ -375,52 +376,9 @@ def _seen(workspace: Any) -> list[Any]:
 # ── a person's editor ──
 
 
-def in_place(path: Path, data: bytes) -> None:
-    """Truncates the file and writes it."""
-    path.write_bytes(data)
-
-
-def over_it(path: Path, data: bytes) -> None:
-    """Writes over what is there, then cuts off what is left of it; the file must be there."""
-    with open(path, "r+b", buffering=0) as file:
-        file.write(data)
-        file.truncate()
-
-
-def by_rename(path: Path, data: bytes) -> None:
-    """Writes a new file and gives it the name."""
-    new = path.parent / f".{path.name}.swp"
-    new.write_bytes(data)
-    new.replace(path)
-
-
-def as_vim_does(path: Path, data: bytes) -> None:
-    """Puts the old file aside, makes a new one, deletes the old one."""
-    backup = path.parent / f"{path.name}~"
-    path.replace(backup)
-    path.write_bytes(data)
-    backup.unlink()
-
-
-def in_halves(path: Path, data: bytes) -> None:
-    """Truncates, writes a half, is slow, and writes the other one."""
-    with open(path, "wb", buffering=0) as file:
-        file.write(data[: len(data) // 2])
-        time.sleep(0.0005)
-        file.write(data[len(data) // 2 :])
-
-
-def held_open(path: Path, data: bytes) -> None:
-    """Has the file open for a while before it writes over it."""
-    with open(path, "r+b", buffering=0) as file:
-        time.sleep(0.0005)
-        file.write(data)
-        file.truncate()
-
-
 PATIENCE, ASIDE = 600.0, 3.0  # seconds until a save must be seen, in the file or beside it: ours may be held up
 RESTS = (0.0, 0.004, 0.001, 0.0, 0.002)  # seconds between two saves: some are caught in the middle of ours
-EDITORS: tuple[Callable[[Path, bytes], None], ...] = (in_place, over_it, by_rename, as_vim_does, in_halves, held_open)
+EDITORS = [hand_edits.EDITORS[how] for how in (*hand_edits.SAVINGS, "over it", "in halves", "in a hundred bits")]
 
 
 def edits(root: Path, saves: int, *, what: str) -> dict[str, int]:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import artifacts_fixture as made
 import pytest
-from crash_runner import forked
+from crash_runner import Steps, forked
 from workbench import NOW, ROOT, Vault, call, contents, numbered, path_of
 
 from signet_sync.app.workspace import opened
@@ -201,25 +201,17 @@ def test_with_no_descriptors_left_nothing_is_taken_for_gone(vault, count):
 CALLS = {"open": os.open, "stat": os.stat, "scandir": os.scandir, "read": os.read, "fstat": os.fstat}
 
 
-def failing_once(patch: pytest.MonkeyPatch, root: str, name: str, nth: int, code: int) -> list[int]:
-    """The n-th of these calls that concerns the vault fails; gives the count of those that were met."""
-    real, met = CALLS[name], [0]
+def failing_once(patch: pytest.MonkeyPatch, root: str, name: str, nth: int, code: int) -> Steps:
+    """The n-th of these calls that concerns the vault fails; counts those that were met."""
 
-    def concerns(given: tuple[object, ...], named: dict[str, object]) -> bool:
+    def concerns(*given: object, **named: object) -> bool:
         where = named.get("dir_fd") if named.get("dir_fd") is not None else given[0] if given else None
-        if isinstance(where, int):
-            where = os.readlink(f"/proc/self/fd/{where}")
-        return str(where).startswith(root)
+        return str(os.readlink(f"/proc/self/fd/{where}") if isinstance(where, int) else where).startswith(root)
 
-    def call(*given, **named):
-        if concerns(given, named):
-            met[0] += 1
-            if met[0] == nth:
-                raise OSError(code, os.strerror(code))
-        return real(*given, **named)
-
-    patch.setattr(os, name, call)
-    return met
+    steps = Steps(nth, code)
+    patch.setattr(os, name, CALLS[name])  # put back afterwards
+    steps.wrap(os, name, concerns=concerns)
+    return steps
 
 
 @pytest.mark.parametrize("every", [29, pytest.param(1, marks=pytest.mark.slow)], ids=["few", "all"])
@@ -237,7 +229,7 @@ def test_a_call_that_fails_for_a_moment_drops_no_row(vault, every, code):
             assert answer.code in (0, 2, 3, 5), (name, nth, answer)
             assert vault.dump() == rows, (name, nth)
             count += 1
-            if met[0] < nth:
+            if met.count < nth:
                 break
             nth += every
     still_whole(vault, rows)

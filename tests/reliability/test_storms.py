@@ -14,6 +14,7 @@ from typing import Any
 
 import agents
 import artifacts_fixture as made
+import hand_edits
 import pytest
 from agents import LINUX, Agent, Inside, Session, some, status, until, verdict, verdicts
 from invariants import everything
@@ -246,56 +247,14 @@ def test_a_whole_memory_folder_moved_in_is_seen_whole(vault: Vault, count: int) 
 # ── one file ──
 
 
-def replaced(file: Path, raw: bytes) -> None:
-    """An atomic save."""
-    agents.save(file, raw)
-
-
-def in_place(file: Path, raw: bytes) -> None:
-    """Truncated and written."""
-    file.write_bytes(raw)
-
-
-def as_vim_does(file: Path, raw: bytes) -> None:
-    """The old file is renamed, a new one made, the old one deleted; before that vim tries whether it may create."""
-    probe = file.with_name("4913")
-    probe.touch()
-    probe.unlink()
-    backup = file.with_name(f"{file.name}~")
-    if file.exists():
-        file.rename(backup)
-    file.write_bytes(raw)
-    backup.unlink(missing_ok=True)
-
-
-def linked(file: Path, raw: bytes) -> None:
-    """Published by a hard link, as we do it."""
-    temporary = file.parent.parent / "unfinished"
-    temporary.write_bytes(raw)
-    file.unlink(missing_ok=True)
-    os.link(temporary, file)
-    temporary.unlink()
-
-
-def in_a_hundred_bits(file: Path, raw: bytes) -> None:
-    """Written a hundred times within a moment."""
-    with file.open("wb", buffering=0) as stream:
-        for _ in range(99):
-            stream.write(b"x")
-        stream.seek(0)
-        stream.truncate()
-        stream.write(raw)
-
-
-WAYS = [replaced, in_place, as_vim_does, linked, in_a_hundred_bits]
-
-
 @pytest.mark.usefixtures("quick")
 def test_however_a_file_is_saved_each_content_is_read_once(vault: Vault) -> None:
     Session().write(vault)
     with Told(vault, flags={"debounce": 0.15}) as agent:
         agent.wait("watching")
-        for way in WAYS:
+        for way, save in hand_edits.EDITORS.items():
+            if way == "over it":
+                continue  # the file must be there
             session = Session()
             name, raw = session.summary()
             path = f"memory/{name}"
@@ -304,14 +263,14 @@ def test_however_a_file_is_saved_each_content_is_read_once(vault: Vault) -> None
             for content in (raw, raw.replace(b"harness: ", b"harness:  ")):
                 before = len(agent.passes)
                 Watched.free.clear()  # no pass falls into a save
-                way(vault.memory / name, content)
+                save(vault.memory / name, content)
                 Watched.free.set()
-                until(lambda path=path: verdict(vault, path) == ("indexed", ""), way.__name__)
+                until(lambda path=path: verdict(vault, path) == ("indexed", ""), way)
                 agent.settled(0.3)
                 # The manifest's reference follows the page: one more file that is read.
-                assert agent.since(before)[0] <= 2, (way.__name__, agent.passes[before:])
+                assert agent.since(before)[0] <= 2, (way, agent.passes[before:])
                 moved = [path in outcome.change.paths for _, outcome in agent.passes[before:]]
-                assert sum(moved) <= 1, way.__name__
+                assert sum(moved) <= 1, way
         before = len(agent.passes)
         (vault.memory / name).chmod(0o640)
         agent.settled(0.3)
