@@ -6,15 +6,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from transcripts import SAMPLES, read_sample
 
-from signet_sync.capture.harnesses.claude_code import transcript as claude_code
-from signet_sync.capture.harnesses.codex import transcript as codex
-from signet_sync.capture.harnesses.gemini import transcript as gemini
-from signet_sync.capture.harnesses.markdown import render
-from signet_sync.capture.harnesses.openclaw import transcript as openclaw
-from signet_sync.capture.harnesses.opencode import transcript as opencode
-from signet_sync.capture.stores.opencode import opencode_session, opencode_sources
 from signet_sync.formats.handle import HANDLE, ID_LENGTH, beginning, id_of, make_place_id, place_of
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.graph.nodes import (
@@ -27,7 +19,6 @@ from signet_sync.graph.nodes import (
     make_place,
 )
 from signet_sync.text import chunking
-from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.token_estimate import rough_tokens
 
 T = parse_instant("2026-03-28T10:00:00.000Z")
@@ -328,41 +319,3 @@ def test_without_a_summary_the_compaction_of_the_segment_counts():
     made = make_nodes([source("transcript")], None)
     assert made.edges == ()
     assert all(isinstance(e, GraphEdge) for e in make_nodes([source("transcript"), source()], None).edges)
-
-
-# --- real ones ---
-
-READERS = {"claude-code": claude_code, "codex": codex, "gemini": gemini, "openclaw-pi": openclaw}
-
-
-def conversations():
-    for folder, reader in READERS.items():
-        for path in sorted((SAMPLES / folder).glob("*.jsonl")):
-            yield path.name, read_sample(reader.read, path)
-
-
-def is_lossless(text):
-    found = chunks(text)
-    return "".join(text[n.start : n.end] for n in found) == text and all(
-        rough_tokens(text[n.start : n.end]) <= CHUNK_TOKENS for n in found
-    )
-
-
-def test_real_transcripts_are_covered(shared):
-    seen = 0
-    for name, conversation in conversations():
-        text = sanitize_transcript_v2(render(conversation.entries))
-        assert is_lossless(text), name
-        speaking = text.count("\n## User · ") + text.startswith("## User · ")
-        assert sum(1 for t in chunking.turns(text) if text.startswith("## User", t.start)) == speaking, name
-        seen += len(text) > 0
-    assert seen > 10
-
-
-def test_real_sessions_of_opencode_are_covered(shared):
-    path = str(SAMPLES / "opencode" / "opencode-1.18.34.db")
-    found = opencode_sources(path)
-    assert found
-    for one in found:
-        session, messages = opencode_session(path, one.session_id)
-        assert is_lossless(sanitize_transcript_v2(render(opencode.read(session, messages).entries)))

@@ -23,6 +23,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.statement import Word
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import Memory
+from signet_sync.pages.store.project_inputs import project_inputs
 from signet_sync.settings.model import Settings
 from signet_sync.statements import word_files
 from signet_sync.storage.database.connection import Database
@@ -160,6 +161,31 @@ def test_bytes_that_are_no_text_are_refused(vault: Vault) -> None:
 def test_a_database_in_memory_remembers_nothing(vault: Vault) -> None:
     answer = vault.call("--db", ":memory:", "remember", "x y", "--json")
     assert answer.code == 2 and "--db" in answer.json["error"]["hint"]
+
+
+def test_a_memory_knows_its_project(vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "The gateway listens on port 7707."
+
+    def told(project: str) -> list[str]:
+        with vault.database() as database:
+            seen = project_inputs(database, "default", 1 << 60, lambda one: one == project)
+        return [one.content for one in seen.memories]
+
+    gateway = tmp_path / "gateway"
+    (gateway / ".git").mkdir(parents=True)
+    (gateway / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (gateway / "src").mkdir()
+    monkeypatch.chdir(gateway / "src")
+    assert remember(vault, said)["project"] == str(gateway)
+    assert "(gateway, remembered" in (vault.root / "MEMORY.md").read_text()
+    (hit,) = vault.call("recall", "gateway port", "--json").json["hits"]
+    assert "a remembered note of gateway" in hit["why"]
+    assert vault.call("recall", "port", "--project", "lantern", "--json").json["hits"] == []
+    assert told(str(gateway)) == [said]
+    assert told("/home/ada/lantern") == []
+    assert remember(vault, said, "--everywhere")["project"] is None  # said for all, it is for all
+    assert told("/home/ada/lantern") == [said]
+    assert remember(vault, said)["project"] is None
 
 
 # ── sessions as sources ──
