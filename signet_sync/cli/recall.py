@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import sys
@@ -147,7 +148,7 @@ def expand(context: Context, handle: str, budget: int) -> int:
     "--path",
     "wanted",
     type=click.Choice(["summary", "transcript", "manifest", "compaction"]),
-    help="Print only the newest path of this kind.",
+    help="Print only the newest path of this kind, from the root folder on.",
 )
 @agent_option
 @json_option
@@ -178,7 +179,7 @@ def open_(context: Context, session: str | None, wanted: str | None) -> int:
         if wanted not in paths:
             has = f"it has: {', '.join(paths)}" if paths else "its files are written when it ends"
             raise UsageError(f"the session has no {wanted}", hint=has, code="no-such-file")
-        click.echo(paths[wanted])
+        click.echo(os.path.join(context.root, paths[wanted]))
     else:
         bold, red = partial(click.style, bold=True), partial(click.style, fg="red")
         context.answer(document, lambda: click.echo("\n".join(session_lines(document, bold=bold, red=red))))

@@ -81,8 +81,12 @@ def write_program(root: str, agent_id: str = DEFAULT_AGENT) -> str:
 def make_relative(root: str, given: str) -> str:
     """Returns a path as the workspace has it, if it is one as a shell completes it; else what was given.
 
-    `given` may be relative to the current folder, or absolute; a file, or a pattern, need not exist. Other names stay.
+    `given` may be relative to the current folder, or absolute, with `#` and a line at its end; a file or a pattern need
+    not exist. Other names stay.
     """
+    path, _, line = given.rpartition("#")
+    if path and line.isdigit():
+        return f"{make_relative(root, path)}#{line}"
     if not given.endswith((".md", "*", "?")) or ("/" not in given and not os.path.lexists(given)):
         return given
     folder, name = os.path.split(os.path.abspath(given))

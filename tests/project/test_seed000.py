@@ -247,7 +247,7 @@ def test_10_telemetry_survives_every_kind_of_reindex(vault):
     vault.reindex()
     for _ in range(3):
         vault.hits("number1x")
-    assert vault.call("open", numbered_id(1), "--path", "summary").out.strip() == paths["summary"]
+    assert vault.call("open", numbered_id(1), "--path", "summary").out.strip() == f"{vault.root}/{paths['summary']}"
     before = vault.rows("select * from artifact_telemetry order by 1, 2")
     assert {row[1]: row[2] for row in before}[paths["summary"]] == 4
     vault.reindex("--full")

@@ -6,6 +6,7 @@ What reads them is loaded in the functions: completion does without.
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -168,7 +169,7 @@ def show_source(context: Context, token: str, wanted: str | None) -> None:
     if wanted is not None:
         if source.path is None or not source.path.endswith(f"--{wanted}.md"):
             raise UsageError(f"the event has no {wanted} as evidence", hint="omit --path", code="no-such-file")
-        click.echo(source.path)
+        click.echo(os.path.join(context.root, source.path))
     else:
         event = source.event
         document: dict[str, Any] = {"token": event.token, "event": event_document(event), "id": event.entity_id}

@@ -90,7 +90,9 @@ _text = click.option("--text", metavar="T", required=True, callback=_text_of, he
 _propose = click.option("--propose", is_flag=True, help="Let a person decide (entity review).")
 _expect = click.option("--expect", metavar="HASH", help="Refuse if the section's sha256 (show --json) is another.")
 _rationale = click.option("--rationale", metavar="R", help='Why a soft cap is exceeded: "why: …; until: …; plan: …".')
-_evidence = click.option("--evidence", metavar="PATH#LINE", help="The line of an artifact that supports it.")
+_evidence = click.option(
+    "--evidence", type=OfWorkspace(), metavar="PATH#LINE", help="The line of an artifact that supports it."
+)
 _reason = click.option("--reason", metavar="R", help="Why.")
 _required_reason = click.option("--reason", metavar="R", required=True, help="Why.")
 
