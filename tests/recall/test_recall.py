@@ -273,6 +273,20 @@ def test_a_statement_stands_before_the_session_that_it_comes_from(vault):
     assert of_loop[0] == "statement" and of_loop.count("session") == 1
 
 
+@pytest.mark.parametrize(("asked", "answer"), [
+    ("what blocks lantern", "Maren has the key of the gallery"), ("what is left to do", "Oil the trapdoor hinges"),
+    ("what was decided", "Hemp rope replaces the chain"),
+])  # fmt: skip
+def test_a_question_for_a_kind_is_answered_by_statements_of_it(vault, asked, answer):
+    said = (
+        "## Decisions\n\n- Hemp rope replaces the chain of the winch.\n\n## Open Blockers\n\n- Maren has the key of the"
+    )
+    said += " gallery, which nobody can open.\n\n## Next Steps\n\n- Oil the trapdoor hinges of the gallery.\n"
+    vault.put(made.content("summary", **who("winch", "2026-03-16"), project=LANTERN, body=said))
+    vault.reindex()
+    assert vault.call("recall", asked, "--json").json["hits"][0]["text"].startswith(answer)
+
+
 def test_a_fork_and_what_it_goes_on_from_are_one_hit(vault):
     for name, minute, goes_on in (("first", "01", "Moor it at the mast."), ("fork", "02", "Or rather at the quay.")):
         body = talk("Why does the zeppelin leak at its seams when the sun has set?", goes_on)

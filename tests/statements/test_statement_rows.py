@@ -179,7 +179,7 @@ def test_what_is_ticked_later_is_done_and_open_again_when_the_tick_goes(database
     assert held(database) == {"Trim the wick": "done"} and recalled(database, "wick") == []
     drop(database, session(2))
     assert held(database) == {"trim the wick": "open"}
-    assert recalled(database, "next step") == ["trim the wick · next step"]
+    assert recalled(database, "next step") == ["trim the wick · next step, left to do"]
     put(database, stated("## Next\n- [x] trim the wick\n", 0))
     assert held(database) == {"trim the wick": "open"}
 
@@ -201,9 +201,9 @@ def test_what_a_removed_session_replaced_holds_again(database):
     put(database, stated(f"## Decisions\n- {OIL}\n", 1), stated(f"## Decisions\n- {WAX}\n", 2))
     one = rows.get(database, "default", identity(database, OIL))
     assert one is not None and (one.status, one.replaced_by) == ("replaced", identity(database, WAX))
-    assert recalled(database, "oil") == [f"{WAX} · decision"]
+    assert recalled(database, "oil") == [f"{WAX} · decision, decided"]
     drop(database, session(2))
-    assert held(database) == {OIL: "open"} and recalled(database, "oil") == [f"{OIL} · decision"]
+    assert held(database) == {OIL: "open"} and recalled(database, "oil") == [f"{OIL} · decision, decided"]
 
 
 def test_what_is_said_again_holds_and_its_older_rows_have_no_status(database):

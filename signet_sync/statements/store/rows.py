@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 LIVE = "live statements"
 TIER = "statement"  # what `recall` calls a statement of a session
 # The words for a kind in the text that `recall` searches.
-_IN_WORDS = {"question": "open question", "next": "next step"}
+_IN_WORDS = {
+    "question": "open question", "next": "next step, left to do", "blocker": "blocker, blocked, blocks",
+    "decision": "decision, decided", "tried": "tried, failed",
+}  # fmt: skip
 # Statements of a kind and thread, and sessions of a thread, that are compared: the newest.
 COMPARED, OUTCOMES = 60, 60
 
