@@ -1,4 +1,4 @@
-"""Records what was really done in a session: commits, pull requests, issues, edits, tests, picked options, to-dos.
+"""Records what was really done in a session: commits, pull requests, edits, tests, picked options.
 
 Everything comes from calls and what they gave back, in no language's words: commits by the line that git prints, pull
 requests by title and address, files by the editors' paths.
@@ -42,9 +42,7 @@ _MERGED = late(r"\b(?:gh pr|glab mr) merge\b(?:\s+(\d+))?")
 _ELSEWHERE = late(
     r"\s(?:-R|--repo)[= ]['\"]?([\w./-]+)"
 )  # the repository that a command names: its number is of that one
-_ISSUE = late(r"\b(?:gh|glab) issue create\b")
 _LOGGED = late(r"^\s*(?:\* )?[0-9a-f]{7,12} (?:\([^)]*\) )?(\S.{8,200})$")  # a commit in `git log --oneline`
-_UNDONE = late(r"\bgit (?:reset\b[^|;&\n]{0,80}(?:HEAD[~^]|origin/)|revert\b)")
 # After which nobody knows which edits are left, without a commit of its own.
 _SETTLES = late(r"\bgit (?:merge|rebase|cherry-pick|stash|reset|checkout|restore|clean|am)\b|\brebase --continue\b")
 _PUSHED = late(r"\bgit\b[^|;&\n]{0,80}? push\b|\b(?:gt|gh stack) submit\b")
@@ -76,7 +74,6 @@ _REMOVED = late(r"\brm ((?:-\w+ )*[^;&|<>\n]+)")
 _PATCHED = late(r"\*\*\* (?:Add|Update|Delete) File: ([^\s\\]+)")
 _PATH = late(r"(?<![^\s,'\"])[^\s,'\"/.]*+[/.][^\s,'\"]*+|\w+")
 _ANSWER = late(r"\"([^\"\n]{3,400})\"\s?=\s?\"([^\"\n]{1,400})\"")
-_OPEN_STEP = late(r"\[[ ~]\] ([^;\n]{4,200})")
 _REFUSALS = ("doesn't want to proceed with this tool use", "doesn't want to take this action", "rejected by user")
 _APPROVED = ("User has approved your plan", "Plan approved", "approved")
 
@@ -112,9 +109,7 @@ class Deeds:
     """What was done, in order. `edits` and `acts` (other commands that change something) are counted per turn.
 
     `picks` are questions of the agent with the options that the person chose; `planned` is the turn of a plan that was
-    approved, 0 if none was; `seen` counts commands about a pull request by its number; `steps` are those of the last
-    to-do list with whether they are done, `left_at` is its turn; `taken_back` counts commits that the session itself
-    undid; `failing` is whether the last test run failed, None without any, or if something was changed or done unseen
+    approved, 0 if none was; `seen` counts commands about a pull request by its number; `failing` is whether the last test run failed, None without any, or if something was changed or done unseen
     since; `loose` are the files edited since the last commit, `removed` those that a command removed, with its turn.
     `logged` are commits that a log listed.
     """
@@ -122,7 +117,6 @@ class Deeds:
     commits: list[Commit] = field(default_factory=list)
     requests: dict[str, PullRequest] = field(default_factory=dict)
     seen: Counter[str] = field(default_factory=Counter)
-    issues: list[tuple[str, int]] = field(default_factory=list)
     edits: Counter[int] = field(default_factory=Counter)
     acts: Counter[int] = field(default_factory=Counter)
     files: Counter[str] = field(default_factory=Counter)
@@ -131,11 +125,8 @@ class Deeds:
     commands: dict[str, bool] = field(default_factory=dict)
     logged: dict[str, None] = field(default_factory=dict)
     picks: list[tuple[str, str, int]] = field(default_factory=list)
-    steps: dict[str, tuple[str, bool]] = field(default_factory=dict)
-    left_at: int = 0
     planned: int = 0
     pushed: int = 0
-    taken_back: int = 0
     failing: bool | None = None
     tools: set[str] = field(default_factory=set)
     uses_git: bool = False
@@ -143,12 +134,7 @@ class Deeds:
     @property
     def changed(self) -> bool:
         """Returns whether anything was changed at all."""
-        return bool(self.edits or self.commits or self.requests or self.issues or self.acts)
-
-    @property
-    def left(self) -> list[str]:
-        """Returns the open steps of the last to-do list."""
-        return [text for text, done in self.steps.values() if not done]
+        return bool(self.edits or self.commits or self.requests or self.acts)
 
     @property
     def last_turn(self) -> int:
@@ -172,26 +158,11 @@ class Deeds:
             self._run(call, turn)
         elif call.tool in EDITORS and not call.failed:
             self._edit(_PATH.findall(call.detail[:_COMMAND])[:20], turn)
-        elif call.tool in TODO:
-            self._plan(call, turn)
         elif call.tool in ASKERS:
             self.picks += [(asked, said, turn) for asked, said in _ANSWER.findall("\n".join(call.output))]
         elif call.tool in ("exitplanmode", "exit_plan_mode"):
             said = "\n".join(call.output)
             self.planned = turn if not call.failed and any(one in said for one in _APPROVED) else self.planned
-
-    def _plan(self, call: ToolCall, turn: int) -> None:
-        """Reads a to-do list; in some harnesses each step has calls of its own."""
-        self.left_at = turn
-        if call.tool == "taskcreate":
-            number = re.search(r"#(\d+)", " ".join(call.output))
-            self.steps[number[1] if number else str(len(self.steps) + 1)] = (call.detail, False)
-        elif call.tool == "taskupdate":
-            given = dict(re.findall(r"(taskId|status): \"?(\w+)", call.detail))
-            if task := self.steps.get(given.get("taskId", "")):
-                self.steps[given["taskId"]] = (task[0], given.get("status") in ("completed", "deleted"))
-        else:
-            self.steps = {text: (text, False) for text in _OPEN_STEP.findall(call.detail[:_COMMAND])}
 
     def _edit(self, paths: Sequence[str], turn: int) -> None:
         paths = [path for path in paths if "/.claude/plans/" not in path]
@@ -232,9 +203,6 @@ class Deeds:
             self.loose.clear()
         if commits and not _SCRATCH.search(command):
             self._commit(call, made, turn)
-        elif "git re" in command and _UNDONE.search(command) and self.commits and "--dry-run" not in command:
-            self.commits.pop()
-            self.taken_back += 1
         if "git" in bare and " log" in bare:
             self.logged.update((found[1], None) for line in call.output if (found := _LOGGED.match(line)))
         pushes = _PUSHED.search(bare) if "push" in bare or "submit" in bare else None
@@ -252,9 +220,7 @@ class Deeds:
             number = f"{other[1]}#{number}" if other and merged[1] and merged[1] not in self.requests else number
             known = self.requests.get(number, PullRequest("", number, turn))
             self.requests[number] = known._replace(merged=True)
-        if "issue" in bare and _ISSUE.search(bare):
-            self.issues.append((_title(command), turn))
-        elif not tests and writes(bare):
+        if not tests and writes(bare):
             self.acts[turn] += 1
 
     def _commit(self, call: ToolCall, made: Sequence[tuple[str, str, str]], turn: int) -> None:

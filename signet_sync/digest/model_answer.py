@@ -120,7 +120,7 @@ def _item(given: dict[str, Any], asked: ModelQuestion) -> Item:
     why = ""
     for sentences in places:
         text = " ".join(sentences)
-        rule = "model" if text not in shown.given else "picked" if who == "person" else "to-do"
+        rule = "picked" if text in shown.given else "model"
         item = Item(kind, text, who, asked.lines[turn][who == "agent"], turn, rule)
         why = _objection(item, sentences, asked)
         if not why:

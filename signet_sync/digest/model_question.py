@@ -112,8 +112,6 @@ def _tell_deeds(deeds: Deeds) -> Iterator[str]:
         yield f"turn {request.turn}: pull request #{request.number}{merged}: {flatten(request.title, _LINE)}"
     for commit in deeds.commits[-12:]:
         yield f"turn {commit.turn}: commit: {flatten(commit.subject, _LINE)}"
-    if deeds.taken_back:
-        yield f"{deeds.taken_back} commits taken back"
     if deeds.pushed:
         yield f"turn {deeds.pushed}: pushed"
     if deeds.failing is not None:
@@ -143,13 +141,11 @@ def _choose_turns(record: Record, room: int) -> dict[int, ShownTurn]:
 
 
 def _show_turn(turn: Turn, record: Record, most: int) -> ShownTurn:
-    deeds, own = record.deeds, record.own.get(turn.number, ())
+    own = record.own.get(turn.number, ())
     picked = [tell_pick(asked, said) for asked, said, at in record.picks if at == turn.number]
-    given = [f"Issue filed: {title}" for title, at in deeds.issues if at == turn.number]
-    given += deeds.left if deeds.left_at == turn.number else []
     told = _list_report_sentences(turn.report.text) if turn.report is not None else ()
     mine = [*_cut(own, _WORDS), *_cut(filter(None, picked), _WORDS)]
-    return ShownTurn(tuple(mine), (*_cut(told, most), *_cut(given, _REPORT)), frozenset(map(_flat, (*picked, *given))))
+    return ShownTurn(tuple(mine), tuple(_cut(told, most)), frozenset(map(_flat, picked)))
 
 
 def _list_report_sentences(report: str) -> Iterator[str]:

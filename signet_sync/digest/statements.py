@@ -1,7 +1,6 @@
 """Finds what a session states without a model: only from forms that are right on real sessions.
 
-Options that the person picked, lines that the person labelled, filed issues, open steps of the to-do list, and what the
-agent hands over. All else is a quote: "always" and "never", an agent's labelled lists and admissions were right in three
+Options that the person picked, lines that the person labelled, and what the agent hands over. All else is a quote: "always" and "never", an agent's labelled lists and admissions were right in three
 of ten cases of real sessions.
 """
 
@@ -22,11 +21,9 @@ from signet_sync.formats.lazy_pattern import late
 Kind = Literal["decision", "constraint", "blocker", "next", "preference", "note", "tried"]
 
 ITEMS = 24
-_LIST = 8  # open steps of a to-do list
 _NOTED = 30  # turns whose hand-overs are read
 _LONGEST, _PICK = 400, 260
 _GIT_KNOWS = late(r"^\W*(?:commit|push)\b", 2)  # of what is next: the state of the files says it, as of now
-_FILED = "Issue filed: "
 # What a reader, or an agent that gets it, could run.
 _COMMAND = late(
     r"\|\s*(?:sudo )?\w{0,4}sh\b|&&|\s--[a-z]|\$\(|(?:^|[`:'\"(]\s*|\b(?:run|execute|call|type|start|mit|exécute[rz]?|lance[rz]?) `?)"
@@ -76,11 +73,7 @@ class Item(NamedTuple):
 
 def statements(record: Record) -> list[Item]:
     """Returns the statements of a session, each once."""
-    noted = list(_list_of_note(record))
-    kinds = {item.kind for item in noted if item.rule != "done"}
-    # What an agent hands over on purpose stands in place of what its calls left.
-    left = (item for item in _list_of_deeds(record) if item.kind not in kinds)
-    found = [*_list_labelled(record), *noted, *_list_picked(record), *left]
+    found = [*_list_labelled(record), *_list_of_note(record), *_list_picked(record)]
     relayed = Relayed(record)
     kept: list[Item] = []
     for item in found:
@@ -165,16 +158,6 @@ def _list_of_note(record: Record) -> Iterator[Item]:
         told |= {line.label for line in lines}
 
 
-def _list_of_deeds(record: Record) -> Iterator[Item]:
-    deeds = record.deeds
-    for title, turn in deeds.issues:
-        if len(title) > 8:
-            yield Item("next", f"{_FILED}{title}"[:_LONGEST], "agent", record.lines[turn][1], turn, "issue")
-    if deeds.left_at and deeds.left_at >= record.turns[-1].number:
-        for text in deeds.left[:_LIST]:
-            yield Item("next", text[:_LONGEST], "agent", record.lines[deeds.left_at][1], deeds.left_at, "to-do")
-
-
 class Relayed:
     """Tells statements that repeat what tools printed in a session, and an agent's commands that nobody asked for.
 
@@ -193,11 +176,10 @@ class Relayed:
             return True
         # A person may have pasted what a tool printed later.
         before = self._places[item.turn] - (item.who == "person")
-        text = item.text.removeprefix(_FILED)
-        if item.rule == "picked" or not self._printed.holds(text, before):
+        if item.rule == "picked" or not self._printed.holds(item.text, before):
             return False
-        first = bisect_left(range(before), True, key=lambda place: self._printed.holds(text, place + 1))
-        return not self._said.holds(text, first)
+        first = bisect_left(range(before), True, key=lambda place: self._printed.holds(item.text, place + 1))
+        return not self._said.holds(item.text, first)
 
 
 def _words_in(turn: Turn, own: Mapping[int, Sequence[str]]) -> Iterator[str]:

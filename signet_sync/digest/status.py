@@ -60,7 +60,7 @@ def is_unfinished(last: Turn, deeds: Deeds) -> bool:
     if not last.steps:
         return last.words is not None and not is_small_talk(last.words.text)
     if not last.ended:
-        return not any(commit.turn == last.number for commit in deeds.commits) or deeds.left_at == last.number
+        return not any(commit.turn == last.number for commit in deeds.commits)
     return last.report is not None and not is_report(last.report.text)
 
 

@@ -1,4 +1,4 @@
-"""Finds dead ends: what could not work as it was tried, or was refused or taken back, and what was done in its place.
+"""Finds dead ends: what could not work as it was tried, or was refused, and what was done in its place.
 
 From calls and what they gave back. That a test or a build fails is work, no dead end, and so is what worked later as
 it stands, in its session or another (`statements.validity`). No words of a tool are told: how it failed is one of a few
@@ -7,7 +7,6 @@ phrases of ours.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from signet_sync.digest.deeds import EDITORS, SHELLS, is_refused
 from signet_sync.digest.sentences import IS_CJK
@@ -30,7 +29,6 @@ _WORK = late(
 )
 _CANCELLED = "Cancelled: parallel tool call"  # for another one failed
 _NOT_FOUND = "command not found"  # in this shell alone, unless something else worked
-_TAKES_BACK = late(r"\bgit (?:checkout (?:\S+ )?-- |restore (?!--staged))([^;&|]+)")
 _HOW = {
     "is not a command here": r"command not found|not recognized as an? |unrecognized (?:sub)?command"
     r"|is not an? \w+ command|unknown (?:sub)?command|no such (?:sub)?command|missing script|script not found"
@@ -45,13 +43,6 @@ _HOW = {
     "takes too long": r"timed out after|command timed out",
 }
 _PATTERNS = {phrase: late(pattern, re.IGNORECASE) for phrase, pattern in _HOW.items()}
-
-
-class Tried(NamedTuple):
-    """A dead end in one line, and its turn."""
-
-    text: str
-    turn: int
 
 
 def core_of(command: str) -> str:
@@ -73,25 +64,18 @@ def list_worked(calls: Iterable[ToolCall]) -> dict[str, None]:
     return found
 
 
-def find_dead_ends(turns: Sequence[Turn], own: Mapping[int, Sequence[str]]) -> list[Tried]:
-    """Returns the dead ends of a session in their order, each once."""
+def find_dead_ends(turns: Sequence[Turn], own: Mapping[int, Sequence[str]]) -> list[tuple[str, int]]:
+    """Returns the dead ends of a session in their order, each once: one line and its turn."""
     calls = [(turn.number, step) for turn in turns for step in turn.steps if isinstance(step, ToolCall) and step.detail]
     worked: Mapping[str, None] | None = None
-    edited: set[str] = set()
     found: dict[str, int] = {}
     for place, (turn, call) in enumerate(calls):
-        text = ""
-        if call.tool in EDITORS and not call.failed:
-            edited.add(call.detail)
-        elif call.tool in SHELLS and call.failed and _CANCELLED not in call.printed:
+        if call.tool in SHELLS and call.failed and _CANCELLED not in call.printed:
             if worked is None:
                 worked = list_worked(one for _, one in calls)
-            text = _failure(call, own.get(turn + 1, ()), calls[place + 1 : place + 1 + _NEAR], worked)
-        elif call.tool in SHELLS and "git " in call.detail and (back := _TAKES_BACK.search(core_of(call.detail))):
-            text = _tell_taken_back(back[1].split(), edited, own.get(turn, ()))
-        if text:
-            found.setdefault(text, turn)
-    return [Tried(text, turn) for text, turn in found.items()][:MOST]
+            if text := _failure(call, own.get(turn + 1, ()), calls[place + 1 : place + 1 + _NEAR], worked):
+                found.setdefault(text, turn)
+    return list(found.items())[:MOST]
 
 
 def _failure(
@@ -117,15 +101,6 @@ def _failure(
 def _how_failed(output: Sequence[str]) -> str:
     printed = "\n".join(output)
     return next((phrase for phrase, pattern in _PATTERNS.items() if pattern.search(printed)), "")
-
-
-def _tell_taken_back(paths: Sequence[str], edited: set[str], words: Sequence[str]) -> str:
-    """Returns what is told of an edited file that git restored, with the person's words of that turn; "" without."""
-    said = _quote_person(words)
-    path = next(
-        (one for one in sorted(edited) if any(f"/{one}".endswith(f"/{each.lstrip('./')}") for each in paths)), ""
-    )
-    return f"Edits of {path} were taken back: “{said}”" if path and said else ""
 
 
 def _ends_alike(core: str, other: str) -> bool:

@@ -35,8 +35,6 @@ def subjects(*steps: str) -> list[str]:
     ((run("git commit -m \"$(cat <<'EOF'\\nlamp: trim the wick\\n\\nIt smoked.\\nEOF\\n)\""),),
      ["lamp: trim the wick"]),
     ((COMMIT, run("git commit --amend -qm 'lamp: trim both wicks'")), ["lamp: trim both wicks"]),
-    ((COMMIT, run("git reset --hard HEAD~1")), []),
-    ((COMMIT, run("git revert --no-edit HEAD")), []),
     ((run("git commit -qm 'lamp: trim the wick'", "nothing to commit", failed=True),), []),
     ((run("cd /tmp/x && git init -q && git commit -qm 'a scratch lamp'"),), []),
     ((run("gh issue create --title 'Smoke' --body-file - <<'EOF'\\nrun git commit -m 'a lamp'\\nEOF"),), []),
@@ -49,13 +47,12 @@ def test_commits(steps: tuple[str, ...], expected: list[str]) -> None:
 PR = run('gh pr create --title "Trim the wick" --body x', "https://git.example.org/pier/lamp/pull/12")
 
 
-def test_pull_requests_and_issues() -> None:
-    found = deeds(PR, run("gh pr merge 12 --squash"), run("gh pr merge 9"), run("gh issue create -t 'The door jams'"))
+def test_pull_requests() -> None:
+    found = deeds(PR, run("gh pr merge 12 --squash"), run("gh pr merge 9"))
     assert [(one.title, one.number, one.merged) for one in found.requests.values()] == [
         ("Trim the wick", "12", True), ("", "9", True),
     ]  # fmt: skip
-    assert found.issues == [("The door jams", 1)] and found.changed
-    assert not deeds(run("gh pr create --title x", failed=True)).changed
+    assert found.changed and not deeds(run("gh pr create --title x", failed=True)).changed
     other = deeds(run("gh pr view 7 -R pier/boat"), run("gh pr merge 8 --repo pier/boat"))
     assert not other.seen and [one.shown for one in other.requests.values()] == ["pier/boat#8"]
 
@@ -81,9 +78,6 @@ def test_edits(step: str, files: list[str]) -> None:
     (run("rm x.py", failed=True), "acts", {}),
     (call("ExitPlanMode", "x", "User has approved your plan."), "planned", 1),
     (call("ExitPlanMode", "x", "The user doesn't want to proceed", failed=True), "planned", 0),
-    (call("TodoWrite", "[x] lamp; [ ] the mirror; [~] the door"), "left", ["the mirror", "the door"]),
-    (call("TaskCreate", "clean the mirror", "Task #3 created") + call("TaskCreate", "oil the door", "Task #4 created")
-     + call("TaskUpdate", "taskId: 3, status: completed"), "left", ["oil the door"]),
     (call("AskUserQuestion", "x", 'User has answered: "Which oil?"="Rape oil".'), "picks",
      [("Which oil?", "Rape oil", 1)]),
 ])  # fmt: skip

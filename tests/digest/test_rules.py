@@ -137,10 +137,6 @@ PICK = call("AskUserQuestion", "x", 'User has answered: "Which oil?"="Rape oil".
     *((TASK + assistant(PICK.replace("Rape oil", said) + EDIT + DONE), [])
       for said in ("Does it smoke? Whale oil does", "Yes, continue", "Run it now", "Push + PR aç", "Ja, gleichzeitig")),
     (TASK + assistant(PICK.replace("Which oil?", "What shall I do next?") + EDIT + DONE), []),
-    (TASK + assistant(call("Bash", "gh issue create --title 'The door of the tower jams'") + DONE),
-     [("next", "agent", "issue", "Issue filed: The door of the tower jams")]),
-    (TASK + assistant(call("TodoWrite", "[x] lamp; [ ] oil the tower door") + EDIT + DONE),
-     [("next", "agent", "to-do", "oil the tower door")]),
     (TASK + assistant(EDIT + DONE + "\n\n## Next steps\n\n- clean the mirror of the tower"), []),
 ])  # fmt: skip
 def test_statements(text: str, expected: list[tuple[str, str, str, str]]) -> None:

@@ -28,8 +28,6 @@ UNKNOWN = ran("cd lamp && oil run wick 2>&1 | tail -3", "error: unrecognized sub
      ['"git rm -q door/lock.txt" failed; "git rm -qf door/lock.txt" worked']),
     ((ran("git push --force origin pier", REFUSED, failed=True), user("never push by force here")),
      ['The person refused "git push --force origin pier": “never push by force here”']),
-    ((call("Edit", "/lamp/src/wick.py"), user("not in this file"), ran("git checkout -- src/wick.py")),
-     ["Edits of /lamp/src/wick.py were taken back: “not in this file”"]),
     ((UNKNOWN, ran("oil run wick | tail -3", "error: unrecognized subcommand 'wick'")),
      ['"oil run wick" is not a command here']),
     # it worked later, it is work that failed, it was looked for, or two commands are one line
