@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -20,7 +19,6 @@ from agents import LINUX, Agent, Inside, Session, some, status, until, verdict, 
 from invariants import everything
 from workbench import Vault, tree
 
-from signet_sync.app.scheduler import Scheduler
 from signet_sync.app.workspace import open_workspace
 from signet_sync.errors import DatabaseUnfinished
 from signet_sync.settings.model import Settings
@@ -36,33 +34,6 @@ Start = Callable[..., Agent]
 vault, start, quick = agents.vault, agents.start, agents.quick
 
 linux_only = pytest.mark.skipif(not LINUX, reason="reads /proc")
-
-
-class Watched(Scheduler):
-    """A scheduler that keeps what its passes came to, oldest first."""
-
-    passes: list[Any]
-    free = threading.Event()  # while it is not set no pass begins
-
-    def _run(self, request: Request) -> Outcome:
-        self.free.wait()
-        outcome = super()._run(request)
-        self.passes.append((request, outcome))
-        return outcome
-
-
-Watched.free.set()
-
-
-class Told(Inside):
-    """An agent in a thread of this process; `passes` are requests and outcomes, once a pass is over."""
-
-    kind = Watched  # type: ignore[assignment]
-
-    def since(self, count: int) -> tuple[int, int]:
-        """How many files were read, and how many paths moved in the index, in the passes after the first `count`."""
-        outcomes = [outcome for _, outcome in self.passes[count:]]
-        return sum(outcome.read for outcome in outcomes), sum(len(outcome.change.paths) for outcome in outcomes)
 
 
 def indexed(vault: Vault) -> int:
@@ -172,7 +143,7 @@ def test_trees_made_and_moved_in_are_foreign_and_cost_nothing(vault: Vault, coun
     sessions = some(vault, 2)
     outside = vault.root.parent / "outside"
     name, raw = Session().summary()
-    with Told(vault) as agent:
+    with Inside(vault) as agent:
         agent.wait("watching")
         passes = agent.settled()
         for number in range(count):
@@ -181,7 +152,7 @@ def test_trees_made_and_moved_in_are_foreign_and_cost_nothing(vault: Vault, coun
                 (place / "a" / "b" / name).write_bytes(raw)
         outside.rename(vault.memory / "outside")
         agent.settled()
-        asked = {path for request, _ in agent.passes[passes:] for path in request.paths or ()}
+        asked = {path for request, _ in agent.done[passes:] for path in request.paths or ()}
         assert agent.since(passes) == (0, 0)
         assert not [path for path in asked if "/a" in path or "made" in path or "moved" in path]
         assert indexed(vault) == 6
@@ -234,7 +205,7 @@ def test_a_whole_memory_folder_moved_in_is_seen_whole(vault: Vault, count: int) 
     elsewhere.put(files)
     elsewhere.put(made.tombstone(session_id="5e551077-0000-4000-8000-000000000077"), "memory/tombstones")
     vault.memory.rmdir()
-    with Told(vault) as agent:
+    with Inside(vault) as agent:
         agent.wait("watching")
         elsewhere.memory.rename(vault.memory)
         until(lambda: indexed(vault) == len(files), "all of it")
@@ -250,7 +221,7 @@ def test_a_whole_memory_folder_moved_in_is_seen_whole(vault: Vault, count: int) 
 @pytest.mark.usefixtures("quick")
 def test_however_a_file_is_saved_each_content_is_read_once(vault: Vault) -> None:
     Session().write(vault)
-    with Told(vault, flags={"debounce": 0.15}) as agent:
+    with Inside(vault, flags={"debounce": 0.15}) as agent:
         agent.wait("watching")
         for way, save in hand_edits.EDITORS.items():
             if way == "over it":
@@ -261,17 +232,17 @@ def test_however_a_file_is_saved_each_content_is_read_once(vault: Vault) -> None
             vault.put(made.manifest(**session.who))  # or else we would write one
             agent.settled(0.3)
             for content in (raw, raw.replace(b"harness: ", b"harness:  ")):
-                before = len(agent.passes)
-                Watched.free.clear()  # no pass falls into a save
+                before = len(agent.done)
+                agent.free.clear()  # no pass falls into a save
                 save(vault.memory / name, content)
-                Watched.free.set()
+                agent.free.set()
                 until(lambda path=path: verdict(vault, path) == ("indexed", ""), way)
                 agent.settled(0.3)
                 # The manifest's reference follows the page: one more file that is read.
-                assert agent.since(before)[0] <= 2, (way, agent.passes[before:])
-                moved = [path in outcome.change.paths for _, outcome in agent.passes[before:]]
+                assert agent.since(before)[0] <= 2, (way, agent.done[before:])
+                moved = [path in outcome.change.paths for _, outcome in agent.done[before:]]
                 assert sum(moved) <= 1, way
-        before = len(agent.passes)
+        before = len(agent.done)
         (vault.memory / name).chmod(0o640)
         agent.settled(0.3)
         assert agent.since(before)[1] == 0, "a mode is no content"
@@ -284,7 +255,7 @@ def test_a_sealed_file_whose_bytes_are_away_for_a_moment_is_neither_missed_nor_b
     session = Session().write(vault)
     path = session.path("summary")
     raw = (vault / path).read_bytes()
-    with Told(vault, flags={"settle_seconds": 6.0}) as agent:
+    with Inside(vault, flags={"settle_seconds": 6.0}) as agent:
         agent.wait("watching")
         agent.settled()
         seen = set()
@@ -319,7 +290,7 @@ def test_nothing_is_opened_where_other_programs_keep_their_things(vault: Vault) 
     sys.addaudithook(_listen)
     _opened = []
     try:
-        with Told(vault) as agent:
+        with Inside(vault) as agent:
             agent.wait("watching")
             passes = agent.settled()
             for folder in FOREIGN_FOLDERS:
@@ -352,13 +323,13 @@ def test_nothing_is_opened_where_other_programs_keep_their_things(vault: Vault) 
 def test_who_is_idle_writes_nothing(vault: Vault) -> None:
     vault.put(made_up(100))
     assert vault.call("entity", "create", "user", "Mira").code == 0
-    with Told(vault, flags={"settle_seconds": 2.0, "debounce": 0.2}, interval=2.0) as agent:
+    with Inside(vault, flags={"settle_seconds": 2.0, "debounce": 0.2}, interval=2.0) as agent:
         agent.wait("watching")
         Session().write(vault)
         until(lambda: len(agent.passes) >= 12, "sweep, checkpoint and backup followed what was done", LONG)
         before, passes = everything(vault), len(agent.passes)
         until(lambda: len(agent.passes) >= passes + 10, "full passes of the timer", LONG)
-        requests = [request for request, _ in agent.passes[passes:]]
+        requests = [request for request, _ in agent.done[passes:]]
         after = everything(vault)
     moved = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
     beside = [request for request in requests if request.paths is not None]
@@ -431,7 +402,7 @@ def test_a_vault_that_goes_and_comes_back_loses_no_row(vault: Vault) -> None:
     """In each way: the agent has noticed, every row stays while it is away, all is well afterwards."""
     some(vault, 9)
     kept = f"select source_path, {text_of()} from memory_artifacts order by 1"
-    with Told(vault) as agent:
+    with Inside(vault) as agent:
         agent.wait("watching")
         for how in ABSENCES:
             agent.settled(0.2)

@@ -193,17 +193,25 @@ class Agent:
 
 
 class Counted(Scheduler):
-    """A scheduler that keeps the requests of its passes, oldest first."""
+    """A scheduler that keeps the requests of its passes and what they came to; while it is not free none begins."""
 
     passes: list[Any]
+    done: list[tuple[Any, Any]]
+    free: threading.Event
 
     def _run(self, request: Any) -> Any:
+        self.free.wait()
         self.passes.append(request)
-        return super()._run(request)
+        outcome = None
+        try:
+            outcome = super()._run(request)
+        finally:
+            self.done.append((request, outcome))
+        return outcome
 
 
 class Inside(Daemon):
-    """The agent in a thread of this process; `passes` are the requests of its passes, oldest first.
+    """The agent in a thread of this process; `passes` are the requests of its passes, `done` has what came of them.
 
     `interval` is the time between two full passes, shorter than any settings may have it.
     """
@@ -218,6 +226,9 @@ class Inside(Daemon):
         self.vault = vault
         self.interval = interval
         self.passes: list[Any] = []
+        self.done: list[tuple[Any, Any]] = []
+        self.free = threading.Event()
+        self.free.set()
         self.failure: BaseException | None = None
         self.code: int | None = None
         self._thread = threading.Thread(target=self._live, name="agent")
@@ -236,13 +247,18 @@ class Inside(Daemon):
 
     def _new_scheduler(self, workspace: Workspace) -> Scheduler:
         counted = self.kind(workspace, self.heartbeat, self._report_alive, lambda: self._stopping)
-        counted.passes = self.passes
+        counted.passes, counted.done, counted.free = self.passes, self.done, self.free
         return counted
 
     @property
     def work(self) -> Scheduler:
         assert self.scheduler is not None
         return self.scheduler
+
+    def since(self, count: int) -> tuple[int, int]:
+        """How many files were read, and how many paths moved in the index, in the passes after the first `count`."""
+        outcomes = [outcome for _, outcome in self.done[count:] if outcome is not None]
+        return sum(outcome.read for outcome in outcomes), sum(len(outcome.change.paths) for outcome in outcomes)
 
     @property
     def full_passes(self) -> int:
@@ -260,7 +276,7 @@ class Inside(Daemon):
         """Waits until nothing has happened for a moment; gives the number of passes until then."""
         count, since = len(self.passes), time.monotonic()
         end = since + DEADLINE
-        while time.monotonic() - since < moment or self.work._again:
+        while time.monotonic() - since < moment or self.work._again or len(self.done) < len(self.passes):
             if len(self.passes) != count:
                 count, since = len(self.passes), time.monotonic()
             assert time.monotonic() < end, "it never comes to rest"
