@@ -17,7 +17,7 @@ from pydantic.functional_validators import AfterValidator
 from signet_sync.formats.filename import is_artifact_path
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database import table as database_table
-from signet_sync.storage.database.table import PATTERNS, Escaped, Table, bare, is_json
+from signet_sync.storage.database.table import PATTERNS, Escaped, bare, is_json
 from signet_sync.storage.database.tables import TABLES
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.text.stored_names import storable_path
@@ -93,13 +93,17 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
 
-@cache
 def model(declared: Table) -> type[BaseModel]:
     """Returns the model of a table's rows: lists, booleans and the like as such."""
     columns: dict[str, Any] = {
         column: (_checked(kind), None if NoneType in get_args(kind) else ...) for column, kind in declared.types.items()
     }
     return create_model(declared.name, __base__=_Strict, **columns)
+
+
+@cache
+def _model_of(name: str) -> type[BaseModel]:
+    return model(TABLES[name])
 
 
 def validated(name: str, values: Stored) -> Stored | None:
@@ -110,7 +114,7 @@ def validated(name: str, values: Stored) -> Stored | None:
         for column, kind in kinds.items():
             if given.get(column) is not None and (is_json(kind) or kind is bool):
                 given[column] = json.loads(given[column]) if is_json(kind) else bool(given[column])
-        checked = model(TABLES[name]).model_validate(given).model_dump()
+        checked = _model_of(name).model_validate(given).model_dump()
     except (ValueError, TypeError, RecursionError):
         return None
     for column, kind in kinds.items():

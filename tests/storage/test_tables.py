@@ -30,6 +30,7 @@ from signet_sync.storage.database.table import (
     Token,
     When,
     bare,
+    columns,
     declare_derived,
     is_json,
     native,
@@ -41,30 +42,7 @@ FIRST, SECOND = (("default", token_of("default", one), one) for one in (native_r
 WORD = "qxinvented"
 
 
-class Invention:
-    agent_id: Agent
-    session_token: Token
-    session_id: Text
-    number: Count
-    said: SanitizedLine
-    parts: list[SanitizedLine]
-    more: dict[str, Any] | None
-    weight: float
-    is_new: bool
-    mood: Literal["glad", "sad"]
-    digest: Hash
-    raw: bytes | None
-    copied: FileBytes | None
-    at: When
-
-
-class Saying:
-    agent_id: Agent
-    id: Id
-    path: Text
-    said: SanitizedLine
-
-
+# fmt: off
 INVENTED = (
     native(
         "what nobody needs",
@@ -74,13 +52,17 @@ INVENTED = (
         mood text not null, digest text not null, raw blob, copied blob, at text not null,
         primary key(agent_id, session_token, session_id, number)) without rowid""",
         "create index inventions_at on inventions(at)",
-        row=Invention,
+        row=columns(
+            agent_id=Agent, session_token=Token, session_id=Text, number=Count, said=SanitizedLine,
+            parts=list[SanitizedLine], more=dict[str, Any] | None, weight=float, is_new=bool,
+            mood=Literal["glad", "sad"], digest=Hash, raw=bytes | None, copied=FileBytes | None, at=When
+        ),
         session=SESSION,
     ),
     native(
         "words of anybody",
         "create table sayings(agent_id text not null, id text not null, path text not null, said text not null)",
-        row=Saying,
+        row=columns(agent_id=Agent, id=Id, path=Text, said=SanitizedLine),
         artifact=("agent_id", "path"),
         handle="id",
         texts=("said",),
@@ -95,6 +77,7 @@ INVENTED = (
         local=("id",),
     ),
 )
+# fmt: on
 
 
 # ── what a declaration says ──

@@ -26,6 +26,7 @@ from signet_sync.storage.database.table import (
     Token,
     When,
     all_of,
+    columns,
     native,
 )
 
@@ -33,180 +34,7 @@ from signet_sync.storage.database.table import (
 HANDED_OVER = "session_id <> session_key"
 
 
-class SealRow:
-    path: Artifact
-    agent_id: Agent
-    session_token: Token
-    session_id: Text
-    kind: Literal["summary", "transcript", "compaction"]
-    digest: Hash
-    body_sha256: Hash
-    file_sha256: Hash
-    sealed_at: When
-    packed: FileBytes | None  # zstd
-
-
-class RemovalRow:
-    agent_id: Agent
-    session_token: Token
-    removed_at: When
-    reason: SanitizedLine
-    removed_paths: Escaped[Artifact]
-    session_ids: Escaped[Text] | None
-
-
-class RemovedHandleRow:
-    agent_id: Agent
-    session_token: Token
-    mark: Mark
-
-
-class AcceptanceRow:
-    path: Artifact
-    gone: bool
-    at: When
-    reason: SanitizedLine
-
-
-class RedactionRow:
-    path: Artifact
-    at: When
-    reason: SanitizedLine  # rules and counts before it
-
-
-class AccessesRow:
-    agent_id: Agent
-    source_path: Artifact
-    accesses: Count
-    last_accessed_at: When
-
-
-class AnswerRow:
-    agent_id: Agent
-    flow_key: Text
-    kind: Text
-    request_sha256: Text
-    session_token: Token
-    session_id: Text
-    answer: dict[str, Any]
-    refused: Count
-    at: When
-
-
-class CaptureRow:
-    harness: Text
-    path: Outside  # in a backup, one below the home folder begins with `~/`
-    session_id: Outside
-    size: Number
-    mtime_ns: Number
-    agent_id: Agent | Literal[""]
-    outcome: SanitizedLine
-    conversation: Outside
-    folder: Outside  # likewise
-    at: When
-
-
-class HandedTurnRow:
-    agent_id: Agent
-    session_key: Text
-    session_id: Text
-    turn: Count
-    role: SanitizedLine
-    content: Body
-    at: When
-
-
-class RunningSessionRow:
-    agent_id: Agent
-    session_key: Text
-    session_id: Text
-    project: Text | None
-    harness: Text | None
-    repository_root: Text | None
-    repository_origin: Text | None
-    repository_path: Text | None
-    repository_branch: Text | None
-    noise: bool
-
-
-class MemoryRow:
-    agent_id: Agent
-    id: MemoryId
-    type: Literal["preference", "decision", "constraint", "person", "blocker", "note"]
-    content: Body
-    tags: list[SanitizedLine]
-    private: bool
-    created_at: When
-    concept_tags: list[SanitizedLine] | None
-    project: SanitizedLine | Literal[""]
-
-
-class SourceRow:
-    agent_id: Agent
-    memory_id: MemoryId
-    session_token: Token | Literal[""]
-    session_id: Text
-    at: When
-
-
-class ForgottenRow:
-    mark: Mark
-
-
-class NodeAccessesRow:
-    agent_id: Agent
-    id: Id
-    accesses: Count
-    last_day: Day
-    before: Count
-    before_day: Day | None
-
-
-class RecallEventRow:
-    agent_id: Agent
-    memory_id: MemoryId
-    query: SanitizedLine
-    score: float
-    at_us: Instant
-
-
-class SweepRow:
-    agent_id: Agent
-    sweep_id: SweepId
-    at_us: Instant
-    candidates: Count
-    promoted: Count
-    skipped: Count
-
-
-class PromotionRow:
-    agent_id: Agent
-    memory_id: MemoryId
-    sweep_id: SweepId
-    score: float
-    recall_count: Count
-    frequency: float
-    relevance: float
-    recency: float
-    diversity: float
-    unique_days: Count
-    queries: Count
-    last_us: Micros
-
-
-class UndoneRow:
-    agent_id: Agent
-    memory_id: MemoryId
-    at_us: Instant
-
-
-class ChainRow:
-    agent_id: Agent
-    last_hash: Text
-    last_id: Text
-    events: Count
-
-
+# fmt: off
 NATIVE: tuple[Table, ...] = (
     native(
         "what each immutable artifact was when it was first seen, and its bytes",
@@ -216,7 +44,12 @@ NATIVE: tuple[Table, ...] = (
         packed blob, sealed_at text not null)""",
         "create index seals_session on seals(agent_id, session_token, session_id)",
         "create index seals_bytes on seals(length(packed))",
-        row=SealRow,
+        row=columns(
+            # packed: zstd
+            path=Artifact, agent_id=Agent, session_token=Token, session_id=Text,
+            kind=Literal["summary", "transcript", "compaction"], digest=Hash, body_sha256=Hash, file_sha256=Hash,
+            sealed_at=When, packed=FileBytes | None
+        ),
         session=SESSION,
         artifact=("path",),
         # A seal that is rewritten gets a new rowid.
@@ -233,7 +66,7 @@ NATIVE: tuple[Table, ...] = (
         "which changes of sealed files were accepted, or (`gone`) that they went, when and why",
         """create table acceptances(
         path text primary key, gone integer not null, at text not null, reason text not null) without rowid""",
-        row=AcceptanceRow,
+        row=columns(path=Artifact, gone=bool, at=When, reason=SanitizedLine),
         artifact=("path",),
     ),
     native(
@@ -241,7 +74,10 @@ NATIVE: tuple[Table, ...] = (
         """create table redactions(
         path text primary key, at text not null, reason text not null,
         scrubbed integer not null default 1) without rowid""",
-        row=RedactionRow,
+        row=columns(
+            # reason: rules and counts before it
+            path=Artifact, at=When, reason=SanitizedLine
+        ),
         artifact=("path",),
     ),
     native(
@@ -250,7 +86,10 @@ NATIVE: tuple[Table, ...] = (
         agent_id text not null, session_token text not null, removed_at text not null, reason text not null,
         removed_paths text not null, session_ids text, scrubbed integer not null default 0,
         primary key(agent_id, session_token)) without rowid""",
-        row=RemovalRow,
+        row=columns(
+            agent_id=Agent, session_token=Token, removed_at=When, reason=SanitizedLine,
+            removed_paths=Escaped[Artifact], session_ids=Escaped[Text] | None
+        ),
         mark="count(*) || ':' || coalesce(max(removed_at), '') || ':' || coalesce(sum(length(removed_paths)), 0)",
     ),
     native(
@@ -264,14 +103,14 @@ NATIVE: tuple[Table, ...] = (
         """create table removed_handles(
         agent_id text not null, mark text not null, session_token text not null,
         primary key(agent_id, mark, session_token)) without rowid""",
-        row=RemovedHandleRow,
+        row=columns(agent_id=Agent, session_token=Token, mark=Mark),
     ),
     native(
         "how often an artifact was asked for",
         """create table artifact_telemetry(
         agent_id text not null, source_path text not null, accesses integer not null, last_accessed_at text not null,
         primary key(agent_id, source_path)) without rowid""",
-        row=AccessesRow,
+        row=columns(agent_id=Agent, source_path=Artifact, accesses=Count, last_accessed_at=When),
         artifact=("agent_id", "source_path"),
         mark="count(*) || ':' || coalesce(sum(accesses), 0) || ':' || coalesce(max(last_accessed_at), '')",
     ),
@@ -289,7 +128,10 @@ NATIVE: tuple[Table, ...] = (
         primary key(agent_id, flow_key)) without rowid""",
         "create index flow_results_session on flow_results(agent_id, session_token, session_id)",
         "create index flow_results_id on flow_results(agent_id, session_id)",
-        row=AnswerRow,
+        row=columns(
+            agent_id=Agent, flow_key=Text, kind=Text, request_sha256=Text, session_token=Token, session_id=Text,
+            answer=dict[str, Any], refused=Count, at=When
+        ),
         session=SESSION,
         mark="count(*) || ':' || coalesce(max(at), '')",
     ),
@@ -301,7 +143,12 @@ NATIVE: tuple[Table, ...] = (
         folder text not null default '', at text not null,
         primary key(harness, path, session_id)) without rowid""",
         "create index captures_agents on captures(harness, agent_id, at)",
-        row=CaptureRow,
+        row=columns(
+            # path: in a backup, one below the home folder begins with `~/`
+            # folder: likewise
+            harness=Text, path=Outside, session_id=Outside, size=Number, mtime_ns=Number,
+            agent_id=Agent | Literal[""], outcome=SanitizedLine, conversation=Outside, folder=Outside, at=When
+        ),
         mark="count(*) || ':' || coalesce(max(at), '')",
     ),
     native(
@@ -311,7 +158,9 @@ NATIVE: tuple[Table, ...] = (
         agent_id text not null, session_key text not null, session_id text not null default '', turn integer not null,
         role text not null, content text not null, at text not null,
         primary key(agent_id, session_key, session_id, turn)) without rowid""",
-        row=HandedTurnRow,
+        row=columns(
+            agent_id=Agent, session_key=Text, session_id=Text, turn=Count, role=SanitizedLine, content=Body, at=When
+        ),
         only=HANDED_OVER,
         kept="elsewhere",
     ),
@@ -322,7 +171,11 @@ NATIVE: tuple[Table, ...] = (
         repository_root text, repository_origin text, repository_path text, repository_branch text,
         noise integer not null,
         primary key(agent_id, session_key, session_id)) without rowid""",
-        row=RunningSessionRow,
+        row=columns(
+            agent_id=Agent, session_key=Text, session_id=Text, project=Text | None, harness=Text | None,
+            repository_root=Text | None, repository_origin=Text | None, repository_path=Text | None,
+            repository_branch=Text | None, noise=bool
+        ),
         only=HANDED_OVER,
         kept="elsewhere",
     ),
@@ -346,7 +199,12 @@ NATIVE: tuple[Table, ...] = (
         project text not null default '',
         primary key(agent_id, id)) without rowid""",
         "create index memories_time on memories(agent_id, type, created_at)",
-        row=MemoryRow,
+        row=columns(
+            agent_id=Agent, id=MemoryId,
+            type=Literal["preference", "decision", "constraint", "person", "blocker", "note"], content=Body,
+            tags=list[SanitizedLine], private=bool, created_at=When, concept_tags=list[SanitizedLine] | None,
+            project=SanitizedLine | Literal[""]
+        ),
         handle="id",
         # The id is made of the words.
         mark=all_of("agent_id", "id", "type", "tags", "private", "created_at", "concept_tags", "project"),
@@ -359,7 +217,7 @@ NATIVE: tuple[Table, ...] = (
         at text not null,
         primary key(agent_id, memory_id, session_token, session_id)) without rowid""",
         "create index memory_sources_session on memory_sources(agent_id, session_token, session_id)",
-        row=SourceRow,
+        row=columns(agent_id=Agent, memory_id=MemoryId, session_token=Token | Literal[""], session_id=Text, at=When),
         session=SESSION,
         handle="memory_id",
     ),
@@ -367,7 +225,7 @@ NATIVE: tuple[Table, ...] = (
         "a hash of agent and id of each memory that was forgotten: a diary of before may come back and name it, and "
         "`migrate` does not bring it again",
         "create table forgotten_memories(mark text primary key) without rowid",
-        row=ForgottenRow,
+        row=columns(mark=Mark),
     ),
     native(
         "forgotten memories of which bytes may be left in our files",
@@ -383,7 +241,7 @@ NATIVE: tuple[Table, ...] = (
         before integer not null, before_day text,
         primary key(agent_id, id)) without rowid""",
         "create index node_telemetry_time on node_telemetry(agent_id, last_day)",
-        row=NodeAccessesRow,
+        row=columns(agent_id=Agent, id=Id, accesses=Count, last_day=Day, before=Count, before_day=Day | None),
         handle="id",
     ),
     native(
@@ -393,7 +251,7 @@ NATIVE: tuple[Table, ...] = (
         score real not null, at_us integer not null)""",
         "create index recall_events_memory on recall_events(agent_id, memory_id, at_us)",
         "create index recall_events_time on recall_events(agent_id, at_us)",
-        row=RecallEventRow,
+        row=columns(agent_id=Agent, memory_id=MemoryId, query=SanitizedLine, score=float, at_us=Instant),
         handle="memory_id",
         texts=("query",),
         mark="count(*) || ':' || coalesce(max(id), 0)",
@@ -404,7 +262,7 @@ NATIVE: tuple[Table, ...] = (
         agent_id text not null, sweep_id text not null, at_us integer not null, candidates integer not null,
         promoted integer not null, skipped integer not null,
         primary key(agent_id, sweep_id)) without rowid""",
-        row=SweepRow,
+        row=columns(agent_id=Agent, sweep_id=SweepId, at_us=Instant, candidates=Count, promoted=Count, skipped=Count),
         mark="count(*) || ':' || coalesce(max(sweep_id), '')",
     ),
     native(
@@ -416,7 +274,10 @@ NATIVE: tuple[Table, ...] = (
         last_us integer not null,
         primary key(agent_id, memory_id)) without rowid""",
         "create index memory_promotions_sweep on memory_promotions(agent_id, sweep_id)",
-        row=PromotionRow,
+        row=columns(
+            agent_id=Agent, memory_id=MemoryId, sweep_id=SweepId, score=float, recall_count=Count, frequency=float,
+            relevance=float, recency=float, diversity=float, unique_days=Count, queries=Count, last_us=Micros
+        ),
         handle="memory_id",
     ),
     native(
@@ -424,7 +285,7 @@ NATIVE: tuple[Table, ...] = (
         """create table undone_promotions(
         agent_id text not null, memory_id text not null, at_us integer not null,
         primary key(agent_id, memory_id)) without rowid""",
-        row=UndoneRow,
+        row=columns(agent_id=Agent, memory_id=MemoryId, at_us=Instant),
         handle="memory_id",
     ),
     native(
@@ -432,7 +293,7 @@ NATIVE: tuple[Table, ...] = (
         """create table garden_chain(
         agent_id text primary key, last_hash text not null, last_id text not null,
         events integer not null) without rowid""",
-        row=ChainRow,
+        row=columns(agent_id=Agent, last_hash=Text, last_id=Text, events=Count),
     ),
     native(
         "entity files that are not what their events say, for a maintainer to look at; found again by every look",
@@ -479,3 +340,4 @@ NATIVE: tuple[Table, ...] = (
         salvaged=False,
     ),
 )
+# fmt: on

@@ -3,9 +3,8 @@
 Creation and rebuild, backup and salvage, privacy removal and the canonical dump follow from it.
 """
 
-from functools import cache
 from types import NoneType
-from typing import Any, Generic, Literal, NamedTuple, NewType, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Generic, Literal, NamedTuple, NewType, TypeVar, get_args, get_origin
 
 from signet_sync.formats.filename import TOKEN
 from signet_sync.formats.paths import AGENT
@@ -75,7 +74,7 @@ class Table(NamedTuple):
 
     kind: a rebuild drops what is derived, and keeps what is native.
     holds: what its rows are, in a line.
-    row: for a native table that is backed up, the columns and their types, as a class with annotations.
+    row: for a native table that is backed up, the columns and their types.
     session: the columns that name the session a row belongs to, or its number; removing the session removes the row.
     joined: how to read a table that holds numbers of sessions, artifacts or the like, with their names instead.
     artifact: the columns (the agent and) the path of the artifact a row belongs to; it is removed with the artifact.
@@ -96,7 +95,7 @@ class Table(NamedTuple):
     ddl: tuple[str, ...]
     kind: Literal["derived", "native"]
     holds: str
-    row: type | None = None
+    row: dict[str, Any] | None = None
     session: tuple[str, str, str] | tuple[str] | None = None
     joined: JoinedRows | None = None
     artifact: tuple[str, ...] | None = None
@@ -112,7 +111,7 @@ class Table(NamedTuple):
     @property
     def types(self) -> dict[str, Any]:
         """Maps the columns that are backed up to their types."""
-        return _types(self.row) if self.row else {}
+        return self.row or {}
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -122,7 +121,7 @@ class Table(NamedTuple):
     @property
     def json_columns(self) -> tuple[str, ...]:
         """Lists the columns that hold JSON."""
-        return _json(self.row) if self.row else ()
+        return tuple(name for name, kind in self.types.items() if is_json(kind))
 
     @property
     def rows(self) -> str:
@@ -139,6 +138,11 @@ class Table(NamedTuple):
     def is_full_text(self) -> bool:
         """Returns whether it indexes words of the rows of another table."""
         return self.ddl[0].startswith("create virtual table")
+
+
+def columns(**types: Any) -> dict[str, Any]:
+    """Declares the columns of a table that are backed up, by their types."""
+    return types
 
 
 def native(holds: str, *ddl: str, **declared: Any) -> Table:
@@ -159,16 +163,6 @@ def all_of(*columns: str) -> str:
 
 def _read_name(statement: str) -> str:
     return statement.partition("table ")[2].replace("(", " ").split()[0]
-
-
-@cache
-def _types(row: type) -> dict[str, Any]:
-    return get_type_hints(row)
-
-
-@cache
-def _json(row: type) -> tuple[str, ...]:
-    return tuple(name for name, kind in _types(row).items() if is_json(kind))
 
 
 def bare(kind: Any) -> Any:
