@@ -17,7 +17,7 @@ from pydantic.functional_validators import AfterValidator
 from signet_sync.formats.filename import is_artifact_path
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database import table as database_table
-from signet_sync.storage.database.table import PATTERNS, Escaped, bare, is_json
+from signet_sync.storage.database.table import PATTERNS, Escaped, Table, bare, is_json
 from signet_sync.storage.database.tables import TABLES
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.text.stored_names import storable_path
