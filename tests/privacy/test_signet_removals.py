@@ -15,7 +15,6 @@ from workbench import NOW, Vault, cast, numbered, tree
 
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.privacy import signet_tombstones
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database import foreign
 from signet_sync.sync.engine import run_pass
@@ -189,12 +188,6 @@ def test_more_than_half_at_once_halts_until_a_person_accepts_it(many, removed, h
     assert not many.hits("many1x") and many.hits("many40x")
 
 
-def test_below_twenty_even_all_sessions_go(vault):
-    Signet(vault.root).record(token(1), token(2))
-    vault.reindex()
-    assert not vault.hits("number1x") and not vault.hits("number2x")
-
-
 def reported(vault: Vault) -> list[str]:
     return [line for line in vault.reindex()["trouble"] if "Signet" in line]
 
@@ -218,17 +211,6 @@ def test_a_damaged_or_locked_database_is_reported_once_and_halts_nothing(vault, 
         writer.execute("rollback")
     signet.remove(TOKEN)
     vault.reindex()
-    is_gone(vault)
-
-
-def test_a_live_daemon_holds_its_database(vault):
-    signet = Signet(vault.root)
-    with signet.rows() as daemon:
-        signet.remove(TOKEN)  # in the log only
-        assert Path(f"{signet.place}-wal").stat().st_size
-        daemon.execute("begin immediate")
-        vault.reindex()
-        daemon.execute("rollback")
     is_gone(vault)
 
 
@@ -293,14 +275,6 @@ def test_rows_are_data(vault):
     raw = stone(vault).read_bytes()
     assert secret.encode() not in raw and b"[REDACTED:" in raw and b"1970-01-01" in raw
     assert [path.name for path in (vault / "memory/tombstones").iterdir()] == [stone(vault).name]
-
-
-def test_a_database_that_takes_too_long_is_left(vault, monkeypatch):
-    monkeypatch.setattr(signet_tombstones, "SECONDS", 0.0)
-    monkeypatch.setattr(foreign, "_STEPS", 1)
-    Signet(vault.root).record(TOKEN)
-    assert "too long" in reported(vault)[0]
-    assert vault.hits("number1x")
 
 
 def test_a_missing_vault_is_not_made_by_signets_rows(vault):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 import sys
 import textwrap
@@ -18,7 +17,6 @@ from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinishe
 from signet_sync.recall.store.words import files_with
 from signet_sync.storage.database import tables
 from signet_sync.storage.database.connection import BUSY_MS, Database, set_aside, translate
-from signet_sync.sync.store import artifacts
 from signet_sync.sync.store.passes import set_version, version_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -135,16 +133,6 @@ def test_the_log_of_a_refused_database_stays_as_it_is(tmp_path):
     assert after["foreign.db"] == crashed["foreign.db"] and after["foreign.db-wal"] == crashed["foreign.db-wal"]
 
 
-@pytest.mark.parametrize("readonly", [False, True])
-def test_a_text_file_is_a_damaged_database(tmp_path, readonly):
-    place = tmp_path / "notes.db"
-    place.write_text("Dear diary,\n" * 400)
-    with pytest.raises(DatabaseCorrupt, match="damaged") as caught:
-        Database(str(place), readonly=readonly)
-    assert caught.value.path == str(place) and caught.value.hint
-    assert place.read_text() == "Dear diary,\n" * 400
-
-
 def test_an_empty_file_becomes_a_database_only_where_it_may(tmp_path):
     place = tmp_path / "empty.db"
     place.touch()
@@ -199,43 +187,6 @@ def test_a_read_only_folder_is_a_clear_error(filled, tmp_path):
 # ── damage ──
 
 
-def damaged(raw, seed):
-    luck = random.Random(seed)
-    if seed % 3 == 0:
-        return raw[: luck.randrange(len(raw))]
-    changed = bytearray(raw)
-    for _ in range(luck.choice([1, 8, 200])):
-        changed[luck.randrange(len(raw) if seed % 3 == 1 else 4096)] ^= 1 << luck.randrange(8)
-    return bytes(changed)
-
-
-def test_whatever_happens_to_its_bytes_there_is_an_answer_and_never_a_crash(filled):
-    raw = Path(filled).read_bytes()
-    answers = []
-    for seed in range(90):
-        Path(filled).write_bytes(damaged(raw, seed))
-        for suffix in ("-wal", "-shm", "-journal"):
-            Path(filled + suffix).unlink(missing_ok=True)
-        try:
-            database = Database(filled)
-        except DatabaseError as error:
-            assert error.path == filled and error.hint
-            answers.append(type(error).__name__)
-            continue
-        found = database.problems()
-        answers.append("problems" if found else "whole")
-        try:
-            artifacts.list_known_files(database)
-            files_with(database, "lighthouse", agent_id="default")
-        except DatabaseCorrupt as error:
-            assert error.path == filled and error.hint
-        except (apsw.Error, UnicodeDecodeError):
-            assert found or database.problems(closely=tables.TABLES)
-        database.close()
-    assert {"DatabaseCorrupt", "problems"} <= set(answers)
-    assert answers.count("whole") < 45
-
-
 def test_set_aside_takes_the_companions_along_and_never_overwrites(filled):
     for _ in range(3):
         Path(filled + "-wal").write_bytes(b"old log")
@@ -263,43 +214,6 @@ def test_a_file_deleted_or_exchanged_under_us_is_noticed(filled):
 
 
 # ── tables ──
-
-
-def test_every_table_is_derived_or_native_exactly_once(place):
-    database = Database(place)
-    found = {row[0] for row in database.execute("select name from sqlite_schema where type = 'table'")}
-    shadows = {name for name in found if name.startswith(("said_", "printed_"))}
-    assert {name for name in found - shadows if not name.startswith("sqlite_")} == set(tables.TABLES)
-    assert sorted([*tables.list_derived(), *tables.native_tables()]) == sorted(tables.TABLES)
-    assert {name for name, table in tables.TABLES.items() if table.kind == "native"} == set(tables.native_tables())
-    assert {table.name for table in tables.list_backed_up()} <= set(tables.native_tables())
-    database.close()
-
-
-def rows_of(database, tables):
-    return {table: list(database.execute(f"select * from {table}")) for table in tables}
-
-
-def test_a_reset_empties_what_is_derived_and_leaves_what_is_native(filled):
-    database = Database(filled)
-    for table in tables.native_tables():
-        columns = [(row[1], row[2]) for row in database.execute(f"pragma table_info({table})")]
-        kinds: dict[str, object] = {"integer": 1, "real": 0.5, "blob": b"bytes"}
-        values = [kinds.get(kind.lower(), f"a {name}") for name, kind in columns]
-        database.execute(f"insert or replace into {table} values({', '.join('?' * len(values))})", values)
-    before = rows_of(database, tables.native_tables())
-    assert all(before.values())
-    with database.transaction():
-        database.reset_derived()
-    assert rows_of(database, tables.native_tables()) == before
-    empty = rows_of(database, {*tables.list_derived()} - {*tables.full_text()})
-    assert not any(empty.values())
-    for table in ("said", "printed"):
-        assert database.value(f"select count(*) from {table}_idx") == 0
-        options = dict(database.execute(f"select k, v from {table}_config"))
-        assert options["secure-delete"] == 1
-    assert database.problems() == []
-    database.close()
 
 
 def test_a_rebuild_that_fails_leaves_the_old_index(filled):

@@ -135,19 +135,6 @@ def test_state_under_the_path_moves_along_when_an_id_is_given(root, environ):
     assert state_dir.read_heartbeat(folder)["phase"] == "indexed"
 
 
-def test_what_a_copy_kept_while_it_could_not_be_written_moves_along(root, environ, tmp_path):
-    """Also after a kill between the id and the move."""
-    establish(root, environ)
-    shutil.copytree(root, copy := tmp_path / "copy")
-    keyed = state_dir.establish(str(copy), refuse, environ)
-    state_dir.write_heartbeat(keyed, {"phase": "acknowledged"})
-    folder = establish(copy, environ)
-    assert state_dir.read_heartbeat(folder)["phase"] == "acknowledged" and not os.path.exists(keyed.path)
-    os.rename(folder.path, keyed.path)
-    assert establish(copy, environ) == folder and not os.path.exists(keyed.path)
-    assert state_dir.read_heartbeat(folder)["phase"] == "acknowledged"
-
-
 def test_a_root_that_cannot_be_written_keeps_its_path_as_key(root, environ):
     folder = state_dir.establish(str(root), refuse, environ)
     assert folder == state_dir.locate(str(root), environ) and folder.key.startswith("path-")
@@ -373,30 +360,7 @@ def test_sessions_lock_by_their_token(root, environ):
         pass
 
 
-def test_a_lock_is_given_back_after_an_error(root, environ):
-    folder = establish(root, environ)
-    for lock in (state_dir.run_lock, state_dir.workspace_lock, lambda f: state_dir.session_lock(f, "abcdefghijklmnop")):
-        with pytest.raises(KeyError), lock(folder):
-            raise KeyError
-        with lock(folder):
-            pass
-
-
 # --- heartbeat and modes --------------------------------------------------------------------------------------------
-
-
-def test_a_heartbeat_comes_back(root, environ):
-    folder = state_dir.locate(str(root), environ)
-    state_dir.write_heartbeat(folder, {"phase": "watching", "path": "caf\u00e9 \udcff"})
-    beat = state_dir.read_heartbeat(folder)
-    assert beat.pop("beat_at") > 0
-    assert beat == {
-        "pid": os.getpid(),
-        "host": os.uname().nodename,
-        "boot": state_dir.boot_id(),
-        "phase": "watching",
-        "path": "caf\u00e9 \udcff",
-    }
 
 
 @pytest.mark.parametrize("damage", [b"[]", b"{", b"\xff"])
