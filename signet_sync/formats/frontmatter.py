@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from json.decoder import scanstring as _scanstring  # type: ignore[attr-defined]
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from signet_sync.formats.body import utf8, well_formed
@@ -41,13 +42,16 @@ class FrontmatterProblem(ValueError):
 
 
 class Document(NamedTuple):
-    """The parts of a file: fields as text, body after the closing fence (newlines LF), oddities of its bytes."""
+    """The parts of a file: head, body after the closing fence (newlines LF), oddities of its bytes, fields as text.
 
-    fields: Mapping[str, Value]
-    body: str
+    Only `parse` reads the fields.
+    """
+
     head: str
+    body: str
     bom: bool
     crlf: bool
+    fields: Mapping[str, Value] = MappingProxyType({})
 
 
 def split(text: str) -> tuple[str, str]:
@@ -76,19 +80,10 @@ def parse(raw: bytes) -> Document:
     Raises `FrontmatterProblem` with code `not-utf8`, `frontmatter-missing` or `frontmatter-invalid`.
     """
     source = open_source(raw)
-    return Document(read(source.head), source.body, source.head, source.bom, source.crlf)
+    return source._replace(fields=read(source.head))
 
 
-class FileParts(NamedTuple):
-    """The parts of a file before parsing: frontmatter, body (newlines LF), and oddities of its bytes."""
-
-    head: str
-    body: str
-    bom: bool
-    crlf: bool
-
-
-def open_source(raw: bytes) -> FileParts:
+def open_source(raw: bytes) -> Document:
     """Splits a file into frontmatter and body. Raises `FrontmatterProblem`: `not-utf8` or `frontmatter-missing`."""
     try:
         text = raw.decode("utf-8")
@@ -101,7 +96,7 @@ def open_source(raw: bytes) -> FileParts:
     if crlf:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     head, body = split(text)
-    return FileParts(head, body, bom, crlf)
+    return Document(head, body, bom, crlf)
 
 
 def read(head: str) -> dict[str, Value]:

@@ -25,23 +25,22 @@ class SignetRemovals(Recovery):
     @contextmanager
     def recover(self, run: Pass) -> Iterator[None]:
         """Writes tombstones for them."""
-        if run.request.follow_removals and _is_beside_signet(run) and _may_have_removed(run):
+        if run.request.follow_removals and _may_have_removed(run):
             from signet_sync.privacy import signet_tombstones  # slow import, needed beside Signet only
 
             signet_tombstones.take_in(run)
         yield
 
 
-def _is_beside_signet(run: Pass) -> bool:
-    """Returns whether Signet's database is there, or was and could not be read."""
-    root = run.workspace.root
-    there = any(os.path.lexists(f"{root}/{path}") for path in SIGNET_DATABASES)
-    return there or bool(pages.signet_trouble(run.database))
-
-
 def _may_have_removed(run: Pass) -> bool:
-    """Returns whether a pass covers everything, or artifacts that are gone, of a vault that may be changed."""
+    """Returns whether Signet may have removed something of a vault that may be changed.
+
+    Its database is there, or was and could not be read; the pass covers everything, or artifacts that are gone.
+    """
     root, paths = run.workspace.root, run.request.paths
+    there = any(os.path.lexists(f"{root}/{path}") for path in SIGNET_DATABASES)
+    if not there and not pages.signet_trouble(run.database):
+        return False
     if run.workspace.touch_nothing or not os.path.isdir(f"{root}/{MEMORY}"):
         return False
     return paths is None or any(is_artifact_path(path) and not os.path.lexists(f"{root}/{path}") for path in paths)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple
 
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.body import text_sha256
@@ -31,18 +30,10 @@ NEWEST, PART = 600, 50_000
 _STRAY = f"{MEMORY}/.signet-"
 
 
-class Looked(NamedTuple):
-    """What is on disk, what was known of it, the removals, the plan, and what judging needs."""
-
-    snapshot: Snapshot
-    known: dict[str, Known]
-    removals: InForce
-    plan: Plan
-    judging: JudgeContext
-
-
-def look(run: Pass, *, from_scratch: bool = False) -> Looked:
+def look(run: Pass, *, from_scratch: bool = False) -> tuple[Snapshot, dict[str, Known], InForce, Plan, JudgeContext]:
     """Scans what a pass was asked to look at, and plans; `from_scratch` ignores what was known before.
+
+    Returns what is on disk, what was known of it, the removals, the plan, and what judging needs.
 
     Writes nothing over a vault that may not be written: a check calls only this before it judges.
     """
@@ -89,7 +80,7 @@ def look(run: Pass, *, from_scratch: bool = False) -> Looked:
     run.outcome.unchanged = max(plan.unchanged - run.outcome.read, 0)
     if snapshot.ground == "refused" and plan.cliff is None:
         raise WorkspaceError(snapshot.ground_message, path=MEMORY, hint="signet-sync doctor says how to put it right")
-    return Looked(snapshot, known, removals, plan, _judge_context(run, removals.tombstones))
+    return snapshot, known, removals, plan, _judge_context(run, removals.tombstones)
 
 
 def index(run: Pass) -> None:

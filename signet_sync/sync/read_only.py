@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.errors import DatabaseError, WorkspaceError
-from signet_sync.formats.timestamps import instant_of, iso
+from signet_sync.formats.timestamps import day_of, iso
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database, note_damage
 from signet_sync.storage.locations import now_us
@@ -124,17 +124,13 @@ def counting(place: IndexPlace, *, wanted: bool) -> Iterator[Database | None]:
 
 def count_artifacts(place: IndexPlace, found: list[tuple[str, str]]) -> None:
     """Counts accesses to artifacts, each an agent and a path; does not wait for a busy database."""
-    from datetime import UTC, datetime
-
     with counting(place, wanted=bool(found)) as database:
         if database is not None:
-            count_accesses(database, found, iso(instant_of(datetime.now(UTC))))
+            count_accesses(database, found, iso(now_us()))
 
 
 def count_ids(place: IndexPlace, agent: str, ids: Sequence[str]) -> None:
     """Counts accesses to nodes, threads, statements and memories; does not wait for a busy database."""
-    from datetime import UTC, datetime
-
     with counting(place, wanted=bool(ids)) as database:
         if database is not None:
-            counts.count_ids(database, agent, ids, datetime.now(UTC).date().isoformat())
+            counts.count_ids(database, agent, ids, day_of(now_us()))

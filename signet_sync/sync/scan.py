@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from signet_sync.errors import PathEscape, WorkspaceError
 from signet_sync.formats.paths import MEMORY, TOMBSTONES, display
-from signet_sync.formats.snapshot import STRANGE_NAME, Signature, Snapshot
+from signet_sync.formats.snapshot import STRANGE_NAME, Ground, Signature, Snapshot
 from signet_sync.storage.files import Root, Vault, kind_of, reading, signature_of
 from signet_sync.storage.safe_paths import split_checked, split_path
 
@@ -20,12 +20,8 @@ def scan(root: Root) -> Snapshot:
     try:
         with reading(root, MEMORY) as vault:
             _collect(vault, MEMORY, files, odd)
-    except FileNotFoundError:
-        return Snapshot(True, "missing", "there is no folder `memory/`")
-    except (PathEscape, WorkspaceError) as error:
-        return Snapshot(True, "refused", error.message)
-    except OSError as error:
-        return Snapshot(True, "refused", f"`memory/` cannot be read: {error.strerror}")
+    except (OSError, WorkspaceError) as error:
+        return Snapshot(True, *_ground_of(error))
     try:
         with reading(root, TOMBSTONES) as vault:
             _collect(vault, TOMBSTONES, files, odd)
@@ -34,6 +30,14 @@ def scan(root: Root) -> Snapshot:
     except OSError as error:
         odd[TOMBSTONES] = f"it cannot be read: {error.strerror}"
     return Snapshot(True, "present", "", files, odd)
+
+
+def _ground_of(error: OSError | WorkspaceError) -> tuple[Ground, str]:
+    if isinstance(error, FileNotFoundError):
+        return "missing", "there is no folder `memory/`"
+    return "refused", error.message if isinstance(
+        error, WorkspaceError
+    ) else f"`memory/` cannot be read: {error.strerror}"
 
 
 def _collect(vault: Vault, where: str, files: dict[str, Signature], odd: dict[str, str]) -> None:
@@ -62,12 +66,8 @@ def glance(root: Root, paths: Iterable[str]) -> Snapshot:
     try:
         with reading(root, MEMORY):
             pass
-    except FileNotFoundError:
-        return Snapshot(False, "missing", "there is no folder `memory/`", asked=asked)
-    except WorkspaceError as error:
-        return Snapshot(False, "refused", error.message, asked=asked)
-    except OSError as error:
-        return Snapshot(False, "refused", f"`memory/` cannot be read: {error.strerror}", asked=asked)
+    except (OSError, WorkspaceError) as error:
+        return Snapshot(False, *_ground_of(error), asked=asked)
     for path in asked:
         where, name = split_path(path)
         try:

@@ -46,11 +46,6 @@ def are_removed(database: Database, agent_id: str, marks: Collection[str]) -> bo
     return bool(database.value(sql, (agent_id, json.dumps(sorted(marks)))))
 
 
-def drop(database: Database, agent_id: str, token: str) -> None:
-    """Forgets what was kept of a removal that is lifted. In the caller's transaction."""
-    database.execute("delete from removed_handles where agent_id = ? and session_token = ?", (agent_id, token))
-
-
 def find_removed(database: Database, agent_id: str, text: bytes) -> dict[bytes, frozenset[str]]:
     """Returns the handles in a text that only removed sessions of an agent had, each with the tokens of its removals.
 
@@ -167,7 +162,7 @@ def name_tombstone(agent_id: str, token: str, now_iso: str) -> Tombstone:
 
 def lift(database: Database, agent_id: str, token: str) -> None:
     """Drops a tombstone from the mirror, and what was kept to recognise its sessions' lines."""
-    drop(database, agent_id, token)
+    database.execute("delete from removed_handles where agent_id = ? and session_token = ?", (agent_id, token))
     database.execute(
         "delete from memory_artifact_tombstones where agent_id = ? and session_token = ?", (agent_id, token)
     )
