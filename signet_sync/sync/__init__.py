@@ -1,5 +1,8 @@
 """Brings the database and the pages in line with a workspace's files: scan, plan, verdicts, the pass.
 
-This package does not depend on any feature: features register their stages in `app.pipeline`. Its tables are those of
-`sync.store` and `sync.tombstones`.
+Promises that files decide, that each is judged once, that what is killed continues, that a second pass writes nothing,
+that nothing removed comes back, and that missing files halt a pass before rows are dropped. Doors: `engine.run_pass` to
+write, `read_only.reading` to read, `indexing.look` to check. Its tables are those of `sync.store` and
+`sync.tombstones`. It names no feature: these implement the interfaces of `sync.workspace` and are registered in
+`app.pipeline`.
 """
