@@ -115,49 +115,41 @@ def finish(process: subprocess.Popen[str]) -> str:
 # ── what is heard ──
 
 
-@pytest.mark.parametrize(
-    ("folder", "path"),
-    [("", "MEMORY.md"), ("memory", "memory/a.md"), ("memory/tombstones", "memory/tombstones/default--x.md")],
-)
-def test_a_new_file_is_heard_in_each_watched_folder(root: Path, watch: Open, folder: str, path: str) -> None:
+def append(file: Path) -> None:
+    with file.open("a") as stream:
+        stream.write("more")
+
+
+# What is done to a vault that holds memory/a.md, and the paths that are heard.
+CHANGES: dict[str, tuple[Callable[[Path], object], set[str]]] = {
+    "new in the root": (lambda root: (root / "MEMORY.md").write_text("x"), {"MEMORY.md"}),
+    "new in memory": (lambda root: (root / "memory/b.md").write_text("x"), {"memory/b.md"}),
+    "new among tombstones": (
+        lambda root: (root / "memory/tombstones/x.md").write_text("x"),
+        {"memory/tombstones/x.md"},
+    ),
+    "in place": (lambda root: (root / "memory/a.md").write_text("newer"), {"memory/a.md"}),
+    "appended": (lambda root: append(root / "memory/a.md"), {"memory/a.md"}),
+    "deleted": (lambda root: (root / "memory/a.md").unlink(), {"memory/a.md"}),
+    "chmod": (lambda root: (root / "memory/a.md").chmod(0o400), {"memory/a.md"}),
+    "moved out": (lambda root: (root / "memory/a.md").rename(root.parent / "a.md"), {"memory/a.md"}),
+    "renamed": (lambda root: (root / "memory/a.md").rename(root / "memory/b.md"), {"memory/a.md", "memory/b.md"}),
+}
+if LINUX:  # bytes that are no UTF-8
+    CHANGES["an odd name"] = (
+        lambda root: Path(os.fsdecode(os.fsencode(root) + b"/memory/\xff.md")).touch(),
+        {"memory/\udcff.md"},
+    )
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_a_file_is_heard_under_its_path(root: Path, watch: Open, change: str) -> None:
+    (root / "memory" / "a.md").write_text("old")
     watcher = watch()
     assert watcher.kind == NATIVE
-    (root / path).write_text("new")
-    assert heard(watcher, having(path)).paths == {path}
-
-
-@pytest.mark.parametrize("change", ["in place", "appended", "deleted", "chmod", "moved out"])
-def test_a_change_of_a_file_is_heard_under_its_path(root: Path, watch: Open, change: str) -> None:
-    file = root / "memory" / "a.md"
-    file.write_text("old")
-    watcher = watch()
-    if change == "in place":
-        file.write_text("newer")
-    elif change == "appended":
-        with file.open("a") as stream:
-            stream.write("more")
-    elif change == "deleted":
-        file.unlink()
-    elif change == "chmod":
-        file.chmod(0o400)
-    else:
-        file.rename(root.parent / "a.md")
-    assert heard(watcher, having("memory/a.md")) == Hint(frozenset({"memory/a.md"}), everything=False)
-
-
-def test_a_rename_is_heard_under_both_names(root: Path, watch: Open) -> None:
-    (root / "memory" / "a.tmp").write_text("x")
-    watcher = watch()
-    (root / "memory" / "a.tmp").rename(root / "memory" / "a.md")
-    assert heard(watcher, having("memory/a.md", "memory/a.tmp")).everything is False
-
-
-@linux_only
-def test_names_that_are_no_utf8_come_surrogate_escaped(root: Path, watch: Open) -> None:
-    watcher = watch()
-    with open(os.fsencode(root) + b"/memory/\xff\xfe.md", "wb"):
-        pass
-    assert heard(watcher, having("memory/\udcff\udcfe.md")).paths == {"memory/\udcff\udcfe.md"}
+    act, paths = CHANGES[change]
+    act(root)
+    assert heard(watcher, having(*paths)) == Hint(frozenset(paths), everything=False)
 
 
 def test_more_paths_than_are_worth_keeping_are_everything(
