@@ -97,9 +97,11 @@ def names(database: Database, scope: Scope) -> set[str]:
         [*bindings, *bindings],
     ):
         found |= {path.rpartition("/")[2], session_id}
+    if not found:
+        return found
     outside, others = _outside([scope])
     of_token = f"select 1 from memory_artifacts where agent_id = ? and session_token = ? and {outside}"
-    if found and not database.value(of_token, [*scope[:2], *others]):
+    if not database.value(of_token, [*scope[:2], *others]):
         found.add(scope[1])
     keys = database.execute(
         f"select distinct session_key from memory_artifacts where {where} and session_key is not null and session_key"
