@@ -66,7 +66,7 @@ class Incoming:
 
 
 @contextmanager
-def of_backup(source: str, places: Places) -> Iterator[Incoming]:
+def read_backup(source: str, places: Places) -> Iterator[Incoming]:
     """Reads the rows of a backup. Raises what `backup.opened` raises."""
     with closing(Database(":memory:")) as rows:
         with native_backup.opened(source) as kept, rows.transaction():
@@ -117,7 +117,7 @@ def drop_removed(workspace: Workspace, incoming: Incoming, now_us: int) -> None:
             _drop_sessions(rows, tombstones, now_us, dropped, workspace.pipeline.erasers)
         _drop_forgotten(workspace, rows, dropped)
         memories.forget_marks_of(rows, memories.ids(workspace.database))
-    dropped.goes = tuple(_that_go(workspace, [one for one in tombstones if here.get(one.key) != one], now_us))
+    dropped.goes = tuple(_list_going(workspace, [one for one in tombstones if here.get(one.key) != one], now_us))
 
 
 def _drop_sessions(
@@ -157,7 +157,7 @@ def _drop_forgotten(workspace: Workspace, rows: Database, dropped: DroppedRows) 
             dropped.memories += len(lost)
 
 
-def _that_go(workspace: Workspace, tombstones: Sequence[Tombstone], now_us: int) -> Iterator[str]:
+def _list_going(workspace: Workspace, tombstones: Sequence[Tombstone], now_us: int) -> Iterator[str]:
     """Yields the files here that imported tombstones cover."""
     counting = Tombstones(tombstones)
     judging = JudgeContext(counting, workspace.noise, lambda _: None, iso(now_us), workspace.settings.max_file_bytes)

@@ -54,7 +54,7 @@ def _texts(value: Any) -> Any:
     return value
 
 
-def _from(least: int, below: int) -> Any:
+def _make_range(least: int, below: int) -> Any:
     return Annotated[int, Field(ge=least, lt=below)]
 
 
@@ -67,10 +67,10 @@ _CHECKS: dict[Any, Any] = {
     database_table.Text: _Text,
     database_table.Artifact: Annotated[str, AfterValidator(_plain), AfterValidator(_artifact)],
     database_table.Body: Annotated[str, AfterValidator(_plain), AfterValidator(sanitize_transcript_v2)],
-    database_table.Count: _from(0, 2**63),
-    database_table.Instant: _from(0, 253_402_300_800_000_000),  # up to the year 9999
-    database_table.Micros: _from(0, 253_402_300_800_000_000),
-    database_table.Number: _from(-(2**63), 2**63),  # the integers that SQLite stores
+    database_table.Count: _make_range(0, 2**63),
+    database_table.Instant: _make_range(0, 253_402_300_800_000_000),  # up to the year 9999
+    database_table.Micros: _make_range(0, 253_402_300_800_000_000),
+    database_table.Number: _make_range(-(2**63), 2**63),  # the integers that SQLite stores
     database_table.Outside: Annotated[str, AfterValidator(_plain), AfterValidator(storable_path)],
     database_table.SanitizedLine: _Said,
     database_table.When: Annotated[str, AfterValidator(_instant)],
@@ -78,14 +78,14 @@ _CHECKS: dict[Any, Any] = {
 }
 
 
-def _checked(kind: Any) -> Any:
+def _check_type(kind: Any) -> Any:
     """Converts a column's type to that of a field of the model, with its checks."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return Union[tuple(_checked(one) for one in inner)]  # noqa: UP007
+        return Union[tuple(_check_type(one) for one in inner)]  # noqa: UP007
     if is_json(kind):
         listed = issubclass(origin, list)
-        return list[_checked(inner[0])] if listed else Annotated[kind, AfterValidator(_texts)]  # type: ignore[misc]
+        return list[_check_type(inner[0])] if listed else Annotated[kind, AfterValidator(_texts)]  # type: ignore[misc]
     return _CHECKS.get(kind, kind)
 
 
@@ -96,7 +96,8 @@ class _Strict(BaseModel):
 def model(declared: Table) -> type[BaseModel]:
     """Returns the model of a table's rows: lists, booleans and the like as such."""
     columns: dict[str, Any] = {
-        column: (_checked(kind), None if NoneType in get_args(kind) else ...) for column, kind in declared.types.items()
+        column: (_check_type(kind), None if NoneType in get_args(kind) else ...)
+        for column, kind in declared.types.items()
     }
     return create_model(declared.name, __base__=_Strict, **columns)
 

@@ -86,7 +86,9 @@ def lasts_until(workspace: Workspace, now_us: int) -> int | None:
     next_us = pages.next_instant(database)
     until = day_start(now_us) + DAY
     until = min(until, next_us) if next_us is not None else until
-    if settings.seals_keep_days and integrity_store.older(database, iso(until - int(settings.seals_keep_days * DAY))):
+    if settings.seals_keep_days and integrity_store.list_older(
+        database, iso(until - int(settings.seals_keep_days * DAY))
+    ):
         return None
     hits = settings.recall_retention_days
     if hits and recall_events.any_before(database, until - int(hits * DAY)):

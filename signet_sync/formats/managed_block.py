@@ -123,7 +123,7 @@ def join_people_lines(page: bytes, copy: bytes) -> bytes | None:
     lines = list[bytes]()
     for tag, first, end, start, stop in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
         own, other = ours[first:end], theirs[start:stop] if tag != "equal" else []
-        if tag == "replace" and _reworded(own, other):
+        if tag == "replace" and _is_reworded(own, other):
             return None
         lines += own + (other if any(map(bytes.strip, other)) else [])
     first, last = (mark.span()[side] for side, mark in enumerate(_MARKER.finditer(page)))
@@ -138,7 +138,7 @@ def _people_lines(data: bytes) -> list[bytes]:
     return [*data[:first].splitlines(), BEGIN, *_text_after(data, last).splitlines()]
 
 
-def _reworded(ours: list[bytes], theirs: list[bytes]) -> bool:
+def _is_reworded(ours: list[bytes], theirs: list[bytes]) -> bool:
     """Returns whether some line of one text may be another wording of a line of the other."""
     if len(ours) * len(theirs) > _MOST_PAIRS:
         return True

@@ -46,9 +46,9 @@ def _seals_due(workspace: Workspace, now_us: int) -> list[str]:
     settings, database = workspace.settings, workspace.database
     due: list[str] = []
     if settings.seals_keep_days:
-        due = violations.older(database, iso(now_us - int(settings.seals_keep_days * DAY)))
+        due = violations.list_older(database, iso(now_us - int(settings.seals_keep_days * DAY)))
     if settings.seals_max_bytes:
-        due = sorted({*due, *violations.beyond(database, settings.seals_max_bytes)})
+        due = sorted({*due, *violations.list_beyond(database, settings.seals_max_bytes)})
     return _list_unchanged(workspace, due)
 
 

@@ -53,10 +53,10 @@ class HeldCopy:
         """Returns the cleaning of one of its artifacts."""
         name = artifact_name(path.rpartition("/")[2])
         if name is not None and name.kind == "transcript":
-            return Cleaning(self._without_exchanges, self._line)
-        return Cleaning((lambda _: REMOVED) if self.artifacts[path] else self._without_lines, self._line)
+            return Cleaning(self._redact_exchanges, self._line)
+        return Cleaning((lambda _: REMOVED) if self.artifacts[path] else self._redact_lines, self._line)
 
-    def _without_exchanges(self, text: str) -> str:
+    def _redact_exchanges(self, text: str) -> str:
         kept: list[str] = []
         at = 0
         for start, end in _spans(text, self.prompts):
@@ -64,7 +64,7 @@ class HeldCopy:
             at = end
         return "".join(kept) + text[at:]
 
-    def _without_lines(self, text: str) -> str:
+    def _redact_lines(self, text: str) -> str:
         made_by = end_of(text)
         title = text.partition("\n")[0]
         head = f"# {self._line(title.removeprefix('# '))}{text[len(title) : made_by]}" if made_by else ""

@@ -95,7 +95,7 @@ class Quotes:
             words = passage.decode("utf-8", "replace")
             at = text.find(words)
             while at >= 0:
-                span = self._stretched(text, at, at + len(words), passage)
+                span = self._stretch(text, at, at + len(words), passage)
                 spans.append(span)
                 at = text.find(words, max(span[1], at + 1))
         parts: list[str] = []
@@ -105,7 +105,7 @@ class Quotes:
             end = stop
         return "".join(parts) + text[end:]
 
-    def _stretched(self, text: str, start: int, end: int, passage: bytes) -> tuple[int, int]:
+    def _stretch(self, text: str, start: int, end: int, passage: bytes) -> tuple[int, int]:
         """Returns the span of a passage, extended by whole words as far as both texts are equal."""
         first, last, _ = self._common(text, start, passage)
         while first < start and _splits(text, first):

@@ -445,12 +445,12 @@ class _Swap(NamedTuple):
                     return self._settle(held, ours, expected)
                 if status_at(self.target, self.name) is None and _appears(self.source, held, self.target, self.name):
                     return None
-            return self._over(held, expected)
+            return self._overwrite(held, expected)
         finally:
             if not swapped:
                 _drop(self.source, held)
 
-    def _over(self, held: str, expected: bytes | None) -> bytes | None:
+    def _overwrite(self, held: str, expected: bytes | None) -> bytes | None:
         """Replaces where names cannot be swapped: what is saved between the comparison and the rename is lost."""
         old = read_settled(self.target, self.name, OWN_LIMIT)
         displaced = old.raw if isinstance(old, Found) and old.raw != expected else None

@@ -80,7 +80,7 @@ def _open_database(place: str, folder: state_dir.StateFolder) -> tuple[Database,
         database = Database(place)
     try:
         if is_suspect(place):
-            with _unless_busy():
+            with _ignore_busy():
                 examine(database)
         return database, native_backup.is_due(database)
     except apsw.Error as error:
@@ -92,7 +92,7 @@ def _open_database(place: str, folder: state_dir.StateFolder) -> tuple[Database,
 
 
 @contextmanager
-def _unless_busy() -> Iterator[None]:
+def _ignore_busy() -> Iterator[None]:
     """Raises damage only; if the database cannot be checked now, the next command checks it."""
     try:
         yield

@@ -51,7 +51,7 @@ def queue(database: Database, pipeline: Pipeline, moved: Collection[Source]) -> 
     # A session that moved is processed together with its manifest.
     moved = set(moved)
     of_sessions = [one.session for one in moved if one.kind == SESSION]
-    moved.update(Source(SESSION, *other) for other in sessions.under_other_names(database, of_sessions))
+    moved.update(Source(SESSION, *other) for other in sessions.find_under_other_names(database, of_sessions))
     left = {one for one in moved if one.kind != MANIFEST or one._replace(kind=SESSION) not in moved}
     for deriver in pipeline.derivers:
         mine = sorted(source for source in left if source.kind in deriver.kinds)
@@ -224,5 +224,5 @@ class FullText(Maintenance):
         """Rebuilds what is out of step."""
         if not texts.is_in_step(run.database):
             with run.database.transaction():
-                texts.rebuild(run.database, artifacts.every_row(run.database))
+                texts.rebuild(run.database, artifacts.read_every_row(run.database))
             run.workspace.events.append("full text was out of step with its rows and is built anew")

@@ -516,13 +516,13 @@ def _link_notes(record: Record, body: str) -> tuple[Note, ...]:
 _UUID = late(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
 
-def _cached(look: Callable[[str], str]) -> Callable[[str], str]:
+def _remember(look: Callable[[str], str]) -> Callable[[str], str]:
     """Remembers what short texts look like: the files of a session share their keys, project and sentence."""
     remembered = lru_cache(maxsize=2048)(look)
     return lambda text: remembered(text) if len(text) <= 400 else look(text)
 
 
-_name, _value, _sanitized = _cached(session_name), _cached(session_value), _cached(sanitize_line)
+_name, _value, _sanitized = _remember(session_name), _remember(session_value), _remember(sanitize_line)
 
 
 def _line(text: str) -> str:

@@ -269,15 +269,15 @@ class _Inbox:
             now, empty = time.monotonic(), self._is_empty()
             self._grown = self._grown or grown
             if self._too_many:
-                self._all(now)
+                self._mark_whole(now)
             else:
                 for path in paths:
                     self._paths[path] = (self._paths.get(path, (now,))[0], now)
                     self._unasked.add(path)
                 if len(self._paths) > MOST_PATHS:
                     self._too_many = True
-                    self._all(min(first for first, _ in self._paths.values()))
-                    self._all(now)
+                    self._mark_whole(min(first for first, _ in self._paths.values()))
+                    self._mark_whole(now)
                     self._paths.clear()
             if empty:
                 self._ring()
@@ -286,12 +286,12 @@ class _Inbox:
         """Hints were lost, or a watched folder came, went or changed: the watches themselves are in doubt."""
         with self._lock:
             empty = self._is_empty()
-            self._all(time.monotonic())
+            self._mark_whole(time.monotonic())
             self._set_again = True
             if empty:
                 self._ring()
 
-    def _all(self, now: float) -> None:
+    def _mark_whole(self, now: float) -> None:
         self._whole = (self._whole or (now,))[0], now
 
     def _is_empty(self) -> bool:

@@ -602,5 +602,5 @@ def test_what_goes_leaves_no_word_and_what_is_built_anew_is_equal(database):
         texts.drop(database, "default", ["m-1"])
     assert words() == before
     with database.transaction():
-        texts.rebuild(database, artifacts.every_row(database))
+        texts.rebuild(database, artifacts.read_every_row(database))
     assert words() == before and texts.is_in_step(database)

@@ -44,7 +44,7 @@ def is_whole(database: Database) -> None:
     assert database.problems() == [] and texts.is_in_step(database)
     before = words(database)
     with database.transaction():
-        texts.rebuild(database, artifacts.every_row(database))
+        texts.rebuild(database, artifacts.read_every_row(database))
     assert words(database) == before
 
 

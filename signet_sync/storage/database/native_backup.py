@@ -121,13 +121,13 @@ class OpenBackup:
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Yields the rows of a table. Raises `DatabaseCorrupt`, `DatabaseError` with the backup's path."""
-        with _of_source(self._source):
+        with _translate_errors(self._source):
             # Equal rows follow each other in the order in which they were copied.
             yield from self._connection.execute(f"select {', '.join(columns)} from {table} order by rowid")
 
     def counts(self) -> dict[str, int]:
         """Counts the rows by table."""
-        with _of_source(self._source):
+        with _translate_errors(self._source):
             return {table: self._connection.execute(f"select count(*) from {table}").get for table in self.tables}
 
 
@@ -138,10 +138,10 @@ def opened(source: str) -> Iterator[OpenBackup]:
     Raises `DatabaseCorrupt` with its path if it is no backup, or not every byte is as it was written, `DatabaseError`
     if it cannot be opened.
     """
-    with _of_source(source):
+    with _translate_errors(source):
         connection = open_without_log(source)
     try:
-        with _of_source(source):
+        with _translate_errors(source):
             protect(connection, _WAIT_MS)
             _refuse(connection, source)
             kept = OpenBackup(connection, source)
@@ -151,7 +151,7 @@ def opened(source: str) -> Iterator[OpenBackup]:
 
 
 @contextmanager
-def _of_source(source: str) -> Iterator[None]:
+def _translate_errors(source: str) -> Iterator[None]:
     """Turns SQLite's errors into ours, about the backup."""
     try:
         yield

@@ -366,7 +366,7 @@ def compactions_at(database: Database, agent_id: str, at_us: int, but: str) -> l
     return [text for (text,) in rows]
 
 
-def every_row(database: Database) -> Iterator[tuple[int, Row]]:
+def read_every_row(database: Database) -> Iterator[tuple[int, Row]]:
     """Yields number and row of every artifact, each read when it is asked for."""
     for (number,) in list(database.execute("select id from memory_artifacts order by id")):
         for row in database.execute(f"select {_ROW} from memory_artifacts where id = ?", (number,)):

@@ -162,7 +162,7 @@ def find_doubled(database: Database, sessions: Iterable[tuple[str, str, str]]) -
     return found
 
 
-def under_other_names(database: Database, sessions: Iterable[tuple[str, str, str]]) -> set[tuple[str, str, str]]:
+def find_under_other_names(database: Database, sessions: Iterable[tuple[str, str, str]]) -> set[tuple[str, str, str]]:
     """Returns the others that are shown or not depending on some: of the same id, and endings with it as key."""
     wanted = {*sessions}
     found = database.execute(

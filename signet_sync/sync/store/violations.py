@@ -205,13 +205,13 @@ def bytes_used(database: Database) -> tuple[int, int]:
     return count, size
 
 
-def older(database: Database, before_iso: str) -> list[str]:
+def list_older(database: Database, before_iso: str) -> list[str]:
     """Returns paths that were sealed before an instant and whose bytes are a second copy."""
     rows = database.execute(f"select path from seals where sealed_at < ? and {_SECOND_COPIES}", (before_iso,))
     return [path for (path,) in rows]
 
 
-def beyond(database: Database, limit: int) -> list[str]:
+def list_beyond(database: Database, limit: int) -> list[str]:
     """Returns paths whose bytes are a second copy, first sealed first, until the rest is within the limit."""
     _, size = bytes_used(database)
     found: list[str] = []
