@@ -12,8 +12,7 @@ from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.memories.store import promotions, recall_events
 from signet_sync.storage.database.connection import Database, list_set_aside
 from signet_sync.storage.locations import StateFolder
-from signet_sync.sync.store import counts
-from signet_sync.sync.store import violations as integrity_store
+from signet_sync.sync.store import counts, violations
 
 DAYS = 7
 TAGS = 10
@@ -95,7 +94,7 @@ def measure_inside(database: Database) -> tuple[dict[str, int], dict[str, int]]:
 
     `unused` is space in the database's file that dropped rows have left and new ones will fill.
     """
-    kept = {"seals": integrity_store.bytes_used(database), "recall_events": recall_events.bytes_used(database)}
+    kept = {"seals": violations.bytes_used(database), "recall_events": recall_events.bytes_used(database)}
     unused = database.value("pragma freelist_count") * database.value("pragma page_size")
     rows = {name: count for name, (count, _) in kept.items()}
     rows |= {name: database.value(f"select count(*) from {name}") for name in ("memories", "pins")}

@@ -20,8 +20,7 @@ from signet_sync.storage.database import native_backup
 from signet_sync.storage.locations import now_us
 from signet_sync.sync import outbox
 from signet_sync.sync.engine import run_pass_mending
-from signet_sync.sync.store import counts, passes
-from signet_sync.sync.store import violations as integrity_store
+from signet_sync.sync.store import counts, passes, violations
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.phrases import count_noun
@@ -86,9 +85,7 @@ def lasts_until(workspace: Workspace, now_us: int) -> int | None:
     next_us = pages.next_instant(database)
     until = day_start(now_us) + DAY
     until = min(until, next_us) if next_us is not None else until
-    if settings.seals_keep_days and integrity_store.list_older(
-        database, iso(until - int(settings.seals_keep_days * DAY))
-    ):
+    if settings.seals_keep_days and violations.list_older(database, iso(until - int(settings.seals_keep_days * DAY))):
         return None
     hits = settings.recall_retention_days
     if hits and recall_events.any_before(database, until - int(hits * DAY)):
