@@ -123,16 +123,14 @@ def keep_displaced(workspace: Workspace, now_us: int, *, rest: float = files.RES
                 continue
             text = _read_peoples_text(workspace.root, found.path, found.raw)
             if text is not None:
-                keep_copy(workspace, _choose_place(found.path), "user", text, now_us)
+                # Beside a page, of other files in the root: a removal reaches both.
+                is_page = page_agent(found.path) is not None
+                beside = found.path if is_page else found.path.rpartition("/")[2] or _NAMELESS
+                keep_copy(workspace, beside, "user", text, now_us)
             files.unlink(workspace.root, found.place)
         except (OSError, SignetSyncError) as error:
             waiting = f"{found.path or found.place} was displaced and cannot be kept: {error}"
     return waiting
-
-
-def _choose_place(path: str) -> str:
-    """Returns where to keep a copy: beside a page, for other files in the root; a removal reaches both."""
-    return path if page_agent(path) is not None else path.rpartition("/")[2] or _NAMELESS
 
 
 def _read_peoples_text(root: str, path: str, raw: bytes) -> bytes | None:

@@ -202,7 +202,10 @@ def _render_index(projection: Projection, budget: int, head: Board, ledger: _Led
                 line = node_line(node, sentence, projection.today_us)
                 yield f"{line} {link_to(path)} {short_handle(node.id)}"
 
-    months = (_month_line(projection.agent_id, month) for month in _earlier_months(projection, ledger))
+    months = (
+        f"- {month} · {count_noun(sessions, 'session')} · {wikilink(month_page(projection.agent_id, month))}"
+        for month, sessions in _earlier_months(projection, ledger)
+    )
     groups = months, lines_of(projection.condensations), lines_of(projection.sessions)
     lines = _share_budget(groups, budget - estimate_tokens(heading) - 5)
     return "\n".join([heading, "", *lines]) if lines else ""
@@ -231,10 +234,6 @@ def _share_budget(groups: Sequence[Iterator[str]], budget: int) -> list[str]:
                 line = next(group, None)
             coming[place] = line
     return list(chain.from_iterable(kept))
-
-
-def _month_line(agent_id: str, month: MonthView) -> str:
-    return f"- {month.month} · {count_noun(month.sessions, 'session')} · {wikilink(month_page(agent_id, month.month))}"
 
 
 def node_line(node: NodeView, sentence: str, today_us: int) -> str:

@@ -159,13 +159,10 @@ def days(
         for off in (1 - days, 1)
     )
     with reading(place) as database:
-        chosen = None if project is None else projects_called(database, agent_id, project, _find_folder(project))
+        is_path = project and (os.path.isabs(project) or os.path.exists(project))
+        folder = os.path.abspath(project) if project and is_path else None
+        chosen = None if project is None else projects_called(database, agent_id, project, folder)
         return period_inputs.period_inputs(database, agent_id, from_us, to_us, chosen)._replace(zone=zone)
-
-
-def _find_folder(project: str) -> str | None:
-    """Returns the folder that a project's name may be."""
-    return os.path.abspath(project) if os.path.isabs(project) or os.path.exists(project) else None
 
 
 def projects_called(database: Database, agent_id: str, project: str, path: str | None) -> set[str]:

@@ -179,12 +179,6 @@ def refuse_changed(path: str) -> WorkspaceError:
 # ── pages without rows ──
 
 
-def list_on_disk(root: str, agent_id: str) -> list[str]:
-    """Returns the existing paths of an agent's pages, including those that signet-sync did not write."""
-    paths = tree(root, f"{agent_folder(agent_id)}ledger")
-    return [path for path in (head_page(agent_id), *paths) if page_agent(path) == agent_id]
-
-
 def strays(workspace: Workspace) -> Iterator[tuple[str, str, bytes]]:
     """Yields agent, path and bytes of generated pages without rows to show, of any machine and age."""
     known = counts_store.agents(workspace.database)
@@ -192,7 +186,10 @@ def strays(workspace: Workspace) -> Iterator[tuple[str, str, bytes]]:
         expected = log_pages(agent_id, pages.days(workspace.database, agent_id))
         if agent_id in known:
             expected.add(head_page(agent_id))
-        for path in [path for path in list_on_disk(workspace.root, agent_id) if path not in expected]:
+        present = [head_page(agent_id), *tree(workspace.root, f"{agent_folder(agent_id)}ledger")]
+        for path in present:
+            if path in expected or page_agent(path) != agent_id:
+                continue
             if (raw := block_of_ours(workspace.root, path)) is not None:
                 yield agent_id, path, raw
 

@@ -15,7 +15,6 @@ from signet_sync.sync.store import sessions
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.sync.store.texts import text_at
 from signet_sync.text import digest_mark
-from signet_sync.text.phrases import Quote
 
 
 def running(database: Database, agent: str, session: str) -> dict[str, Any] | None:
@@ -86,18 +85,21 @@ def describe_one(database: Database, ref: SessionRef) -> dict[str, Any]:
         # What no page shows has no place in a thread; its summary says how it ended.
         "status": place.status if place else digest_mark.status_of(text_at(database, best.source_path)),
         **_describe_deeds([text_at(database, path) for path in transcripts(database, ref)], best.project),
-        "quotes": [_describe_quote(one) for one in quotes.read_of_session(database, ref[:3])],
+        "quotes": [
+            {
+                "turn": one.turn,
+                "speaker": one.speaker,
+                "at": None if one.at_us is None else iso(one.at_us),
+                "text": one.text,
+            }
+            for one in quotes.read_of_session(database, ref[:3])
+        ],
     }
 
 
 def transcripts(database: Database, ref: SessionRef) -> list[str]:
     """Returns the paths of a session's transcripts, oldest first."""
     return [file.source_path for file in sessions.files(database, ref) if file.source_kind == "transcript"]
-
-
-def _describe_quote(quote: Quote) -> dict[str, Any]:
-    at = None if quote.at_us is None else iso(quote.at_us)
-    return {"turn": quote.turn, "speaker": quote.speaker, "at": at, "text": quote.text}
 
 
 def _describe_deeds(transcripts: list[str], project: str | None) -> dict[str, list[dict[str, Any]]]:

@@ -33,7 +33,10 @@ def node(database: Database, agent_id: str, node_id: str) -> GraphNode | None:
     row = f"select {_NODE} from {NODES} where agent_id = ? and id = ?"
     for found in database.execute(row, (agent_id, beginning(node_id))):
         whole = GraphNode(*found)
-        return _chunk(chunks(database, whole), node_id, whole.end) if whole.source_type == "chunk" else whole
+        if whole.source_type != "chunk":
+            return whole
+        place = place_of(node_id, whole.end)
+        return next(one for one in reversed(chunks(database, whole)) if one.start <= place)
     return None
 
 
@@ -41,11 +44,6 @@ def chunks(database: Database, of: GraphNode) -> list[GraphNode]:
     """Returns the chunks of the transcript that a node is of."""
     text = text_at(database, of.source_ref or "")
     return chunks_of(of._replace(id=beginning(of.id), end=len(text)), text)
-
-
-def _chunk(every: Sequence[GraphNode], node_id: str, length: int) -> GraphNode:
-    place = place_of(node_id, length)
-    return next(one for one in reversed(every) if one.start <= place)
 
 
 def find_passage(database: Database, chunk: GraphNode, node_id: str) -> GraphNode:
@@ -93,7 +91,10 @@ def siblings(database: Database, of: GraphNode, limit: int) -> list[str]:
     the others of its session, and other sessions of its thread; for an arc or epoch: the others of its thread.
     """
     if of.source_type == "chunk":
-        return _list_nearest(_list_beside_chunk(database, of), of.id, limit)
+        ids = _list_beside_chunk(database, of)
+        own = ids.index(of.id)  # of two that are equally near, the one before it comes first
+        near = sorted(range(len(ids)), key=lambda place: (abs(place - own), place))
+        return [ids[place] for place in near[1 : limit + 1]]
     if of.depth:
         return _ids(
             database,
@@ -122,13 +123,6 @@ def _list_beside_chunk(database: Database, of: GraphNode) -> list[str]:
     )
     place = beginnings.index(beginning(of.id))
     return [*beginnings[:place], *(one.id for one in chunks(database, of)), *beginnings[place + 1 :]]
-
-
-def _list_nearest(ids: Sequence[str], own: str, limit: int) -> list[str]:
-    """Returns the ids nearest to one of them by distance; of two equally near, the one before it first."""
-    place = ids.index(own)
-    near = sorted((place_ for place_ in range(len(ids)) if place_ != place), key=lambda p: (abs(p - place), p))
-    return [ids[p] for p in near[:limit]]
 
 
 def _other_sessions(database: Database, of: GraphNode, limit: int) -> list[str]:

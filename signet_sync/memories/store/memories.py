@@ -113,17 +113,13 @@ def lines(database: Database, agent_id: str | None = None, some: Iterable[str] =
 
 
 def _line(memory: Memory) -> Line:
-    """Makes a memory's line of its words and its tags."""
-    words = write_tags(memory.content, memory.tags, memory.concepts or ())
+    """Makes a memory's line of its words, and below them the tags that they do not contain."""
+    has = f" {_words(memory.content)} "
+    tags = dict.fromkeys((*memory.tags, *(memory.concepts or ())))
+    more = " ".join(tag for tag in tags if f" {_words(tag)} " not in has)
+    words = f"{memory.content}\n{more}" if more else memory.content
     at_us = parse_instant(memory.created_at) or 0
     return Line(memory.agent_id, "memory", memory.id, words, at_us, memory.private, memory.project)
-
-
-def write_tags(content: str, tags: Sequence[str], concepts: Sequence[str]) -> str:
-    """Returns a memory's words, and below them the tags that they do not contain."""
-    words = f" {_words(content)} "
-    more = [tag for tag in dict.fromkeys((*tags, *concepts)) if f" {_words(tag)} " not in words]
-    return "\n".join([content, *([" ".join(more)] if more else [])])
 
 
 def _words(text: str) -> str:

@@ -70,7 +70,7 @@ def section_inputs(database: Database, agent_id: str, now_us: int, limit: int) -
     """
     uses = project_inputs.uses(database, agent_id, day_of(now_us))
     ids = sorted(uses)
-    threads = _read_rows(database, NEWEST_THREADS, agent_id, now_us, limit)
+    threads = {row[0]: row for row in database.execute(NEWEST_THREADS, (agent_id, now_us, limit))}
     threads |= _read_each(database, f"{THREAD} and thread_id = ?3", _select(ids, "t"), agent_id, now_us)
     lists = [_rank_newest(database, *one, agent_id, now_us, limit) for one in product((False, True), SECTION_OF)]
     listed = [one for _, one in islice(merge(*lists), limit)]
@@ -166,10 +166,6 @@ def _pinned(database: Database, agent_id: str, view: PinnedView) -> PinnedView:
 
 def _select(ids: Iterable[str], letters: str) -> Iterator[str]:
     return (one for one in ids if one[:1] in letters)
-
-
-def _read_rows(database: Database, sql: str, *bindings: str | int) -> dict[str, tuple[Any, ...]]:
-    return {row[0]: row for row in database.execute(sql, bindings)}
 
 
 def _read_each(database: Database, sql: str, ids: Iterable[str], *bindings: str | int) -> dict[str, tuple[Any, ...]]:
