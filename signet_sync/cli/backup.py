@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from collections.abc import Sequence
 
 import click
 
 from signet_sync.backup import incoming
 from signet_sync.backup import operations as backup_operations
-from signet_sync.backup.incoming import DroppedRows, Incoming
-from signet_sync.backup.operations import BackupInfo, RestoreResult, Written
 from signet_sync.cli.main import Context, confirm, json_option, now_option, pass_context, yes_option
 from signet_sync.cli.parsing import Group
 from signet_sync.formats.paths import display
@@ -27,6 +25,14 @@ _NOUNS = {
     "sealed_bytes": ("sealed file", "sealed files"),
     "memory_artifact_tombstones": ("removal", "removals"),
     "session_transcripts": ("live turn", "live turns"),
+}
+_LEFT_OUT = {
+    "removed_sessions": ("session that was removed since", "sessions that were removed since"),
+    "forgotten_memories": (
+        "memory that was forgotten since (to add it again: signet-sync remember)",
+        "memories that were forgotten since (to add them again: signet-sync remember)",
+    ),
+    "undone_removals": ("removal that was undone since", "removals that were undone since"),
 }
 
 _GROUP = """Save what no file contains: memories, promotions, recall hits, counters, seals, live turns.
@@ -73,7 +79,16 @@ def backup() -> None:
 def create(context: Context, file: str | None) -> int:
     with context.opened(lasting=True) as workspace:
         done = backup_operations.create(workspace, file, context.now_us)
-    _answer_written(context, done, elsewhere=file is not None)
+
+    def show() -> None:
+        click.echo(f"wrote {done.path} ({human(done.size)}): {_in_words(done.rows) or 'no rows yet'}")
+        if file is not None:
+            click.echo("A later removal cannot reach this file; restoring it leaves out what was removed since.")
+
+    context.answer(
+        {"path": done.path, "bytes": done.size, "rows": done.rows, "total": sum(done.rows.values())},
+        show,
+    )
     return 0
 
 
@@ -86,45 +101,31 @@ def list_(context: Context) -> int:
     found = backup_operations.list_backups(folder)
     if not found:
         require_root(context.root)
-    document = {"folder": folder.backups, "backups": [_document(one) for one in found]}
-    context.answer(document, lambda: _show_list(context, found))
+    listed = [
+        {
+            "name": os.path.basename(one.path),
+            "path": one.path,
+            "made_at": one.made_at,
+            "bytes": one.size,
+            "rows": one.rows,
+            "total": sum(one.rows.values()),
+            "ok": not one.trouble,
+            "trouble": one.trouble or None,
+        }
+        for one in found
+    ]
+
+    def show() -> None:
+        if not found:
+            click.echo(f"no backups yet in {folder.backups}")
+            context.say(f"to write one: {context.command_line('backup create')}")
+        for one in found:
+            what = click.style(one.trouble, fg="red") if one.trouble else f"intact: {_in_words(one.rows) or 'no rows'}"
+            name = click.style(os.path.basename(one.path), bold=True)
+            click.echo(f"{name}  {one.made_at[:16].replace('T', ' ')} UTC  {human(one.size)}  {what}")
+
+    context.answer({"folder": folder.backups, "backups": listed}, show)
     return 0
-
-
-def _document(one: BackupInfo) -> dict[str, Any]:
-    return {
-        "name": os.path.basename(one.path),
-        "path": one.path,
-        "made_at": one.made_at,
-        "bytes": one.size,
-        "rows": one.rows,
-        "total": sum(one.rows.values()),
-        "ok": not one.trouble,
-        "trouble": one.trouble or None,
-    }
-
-
-def _show_list(context: Context, found: list[BackupInfo]) -> None:
-    if not found:
-        click.echo(f"no backups yet in {context.state().backups}")
-        context.say(f"to write one: {context.command_line('backup create')}")
-    for one in found:
-        what = click.style(one.trouble, fg="red") if one.trouble else f"intact: {_in_words(one.rows) or 'no rows'}"
-        name = click.style(os.path.basename(one.path), bold=True)
-        click.echo(f"{name}  {one.made_at[:16].replace('T', ' ')} UTC  {human(one.size)}  {what}")
-
-
-def _drop_others(context: Context, path: str, *, yes: bool) -> None:
-    with (
-        incoming.read_backup(path, backup_operations.places(context.root)) as rows,
-        context.opened(lasting=True) as workspace,
-    ):
-        gone = incoming.others(workspace, rows)
-        if gone:
-            what = count_noun(len(gone), "memory that is not in it", "memories that are not in it")
-            confirm(context, f"take out {what}?", yes=yes)
-            incoming.drop_others(workspace, rows, context.now_us)
-            context.say(f"taken out: {what}")
 
 
 @backup.command(help=_RESTORE, short_help="Restore rows from a backup.")
@@ -144,69 +145,68 @@ def restore(context: Context, source: str | None, replace: bool, yes: bool) -> i
     with incoming.read_backup(path, backup_operations.places(context.root)) as rows:
         for table, count in sorted(rows.invalid.items()):
             context.say(f"note: {count_noun(count, 'invalid row')} of {table} left out")
-        _merge(context, rows, path, yes=yes)
-    return 0
-
-
-def _merge(context: Context, rows: Incoming, source: str, *, yes: bool) -> None:
-    """Adds rows after a person agreed, and prints what was read and what was added."""
-    contains = incoming.count_rows(rows.rows)
-    with context.opened(lasting=True) as workspace:
-        coming = backup_operations.preview_merge(workspace, rows, context.now_us)
-        if rows.workspace and rows.workspace != workspace.state.key:
-            context.say("note: it was written from a workspace with another id: another one, or a copy of this one")
-        _confirm(context, coming, rows.dropped, yes=yes)
-        done = backup_operations.merge_rows(workspace, rows, context.now_us)
-    document = {
-        "source": source,
-        "contains": contains,
-        "rows": done.rows,
-        "total": sum(done.rows.values()),
-        "left_out": _left_out_document(rows.dropped),
-        "removed_files": list(rows.dropped.goes),
-        "before": done.before,
+        contains, dropped = incoming.count_rows(rows.rows), rows.dropped
+        with context.opened(lasting=True) as workspace:
+            coming = backup_operations.preview_merge(workspace, rows, context.now_us)
+            if rows.workspace and rows.workspace != workspace.state.key:
+                context.say("note: it was written from a workspace with another id: another one, or a copy of this one")
+            if not yes:
+                _confirm(context, coming, dropped.goes)
+            done = backup_operations.merge_rows(workspace, rows, context.now_us)
+    left_out = {
+        "removed_sessions": dropped.sessions,
+        "forgotten_memories": dropped.memories,
+        "undone_removals": dropped.undone,
     }
     if done.waiting:
         context.say(f"pages are updated by the next pass: {done.waiting}")
-    context.answer(document, lambda: _show_merged(document, done, rows.dropped))
 
-
-def _confirm(context: Context, coming: dict[str, int], sifted: DroppedRows, *, yes: bool) -> None:
-    """Asks a person on a terminal; a removal that deletes files needs an answer everywhere."""
-    if yes:
-        return
-    if sifted.goes:
-        for path in () if context.as_json else sifted.goes:
-            click.echo(f"  {path}", err=True)
-        files = count_noun(len(sifted.goes), "file")
-        confirm(context, f"a removal in it covers files here: delete {files} for good?", yes=yes)
-    elif any(coming.values()) and not context.as_json and sys.stdin.isatty():
-        confirm(context, f"add {_in_words(coming)}?", yes=yes)
-
-
-def _show_read(document: dict[str, Any]) -> None:
-    # Of an empty file a person must see that it has no memories, not only that nothing of it is new.
-    contains = document["contains"]
-    missing = [] if contains.get("memories") else ["0 memories"]
-    click.echo(f"read {display(document['source'])}: {', '.join([*missing, *filter(None, [_in_words(contains)])])}")
-
-
-def _show_merged(document: dict[str, Any], done: RestoreResult, sifted: DroppedRows) -> None:
-    _show_read(document)
-    click.echo(f"added: {_in_words(done.rows) or 'nothing new'}")
-    _show_left_out(sifted)
-    if done.before is not None:
-        click.echo(f"backup of the previous rows: {done.before}")
-
-
-def _answer_written(context: Context, done: Written, *, elsewhere: bool) -> None:
     def show() -> None:
-        click.echo(f"wrote {done.path} ({human(done.size)}): {_in_words(done.rows) or 'no rows yet'}")
-        if elsewhere:
-            click.echo("A later removal cannot reach this file; restoring it leaves out what was removed since.")
+        # Of an empty file a person must see that it has no memories, not only that nothing of it is new.
+        missing = [] if contains.get("memories") else ["0 memories"]
+        click.echo(f"read {display(path)}: {', '.join([*missing, *filter(None, [_in_words(contains)])])}")
+        click.echo(f"added: {_in_words(done.rows) or 'nothing new'}")
+        for name, count in left_out.items():
+            if count:
+                click.echo(f"left out: {count_noun(count, *_LEFT_OUT[name])}")
+        if done.before is not None:
+            click.echo(f"backup of the previous rows: {done.before}")
 
-    document = {"path": done.path, "bytes": done.size, "rows": done.rows, "total": sum(done.rows.values())}
+    document = {
+        "source": path,
+        "contains": contains,
+        "rows": done.rows,
+        "total": sum(done.rows.values()),
+        "left_out": left_out,
+        "removed_files": list(dropped.goes),
+        "before": done.before,
+    }
     context.answer(document, show)
+    return 0
+
+
+def _drop_others(context: Context, path: str, *, yes: bool) -> None:
+    with (
+        incoming.read_backup(path, backup_operations.places(context.root)) as rows,
+        context.opened(lasting=True) as workspace,
+    ):
+        gone = incoming.others(workspace, rows)
+        if gone:
+            what = count_noun(len(gone), "memory that is not in it", "memories that are not in it")
+            confirm(context, f"take out {what}?", yes=yes)
+            incoming.drop_others(workspace, rows, context.now_us)
+            context.say(f"taken out: {what}")
+
+
+def _confirm(context: Context, coming: dict[str, int], goes: Sequence[str]) -> None:
+    """Asks a person on a terminal; a removal that deletes files needs an answer everywhere."""
+    if goes:
+        for path in () if context.as_json else goes:
+            click.echo(f"  {path}", err=True)
+        files = count_noun(len(goes), "file")
+        confirm(context, f"a removal in it covers files here: delete {files} for good?", yes=False)
+    elif any(coming.values()) and not context.as_json and sys.stdin.isatty():
+        confirm(context, f"add {_in_words(coming)}?", yes=False)
 
 
 def _in_words(rows: dict[str, int]) -> str:
@@ -214,25 +214,3 @@ def _in_words(rows: dict[str, int]) -> str:
     known = [f"{rows[table]:,} {_NOUNS[table][rows[table] != 1]}" for table in _NOUNS if rows.get(table)]
     others = sum(count for table, count in rows.items() if table not in _NOUNS)
     return ", ".join([*known, *([f"{count_noun(others, 'other row')}"] if others else [])])
-
-
-def _left_out_document(sifted: DroppedRows) -> dict[str, int]:
-    return {
-        "removed_sessions": sifted.sessions,
-        "forgotten_memories": sifted.memories,
-        "undone_removals": sifted.undone,
-    }
-
-
-def _show_left_out(sifted: DroppedRows) -> None:
-    for count, one, several in (
-        (sifted.sessions, "session that was removed since", "sessions that were removed since"),
-        (
-            sifted.memories,
-            "memory that was forgotten since (to add it again: signet-sync remember)",
-            "memories that were forgotten since (to add them again: signet-sync remember)",
-        ),
-        (sifted.undone, "removal that was undone since", "removals that were undone since"),
-    ):
-        if count:
-            click.echo(f"left out: {count_noun(count, one, several)}")
