@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
@@ -55,30 +55,40 @@ def status(context: Context, check: bool) -> int:
 
 def lines(document: Mapping[str, Any]) -> Iterator[str]:
     """Yields the whole status, in colours."""
-    yield from _agent(document)
+    yield from _agent_lines(document)
+    sizes, rows = document["sizes"], document["rows"]
     yield _line("workspace", display(document["workspace"]))
-    yield _line("database", f"{display(document['database'])} ({human(document['sizes']['database'])})")
-    if kept := _describe_kept(document):
-        yield _line("kept", kept)
-    yield _line("last pass", (document["last_full_pass"] or "never") + _looking_again(document))
+    yield _line("database", f"{display(document['database'])} ({human(sizes['database'])})")
+    kept = {
+        "seals": count_noun(rows["seals"], "seal"),
+        "recall_events": count_noun(rows["recall_events"], "recall hit"),
+        **{name: name for name in ("backups", "logs", "spool", "damaged")},
+    }
+    if told := " · ".join(f"{words} {human(sizes[name])}" for name, words in kept.items() if sizes[name]):
+        yield _line("kept", told)
+    # What looks for later changes if no agent does; without an index there is other advice.
+    stopped = not document["running"] and document["readable"] and document["last_full_pass"]
+    again = "; later changes are found by: signet-sync reindex" if stopped else ""
+    yield _line("last pass", (document["last_full_pass"] or "never") + again)
     if document["watch"]:
         yield _line("watch", document["watch"])
-    yield _line("indexed", _describe_indexed(document["counts"]))
+    nouns = ("artifact", "session", "agent", "tombstone")
+    yield _line("indexed", " · ".join(count_noun(document["counts"][f"{noun}s"], noun) for noun in nouns))
     if document["memory"]:
         pages = (
             f"{agent}: {display(os.path.join(document['workspace'], head_page(agent)))}" for agent in document["memory"]
         )
         yield _line("pages", " · ".join(pages))
-    if document["rows"]["memories"]:
-        yield _line("memory", _memory(document["memory"].values()))
+    if rows["memories"]:
+        agents = document["memory"].values()
+        memories, promoted = (sum(agent[name] for agent in agents) for name in ("memories", "promotions"))
+        last = max((local_day(agent["last_dream"]) for agent in agents if agent["last_dream"]), default="never")
+        yield _line("memory", f"{count_noun(memories, 'memory', 'memories')} · {promoted} promoted · last dream {last}")
     if document["meaning"]:
         yield _line("meaning", document["meaning"])
-    yield from _problems(document)
-    yield from _backlog(document)
-    yield from _intake(document)
-    yield from _tokens(document)
-    yield from _notes(document)
-    yield from _receipt(document)
+    yield from _problem_lines(document)
+    yield from _intake_lines(document)
+    yield from _use_lines(document)
     for name in document["set_aside"]:
         yield _line("damaged", f"{name} was moved aside → signet-sync doctor", fg="yellow")
     if document["trouble"]:
@@ -89,7 +99,7 @@ def _line(label: str, text: str, **style: Any) -> str:
     return label.ljust(11) + (click.style(text, **style) if style else text)
 
 
-def _agent(document: Mapping[str, Any]) -> Iterator[str]:
+def _agent_lines(document: Mapping[str, Any]) -> Iterator[str]:
     state = document["state"]
     good = document["responding"] and state in _WELL
     pid = f" (pid {document['pid']})" if document["pid"] else ""
@@ -100,47 +110,6 @@ def _agent(document: Mapping[str, Any]) -> Iterator[str]:
         yield _line("", display(f"{one.message}; {one.remedy}"), **({"fg": "red"} if one.bad else {}))
 
 
-def _looking_again(document: Mapping[str, Any]) -> str:
-    """Names what looks for later changes if no agent does; without an index there is other advice."""
-    stopped = not document["running"] and document["readable"] and document["last_full_pass"]
-    return "; later changes are found by: signet-sync reindex" if stopped else ""
-
-
-def _describe_indexed(counts: Mapping[str, int]) -> str:
-    nouns = ("artifact", "session", "agent", "tombstone")
-    return " · ".join(count_noun(counts[f"{noun}s"], noun) for noun in nouns)
-
-
-def _memory(agents: Collection[Mapping[str, Any]]) -> str:
-    """Describes what all agents remember."""
-    memories, promoted = (sum(agent[name] for agent in agents) for name in ("memories", "promotions"))
-    dreams = [agent["last_dream"] for agent in agents if agent["last_dream"]]
-    last = local_day(max(dreams)) if dreams else "never"
-    return f"{count_noun(memories, 'memory', 'memories')} · {promoted} promoted · last dream {last}"
-
-
-def _describe_kept(document: Mapping[str, Any]) -> str:
-    """Describes the rows that settings of retention apply to, if there are any."""
-    sizes, rows = document["sizes"], document["rows"]
-    named = {
-        "seals": count_noun(rows["seals"], "seal"),
-        "recall_events": count_noun(rows["recall_events"], "recall hit"),
-    }
-    named |= {name: name for name in ("backups", "logs", "spool", "damaged")}
-    return " · ".join(f"{words} {human(sizes[name])}" for name, words in named.items() if sizes[name])
-
-
-def _problems(document: Mapping[str, Any]) -> Iterator[str]:
-    counts = document["counts"]
-    total = sum(counts[name] for name in _PROBLEMS)
-    if total:
-        found = " · ".join(f"{counts[name]} {words}" for name, (words, _) in _PROBLEMS.items() if counts[name])
-        shown = ", ".join(dict.fromkeys(command for name, (_, command) in _PROBLEMS.items() if counts[name]))
-        yield _line("problems", f"{total}: {found} → {shown}", fg="red")
-    if drifted := _describe_drift(document):
-        yield _line("" if total else "problems", f"{drifted} → signet-sync entity check", fg="red")
-
-
 # What is counted, in words, and the command that shows it.
 _PROBLEMS = {
     "violations": ("changed or missing", "signet-sync violations list"),
@@ -149,26 +118,29 @@ _PROBLEMS = {
 }
 
 
-def _describe_drift(document: Mapping[str, Any]) -> str:
-    count = document["entity_drift"]
-    return f"{count_noun(count, 'entity file')} not as recorded" if count else ""
-
-
-def _backlog(document: Mapping[str, Any]) -> Iterator[str]:
+def _problem_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    counts, drifted = document["counts"], document["entity_drift"]
+    wrong = {name: told for name, told in _PROBLEMS.items() if counts[name]}
+    if wrong:
+        found = " · ".join(f"{counts[name]} {words}" for name, (words, _) in wrong.items())
+        shown = ", ".join(dict.fromkeys(command for _, command in wrong.values()))
+        yield _line("problems", f"{sum(counts[name] for name in wrong)}: {found} → {shown}", fg="red")
+    if drifted:
+        told = f"{count_noun(drifted, 'entity file')} not as recorded → signet-sync entity check"
+        yield _line("" if wrong else "problems", told, fg="red")
     if document["backlog"]:
-        yield _line(
-            "backlog", f"{count_noun(document['backlog'], 'file or session', 'files or sessions')} left to read"
-        )
+        left = count_noun(document["backlog"], "file or session", "files or sessions")
+        yield _line("backlog", f"{left} left to read")
 
 
-def _intake(document: Mapping[str, Any]) -> Iterator[str]:
+def _intake_lines(document: Mapping[str, Any]) -> Iterator[str]:
     intake = document["intake"]
     if intake["harnesses"] or intake["waiting"] or intake["at_work"]:
         harnesses = ", ".join(intake["harnesses"]) or "no harness"
+        minutes = int(document["lag_seconds"] // 60)
+        delay = f", one for {count_noun(minutes, 'minute')}" if minutes else ""
         work = f" · {count_noun(intake['at_work'], 'session')} active recently" if intake["at_work"] else ""
-        yield _line(
-            "intake", f"{harnesses} · {count_noun(intake['waiting'], 'job')} waiting{_describe_delay(document)}{work}"
-        )
+        yield _line("intake", f"{harnesses} · {count_noun(intake['waiting'], 'job')} waiting{delay}{work}")
     if intake["given_up"] or intake["unfinished"] or intake["refused"]:
         text = (
             f"{count_noun(intake['unfinished'], 'ending')} unfinished · {intake['refused']} refused"
@@ -177,19 +149,18 @@ def _intake(document: Mapping[str, Any]) -> Iterator[str]:
         yield _line("", text, fg="yellow")
 
 
-def _tokens(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yields what language models took, if one was ever asked."""
-    tokens = document["tokens"]
+def _use_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yields what models took, how many sessions that changed something had a hand-over, and what memory gave."""
+    tokens, notes, seen = document["tokens"], document["notes"], document["receipt"]
     if tokens["daily"] is not None:
         today = f"{tokens['today']:,} of {tokens['daily']:,} tokens today"
         yield _line("model", f"{today} · {tokens['last_30_days']:,} in 30 days")
     if tokens["trouble"]:
         yield _line("", display(tokens["trouble"]), fg="yellow")
-
-
-def _receipt(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yields what memory gave in the last days, and what it holds."""
-    seen = document["receipt"]
+    if notes:
+        noted, sessions = (sum(one[key] for one in notes.values()) for key in ("noted", "sessions"))
+        each = ", ".join(f"{display(name) or '–'} {one['noted']} of {one['sessions']}" for name, one in notes.items())
+        yield _line("notes", f"{noted} of {count_noun(sessions, 'working session')} ({each})")
     if seen is None or not (seen["sessions"] or seen["questions"] or seen["notes"] or seen["corrections"]):
         return
     stale = f", {count_noun(seen['stale'], 'line')} of it stale" if seen["stale"] else ""
@@ -198,20 +169,5 @@ def _receipt(document: Mapping[str, Any]) -> Iterator[str]:
         f"about {count_noun(seen['tokens'], 'token')} given to {count_noun(seen['sessions'], 'session')}{stale}"
         f" · {count_noun(seen['questions'], 'question')} answered from memories · {count_noun(seen['notes'], 'note')}"
         f" · {count_noun(seen['corrections'], 'correction')} · {human(seen['bytes_kept'])} kept"
-        + ("" if document["tokens"]["last_30_days"] else " · no model asked"),
+        + ("" if tokens["last_30_days"] else " · no model asked"),
     )
-
-
-def _notes(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yields in how many of the sessions that changed something the agent handed its work over."""
-    notes = document["notes"]
-    if notes:
-        noted, sessions = (sum(one[key] for one in notes.values()) for key in ("noted", "sessions"))
-        each = ", ".join(f"{display(name) or '–'} {one['noted']} of {one['sessions']}" for name, one in notes.items())
-        yield _line("notes", f"{noted} of {count_noun(sessions, 'working session')} ({each})")
-
-
-def _describe_delay(document: Mapping[str, Any]) -> str:
-    """Describes how long the oldest job has waited, from one minute on."""
-    minutes = int(document["lag_seconds"] // 60)
-    return f", one for {count_noun(minutes, 'minute')}" if minutes else ""
