@@ -12,7 +12,6 @@ from signet_sync.memories import promotion
 from signet_sync.memories.promotion import SweepResult
 from signet_sync.memories.promotion_score import Promotion
 from signet_sync.memories.store import memories
-from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import require_index
 from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import flatten
@@ -49,7 +48,11 @@ def dream(context: Context, dry_run: bool, undo: str | None, redo: str | None) -
             )
         context.say(waiting)
         document = {"memory_id": one, "undone": undo is not None, "changed": changed}
-        context.answer(document, lambda: click.echo(_undone(one, undone=undo is not None, changed=changed)))
+        if changed:
+            told = "is in Dreamed again" if undo is None else "is out of Dreamed, and still remembered"
+        else:
+            told = "was not taken out" if undo is None else "was taken out of Dreamed before"
+        context.answer(document, lambda: click.echo(f"^{one} {told}"))
         return
     if dry_run:
         require_index(context.place())
@@ -57,19 +60,11 @@ def dream(context: Context, dry_run: bool, undo: str | None, redo: str | None) -
         swept = promotion.dream(workspace, context.agent, context.now_us, dry_run=dry_run)
         if swept.promoted and not dry_run:
             history_operations.close_dreams(workspace, context.now_us)
-        texts = {} if context.as_json else _texts(workspace.database, context.agent, swept)
+        shown = [] if context.as_json else [*swept.promoted, *(one.memory for one in swept.near)]
+        held = (memories.get(workspace.database, context.agent, one.memory_id) for one in shown)
+        texts = {memory.id: flatten(memory.content, 100) for memory in held if memory is not None}
     context.say(swept.waiting)
-    context.answer(_document(swept), lambda: _show(context, swept, texts))
-
-
-def _undone(one: str, *, undone: bool, changed: bool) -> str:
-    if not changed:
-        return f"^{one} {'was taken out of Dreamed before' if undone else 'was not taken out'}"
-    return f"^{one} {'is out of Dreamed, and still remembered' if undone else 'is in Dreamed again'}"
-
-
-def _document(swept: SweepResult) -> dict[str, object]:
-    return {
+    document = {
         "sweep_id": swept.sweep_id,
         "candidates": swept.candidates,
         "skipped_already_promoted": swept.skipped,
@@ -78,6 +73,7 @@ def _document(swept: SweepResult) -> dict[str, object]:
         "dry_run": swept.dry_run,
         "deferred": swept.deferred,
     }
+    context.answer(document, lambda: _show(context, swept, texts))
 
 
 def _promotion_document(one: Promotion) -> dict[str, object]:
@@ -89,12 +85,6 @@ def _promotion_document(one: Promotion) -> dict[str, object]:
         "queries": one.queries,
         "signals": {name: round(value, 6) for name, value in one.signals._asdict().items()},
     }
-
-
-def _texts(database: Database, agent: str, swept: SweepResult) -> dict[str, str]:
-    shown = [*swept.promoted, *(one.memory for one in swept.near)]
-    found = (memories.get(database, agent, one.memory_id) for one in shown)
-    return {memory.id: flatten(memory.content, 100) for memory in found if memory is not None}
 
 
 def _show(context: Context, swept: SweepResult, texts: dict[str, str]) -> None:

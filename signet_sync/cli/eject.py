@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from signet_sync.admin import eject as ejection
@@ -62,7 +60,17 @@ def eject(context: Context, yes: bool, keep_state: bool, dry_run: bool) -> int:
         click.echo("nothing was done (--dry-run)")
 
     if dry_run:
-        context.answer({"workspace": context.root, "dry_run": True, **_plan_document(plan)}, show_preview)
+        document = {
+            "workspace": context.root,
+            "dry_run": True,
+            "services": [unit.name for unit in plan.services],
+            "hooks": list(plan.harnesses),
+            "pages": list(plan.pages),
+            "state": plan.state,
+            "only_here": dict(plan.only_here),
+            "in_the_way": None if plan.in_the_way is None else plan.in_the_way.message,
+        }
+        context.answer(document, show_preview)
         return 0
     if plan.in_the_way is not None:
         raise plan.in_the_way
@@ -80,7 +88,16 @@ def eject(context: Context, yes: bool, keep_state: bool, dry_run: bool) -> int:
         database=context.chosen_database,
         keep_state=keep_state,
     )
-    document = {"workspace": context.root, "dry_run": False, **_document(done)}
+    document = {
+        "workspace": context.root,
+        "dry_run": False,
+        "services": [unit.path for unit in done.services],
+        "hooks": [outcome.harness for outcome in done.hooks],
+        "pages": list(done.pages),
+        "state_deleted": done.state,
+        "by_hand": done.by_hand,
+        "notes": list(done.notes),
+    }
     context.answer(document, lambda: _show(context, done, plan, keep_state=keep_state))
     return 0
 
@@ -99,7 +116,8 @@ def _show_plan(context: Context, plan: EjectPlan, *, keep_state: bool) -> None:
         kept = "stays (--keep-state)" if keep_state else "is deleted, if you agree: database, seals, backups, logs"
         click.echo(f"  {display(plan.state)}: {kept}")
         if plan.only_here and not keep_state:
-            click.secho(f"    these exist nowhere else: {_count_plan(plan)}", fg="yellow")
+            only_here = ", ".join(count_noun(count, *_ONLY_HERE[name]) for name, count in plan.only_here.items())
+            click.secho(f"    these exist nowhere else: {only_here}", fg="yellow")
             if plan.only_here.keys() & {"memories", "promotions", "recall_events"}:
                 click.secho(f"    to save them first: {context.command_line('backup create FILE')}", fg="yellow")
             if "given_up" in plan.only_here:
@@ -108,10 +126,6 @@ def _show_plan(context: Context, plan: EjectPlan, *, keep_state: bool) -> None:
                 click.secho(f"    to restore files first: {context.command_line('violations list')}", fg="yellow")
     if plan.is_empty:
         click.echo("  nothing of signet-sync is left")
-
-
-def _count_plan(plan: EjectPlan) -> str:
-    return ", ".join(count_noun(count, *_ONLY_HERE[name]) for name, count in plan.only_here.items())
 
 
 def _show(context: Context, done: Ejected, plan: EjectPlan, *, keep_state: bool) -> None:
@@ -133,25 +147,3 @@ def _show(context: Context, done: Ejected, plan: EjectPlan, *, keep_state: bool)
         click.echo("close agents that are open now: they still call the hooks that they started with;")
         click.echo("run eject again to remove what that leaves")
     click.echo(f"{display(context.root)} is detached; to use it again: {context.command_line('reindex')}")
-
-
-def _plan_document(plan: EjectPlan) -> dict[str, Any]:
-    return {
-        "services": [unit.name for unit in plan.services],
-        "hooks": list(plan.harnesses),
-        "pages": list(plan.pages),
-        "state": plan.state,
-        "only_here": dict(plan.only_here),
-        "in_the_way": None if plan.in_the_way is None else plan.in_the_way.message,
-    }
-
-
-def _document(done: Ejected) -> dict[str, Any]:
-    return {
-        "services": [unit.path for unit in done.services],
-        "hooks": [outcome.harness for outcome in done.hooks],
-        "pages": list(done.pages),
-        "state_deleted": done.state,
-        "by_hand": done.by_hand,
-        "notes": list(done.notes),
-    }

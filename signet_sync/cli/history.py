@@ -11,8 +11,7 @@ from signet_sync.cli.parsing import Command, Group, refuse_unknown
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import SECOND, local_minute
 from signet_sync.history import operations as history_operations
-from signet_sync.history.log import CommitSummary
-from signet_sync.history.operations import DISABLED, CheckpointResult, CommitList
+from signet_sync.history.operations import DISABLED, CheckpointResult
 from signet_sync.storage.locations import now_us
 from signet_sync.text.phrases import count_noun
 
@@ -67,23 +66,17 @@ def history(ctx: click.Context, limit: int, with_diff: bool) -> int:
     if with_diff and len(listed.commits) == 1:
         context.say("a single commit has nothing to be compared with; use --limit 2 or more")
     context.say(listed.cut)
-    context.answer(listed.document(), lambda: _show(listed))
+
+    def show() -> None:
+        for commit in listed.commits:
+            when = local_minute(commit.timestamp * SECOND)
+            by = click.style(f"({display(commit.author)})", dim=True)
+            click.echo(f"{click.style(commit.short_oid, fg='yellow')}  {when}  {display(commit.subject)}  {by}")
+        if listed.diff:
+            click.echo("\n" + listed.diff, nl=False)
+
+    context.answer(listed.document(), show)
     return 0
-
-
-def _show(listed: CommitList) -> None:
-    for commit in listed.commits:
-        _show_commit(commit)
-    if listed.diff:
-        click.echo("\n" + listed.diff, nl=False)
-
-
-def _show_commit(commit: CommitSummary) -> None:
-    click.echo(
-        click.style(commit.short_oid, fg="yellow")
-        + f"  {local_minute(commit.timestamp * SECOND)}  {display(commit.subject)}  "
-        + click.style(f"({display(commit.author)})", dim=True)
-    )
 
 
 @history.command()
@@ -104,14 +97,14 @@ def forget(context: Context, yes: bool) -> int:
             history_operations.refuse_others(workspace)
         confirm(context, "delete every commit of the history for good?", yes=yes)
         done = history_operations.forget(workspace, context.agent, context.now_us, yes=yes)
-    context.answer(done.document(), lambda: _show_forgotten(done))
+
+    def show() -> None:
+        click.echo("the history is deleted")
+        if done.reason != DISABLED:
+            _show_checkpoint(done)
+
+    context.answer(done.document(), show)
     return 0 if done.ok or done.reason == DISABLED else 2
-
-
-def _show_forgotten(done: CheckpointResult) -> None:
-    click.echo("the history is deleted")
-    if done.reason != DISABLED:
-        _show_checkpoint(done)
 
 
 def show_remedy(context: Context, what: str, paths: Iterable[str]) -> None:

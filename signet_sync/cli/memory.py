@@ -113,15 +113,16 @@ def remember(
     for event in done["events"]:
         context.say(event)
     context.say(done["waiting"])
-    context.answer(done["memory"], lambda: _show_remembered(done["memory"]))
+    memory = done["memory"]
 
+    def show() -> None:
+        about = [memory["type"], *(f"#{tag}" for tag in memory["tags"]), *(["private"] if memory["private"] else [])]
+        about += [f"of {basename(memory['project'])}"] if memory["project"] else []
+        known = "remembered as" if memory["new"] else "already remembered as"
+        click.echo(f"{known} ^{memory['id']} ({', '.join(about)})")
+        show_redactions(memory["redactions"])
 
-def _show_remembered(memory: dict[str, Any]) -> None:
-    more = [memory["type"], *(f"#{tag}" for tag in memory["tags"]), *(["private"] if memory["private"] else [])]
-    known = "remembered as" if memory["new"] else "already remembered as"
-    more += [f"of {basename(memory['project'])}"] if memory["project"] else []
-    click.echo(f"{known} ^{memory['id']} ({', '.join(more)})")
-    show_redactions(memory["redactions"])
+    context.answer(memory, show)
 
 
 @click.command(cls=Command, help=_FORGET, short_help="Forget a memory.")
@@ -226,11 +227,21 @@ for _name, _given in _WORDS.items():
 @pass_context
 def pin(context: Context, handle: str | None, remove: bool) -> None:
     from signet_sync.recall import pinning
+    from signet_sync.sync.read_only import reading
 
     if handle is None:
         if remove:
             raise click.UsageError("--remove needs a HANDLE")
-        _answer_pins(context)
+        with reading(context.place()) as database:
+            found = pinning.list_pins(database, context.agent)
+
+        def show() -> None:
+            for one in found:
+                click.echo(click.style(f"^{one.id}", fg="cyan") + f"  {display(one.text or '(no longer exists)')}")
+            if not found:
+                context.say(f"nothing is pinned; to pin something: {context.command_line('pin HANDLE')}")
+
+        context.answer({"pins": [one._asdict() for one in found]}, show)
         return
     with context.opened(lasting=True) as workspace:
         done = (pinning.unpin if remove else pinning.pin)(workspace, context.agent, handle, context.now_us)
@@ -238,19 +249,3 @@ def pin(context: Context, handle: str | None, remove: bool) -> None:
     document = {"id": done.id, "pinned": not remove, "changed": done.changed}
     context.say(done.waiting)
     context.answer(document, lambda: click.echo(f"{changed if done.changed else unchanged} ^{done.id}"))
-
-
-def _answer_pins(context: Context) -> None:
-    from signet_sync.recall import pinning
-    from signet_sync.sync.read_only import reading
-
-    with reading(context.place()) as database:
-        found = pinning.list_pins(database, context.agent)
-
-    def show() -> None:
-        for one in found:
-            click.echo(click.style(f"^{one.id}", fg="cyan") + f"  {display(one.text or '(no longer exists)')}")
-        if not found:
-            context.say(f"nothing is pinned; to pin something: {context.command_line('pin HANDLE')}")
-
-    context.answer({"pins": [one._asdict() for one in found]}, show)

@@ -64,14 +64,28 @@ def redact(
         paths = redactions.select_artifacts(workspace, context.agent, name)
         coming = redactions.preview(workspace, paths)
         if dry_run:
-            context.answer(_document(coming, dry_run=True), lambda: _show_preview(coming))
+
+            def show_preview() -> None:
+                _list(coming)
+                click.echo("nothing was redacted (--dry-run)")
+
+            context.answer(_document(coming, dry_run=True), show_preview)
             return 1 if coming.left else 0
         if coming.files:
             question = f"redact {count_noun(len(coming.files), 'file')} for good?"
             confirm(context, question, yes=yes, listing=lambda: _list(coming))
         with progress_bar("redacting", show=not context.as_json and not context.quiet) as advance:
             done = redactions.redact(workspace, paths, reason or "", context.now_us, progress=advance)
-    context.answer(_document(done, dry_run=False), lambda: _show(context, done))
+
+    def show() -> None:
+        _list(done)
+        click.echo(f"redacted {count_noun(len(done.files), 'file')}")
+        if done.files and done.git_history == "contains":
+            from signet_sync.cli.history import show_remedy  # most workspaces have no history
+
+            show_remedy(context, "contains versions of these files", [one.path for one in done.files])
+
+    context.answer(_document(done, dry_run=False), show)
     return 1 if done.left else 0
 
 
@@ -96,20 +110,6 @@ def _document(done: RedactResult, *, dry_run: bool) -> dict[str, object]:
         "left": [{"path": one.path, "message": one.message, "hint": one.hint or None} for one in done.left],
         "git_history": done.git_history,
     }
-
-
-def _show_preview(coming: RedactResult) -> None:
-    _list(coming)
-    click.echo("nothing was redacted (--dry-run)")
-
-
-def _show(context: Context, done: RedactResult) -> None:
-    _list(done)
-    click.echo(f"redacted {count_noun(len(done.files), 'file')}")
-    if done.files and done.git_history == "contains":
-        from signet_sync.cli.history import show_remedy  # most workspaces have no history
-
-        show_remedy(context, "contains versions of these files", [one.path for one in done.files])
 
 
 def _list(found: RedactResult) -> None:
