@@ -20,7 +20,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import DEFAULT_AGENT, display
 from signet_sync.formats.timestamps import iso
-from signet_sync.host.harness_settings.settings_text import Condition, Edit, Server
+from signet_sync.host.harness_settings.settings_text import Edit, Server
 from signet_sync.text.phrases import count_noun
 
 Outcomes = Sequence[HookOutcome]
@@ -96,9 +96,9 @@ def status(context: Context, harness: str) -> int:
     names = list(registry.names()) if harness == hooks_install.AUTO else [harness]
     found = hooks_install.conditions(context.root, names)
     read = hooks_install.transcripts_read(context.database_path())
-    told = [(condition, *read.get(condition.harness, (0, None))) for condition in found]
     documents = []
-    for condition, count, last in told:
+    for condition in found:
+        count, last = read.get(condition.harness, (0, None))
         own = {
             "installed": condition.installed,
             "missing": condition.missing if condition.events else [],
@@ -110,8 +110,25 @@ def status(context: Context, harness: str) -> int:
         documents.append({key: value for key, value in asdict(condition).items() if key != "server"} | own)
 
     def show() -> None:
-        for each in told:
-            _show_condition(*each)
+        for one in documents:
+            word = "no hooks" if one["found"] else "not found on this machine"
+            if one["events"]:
+                word = "hooks are installed" if one["installed"] else "some hooks are installed"
+            click.echo(display(f"{one['harness']:<12} {word}" + (f"  {one['path']}" if one["found"] else "")))
+            if one["events"]:
+                click.echo(f"  events: {', '.join(one['events'])}")
+            _show_server(one["mcp"])
+            if one["signet"]:
+                click.echo(f"  Signet's hooks: {', '.join(one['signet'])}")
+            if one["events"] or one["transcripts_read"]:
+                told = (
+                    f"last {one['last_read']}, {one['transcripts_read']} in total" if one["last_read"] else "none yet"
+                )
+                click.echo(f"  transcripts read: {told}")
+            if one["asks"]:
+                click.echo(f"  {one['asks']}")
+            for problem in one["problems"]:
+                click.echo(display(f"  {problem['message']} — {problem['hint']}"))
 
     context.answer({"harnesses": documents}, show)
     return 0
@@ -162,7 +179,7 @@ def _show_installed(context: Context, outcomes: Outcomes) -> None:
         if not outcome.before.found:
             click.echo("  it is not found on this machine: these hooks are for when it is installed")
         click.echo(f"  hooks for {count_noun(len(outcome.events), 'event')}: {', '.join(outcome.events)}")
-        _show_server(outcome.server)
+        _show_server(_server_document(outcome.server))
     if not outcomes:
         return
     names = [outcome.harness for outcome in outcomes]
@@ -177,8 +194,8 @@ def _show_installed(context: Context, outcomes: Outcomes) -> None:
     click.echo(f"to check:      {context.command_line('hooks status')}, after a session has ended")
 
 
-def _show_server(server: Server | None) -> None:
-    if document := _server_document(server):
+def _show_server(document: dict[str, Any] | None) -> None:
+    if document:
         scope = f", scope {document['scope']}" if document["scope"] else ""
         click.echo(display(f"  MCP server: memory of {document['agent_id']}{scope}  {document['path']}"))
 
@@ -197,24 +214,6 @@ def _show_files(outcome: HookOutcome) -> None:
     for edit in outcome.plan.edits:
         word = "already up to date" if edit.kind == "unchanged" else edit.kind
         click.echo(display(f"  {edit.path}: {word}"))
-
-
-def _show_condition(condition: Condition, count: int, last: str | None) -> None:
-    word = "no hooks" if condition.found else "not found on this machine"
-    if condition.events:
-        word = "hooks are installed" if condition.installed else "some hooks are installed"
-    click.echo(display(f"{condition.harness:<12} {word}" + (f"  {condition.path}" if condition.found else "")))
-    if condition.events:
-        click.echo(f"  events: {', '.join(condition.events)}")
-    _show_server(condition.server)
-    if condition.signet:
-        click.echo(f"  Signet's hooks: {', '.join(condition.signet)}")
-    if condition.events or count:
-        click.echo(f"  transcripts read: {f'last {last}, {count} in total' if last else 'none yet'}")
-    if condition.asks:
-        click.echo(f"  {condition.asks}")
-    for problem in condition.problems:
-        click.echo(display(f"  {problem.message} — {problem.hint}"))
 
 
 def _difference(edit: Edit) -> str:

@@ -18,23 +18,6 @@ from signet_sync.web.security import TOKEN, Keys
 
 HOST = "127.0.0.1"
 _BACKLOG = 64  # clients that connect before the server is ready wait a moment
-
-
-def listening(port: int, *, code: str) -> socket.socket:
-    """Returns a listening socket on a port, 0 for any free one. Raises `UsageError` with the given code."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((HOST, port))
-        listener.listen(_BACKLOG)
-    except OSError as error:
-        listener.close()
-        raise UsageError(
-            f"port {port} cannot be used: {error.strerror}", hint="omit --port to use any free port", code=code
-        ) from None
-    return listener
-
-
 _GRACE = 1  # seconds for answers in progress
 
 
@@ -43,7 +26,15 @@ def serve(site: Site, port: int, announce: Callable[[str, str, int], None], *, r
 
     Port 0 is a free one. Raises `UsageError` if the port is taken.
     """
-    with listening(port, code="port-unusable") as listener:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((HOST, port))
+            listener.listen(_BACKLOG)
+        except OSError as error:
+            hint = "omit --port to use any free port"
+            message = f"port {port} cannot be used: {error.strerror}"
+            raise UsageError(message, hint=hint, code="port-unusable") from None
         asyncio.run(_served(site, listener, announce, read_only=read_only))
 
 
