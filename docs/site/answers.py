@@ -1012,19 +1012,6 @@ class ServiceUninstall(TypedDict):
     running: bool
 
 
-class ServiceStatusService(TypedDict):
-    name: str
-    workspace: str | None
-    path: str
-    enabled: bool | None
-    active: bool | None
-
-
-class ServiceStatus(TypedDict):
-    services: list[ServiceStatusService]
-    lingering: bool | None
-
-
 class DoctorFinding(TypedDict):
     name: str
     level: Literal["ok", "warning", "problem"]

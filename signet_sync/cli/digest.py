@@ -14,7 +14,6 @@ from signet_sync.pages import operations, period
 
 
 @click.command(cls=Command)
-@click.option("--week", is_flag=True, help="The last seven days (the default).")
 @click.option(
     "--day",
     type=click.DateTime(["%Y-%m-%d"]),
@@ -29,14 +28,12 @@ from signet_sync.pages import operations, period
 @now_option
 @json_option
 @pass_context
-def digest(context: Context, week: bool, day: datetime | None, utc: bool, project: str | None) -> int:
-    """Print what happened, by project: sessions, decisions, blockers, what was remembered and promoted.
+def digest(context: Context, day: datetime | None, utc: bool, project: str | None) -> int:
+    """Print what happened in the last seven days, by project: sessions, decisions, blockers, what was remembered.
 
     Days are those of this machine's time zone. To see another week, say with --now at which time it ends.
     """
     require_agent(context.agent)
-    if week and day is not None:
-        raise click.UsageError("--week and --day cannot be combined")
     zone = UTC if utc else None
     ends = context.now_us
     if day is not None and day.tzinfo is None:

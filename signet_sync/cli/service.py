@@ -79,24 +79,6 @@ def uninstall(context: Context) -> int:
     return 0
 
 
-@service.command()
-@json_option
-@pass_context
-def status(context: Context) -> int:
-    """List the units of all workspaces."""
-    units = services.list_installed()
-
-    def show() -> None:
-        words = {True: "active", False: "not running", None: "unknown"}
-        for unit in units:
-            click.echo(f"{unit.name}  {words[unit.active]}  {unit.workspace or '?'}\n  {unit.path}")
-        if not units:
-            click.echo("no service is installed; to install one for this workspace: signet-sync service install")
-
-    context.answer({"services": [asdict(unit) for unit in units], "lingering": services.lingering()}, show)
-    return 0
-
-
 def _show(done: ServiceChange) -> None:
     for step in done.steps:
         click.echo(f"  {step}")

@@ -212,8 +212,6 @@ def test_wrong_flags_and_commands(vault):
             and given in error["message"]
         )
     assert "signet-sync open --help" in one_line_error(vault.call("open", "--path"), 2)
-    for words in (("--day", "--week"),):
-        assert "cannot be combined" in one_line_error(vault.call("digest", *words), 2)
 
 
 ASKERS = [("remove", "ID", "--reason", "x"), ("violations", "restore", "--all")]

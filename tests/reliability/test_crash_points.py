@@ -119,7 +119,6 @@ NOT_HERE = {
     "expand": "counts what was shown, in one transaction",
     "context": "counts what was shown, in one transaction",
     "doctor": "tries what the file system can do; with --fix it runs operations of this table",
-    "service status": "reads",
     "ui": "reads",
     "setup": "the operations of init, hooks install, import, reindex and service install",
     "init": "a workspace of empty folders, each made once",

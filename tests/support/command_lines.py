@@ -148,7 +148,6 @@ COMMAND_LINES: dict[str, Line] = {
     "import": Line("claude-code {folder}/transcript.jsonl"),
     "migrate": Line("claude-mem {folder}/others/claude-mem.db"),
     "service install": SERVES,
-    "service status": SERVES,
     "service uninstall": SERVES,
     "eject": Line("--yes"),
     "logs": reads(),

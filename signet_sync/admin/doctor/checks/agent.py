@@ -86,7 +86,7 @@ def _own(target: Installation, unit: ServiceState) -> Finding:
             "service", f"{unit.name} is not running", f"{host_service.restart_command(unit)}  # or {why}", fix=True
         )
     if unit.active is None:
-        return warning("service", f"{unit.name}: it is unknown whether it runs", target.command("service status"))
+        return warning("service", f"{unit.name}: it is unknown whether it runs", host_service.restart_command(unit))
     if unit.enabled is False:
         words = f"{unit.name} runs, and will not after the next start of the machine"
         return warning("service", words, target.command("service install"))
