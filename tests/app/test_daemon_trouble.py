@@ -14,11 +14,12 @@ import pytest
 from agents import LINUX, Inside, Session, counts, page, some, status, until, verdicts
 from workbench import Vault
 
-from signet_sync.app import daemon, scheduler
+from signet_sync.app import daemon, database_supervisor, scheduler
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database, is_suspect
 from signet_sync.storage.database.tables import TABLES
-from signet_sync.sync import engine, workspace
+from signet_sync.sync import database as sync_database
+from signet_sync.sync import engine
 
 Start = Any
 vault, start, quick = agents.vault, agents.start, agents.quick
@@ -239,13 +240,14 @@ def test_after_an_error_that_nobody_thought_of_all_derived_rows_are_built_anew(
 def test_after_an_error_that_may_come_from_damage_every_page_of_the_database_is_checked(
     vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really, checks = workspace._examine, list[Any]()
+    really, checks = sync_database.examine, list[Any]()
 
-    def examine(database: Database, tables: Any) -> None:
+    def examine(database: Database, tables: Any = TABLES) -> None:
         checks.append(tables)
         really(database, tables)
 
-    monkeypatch.setattr(workspace, "_examine", examine)
+    for place in (sync_database, engine, database_supervisor):
+        monkeypatch.setattr(place, "examine", examine)
     failing_once(monkeypatch, apsw.ConstraintError("an index that disagrees with its table"))
     with Inside(vault) as agent:
         agent.wait("watching")
