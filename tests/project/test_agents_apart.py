@@ -159,7 +159,9 @@ def test_what_one_agent_has_the_other_cannot_name(vault: Vault) -> None:
     for agent, other in OTHER.items():
         path = vault.rows("select min(source_path) from memory_artifacts where agent_id = ?", agent)[0][0]
         token = path.split("--")[1]
-        chosen = [*random.sample(ids_of(vault, agent), 12), *sorted(handles[agent])[:6]]
+        kinds = {one[0]: one for one in ids_of(vault, agent)}
+        chosen = [*kinds.values(), *sorted(handles[agent])[:2]]
+        assert len(kinds) > 5
         for handle in chosen:
             assert own(vault, agent, "expand", handle)["node"]["agent_id"] == agent
         for name in (*chosen, f"^{chosen[0]}", chosen[1][:9], path, path.removeprefix("memory/"), token,

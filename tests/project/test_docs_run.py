@@ -31,7 +31,7 @@ case " $* " in
 *) exec {python} -m signet_sync "$@" ;;
 esac
 """
-OTHERS = '#!/bin/sh\nexec {python} {root}/tests/support/stand_in_programs.py {name} "$@"\n'
+OTHERS = '#!/bin/sh\nexec {python} {root}/tests/project/stand_in_programs.py {name} "$@"\n'
 REPORT = """trap 'printf "%s\\t%s\\t%s\\n" "$LINENO" "$?" "$BASH_COMMAND" >&3' ERR; set -E -o pipefail; """
 
 

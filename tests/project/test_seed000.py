@@ -49,7 +49,7 @@ def reachable(vault, start):
     return seen, broken
 
 
-@pytest.mark.parametrize("sessions", [150, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sessions", [90, pytest.param(1500, marks=pytest.mark.slow)])
 def test_01_window_of_1500_sessions_keeps_the_newest_rows_says_so_and_links_them_all(vault, sessions):
     written = write_corpus(vault.root, sessions, per_day=sessions / 30, agents=1)
     document = vault.reindex()

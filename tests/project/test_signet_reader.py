@@ -204,7 +204,7 @@ def live(vault: Vault, home: Path) -> set[str]:
     return theirs
 
 
-@pytest.mark.parametrize("setting", ["", *CHANGING], ids=lambda line: line or "as they are")
+@pytest.mark.parametrize("setting", sampled(["", *CHANGING], 2), ids=lambda line: line or "as they are")
 def test_signet_takes_every_file_of_every_flow(tmp_path, monkeypatch, setting):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("SIGNET_CONFIG", str(tmp_path / "mine.toml"))

@@ -172,7 +172,7 @@ def test_whoever_reads_over_a_failing_file_system_is_told_plainly_and_nothing_is
     for words in READING[:4]:
         if fault in LIES and words[0] == "recall":
             continue
-        for point in range(1, 1 << 20, 1 if fault == "open fails" else 13):
+        for point in range(1, 1 << 20, {"open fails": 1, "read fails": 31}.get(fault, 13)):
             ground.put_back()
             assert forked(struck, words, point) in (0, 1, 3), (words, point)
             if not Path("killed-at").exists():
