@@ -252,7 +252,11 @@ def findings(
             observe.look(repo, None if only is None else only - {observe.LEDGER})
         rows = [row for row in list_entities(repo) if only is None or row.id in only]
         found += [one for row in rows for one in lint_files(repo, row)]
-        waiting = [one for one in repo.drift() if only is None or one.id in only]
+        # Which sections are gone, and how, is known from the file.
+        told = {
+            (one.path, "section-missing") for one in found if one.code.startswith(("section-", "heading-", "anchor-"))
+        }
+        waiting = [one for one in repo.drift() if (only is None or one.id in only) and (one.path, one.code) not in told]
         return found + [one for one in waiting if one.id != observe.LEDGER or one.code not in codes]
 
 

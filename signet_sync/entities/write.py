@@ -61,7 +61,8 @@ def refuse_drift(repo: EntityRepository, entity_id: str) -> None:
     for drift in repo.drift():
         if drift.id == entity_id:
             message = f"a maintainer has to resolve the drift of this entity first: {drift.message}"
-            hint = f"{drift.hint}; signet-sync entity check {drift.id}"
+            settle = f"signet-sync entity check {drift.id} --keep"
+            hint = f"{drift.hint}; {settle} events writes it as recorded, --keep file records it as it is"
             raise UsageError(message, path=drift.path, hint=hint, code="entity-drifted")
 
 

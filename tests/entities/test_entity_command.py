@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -12,6 +13,8 @@ from typing import Any
 
 import pytest
 from workbench import NOW, ROOT, Answer, Vault, call
+
+from signet_sync.cli.entity.write import _HARNESS
 
 RATIONALE = "why: the review is next week; until: 2026-04-10; plan: prune to the three strongest"
 SHA = re.compile(r"[0-9a-f]{64}")
@@ -79,6 +82,18 @@ def test_edits_answer_with_the_section_and_its_hashes(vault: EntityVault, critic
     pruned = vault.done("prune", critic, "highlights", item["key"], "--reason", "no longer so")
     assert pruned["section"] == "highlights" and vault.shown(critic)["highlights"]["items"] == []
     assert b"no longer so" in vault.ledger()
+
+
+@pytest.mark.parametrize(("harness", "actor"), [("", "person"), ("default", "agent")])
+def test_what_is_typed_in_a_terminal_is_a_persons(
+    vault: EntityVault, critic: str, monkeypatch: pytest.MonkeyPatch, harness: str, actor: str
+) -> None:
+    for name in _HARNESS:
+        monkeypatch.setenv(name, harness)
+    with open(os.openpty()[1]) as terminal, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdin", terminal)
+        vault.done("set", critic, "identity", "--text", "Reads every draft first.")
+    assert vault.done("log", critic)["events"][0]["actor"] == actor
 
 
 def test_text_comes_from_stdin_and_goes_to_notes(

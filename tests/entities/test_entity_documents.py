@@ -549,6 +549,7 @@ SIX = "".join(f"\n- item {number}" for number in range(6))
     [
         ("## Needs\n<!-- section needs -->\n\n", "", [("needs", "section-missing")]),
         ("## Role\n<!-- section role -->\n", "## Role\n", [("role", "anchor-missing")]),
+        ("## Role\n", "", [("role", "heading-missing")]),
         ("<!-- section role -->", "<!-- section rule -->", [("role", "anchor-wrong")]),
         ("## Role\n", "## Function\n", [("role", "heading-wrong")]),
         ("## Role\n", "## Mine\n\n## Role\n", [(None, "section-unknown")]),

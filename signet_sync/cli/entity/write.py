@@ -5,6 +5,8 @@ The operations are loaded in the functions: completion does without.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, wraps
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 KIND = click.Choice(KINDS)
 ACTORS = ("agent", "person", "maintainer")
+# Set for what a harness runs, some of it in a terminal of its own.
+_HARNESS = ("CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE", "QWEN_CODE", "SIGNET_AGENT_ID")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +57,15 @@ class EntityCall:
         context.answer(done.document(), show)
 
 
-def writing(actor: Actor) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def _who_types() -> Actor:
+    return "person" if sys.stdin.isatty() and not any(map(os.environ.get, _HARNESS)) else "agent"
+
+
+def writing(actor: Actor | Callable[[], Actor]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Adds the options of a command that writes, passed to it as an `EntityCall`; `actor` is the default."""
+    shown = actor if isinstance(actor, str) else "person in a terminal, else agent"
     options = (
-        click.option("--actor", type=click.Choice(ACTORS), default=actor, show_default=True, help="Who does it."),
+        click.option("--actor", type=click.Choice(ACTORS), default=actor, show_default=shown, help="Who does it."),
         click.option("--key", metavar="K", help="A repeated key returns the first answer and writes nothing."),
         agent_option,
         now_option,
@@ -105,7 +114,7 @@ _required_reason = click.option("--reason", metavar="R", required=True, help="Wh
 @click.argument("name")
 @click.option("--type", "relation", metavar="T", help="The type of a relationship: reviews, protects, polarized …")
 @click.option("--between", metavar="ID ID", nargs=2, help="The two participants of a relationship.")
-@writing("agent")
+@writing(_who_types)
 def create(call: EntityCall, kind: Kind, name: str, relation: str | None, between: tuple[str, str] | None) -> None:
     """Create an entity: its profile and its notes, with empty sections.
 
@@ -131,7 +140,7 @@ def create(call: EntityCall, kind: Kind, name: str, relation: str | None, betwee
 @_expect
 @_propose
 @click.option("--reason", metavar="R", help="Why a section is emptied (--text '').")
-@writing("agent")
+@writing(_who_types)
 def set_(call: EntityCall, ref: str, section: str, text: str, **grounds: Any) -> None:
     """Replace the text of a narrative section; the previous text stays in the event log.
 
@@ -156,7 +165,7 @@ def set_(call: EntityCall, ref: str, section: str, text: str, **grounds: Any) ->
 @_evidence
 @_expect
 @_propose
-@writing("agent")
+@writing(_who_types)
 def append(call: EntityCall, ref: str, section: str, text: str, **grounds: Any) -> None:
     """Add a paragraph to a narrative section, or an item to a list.
 
@@ -178,7 +187,7 @@ def append(call: EntityCall, ref: str, section: str, text: str, **grounds: Any) 
 @_section
 @click.argument("item")
 @_required_reason
-@writing("agent")
+@writing(_who_types)
 def prune(call: EntityCall, ref: str, section: str, item: str, reason: str) -> None:
     """Remove an item from a list; ITEM is its number or key (entity show). The event log keeps it."""
     from signet_sync.entities import operations
@@ -190,7 +199,7 @@ def prune(call: EntityCall, ref: str, section: str, item: str, reason: str) -> N
 @_entity
 @click.argument("status")
 @_reason
-@writing("agent")
+@writing(_who_types)
 def status(call: EntityCall, ref: str, status: str, reason: str | None) -> None:
     """Change the status of an entity: active, dormant, deprecated, or any other word. The change log records it.
 
@@ -238,7 +247,7 @@ def review(call: EntityCall, how: Literal["approve", "reject"], proposal: str, r
 
 @click.command(cls=Command, short_help="Take one edit back.")
 @click.argument("event")
-@writing("agent")
+@writing(_who_types)
 def undo(call: EntityCall, event: str) -> None:
     """Take one edit back: what it changed says again what it said before, and later edits stay.
 

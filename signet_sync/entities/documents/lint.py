@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from signet_sync.entities.documents.document import DocumentSection, EntityDocument, text_of
 from signet_sync.entities.documents.edits import items
@@ -15,7 +15,7 @@ from signet_sync.formats.entity_paths import Shape, kind_of
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.text.token_estimate import estimate_tokens
 
-_STRAY = re.compile(r"[ \t]*<!--[ \t]*section\b")
+_STRAY = re.compile(r"[ \t]*<!--[ \t]*section\b[ \t]*([\w-]*)")
 _DATED = re.compile(r"(\d{4}-\d\d-\d\d)(?:T\S*)?(?=[\s—:]|$)", re.ASCII)
 _REQUIRED = ("kind", "id", "agent_id", "schema_version", "created_at", "updated_at")
 _TIMES = ("created_at", "updated_at")
@@ -25,11 +25,15 @@ def lint(document: EntityDocument, shapes: Sequence[Shape]) -> list[Finding]:
     """Compares a file with the schema (`entity_paths.shapes`): fields, the order of sections, then each section."""
     found = [*_fields(document), *_order(document, shapes)]
     by_anchor = {shape.anchor: shape for shape in shapes}
+    lost = {shape.anchor: shape for shape in shapes} | dict.fromkeys(
+        section.anchor or "" for section in document.sections
+    )
     for section in document.sections:
         shape = by_anchor.get(section.anchor or "")
         found.extend(_anchor(section, shape, shapes))
-        found.extend(_content(section, shape))
-    return found
+        found.extend(_content(section, shape, lost))
+    headless = {one.anchor for one in found if one.code == "heading-missing"}
+    return [one for one in found if one.code != "section-missing" or one.anchor not in headless]
 
 
 def too_long(section: DocumentSection, shape: Shape) -> Iterator[Finding]:
@@ -74,7 +78,7 @@ def _order(document: EntityDocument, shapes: Sequence[Shape]) -> Iterator[Findin
     named = {section.heading.casefold() for section in document.sections if section.anchor not in rank}
     for shape in shapes:
         if shape.anchor not in present and shape.heading.casefold() not in named:
-            hint = f"write `## {shape.heading}` and `<!-- section {shape.anchor} -->` under it"
+            hint = f"write `## {shape.heading}` and `<!-- section {shape.anchor} -->` under it, or close a fence above"
             yield Finding("section-missing", f"the section {shape.heading} is missing", hint, anchor=shape.anchor)
     highest = -1
     last = max((at for at, anchor in enumerate(present) if anchor in rank), default=-1)
@@ -109,8 +113,11 @@ def _anchor(section: DocumentSection, shape: Shape | None, shapes: Sequence[Shap
         yield Finding("anchor-unknown", message, "remove it; new fields go under Extensions", anchor=section.anchor)
 
 
-def _content(section: DocumentSection, shape: Shape | None) -> Iterator[Finding]:
-    """Finds misplaced titles and anchors; in a section of the schema what is too long, undated or without its event."""
+def _content(section: DocumentSection, shape: Shape | None, lost: Mapping[str, Shape | None]) -> Iterator[Finding]:
+    """Finds misplaced titles and anchors; in a section of the schema what is too long, undated or without its event.
+
+    `lost` are the sections of the schema that are missing: one whose anchor is here lost only its heading.
+    """
 
     def say(code: str, message: str, hint: str) -> Finding:
         return Finding(code, message, hint, anchor=section.anchor)
@@ -118,7 +125,14 @@ def _content(section: DocumentSection, shape: Shape | None) -> Iterator[Finding]
     for token in blocks(section.body):
         if token.type == "heading_open" and token.level == 0 and token.tag == "h1":
             yield say("title-twice", "there is a second title", "make it a `###` heading")
-        elif token.type == "html_block" and token.level == 0 and _STRAY.match(token.content):
+        elif token.type == "html_block" and token.level == 0 and (stray := _STRAY.match(token.content)):
+            if (headless := lost.get(stray[1])) is not None:
+                message, hint = (
+                    f"{headless.heading} lacks its heading",
+                    f"write `## {headless.heading}` above its anchor",
+                )
+                yield Finding("heading-missing", message, hint, anchor=headless.anchor)
+                continue
             hint = "keep it on the line under the heading, or remove it"
             yield say("anchor-stray", "there is an anchor inside the section", hint)
     if shape is None:
