@@ -59,8 +59,8 @@ class Stopwatch:
 
 # Where callers look a function up, and the step that its time belongs to.
 WATCHED = {
-    "signet_sync.sessions.operations:_session_request": "sanitize",
-    "signet_sync.sessions.operations:_refresh": "look at the token's files",
+    "signet_sync.sessions.operations:_clean": "sanitize",
+    "signet_sync.sessions.operations:_index": "look at the token's files",
     "signet_sync.digest.outcome:outcome": "digest",
     "signet_sync.digest.summary:summary": "digest",
     "signet_sync.sessions.journal:begin": "journal",

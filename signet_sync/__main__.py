@@ -20,7 +20,7 @@ def main() -> None:
     if _is_hook(arguments):
         # Ctrl-C ends the person's session; the hook still has to record that end.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        from signet_sync.app.hook import main as hook
+        from signet_sync.app.ask import run_hook as hook
 
         _leave(hook(arguments))
     try:

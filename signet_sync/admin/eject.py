@@ -35,7 +35,7 @@ from signet_sync.host.service_manager import ServiceChange, ServiceState
 from signet_sync.pages import others
 from signet_sync.pages.memory_page import HINT
 from signet_sync.pages.store import pages
-from signet_sync.sessions import live_files
+from signet_sync.sessions.live import files as live_files
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files, locations, state_dir
 from signet_sync.storage.database.connection import Database

@@ -47,17 +47,18 @@ def find_entries(harness: str, environ: Mapping[str, str]) -> SignetEntries:
     """Returns what of Signet is in a harness's settings, where all else stays. Raises `ConfigError`, `OSError`."""
     texts = {}
     events, names = [], []
-    if registry.settings(harness).hooks:
-        path = registry.settings(harness).path(environ)
+    settled = registry.settings(harness)
+    if settled.facts.hooks:
+        path = settled.path(environ)
         texts[path] = files.open_settings(path, files.read(path))
         events = [place.event for place in harnesses.strip(texts[path], _HOOK)]
-    if (listed := registry.settings(harness).servers) is not None:
-        path = listed.path(environ)
+    if settled.facts.servers:
+        path = settled.facts.server_file(environ)
         raw = files.read(path) or b""
         if path not in texts and (b"signet" in raw.lower() or b":3850" in raw):
             texts[path] = files.open_settings(path, raw)
         if (settings := texts.get(path)) is not None:
-            way = listed.way(settings.data)
+            way = settled.facts.server_way(settings.data)
             servers = settings.at(way)
             entries = servers.items() if isinstance(servers, dict) else ()
             names = [name for name, entry in entries if _is_signets(name, entry)]

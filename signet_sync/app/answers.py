@@ -18,7 +18,6 @@ from typing import Any
 
 from signet_sync import __version__
 from signet_sync.app import ask
-from signet_sync.app.hook import answer
 from signet_sync.errors import SignetSyncError
 from signet_sync.log import logger
 from signet_sync.storage.locations import StateFolder
@@ -106,7 +105,7 @@ class Answers(threading.Thread):
                 given = head["operation"], head["given"]
                 threading.Thread(target=self._operate, args=(hook, *given), name="operation", daemon=True).start()
             return free
-        code, out, said, record = answer(head["arguments"], payload, environ, self.root, self.folder)
+        code, out, said, record = ask.answer_hook(head["arguments"], payload, environ, self.root, self.folder)
         document = {"code": code, "out": out, "err": said}
         hook.settimeout(ask.DEADLINE)
         hook.sendall(json.dumps(document).encode() + b"\n")

@@ -1,6 +1,6 @@
 """Asks the agent, where it runs, for a hook's answer or an operation: it has everything loaded.
 
-Imports next to nothing. Without an answer in time the caller does the same work itself.
+Imports next to nothing, for harnesses wait for it. Without an answer in time the caller does the same work itself.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
+    from signet_sync.capture.hook import HookAnswer
+    from signet_sync.capture.hook_session import HookSession, Injection, Moment
+    from signet_sync.storage.locations import StateFolder
     from signet_sync.sync.read_only import IndexPlace
 
 # A payload of a hook: bytes that are read, and seconds for all of it; some harnesses give their hooks only three.
@@ -39,12 +42,46 @@ _LONGEST = 1 << 26  # bytes of an answer
 _LONGEST_ADDRESS = 100  # bytes; macOS takes 103
 
 
-def proof_of(folder: locations.StateFolder) -> str:
+def run_hook(arguments: list[str]) -> int:
+    """Runs `[--workspace PATH] hook HARNESS [--strict]`; returns the exit code."""
+    payload = read_stdin()
+    if is_moment(payload):  # only the agent is asked
+        with no_longer_than(MOMENT):
+            return ask(arguments, payload) or 0
+    if (code := ask(arguments, payload)) is not None:
+        return code
+    from signet_sync.capture import hook  # most hooks are answered by the agent
+
+    return hook.main(arguments, payload, _context)
+
+
+def answer_hook(
+    arguments: list[str], payload: bytes, environ: Mapping[str, str], root: str, folder: StateFolder
+) -> HookAnswer:
+    """Returns what a hook prints, for the agent of a workspace; what the session gets is recorded by the caller."""
+    from signet_sync.capture import hook
+
+    return hook.answer(arguments, payload, _context, environ, root, folder, later=True)
+
+
+def _context(session: HookSession, words: str | Moment | None, source: str | None, budget: int) -> Injection:
+    if isinstance(words, tuple):
+        from signet_sync.pages import moments  # only the agent does that
+
+        return moments.answer_moment(session, words)
+    from signet_sync.pages import hook_context  # only starts and prompts need it
+
+    if words is None:
+        return hook_context.answer_start(session, source, budget)
+    return hook_context.answer_prompt(session, words, budget)
+
+
+def proof_of(folder: StateFolder) -> str:
     """Returns the file that only those can open to write who could do what the agent does: the lock of its run."""
     return os.path.join(folder.locks, "run.lock")
 
 
-def socket_of(folder: locations.StateFolder) -> str:
+def socket_of(folder: StateFolder) -> str:
     """Returns where the agent of a workspace listens."""
     return os.path.join(folder.path, "agent.sock")
 

@@ -207,7 +207,7 @@ class Daemon:
             self.scheduler.watcher.stop()
             self.scheduler.worker.leave()
             self.scheduler.commits.stop()
-            self.scheduler.timers.leave()
+            self.scheduler.fleet.leave()
             self.scheduler = None
 
     def _report_end(self) -> None:

@@ -10,7 +10,7 @@ DERIVERS = (
     "signet_sync.graph.threads_stage:Threads",
     "signet_sync.graph.threads_stage:Statements",
     "signet_sync.graph.threads_stage:Quotes",
-    "signet_sync.sessions.live_statements_stage:LiveStatements",
+    "signet_sync.sessions.live.stage:LiveStatements",
     "signet_sync.pages.stage:SessionLog",
     "signet_sync.recall.stage:FoundStatements",
 )

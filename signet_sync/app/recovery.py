@@ -10,8 +10,8 @@ from signet_sync.errors import RevisionConflict, WorkspaceError
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import MEMORY, WORDS
-from signet_sync.sessions import journal, live_files
-from signet_sync.sessions.store import removed_turns
+from signet_sync.sessions import journal
+from signet_sync.sessions.live import files as live_files
 from signet_sync.storage import files
 from signet_sync.sync import scan
 from signet_sync.sync.database import back_up
@@ -34,7 +34,7 @@ class LiveTurns(Recovery, Eraser):
         workspace = run.workspace
         try:
             if not (workspace.touch_nothing or live_files.is_settled(workspace.database, workspace.state.live)):
-                from signet_sync.sessions import live  # imports the sanitizer
+                from signet_sync.sessions.live import operations as live  # imports the sanitizer
 
                 live.settle(workspace)
         except OSError as error:
@@ -43,13 +43,15 @@ class LiveTurns(Recovery, Eraser):
 
     def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: Any) -> None:
         """Deletes the files, while the rows that name them still exist."""
-        from signet_sync.sessions import live  # as above
+        from signet_sync.sessions.live import operations as live  # as above
 
         live.forget_removed(run.workspace, removed)
 
     def forget(self, database: Database, tombstone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> int:
         """Deletes the rows, and recorded answers of the sessions' flows."""
-        removed_turns.forget(database, tombstone, sessions)
+        from signet_sync.sessions.live import operations as live  # as above
+
+        live.forget_removed_rows(database, tombstone, sessions)
         return 0
 
 

@@ -17,9 +17,8 @@ import apsw
 from signet_sync.app import changed_paths
 from signet_sync.app.database_supervisor import DatabaseSupervisor
 from signet_sync.app.heartbeat import Heartbeat
-from signet_sync.app.timers import Timers
 from signet_sync.capture import spool
-from signet_sync.capture.worker import Worker, due, list_changed_sessions
+from signet_sync.capture.worker import Command, Worker, due, list_changed_sessions
 from signet_sync.entities.stage import entities_folder
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TOMBSTONES, WORDS, agent_folder, head_page
@@ -30,7 +29,7 @@ from signet_sync.memories import promotion
 from signet_sync.pages import others
 from signet_sync.pages.store import pages
 from signet_sync.sessions import journal
-from signet_sync.sessions.store import live
+from signet_sync.sessions.live import store as live
 from signet_sync.storage.database import batches
 from signet_sync.storage.locations import now_us
 from signet_sync.sync import engine, outbox, quarantine
@@ -55,6 +54,8 @@ BEAT = 15.0
 DREAM_PATIENCE, DREAM_BEAT = 600.0, 60.0
 # Seconds between checks whether a process that captures has ended, while there is more to capture.
 WORKER_BEAT = 0.5
+# Seconds between checks whether another process has ended.
+COMMAND_BEAT = 1.0
 CHECKPOINT_AFTER = 2.0
 # Seconds until memory used by a scan of everything is released, when its follow-up work is done, too.
 SPARE_AFTER = 20.0
@@ -81,11 +82,11 @@ NEWEST_DAYS = 90
 
 
 class Scheduler:
-    """Watches one workspace and runs its timers and passes. All in one thread; `watcher.wake` may come from any.
+    """Watches one workspace and runs its jobs. All in one thread; `watcher.wake` may come from any.
 
-    `everything` means that the next pass scans all files, `rebuild` that it rebuilds all derived rows, `rest` are the
-    seconds that at least pass after a full pass that found nothing. `alive` is called during long passes to show that
-    the loop works.
+    A job has a name, when it is due (an instant of `time.monotonic`), and what it does. `everything` means that the
+    next pass scans all files, `rebuild` that it rebuilds all derived rows, `rest` are the seconds that at least pass
+    after a full pass that found nothing. `alive` is called during long passes to show that the loop works.
     """
 
     def __init__(
@@ -104,11 +105,9 @@ class Scheduler:
         self._stopping = stopping
         self._halted = False
         self._deferrals = 0
-        self._dirty: set[str] = set()
-        self._tick = False
+        self._dirty: set[str] = set()  # paths that changed, as far as is known
+        self._again: dict[str, float] = {}  # when a path that was not settled is looked at again
         self._poll = changed_paths.Poll()
-        self._again: dict[str, float] = {}
-        self._due: dict[str, float] = {name: time.monotonic() + BEAT for name in ("beat", "dream")} | {"full": 0.0}
         self._swept = 0.0
         self._clocks = time.time(), time.monotonic()
         # Both are read by the first pass, which reports errors.
@@ -119,10 +118,27 @@ class Scheduler:
             spool.prepare(workspace.state.spool)
         self.worker = Worker(workspace)
         self.commits = CommitScheduler(workspace)
-        self.timers = Timers(workspace)
+        self.fleet = FleetTimer(workspace)
         self.watcher = self._watcher()
         self.watcher.start()
         self._log_trouble(())
+        self._at = dict.fromkeys(("surroundings", "dream"), time.monotonic() + BEAT)
+        # In the order in which they run: a pass knows what a poll found, and its follow-up work comes after it.
+        self._jobs: tuple[tuple[str, Callable[[], float], Callable[[], None]], ...] = (
+            ("surroundings", self._timed("surroundings"), self._check_surroundings),
+            ("dream", self._timed("dream"), self._dream),
+            ("poll", self._timed("poll"), self._look_for_changes),
+            ("pass", self._when_to_pass, self._pass_over_changes),
+            ("sweep", self._timed("sweep"), self._sweep),
+            ("pages", self._timed("pages"), self._update_pages),
+            ("merge", self._timed("merge"), self._merge),
+            ("checkpoint", self._timed("checkpoint"), self._checkpoint),
+            ("backlog", self._timed("backlog"), self._derive_backlog),
+            ("memory", self._timed("memory"), self._release_memory),
+            ("capture", self._timed("capture"), self._capture),
+            ("commit", lambda: self.commits.due, self.commits.run_due),
+            ("fleet", lambda: self.fleet.due, self.fleet.run_due),
+        )
 
     def record_crash(self) -> None:
         """Records a crash, of the previous agent or a pass out of memory, against the file being processed."""
@@ -139,6 +155,8 @@ class Scheduler:
         if self.held:
             return "held: signet daemon"
         return "polling" if self.watcher.kind in (None, "polling") else "watching"
+
+    # ── the watch ──
 
     def set_watch(self) -> None:
         """Sets the watch again, according to the current settings."""
@@ -174,88 +192,43 @@ class Scheduler:
         spooled = os.path.realpath(self.workspace.state.spool)
         return ["", MEMORY, TOMBSTONES, WORDS, *(page for page in pages if page), *sorted(entity_folders), spooled]
 
-    # ── what is due ──
-
-    def wait(self, longest: float) -> None:
-        """Waits until there is something to do, at most `longest` seconds, or until the watcher is woken."""
-        if self.everything:
-            return
-        settings = self.workspace.settings
-        due = min(*self._due.values(), *self._again.values(), self.commits.due, self.timers.due) - time.monotonic()
-        longest = max(min(due, longest), 0.0)
-        hint = self.watcher.gather(settings.debounce, LONGEST_WAIT, longest, lead=min(LEAD, settings.debounce))
-        if hint is not None:
-            self._add_hint(hint)
-
     def _add_hint(self, hint: Hint) -> None:
         self._dirty |= hint.paths
         if not hint.everything:
             return
         # A polling tick carries no information; only a difference is worth a pass.
         if self.watcher.kind == "polling" and not hint.paths:
-            self._tick = True
+            self._at["poll"] = 0.0
         else:
             self.everything = True
 
-    def run_due(self) -> None:
-        """Does what is due now: hinted paths first, then sweeps and other timers, then the hooks' jobs."""
-        self._run_passes()
-        self._due.pop("live", None)
-        if spool.waiting(self.workspace.state.spool):
-            if self.worker.working():
-                # Its end wakes nobody, and what came meanwhile it may not have seen.
-                self._due["live"] = time.monotonic() + WORKER_BEAT
-            else:
-                self._start_capture()
-        self.commits.run_due()
-        self.timers.run_due()
+    # ── the jobs ──
 
-    def _start_capture(self) -> None:
-        """Processes the hooks' jobs and reads running sessions; the files it writes return as changes."""
-        moment = now_us()
-        rests = [wait for _, _, wait in list_changed_sessions(self.workspace, moment)]
-        if next(due(self.workspace, moment), None) is not None or any(wait <= 0 for wait in rests):
-            self.worker.start(sweep=False)
-        elif rests:
-            self._due["live"] = time.monotonic() + min(rests) / SECOND
-
-    def _run_passes(self) -> None:
-        changes = self.supervisor.ensure_open(), self.watcher.check(), self._clocks_jumped()
-        if any(changes):
-            self.everything = True
-        if self._is_due("beat"):
-            self._check_surroundings()
-        if self._is_due("dream"):
-            self._dream()
-        hinted, self._dirty = changed_paths.relevant(self.workspace, frozenset(self._dirty)), set()
-        confirmed = frozenset(path for path, due in self._again.items() if due <= time.monotonic()) - hinted
-        if self.everything or self._is_due("full") or len(hinted) > BIG_BATCH:
-            doubtful = not (self.everything or self._deferrals)
-            self._full(hinted | frozenset(self._again) if doubtful else None, confirmed)
+    def wait(self, longest: float) -> None:
+        """Waits until a job is due, at most `longest` seconds, or until the watcher hears something or is woken."""
+        if self.everything:
             return
-        if self._tick:
-            self._tick = False
-            moved = self._poll.changed(self.workspace)
-            self.everything = moved is None
-            hinted |= (moved or frozenset()) - self._again.keys()
-        if hinted or confirmed:
-            self._pass(hinted | confirmed, confirmed)
-            self._plan_sweep()
-        timers = {
-            "sweep": self._sweep,
-            "pages": self._update_pages,
-            "merge": self._merge,
-            "checkpoint": self._checkpoint,
-            "backlog": self._derive_backlog,
-            "spare": self._release_memory,
-        }
-        for name, act in timers.items():
-            if self._is_due(name):
-                del self._due[name]
-                act()
+        settings = self.workspace.settings
+        longest = max(min(min(when() for _, when, _ in self._jobs) - time.monotonic(), longest), 0.0)
+        hint = self.watcher.gather(settings.debounce, LONGEST_WAIT, longest, lead=min(LEAD, settings.debounce))
+        if hint is not None:
+            self._add_hint(hint)
 
-    def _is_due(self, name: str) -> bool:
-        return self._due.get(name, math.inf) <= time.monotonic()
+    def run_due(self) -> None:
+        """Runs the jobs that are due."""
+        changes = self.supervisor.ensure_open(), self.watcher.check(), self._clocks_jumped()
+        self.everything |= any(changes)
+        self._at["capture"] = 0.0  # whatever woke us: a hook may have left a job
+        for name, when, run in self._jobs:
+            if when() <= time.monotonic():
+                self._at.pop(name, None)
+                run()
+
+    def _timed(self, name: str) -> Callable[[], float]:
+        return lambda: self._at.get(name, math.inf)
+
+    def _plan(self, name: str, seconds: float) -> None:
+        self._at[name] = time.monotonic() + seconds
 
     def _clocks_jumped(self) -> bool:
         """Returns whether the machine slept or its clock was set: only one of the two clocks advanced."""
@@ -265,7 +238,7 @@ class Scheduler:
 
     def _check_surroundings(self) -> None:
         """Checks what no event reports: a damaged database, a Signet daemon that came or went; renews the heartbeat."""
-        self._due["beat"] = time.monotonic() + BEAT
+        self._plan("surroundings", BEAT)
         self.heartbeat.touch()
         self.supervisor.check()
         # The process that was writing a journalled flow may have died before the first file.
@@ -276,7 +249,7 @@ class Scheduler:
 
     def _dream(self) -> None:
         """Sweeps the memories of the agents that are due, according to the promotion history."""
-        self._due["dream"] = time.monotonic() + DREAM_PATIENCE  # in case it fails
+        self._plan("dream", DREAM_PATIENCE)  # in case it fails
         if not self.workspace.settings.dream_enabled:
             promotion.prune(self.workspace, now_us())
         elif not self._halted:
@@ -287,7 +260,87 @@ class Scheduler:
                     logger.info("{}: {} of {} memories were promoted", agent_id, len(swept.promoted), swept.candidates)
                 self._log_trouble(filter(None, [swept.waiting]))
                 self._alive()
-        self._due["dream"] = time.monotonic() + DREAM_BEAT
+        self._plan("dream", DREAM_BEAT)
+
+    def _look_for_changes(self) -> None:
+        """Compares all files with the index, where no event tells what changed."""
+        if self.everything:
+            return
+        moved = self._poll.changed(self.workspace)
+        self.everything |= moved is None
+        self._dirty |= (moved or frozenset()) - self._again.keys()
+
+    def _when_to_pass(self) -> float:
+        now = self.everything or self._dirty
+        return 0.0 if now else min(self._at.get("full", 0.0), *self._again.values(), math.inf)
+
+    def _pass_over_changes(self) -> None:
+        """Makes a full pass if one is due, else one over the paths that changed or may be settled now."""
+        hinted, self._dirty = changed_paths.relevant(self.workspace, frozenset(self._dirty)), set()
+        confirmed = frozenset(path for path, due in self._again.items() if due <= time.monotonic()) - hinted
+        if self.everything or self._at.get("full", 0.0) <= time.monotonic() or len(hinted) > BIG_BATCH:
+            doubtful = not (self.everything or self._deferrals)
+            self._full(hinted | frozenset(self._again) if doubtful else None, confirmed)
+        elif hinted or confirmed:
+            self._pass(hinted | confirmed, confirmed)
+            # Names are compared once it is quiet, but not too soon after the last time.
+            quiet = time.monotonic() + self.workspace.settings.debounce
+            self._at["sweep"] = max(quiet, self._swept + SWEEP_INTERVAL)
+
+    def _sweep(self) -> None:
+        """Compares names only: finds what no event reported."""
+        started = time.thread_time()
+        found = changed_paths.new_or_gone(self.workspace)
+        self._swept = time.monotonic() + rest(time.thread_time() - started)
+        if found is None:
+            self.everything = True
+        elif found - self._again.keys():
+            self._pass(found - self._again.keys())
+
+    def _update_pages(self) -> None:
+        self._pass(frozenset(head_page(agent) for agent in self._agents))
+
+    def _merge(self) -> None:
+        if batches.merge_step(self.workspace.database):
+            self._plan("merge", MERGE_PAUSE)
+            self._at.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
+            if "memory" in self._at:
+                self._plan("memory", SPARE_AFTER)
+
+    def _checkpoint(self) -> None:
+        if not self.workspace.database.checkpoint():
+            self._plan("checkpoint", READER_PATIENCE)
+
+    def _derive_backlog(self) -> None:
+        """Derives a part of what passes left for idle time; publishes all pages once nothing is left."""
+        if engine.work_off(self.workspace, self._request(None)):
+            self._plan("backlog", 0.0)
+        else:
+            self.everything = True
+        self._at.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
+        self._plan("memory", SPARE_AFTER)
+
+    def _release_memory(self) -> None:
+        """Releases the memory that only a scan of everything needs, before days of idling; the C library keeps it."""
+        self.workspace.database.shrink()
+        if sys.platform == "linux":
+            with suppress(OSError, AttributeError):
+                ctypes.CDLL(None).malloc_trim(0)
+
+    def _capture(self) -> None:
+        """Has the hooks' jobs processed and running sessions read; the files that are written return as changes."""
+        if not spool.waiting(self.workspace.state.spool):
+            return
+        if self.worker.working():
+            # Its end wakes nobody, and what came meanwhile it may not have seen.
+            self._plan("capture", WORKER_BEAT)
+            return
+        moment = now_us()
+        rests = [wait for _, _, wait in list_changed_sessions(self.workspace, moment)]
+        if next(due(self.workspace, moment), None) is not None or any(wait <= 0 for wait in rests):
+            self.worker.start(sweep=False)
+        elif rests:
+            self._plan("capture", min(rests) / SECOND)
 
     # ── passes ──
 
@@ -296,29 +349,29 @@ class Scheduler:
         first = self.last_full is None
         self._update_agents()  # so that all folders are watched before anything is scanned
         # Cleared before the pass, so that a change during it is not missed.
-        self.everything = self._tick = False
-        settings = self.workspace.settings
+        self.everything = False
+        self._at.pop("poll", None)
         jitter = 1.0 + JITTER * random.uniform(-1.0, 1.0)  # noqa: S311 - spreads load, guards nothing
         started = time.thread_time()
-        self._due["full"] = time.monotonic() + settings.interval * jitter
+        self._plan("full", self.workspace.settings.interval * jitter)
         if self.heartbeat.state == "starting":
             self.heartbeat.set_state("reconciling")
         self.supervisor.check(deeper=True)
-        reread = frozenset(self._rolling())
+        reread = frozenset(self._list_to_reread())
         request, self.rebuild = self._request(None, confirmed, reread)._replace(rebuild=self.rebuild), False
         outcome = self._run(request)
-        self._due.pop("sweep", None)
+        self._at.pop("sweep", None)
         self._swept = time.monotonic()
         if not outcome.deferred and outcome.read <= MOST_REREAD:
             self.rest = rest(time.thread_time() - started)
-            self._due["full"] = max(self._due["full"], self._swept + self.rest)
+            self._at["full"] = max(self._at["full"], self._swept + self.rest)
         if outcome.cliff is None:
             self.last_full = iso(request.now_us)
         if os.path.exists(self.workspace.state.harnesses):
             self.worker.start(sweep=True)
         self.heartbeat.write()
         if first or outcome.read > BIG_BATCH:
-            self._due["spare"] = time.monotonic() + SPARE_AFTER
+            self._plan("memory", SPARE_AFTER)
         if first:
             # What is there by now is not collected again: looking through it takes longer than handling a change.
             gc.collect()
@@ -326,6 +379,12 @@ class Scheduler:
             gc.set_threshold(50_000)
         if expected is not None:
             self._check_watch((outcome.change.paths | outcome.unsettled) - expected - reread)
+
+    def _list_to_reread(self) -> list[str]:
+        """Returns paths whose content is due to be read again: a small share of the vault at every full pass."""
+        database, interval = self.workspace.database, self.workspace.settings.interval
+        share = math.ceil(2 * counts.count_indexed(database) * interval * SECOND / REREAD_AFTER) + 10
+        return artifacts.due_for_reading(database, now_us() - REREAD_AFTER, min(share, MOST_REREAD))
 
     def _check_watch(self, silent: set[str]) -> None:
         """Sets the watch again after a full pass found changes that no event had reported."""
@@ -339,80 +398,76 @@ class Scheduler:
             logger.warning("a full pass found changes that no event announced; the watch is set up again")
             self.set_watch()
 
-    def _rolling(self) -> list[str]:
-        """Returns paths whose content is due to be read again: a small share of the vault at every full pass."""
-        database, interval = self.workspace.database, self.workspace.settings.interval
-        share = math.ceil(2 * counts.count_indexed(database) * interval * SECOND / REREAD_AFTER) + 10
-        return artifacts.due_for_reading(database, now_us() - REREAD_AFTER, min(share, MOST_REREAD))
-
     def _pass(self, paths: frozenset[str], confirmed: frozenset[str] = frozenset()) -> None:
         self._run(self._request(paths, confirmed))
 
     def _request(
-        self, paths: frozenset[str] | None, confirmed: frozenset[str], reread: frozenset[str] = frozenset()
+        self,
+        paths: frozenset[str] | None,
+        confirmed: frozenset[str] = frozenset(),
+        reread: frozenset[str] = frozenset(),
     ) -> Request:
+        def working(_done: int, of: int) -> None:
+            if of > BIG_BATCH:
+                self.heartbeat.set_state("reconciling")
+            self._alive()
+
         return Request(
             now_us=now_us(),
             paths=paths,
             settle_seconds=self.workspace.settings.settle_seconds,
             confirmed=confirmed,
             reread=reread,
-            progress=self._working,
+            progress=working,
             should_stop=self._stopping,
             patience=LOCK_PATIENCE,
             records_crashes=True,
             since_us=now_us() - max(NEWEST_DAYS, self.workspace.settings.window_days + 1) * DAY,
         )
 
-    def _working(self, _done: int, of: int) -> None:
-        if of > BIG_BATCH:
-            self.heartbeat.set_state("reconciling")
-        self._alive()
-
     def _run(self, request: Request) -> Outcome:
-        if self._problems is None:
-            self._problems = counts.open_problems(self.workspace.database)
+        """Runs a pass, logs what came of it, and plans what follows from it."""
+        database = self.workspace.database
+        before = self._problems = counts.open_problems(database) if self._problems is None else self._problems
         outcome = engine.run_pass(self.workspace, request)
-        self._log_changes(self._problems, request, outcome)
-        self._remember_unsettled(request, outcome)
         change = outcome.change
-        if change.paths or change.sources or change.derived:
-            # The next change does not postpone it: with endless changes the log would grow without limit.
-            self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
-            self._due["merge"] = time.monotonic() + MERGE_AFTER
-            logger.debug("{} paths moved, {} sources followed", len(change.paths), change.derived)
-        self._update_state(outcome)
-        if outcome.cliff is None and outbox.any_waits(self.workspace.database):
-            self._due["backlog"] = time.monotonic()
-        if request.paths is None or any(path.startswith(f"{MEMORY}/") for path in request.paths):
-            self.commits.note_change()
-        self._plan_pages()
-        self._update_agents()
-        self._log_trouble(outcome.trouble)
-        self.heartbeat.set_state(self.state())
-        return outcome
-
-    def _log_changes(self, before: dict[str, str], request: Request, outcome: Outcome) -> None:
-        """Logs what is known now and was not before, by this pass or a command: how many files, and each problem."""
-        if outcome.change.paths:
+        if change.paths:
             removed = f", {len(outcome.tombstoned)} of removed sessions" if outcome.tombstoned else ""
-            logger.info("{} moved in the index{}", count_noun(len(outcome.change.paths), "file"), removed)
-        if outcome.full or request.paths:  # a verdict alone moves nothing in the index
-            self._problems = counts.open_problems(self.workspace.database)
+            logger.info("{} moved in the index{}", count_noun(len(change.paths), "file"), removed)
+        if outcome.full or request.paths:  # a verdict alone moves nothing in the index; a command may have made it
+            self._problems = counts.open_problems(database)
             for path in sorted(self._problems.keys() | before.keys()):
                 if (problem := self._problems.get(path)) is None:
                     logger.info("{}: no longer {}", path, before[path])
                 elif problem != before.get(path):
                     logger.warning("{}: {}", path, problem)
-
-    def _remember_unsettled(self, request: Request, outcome: Outcome) -> None:
-        """Schedules another look at a path some time after it was first found unsettled, whatever passes run before."""
-        due = time.monotonic() + max(self.workspace.settings.settle_seconds, 0.1)
+        # What was not settled is looked at again some time after it was first found so, whatever passes run before.
         looked_at = set(self._again) if outcome.full else set(request.paths or ())
         for path in (looked_at - outcome.unsettled) | request.confirmed:
             self._again.pop(path, None)
         for path in outcome.unsettled:
-            self._again.setdefault(path, due)
+            self._again.setdefault(path, time.monotonic() + max(self.workspace.settings.settle_seconds, 0.1))
+        if change.paths or change.sources or change.derived:
+            # The next change does not postpone it: with endless changes the log would grow without limit.
+            self._at.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
+            self._plan("merge", MERGE_AFTER)
+            logger.debug("{} paths moved, {} sources followed", len(change.paths), change.derived)
+        self._update_state(outcome)
+        if outcome.cliff is None and outbox.any_waits(database):
+            self._plan("backlog", 0.0)
+        if request.paths is None or any(path.startswith(f"{MEMORY}/") for path in request.paths):
+            self.commits.note_change()
+        # Pages change without an event, too: a session enters or leaves the window. Full passes retry other pages.
+        self._at.pop("pages", None)
+        instant = pages.next_instant(database)
+        if instant is not None and not (self._halted or self.held or self._deferrals):
+            wait = (instant - now_us()) / SECOND
+            if wait < FAR:
+                self._plan("pages", max(wait, 1.0))
+        self._update_agents()
+        self._log_trouble(outcome.trouble)
+        self.heartbeat.set_state(self.state())
+        return outcome
 
     def _update_state(self, outcome: Outcome) -> None:
         """Updates our state from a pass; a pass over a few paths cannot lift what a full pass has found."""
@@ -430,7 +485,7 @@ class Scheduler:
             logger.info("{}", f"pages are held back: {self.held}" if self.held else "pages are written again")
         if outcome.deferred:
             self._deferrals += 1
-            self._due["full"] = min(self._due["full"], time.monotonic() + backoff(self._deferrals))
+            self._at["full"] = min(self._at.get("full", 0.0), time.monotonic() + backoff(self._deferrals))
             # The first time is ignored: another process may just have been writing the page.
             self.trouble = short(outcome.trouble[-1]) if self._deferrals > 1 and outcome.trouble else ""
         elif outcome.full:
@@ -442,8 +497,6 @@ class Scheduler:
             logger.warning("{}", text)
         self.workspace.events.clear()
 
-    # ── follow-up work of a pass ──
-
     def _update_agents(self) -> None:
         agents = tuple(counts.agents(self.workspace.database))
         if agents != self._agents:
@@ -451,58 +504,40 @@ class Scheduler:
             if self.watcher.check():
                 self.everything = True
 
-    def _plan_pages(self) -> None:
-        """Schedules the next change of a page without an event: a session enters or leaves the window."""
-        self._due.pop("pages", None)
-        instant = pages.next_instant(self.workspace.database)
-        if instant is None or self._halted or self.held or self._deferrals:
-            return  # a page that cannot be written now is retried by full passes
-        wait = (instant - now_us()) / SECOND
-        if wait < FAR:
-            self._due["pages"] = time.monotonic() + max(wait, 1.0)
 
-    def _update_pages(self) -> None:
-        self._pass(frozenset(head_page(agent) for agent in self._agents))
+class FleetTimer:
+    """Shares with an organisation from time to time, where the person's own settings name a place for it."""
 
-    def _plan_sweep(self) -> None:
-        """Schedules a sweep for when it is quiet, but not too soon after the last one."""
-        quiet = time.monotonic() + self.workspace.settings.debounce
-        self._due["sweep"] = max(quiet, self._swept + SWEEP_INTERVAL)
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._command: Command | None = None
+        # The agents of many machines start in the morning, and must not all come at once.
+        self._next = time.monotonic() + random.uniform(0.0, 1.0) * workspace.settings.fleet_interval  # noqa: S311
 
-    def _sweep(self) -> None:
-        """Compares names only: finds what no event reported."""
-        started = time.thread_time()
-        found = changed_paths.new_or_gone(self.workspace)
-        self._swept = time.monotonic() + rest(time.thread_time() - started)
-        if found is None:
-            self.everything = True
-        elif found - self._again.keys():
-            self._pass(found - self._again.keys())
+    @property
+    def due(self) -> float:
+        """Returns when there is something to do, by the monotonic clock."""
+        if self._command is not None:
+            return time.monotonic() + COMMAND_BEAT
+        return self._next if self._workspace.settings.fleet_url else math.inf
 
-    def _merge(self) -> None:
-        if batches.merge_step(self.workspace.database):
-            self._due["merge"] = time.monotonic() + MERGE_PAUSE
-            self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
-            if "spare" in self._due:
-                self._due["spare"] = time.monotonic() + SPARE_AFTER
+    def run_due(self) -> None:
+        """Starts the command if it is time; says in the log why the last one failed."""
+        if self._command is not None:
+            code = self._command.poll()
+            if code is None:
+                return
+            if code:
+                logger.warning("sharing ended with {}: {}", code, self._command.said)
+            self._command = None
+        if self.due <= time.monotonic():
+            self._next = time.monotonic() + self._workspace.settings.fleet_interval
+            self._command = Command(self._workspace, "fleet", "share")
 
-    def _derive_backlog(self) -> None:
-        """Derives a part of what passes left for idle time; publishes all pages once nothing is left."""
-        if engine.work_off(self.workspace, self._request(None, frozenset())):
-            self._due["backlog"] = time.monotonic()
-        else:
-            self.everything = True
-        self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
-        self._due["spare"] = time.monotonic() + SPARE_AFTER
-
-    def _release_memory(self) -> None:
-        """Releases the memory that only a scan of everything needs, before days of idling."""
-        self.workspace.database.shrink()
-        _give_memory_back()
-
-    def _checkpoint(self) -> None:
-        if not self.workspace.database.checkpoint():
-            self._due["checkpoint"] = time.monotonic() + READER_PATIENCE
+    def leave(self) -> None:
+        """Stops waiting for the command, which goes on."""
+        if self._command is not None:
+            self._command.leave()
 
 
 def rest(took: float) -> float:
@@ -518,14 +553,3 @@ def backoff(failures: int) -> float:
 def short(message: str) -> str:
     """Shortens a message to fit into a state's line."""
     return message if len(message) <= 160 else message[:159] + "…"
-
-
-def _give_memory_back() -> None:
-    """Gives freed memory back to the system; the C library would keep it."""
-    if sys.platform != "linux":
-        return
-    trim: Callable[[int], int] | None = None
-    with suppress(OSError, AttributeError):
-        trim = ctypes.CDLL(None).malloc_trim
-    if trim is not None:
-        trim(0)

@@ -20,7 +20,7 @@ from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.memories import text_match
 from signet_sync.memories.store import memories, recall_events
-from signet_sync.sessions.store import live
+from signet_sync.sessions.live import store as live
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database import native_backup, salvage
 from signet_sync.storage.database.connection import Database

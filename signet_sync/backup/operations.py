@@ -14,8 +14,8 @@ from signet_sync.formats.timestamps import iso
 from signet_sync.graph.store import marks
 from signet_sync.graph.store.marks import Orphans
 from signet_sync.memories import operations as memories_operations
-from signet_sync.sessions import live
-from signet_sync.sessions.store import live as live_store
+from signet_sync.sessions.live import operations as live
+from signet_sync.sessions.live import store as live_store
 from signet_sync.storage import state_dir, user_files
 from signet_sync.storage.database import native_backup
 from signet_sync.storage.durable import private_folder, sync_folder

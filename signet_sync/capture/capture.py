@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
 
-from signet_sync.capture import injections
+from signet_sync.capture import injections, transcripts
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.harnesses.compactions import compaction_text
@@ -25,8 +25,7 @@ from signet_sync.capture.harnesses.records import (
 from signet_sync.capture.harnesses.texts import file_stem
 from signet_sync.capture.spool import CUT, Job
 from signet_sync.capture.store import TranscriptState
-from signet_sync.capture.stores import transcripts
-from signet_sync.capture.stores.transcripts import TranscriptSource
+from signet_sync.capture.transcripts import TranscriptSource
 from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.body import utf8
 from signet_sync.formats.ids import agent_for, asks_model, is_excluded, is_in_model_folder, is_session_id, token_of
@@ -44,8 +43,8 @@ from signet_sync.sessions.input import (
     is_root,
     session_input,
 )
-from signet_sync.sessions.live import refuse_removed
-from signet_sync.sessions.live_turns import (
+from signet_sync.sessions.live.operations import refuse_removed
+from signet_sync.sessions.live.turns import (
     SpokenTurn,
     find_recorded_entries,
     insert_live,
@@ -117,7 +116,7 @@ def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
     file's name, else of the file's own. Raises `HarnessError`.
     """
     if source.harness == "opencode":
-        from signet_sync.capture.stores.opencode import opencode_session  # slow import
+        from signet_sync.capture.harnesses.opencode.database import opencode_session  # slow import
 
         found = registry.reader(source.harness)(*opencode_session(source.path, source.session_id))
     else:

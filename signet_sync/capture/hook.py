@@ -6,7 +6,7 @@ the payload), unless `--strict` asks for exit code 2 and a line on stderr.
 
 A session start and a prompt print the context that the caller composes, between the markers that the parsers remove
 again, and nothing of sessions if others read this one (`formats.scope`), in the form that the harness accepts
-(`capture.harnesses.facts`).
+(`host.harness_settings.facts`).
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ TYPE_CHECKING = False  # same as in `typing`, without importing it
 if TYPE_CHECKING:
     from typing import Any
 
-    from signet_sync.capture.harnesses.facts import HarnessFacts
     from signet_sync.capture.hook_session import HookSession, Injection, Moment
+    from signet_sync.host.harness_settings.facts import HarnessFacts
 
 # The harnesses' events and ours; all others are ignored. Our hook in OpenClaw uses Claude Code's names.
 EVENTS = {

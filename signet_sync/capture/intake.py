@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 
-from signet_sync.capture import capture, live_transcript, spool
+from signet_sync.capture import capture, live_transcript, spool, transcripts
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.capture import CaptureResult, ReportedCompaction
 from signet_sync.capture.harnesses import registry
@@ -16,18 +15,17 @@ from signet_sync.capture.harnesses.records import Conversation
 from signet_sync.capture.live_transcript import rest_of, source_of
 from signet_sync.capture.spool import Job
 from signet_sync.capture.store import TranscriptState
-from signet_sync.capture.stores import transcripts
-from signet_sync.capture.stores.transcripts import TranscriptSource
+from signet_sync.capture.transcripts import TranscriptSource
 from signet_sync.capture.worker import LONGEST_REST, due, due_sessions, shape_of
 from signet_sync.errors import DatabaseError, HarnessError, SignetSyncError, UsageError, WorkspaceError, reason
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.log import logger
-from signet_sync.sessions.live import refuse_removed
+from signet_sync.sessions.live import store as live
+from signet_sync.sessions.live.operations import refuse_removed
 from signet_sync.sessions.model_proposals import proposer
 from signet_sync.sessions.states import Propose
-from signet_sync.sessions.store import live
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import engine
@@ -42,22 +40,6 @@ LIVE_SHARE = 20
 _REMOVED = "its session was removed"
 
 
-@dataclass(slots=True)
-class IntakeResult:
-    """The results of a run, one for each transcript; `failed` is to be tried again."""
-
-    captured: list[CaptureResult] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _RecordWait:
-    """How often a transcript was checked for the record of a compaction, and its shape then."""
-
-    count: int = 0
-    shape: str = ""
-
-
 def run_capture(
     workspace: Workspace,
     *,
@@ -65,7 +47,7 @@ def run_capture(
     sweep: bool = False,
     environ: Mapping[str, str] = os.environ,
     rest: Callable[[float], None] = time.sleep,
-) -> IntakeResult:
+) -> Intake:
     """Processes the jobs that are due; with `sweep`, or if a session has begun, looks for forgotten transcripts.
 
     Jobs of one session are processed together, and each session has its turn before any has a second one. Then the
@@ -73,122 +55,191 @@ def run_capture(
     time does this for a workspace; another returns at once. An error in one job never stops the others: it is retried
     later, a bounded number of times.
     """
-    done = IntakeResult()
+    intake = Intake(workspace, now_us, proposer(workspace.settings, workspace.root, environ), environ)
     spool.sweep(workspace.state.spool, now_us())
-    propose = proposer(workspace.settings, workspace.root, environ)
-    looks: dict[str, _RecordWait] = {}
     waiting = True
     while waiting:
         unrecorded = False
         try:
             with state_dir.intake_lock(workspace.state):
-                with pages_at_end(workspace, now_us, propose):
-                    for jobs in group_by_session(due(workspace, now_us())):
+                with intake.pages_at_end():
+                    of_session: dict[tuple[str | None, ...], list[Job]] = {}
+                    for job in due(workspace, now_us()):  # the session that waits longest comes first
+                        names = job.agent_id, job.harness, job.session_id, job.transcript_path
+                        of_session.setdefault(names, []).append(job)
+                    for jobs in of_session.values():
                         sweep |= any(job.event == "session-start" for job in jobs)
-                        unrecorded |= not _process_session(workspace, jobs, done, now_us(), propose, environ, looks)
+                        unrecorded |= not intake.process_session(jobs)
                     if sweep:
-                        _sweep(workspace, done, now_us(), propose, environ)
+                        intake.sweep()
                         sweep = False
                 _read_running_sessions(workspace, now_us())
                 _distil_running_sessions(workspace, now_us())
         except WorkspaceError as error:
             if error.code != "busy":
                 raise
-            return done
+            return intake
         if unrecorded:
             # Without the lock: jobs that arrive meanwhile are accepted.
             rest(RECORD_WAIT)
         # A job that arrived while the lock was held started no other worker.
         waiting = any(True for _ in due(workspace, now_us()))
-    return done
+    return intake
 
 
-def pages_at_end(
-    workspace: Workspace, now_us: Callable[[], int], propose: Propose | None
-) -> AbstractContextManager[None]:
-    """Publishes pages once for many transcripts; while a model is asked about one, the pages show the others."""
-    return engine.pages_at_end(workspace, now_us) if propose is None else nullcontext()
+class Intake:
+    """One run of capture, and its results: one for each transcript in `captured`; `failed` is to be tried again."""
 
+    def __init__(
+        self,
+        workspace: Workspace,
+        now_us: Callable[[], int],
+        propose: Propose | None = None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self.workspace = workspace
+        self.now_us = now_us
+        self.propose = propose
+        self.environ = environ
+        self.captured: list[CaptureResult] = []
+        self.failed: list[str] = []
+        # By a job's place, how often its transcript was checked for the record of a compaction, and its shape then.
+        self._looks: dict[str, tuple[int, str]] = {}
 
-def group_by_session(jobs: Iterable[Job]) -> list[list[Job]]:
-    """Groups jobs by session, the one that waits longest first; the jobs of a session in their order."""
-    found: dict[tuple[str | None, ...], list[Job]] = {}
-    for job in jobs:
-        found.setdefault((job.agent_id, job.harness, job.session_id, job.transcript_path), []).append(job)
-    return list(found.values())
+    def pages_at_end(self) -> AbstractContextManager[None]:
+        """Publishes pages once for many transcripts; while a model is asked about one, the pages show the others."""
+        return engine.pages_at_end(self.workspace, self.now_us) if self.propose is None else nullcontext()
 
-
-def _process_session(
-    workspace: Workspace,
-    jobs: Sequence[Job],
-    done: IntakeResult,
-    now_us: int,
-    propose: Propose | None,
-    environ: Mapping[str, str],
-    looks: dict[str, _RecordWait],
-) -> bool:
-    """Processes the jobs of one session; False if the record of a compaction must still be waited for."""
-    left = _drop_superseded(jobs)
-    ends = [job for job in left if job.event in ("stop", "end")]
-    look = looks.setdefault(left[-1].place, _RecordWait())
-    if not ends and look.shape and look.shape == _record_shape(left[-1]):
-        if look.count < RECORD_LOOKS - 1:
-            look.count += 1
-            return False
-        if all(job.compaction is None for job in left):
-            # Unchanged since the first look, which found nothing.
-            spool.finish(*left)
-            return True
-    begun = [job for job in left if look.count or spool.begin(job, now_us)]
-    for job in left:
-        if job not in begun:
-            logger.warning("{} of {} {}: given up", job.event, job.harness, short(job.session_id))
-    if not begun:
-        return True
-    last = begun[-1]
-    look.shape = _record_shape(last)
-    # A job that is retried has waited long enough.
-    final = bool(ends) or look.count >= RECORD_LOOKS - 1 or last.tries > 1
-    try:
-        if is_removed(workspace, last.agent_id, token_of(last.agent_id, last.session_id), last.session_id):
-            raise refuse_removed_session(last.session_id)
-        source, rest = _source_or_rest(workspace, last)
-        if source is not None:
-            captured = capture.capture(
-                workspace,
-                source,
-                rest=rest,
-                now_us=now_us,
-                agent_id=last.agent_id,
-                propose=propose,
-                end=bool(ends),
-                handed=[one for job in begun if (one := _read_reported_compaction(job, final=final)) is not None],
-                prompt=spool.marker(workspace.state.spool, last) if ends else None,
-                reported=last,
-                environ=environ,
-            )
-            handed = any(job.compaction is not None for job in begun)
-            if not final and not (captured.recorded if handed else captured.wrote):
-                look.count += 1
-                _add(done, captured, once=True)
+    def process_session(self, jobs: Sequence[Job]) -> bool:
+        """Processes the jobs of one session; False if the record of a compaction must still be waited for."""
+        workspace, now_us = self.workspace, self.now_us()
+        left = _drop_superseded(jobs)
+        last = left[-1]
+        ends = last.event in ("stop", "end")
+        # A database does not show which of its sessions changed.
+        shape = "" if last.harness == "opencode" else shape_of(last)
+        looks, before = self._looks.get(last.place, (0, ""))
+        if not ends and before and before == shape:
+            if looks < RECORD_LOOKS - 1:
+                self._looks[last.place] = looks + 1, before
                 return False
-            _add(done, captured)
-        elif last.prompt is not None:
-            # The harness never wrote a transcript: the session is not to be kept.
-            live.forget_now(workspace.database, last.agent_id, last.session_id)
-        spool.finish(*begun)
-    except UsageError as error:
-        # Waiting cannot help: the session was removed, or the file is not a transcript.
-        logger.warning("{} of {} {}: refused, {}", last.event, last.harness, short(last.session_id), error.code)
-        done.failed.append(error.message)
-        spool.finish(*begun)
-    except (OSError, SignetSyncError) as error:
-        whose = short(last.session_id)
-        logger.warning("{} of {} {}: {}; tried again later", last.event, last.harness, whose, reason(error))
-        done.failed.append(str(error))
-        for job in begun:
-            spool.retry_later(job, type(error).__name__, now_us)
-    return True
+            if all(job.compaction is None for job in left):
+                # Unchanged since the first look, which found nothing.
+                spool.finish(*left)
+                return True
+        begun = [job for job in left if looks or spool.begin(job, now_us)]
+        for job in left:
+            if job not in begun:
+                logger.warning("{} of {} {}: given up", job.event, job.harness, short(job.session_id))
+        if not begun:
+            return True
+        last, whose = begun[-1], short(last.session_id)
+        self._looks[last.place] = looks, shape
+        # A job that is retried has waited long enough.
+        final = ends or looks >= RECORD_LOOKS - 1 or last.tries > 1
+        try:
+            if is_removed(workspace, last.agent_id, token_of(last.agent_id, last.session_id), last.session_id):
+                raise refuse_removed_session(last.session_id)
+            source, rest = _find_source_or_rest(workspace, last)
+            if source is not None:
+                handed = [job for job in begun if job.compaction is not None]
+                captured = capture.capture(
+                    workspace,
+                    source,
+                    rest=rest,
+                    now_us=now_us,
+                    agent_id=last.agent_id,
+                    propose=self.propose,
+                    end=ends,
+                    handed=[
+                        ReportedCompaction(job.compaction or "", parse_instant(job.at) or 0, final=final)
+                        for job in handed
+                    ],
+                    prompt=spool.marker(workspace.state.spool, last) if ends else None,
+                    reported=last,
+                    environ=self.environ,
+                )
+                is_waited_for = not final and not (captured.recorded if handed else captured.wrote)
+                if captured.wrote or not is_waited_for:
+                    self._add(captured)
+                if is_waited_for:
+                    self._looks[last.place] = looks + 1, shape
+                    return False
+            elif last.prompt is not None:
+                # The harness never wrote a transcript: the session is not to be kept.
+                live.forget_now(workspace.database, last.agent_id, last.session_id)
+            spool.finish(*begun)
+        except UsageError as error:
+            # Waiting cannot help: the session was removed, or the file is not a transcript.
+            logger.warning("{} of {} {}: refused, {}", last.event, last.harness, whose, error.code)
+            self.failed.append(error.message)
+            spool.finish(*begun)
+        except (OSError, SignetSyncError) as error:
+            logger.warning("{} of {} {}: {}; tried again later", last.event, last.harness, whose, reason(error))
+            self.failed.append(str(error))
+            for job in begun:
+                spool.retry_later(job, type(error).__name__, now_us)
+        return True
+
+    def sweep(self) -> None:
+        """Captures transcripts of the connected harnesses that changed since then, are idle and unread."""
+        workspace, now_us = self.workspace, self.now_us()
+        for harness, entry in (state_dir.read_json(workspace.state.harnesses) or {}).items():
+            since = entry.get("since") if isinstance(entry, dict) else None
+            if harness not in registry.names() or not isinstance(since, str):
+                continue
+            try:
+                sources = list(transcripts.sources(harness, self.environ))
+            except SignetSyncError as error:
+                logger.warning("{}: {}", harness, error.message)
+                continue
+            for source in sources:
+                changed_us = source.mtime_ns // 1000
+                is_idle = now_us - changed_us >= workspace.settings.capture_idle * SECOND
+                known = _mark(workspace.database, source)
+                if changed_us < (parse_instant(since) or 0) or not is_idle or (known and _is_unchanged(known, source)):
+                    continue
+                # A hook may have derived the agent from its harness's environment.
+                self.capture_one(source, known.agent_id or None if known is not None else None)
+
+    def capture_one(self, source: TranscriptSource, agent_id: str | None = None) -> None:
+        """Captures one transcript; records one that is unreadable or refused, so that it is not read again unchanged.
+
+        Other errors are raised.
+        """
+        database, now_us = self.workspace.database, self.now_us()
+        try:
+            captured = capture.capture(
+                self.workspace,
+                source,
+                now_us=now_us,
+                agent_id=agent_id,
+                propose=self.propose,
+                environ=self.environ,
+            )
+        except (UsageError, HarnessError) as error:
+            if error.code == "removed-session":  # a person wanted that
+                self.captured.append(CaptureResult(source, remark=_REMOVED))
+            else:
+                self.failed.append(f"{source.path}: {error.message}")
+                logger.warning("a transcript of {}: {}", source.harness, error.code)
+            # A wrong setting is not the transcript's fault.
+            if error.code != "agent-invalid":
+                seen = TranscriptState(source.size, source.mtime_ns, agent_id or "", error.code)
+                capture_store.mark(database, source.harness, source.place, source.session_id, seen, iso(now_us))
+            return
+        self._add(captured)
+
+    def _add(self, captured: CaptureResult) -> None:
+        self.captured.append(captured)
+        if captured.wrote:
+            logger.info(
+                "{} {}: written, segments {}, compactions {}",
+                captured.source.harness,
+                short(captured.session_id),
+                len(captured.segments),
+                len(captured.compactions),
+            )
 
 
 def _drop_superseded(jobs: Sequence[Job]) -> list[Job]:
@@ -203,12 +254,7 @@ def _drop_superseded(jobs: Sequence[Job]) -> list[Job]:
     return sorted(left, key=lambda job: job is last)
 
 
-def _record_shape(job: Job) -> str:
-    """Returns the shape of a job's transcript; empty for a database, which does not show which session changed."""
-    return "" if job.harness == "opencode" else shape_of(job)
-
-
-def _source_or_rest(workspace: Workspace, job: Job) -> tuple[TranscriptSource | None, Conversation | None]:
+def _find_source_or_rest(workspace: Workspace, job: Job) -> tuple[TranscriptSource | None, Conversation | None]:
     """Returns a job's transcript; of one that was deleted meanwhile, what was read of it. Raises `HarnessError`.
 
     Without either, the harness never made a transcript of what the user submitted, or the job needs none.
@@ -276,82 +322,6 @@ def length(job: Job) -> int:
         return 0
 
 
-def _read_reported_compaction(job: Job, *, final: bool) -> ReportedCompaction | None:
-    """Returns the summary that a hook delivered; `final` once its record is no longer waited for."""
-    if job.compaction is None:
-        return None
-    return ReportedCompaction(job.compaction, parse_instant(job.at) or 0, final=final)
-
-
-def _sweep(
-    workspace: Workspace, done: IntakeResult, now_us: int, propose: Propose | None, environ: Mapping[str, str]
-) -> None:
-    """Captures transcripts of the connected harnesses that changed since they were connected, are idle and unread."""
-    for harness, since_us in list_connected_harnesses(workspace).items():
-        try:
-            sources = list(transcripts.sources(harness, environ))
-        except SignetSyncError as error:
-            logger.warning("{}: {}", harness, error.message)
-            continue
-        for source in sources:
-            quiet_us = now_us - source.mtime_ns // 1000
-            if source.mtime_ns // 1000 < since_us or quiet_us < workspace.settings.capture_idle * SECOND:
-                continue
-            known = _mark(workspace.database, source)
-            if known is not None and _is_unchanged(known, source):
-                continue
-            # A hook may have derived the agent from its harness's environment.
-            agent_id = known.agent_id or None if known is not None else None
-            capture_one(workspace, source, done, now_us=now_us, agent_id=agent_id, propose=propose, environ=environ)
-
-
-def capture_one(
-    workspace: Workspace,
-    source: TranscriptSource,
-    done: IntakeResult,
-    *,
-    now_us: int,
-    agent_id: str | None = None,
-    propose: Propose | None = None,
-    environ: Mapping[str, str] = os.environ,
-) -> CaptureResult | None:
-    """Captures one transcript; records one that is unreadable or refused, so that it is not read again unchanged.
-
-    Returns None if it failed; other errors are raised.
-    """
-    try:
-        captured = capture.capture(
-            workspace, source, now_us=now_us, agent_id=agent_id, propose=propose, environ=environ
-        )
-    except (UsageError, HarnessError) as error:
-        if error.code == "removed-session":  # a person wanted that
-            done.captured.append(CaptureResult(source, remark=_REMOVED))
-        else:
-            done.failed.append(f"{source.path}: {error.message}")
-            logger.warning("a transcript of {}: {}", source.harness, error.code)
-        # A wrong setting is not the transcript's fault.
-        if error.code != "agent-invalid":
-            seen = TranscriptState(source.size, source.mtime_ns, agent_id or "", error.code)
-            capture_store.mark(workspace.database, source.harness, source.place, source.session_id, seen, iso(now_us))
-        return None
-    _add(done, captured)
-    return captured
-
-
-def _add(done: IntakeResult, captured: CaptureResult, *, once: bool = False) -> None:
-    """Adds the result for a transcript; with `once` only if something was written."""
-    if captured.wrote or not once:
-        done.captured.append(captured)
-    if captured.wrote:
-        logger.info(
-            "{} {}: written, segments {}, compactions {}",
-            captured.source.harness,
-            short(captured.session_id),
-            len(captured.segments),
-            len(captured.compactions),
-        )
-
-
 def short(session_id: str) -> str:
     """Shortens an id to what distinguishes it from others: logs outlive the removal of a session."""
     return display(session_id if len(session_id) <= 8 else f"{session_id[:8]}…")
@@ -380,13 +350,3 @@ def _mark(database: Database, source: TranscriptSource) -> TranscriptState | Non
 
 def _is_unchanged(mark: TranscriptState, source: TranscriptSource) -> bool:
     return (mark.size, mark.mtime_ns) == (source.size, source.mtime_ns)
-
-
-def list_connected_harnesses(workspace: Workspace) -> dict[str, int]:
-    """Returns the harnesses whose hooks were installed for this workspace, and since when (µs since 1970 UTC)."""
-    found = {}
-    for harness, entry in (state_dir.read_json(workspace.state.harnesses) or {}).items():
-        since = entry.get("since") if isinstance(entry, dict) else None
-        if harness in registry.names() and isinstance(since, str):
-            found[harness] = parse_instant(since) or 0
-    return found

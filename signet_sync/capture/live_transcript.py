@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 
-from signet_sync.capture import capture
+from signet_sync.capture import capture, transcripts
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry
 from signet_sync.capture.spool import Job
-from signet_sync.capture.stores import transcripts
-from signet_sync.capture.stores.transcripts import TranscriptSource
+from signet_sync.capture.transcripts import TranscriptSource
 from signet_sync.errors import HarnessError
 from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.sessions.input import session_input
-from signet_sync.sessions.live import describe, refuse_removed, write_place
-from signet_sync.sessions.store import live
-from signet_sync.sessions.store.live import LivePlace, LiveTurn
+from signet_sync.sessions.live import store as live
+from signet_sync.sessions.live.operations import describe, refuse_removed, write_place
+from signet_sync.sessions.live.store import LivePlace, LiveTurn
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.chunking import speaker_of
 from signet_sync.text.sanitizer import sanitize_transcript_v2

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 from signet_sync.capture import spool
 from signet_sync.capture.spool import Job
 from signet_sync.formats.timestamps import SECOND, parse_instant
-from signet_sync.sessions.store import live
+from signet_sync.sessions.live import store as live
 from signet_sync.sync.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 RETRY_SECONDS = 60.0
 # Seconds that a worker without work stays.
 WARM_SECONDS = 300.0
+_SAID = 600  # characters that are kept of what a command said
 _TAKE, _SWEEP, _DONE = b"t", b"s", b"."
 # The maximum time between two reads of a running session, in microseconds.
 LONGEST_REST = 60 * SECOND
@@ -171,6 +172,33 @@ def rounds() -> Iterator[bool]:
 def _end(pipe: IO[bytes] | None) -> int:
     assert pipe is not None
     return pipe.fileno()
+
+
+class Command:
+    """One of our commands on the workspace, in a process that may outlive this one."""
+
+    def __init__(self, workspace: Workspace, *words: str) -> None:
+        from subprocess import PIPE
+
+        self.said = ""  # the end of what it wrote on stderr
+        self._process = start_command(workspace, *words, stderr=PIPE)
+        os.set_blocking(_end(self._process.stderr), False)
+
+    def poll(self) -> int | None:
+        """Returns the exit code, None as long as it runs; takes what it wrote: a full pipe would stop it."""
+        code = self._process.poll()
+        with suppress(BlockingIOError):
+            while told := os.read(_end(self._process.stderr), 1 << 16):
+                self.said = (self.said + told.decode("utf-8", "replace"))[-_SAID:]
+        if code is not None:
+            self.leave()
+        return code
+
+    def leave(self) -> None:
+        """Stops tracking the process, which goes on."""
+        if self._process.stderr is not None:
+            self._process.stderr.close()
+        detach(self._process)
 
 
 def start_command(workspace: Workspace, *words: str, **pipes: int) -> subprocess.Popen[bytes]:

@@ -1,10 +1,10 @@
-"""`hook` for click: only its help, since `signet_sync.app.hook` runs it before click is imported."""
+"""`hook` for click: only its help, since `signet_sync.app.ask` runs it before click is imported."""
 
 from __future__ import annotations
 
 import click
 
-from signet_sync.app.hook import main
+from signet_sync.app.ask import run_hook as main
 from signet_sync.capture.harnesses import registry
 from signet_sync.cli.main import Context, pass_context
 from signet_sync.cli.parsing import Command

@@ -23,8 +23,8 @@ from signet_sync.formats.paths import AGENT_ID, display
 from signet_sync.text.phrases import count_noun
 
 if TYPE_CHECKING:
-    from signet_sync.capture.intake import IntakeResult
-    from signet_sync.capture.stores.transcripts import TranscriptSource
+    from signet_sync.capture.intake import Intake
+    from signet_sync.capture.transcripts import TranscriptSource
 
 _SHOWN = 12
 # What the vault holds already is no file that was not taken.
@@ -72,8 +72,7 @@ def bring(
 
     Of a part of them, by their last change, other files are named with the oldest. Raises `SignetSyncError`, `OSError`.
     """
-    from signet_sync.capture import intake
-    from signet_sync.capture.stores import transcripts
+    from signet_sync.capture import intake, transcripts
     from signet_sync.sessions.model_proposals import proposer
 
     context.log_to_person()
@@ -90,26 +89,23 @@ def bring(
     sources, others = transcripts.files(harness, where=path)
     sources = [one for one in sources if since_ns <= one.mtime_ns and (until_ns is None or one.mtime_ns < until_ns)]
     others = [] if since_ns else others
-    done = intake.IntakeResult()
     skipped = [{"path": other, "reason": reason} for other, reason in others]
     idle = settings.capture_idle
     recent = f"changed in the last {idle / 60:.0f} minutes, may still be running; give it as PATH to import it now"
     show_bar = len(sources) >= _SHOW_BAR and not (context.as_json or context.quiet)
     propose = proposer(settings, context.root, os.environ)
-    with (
-        context.opened(settings=settings) as workspace,
-        intake.pages_at_end(workspace, lambda: context.now_us, propose),
-        progress_bar(harness, show=show_bar) as advance,
-    ):
-        for number, source in enumerate(sources, 1):
-            if not again and (known := intake.outcome_of(workspace.database, source, agent)):
-                skipped.append({"path": source.path, "reason": known})
-            elif path is None and _is_recent(source, context.now_us, idle):
-                skipped.append({"path": source.path, "reason": recent})
-            else:
-                intake.capture_one(workspace, source, done, now_us=context.now_us, agent_id=agent, propose=propose)
-            if advance is not None:
-                advance(number, len(sources))
+    with context.opened(settings=settings) as workspace, progress_bar(harness, show=show_bar) as advance:
+        done = intake.Intake(workspace, lambda: context.now_us, propose)
+        with done.pages_at_end():
+            for number, source in enumerate(sources, 1):
+                if not again and (known := intake.outcome_of(workspace.database, source, agent)):
+                    skipped.append({"path": source.path, "reason": known})
+                elif path is None and _is_recent(source, context.now_us, idle):
+                    skipped.append({"path": source.path, "reason": recent})
+                else:
+                    done.capture_one(source, agent)
+                if advance is not None:
+                    advance(number, len(sources))
     return _document(harness, sources, done, skipped)
 
 
@@ -118,8 +114,7 @@ def waiting(context: Context, harness: str) -> tuple[list[TranscriptSource], int
 
     Raises `SignetSyncError`, `OSError`.
     """
-    from signet_sync.capture import intake
-    from signet_sync.capture.stores import transcripts
+    from signet_sync.capture import intake, transcripts
     from signet_sync.storage.database.connection import Database
 
     idle = context.settings().capture_idle
@@ -139,7 +134,7 @@ def _is_recent(source: TranscriptSource, now_us: int, idle: float) -> bool:
 
 
 def _document(
-    harness: str, sources: list[TranscriptSource], done: IntakeResult, skipped: list[dict[str, str]]
+    harness: str, sources: list[TranscriptSource], done: Intake, skipped: list[dict[str, str]]
 ) -> dict[str, Any]:
     redactions: Counter[str] = Counter()
     for captured in done.captured:

@@ -86,7 +86,7 @@ def follow(context: Context, root: str, made: list[str]) -> str:
     if not (anew or MEMORY in made) or not os.path.exists(database):
         return ""
     from signet_sync.capture import store as capture_store  # loads the pass, for a workspace that was here before
-    from signet_sync.sessions.store import results
+    from signet_sync.sessions import store as results
     from signet_sync.sync import engine
     from signet_sync.sync.store.counts import count_indexed
     from signet_sync.sync.workspace import Request

@@ -24,8 +24,8 @@ from signet_sync.cli.main import (
 from signet_sync.cli.parsing import Command
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.paths import display
-from signet_sync.migration import operations, signet_database
-from signet_sync.migration.report import Report
+from signet_sync.migration import databases, operations
+from signet_sync.migration.items import Report
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.locations import StateFolder
 from signet_sync.storage.safe_paths import require_root
@@ -79,7 +79,7 @@ def migrate(
 
 
 def _signet(context: Context, place: str | None, dry_run: bool, yes: bool, accept_removals: bool) -> int:
-    path = signet_database.find_database(context.root, place)
+    path = databases.find_database(context.root, place)
     hooks = signet_admin.there()
 
     def show_hooks() -> None:

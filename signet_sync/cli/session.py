@@ -14,8 +14,8 @@ from signet_sync.cli.parsing import Group, SharedOption, read_json
 from signet_sync.errors import UsageError
 from signet_sync.formats.turn import turn_of
 from signet_sync.log import logger
-from signet_sync.sessions import live
 from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
+from signet_sync.sessions.live import operations as live
 from signet_sync.sessions.model_proposals import proposer
 from signet_sync.settings import model
 from signet_sync.settings.model_choice import may_ask_model

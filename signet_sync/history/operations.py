@@ -18,8 +18,8 @@ from signet_sync.history.log import CommitSummary, PatchFilter
 from signet_sync.history.repository import BUILDING, MAIN, RepositoryRefused
 from signet_sync.memories.promotion_score import Promotion, sweep_id
 from signet_sync.memories.store import promotions
-from signet_sync.sessions.store import results
-from signet_sync.sessions.store.results import RecordedEnd
+from signet_sync.sessions import store as results
+from signet_sync.sessions.store import RecordedEnd
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.durable import sync_folder
 from signet_sync.storage.safe_paths import folder, require_root

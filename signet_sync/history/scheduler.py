@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import subprocess
 import time
 
-from signet_sync.capture.worker import detach, start_command
+from signet_sync.capture.worker import Command
 from signet_sync.history import operations as history_operations
 from signet_sync.log import logger
 from signet_sync.storage.locations import now_us
@@ -16,7 +15,6 @@ QUIET = 30.0  # seconds after a session's end
 LONGEST = 10  # times the quiet time, after which a vault that is never quiet is committed
 RETRY_WAIT, LONGEST_RETRY_WAIT = 60.0, 3600.0  # seconds to wait after a failed commit, first and at most
 _MOMENT = 1.0  # seconds until the next check of a running process
-_LINE = 600  # characters of a process's output in a warning
 
 
 class CommitScheduler:
@@ -30,7 +28,7 @@ class CommitScheduler:
     def __init__(self, workspace: Workspace) -> None:
         self.due = math.inf
         self._workspace = workspace
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Command | None = None
         self._first = math.inf
         self._not_before = 0.0
         self._failures = 0
@@ -53,17 +51,14 @@ class CommitScheduler:
             if code is None:
                 self.due = max(self.due, now + _MOMENT)
                 return
-            self._process, output = None, ""
-            if process.stderr is not None:
-                with process.stderr:
-                    output = process.stderr.read().decode("utf-8", "replace").strip()
+            self._process = None
             if code == 0:
                 self._failures, self._not_before, self._last_error = 0, 0.0, ""
             else:
                 self._failures += 1
                 wait = min(RETRY_WAIT * 2.0 ** (self._failures - 1), LONGEST_RETRY_WAIT)
                 self.due = self._not_before = now + wait
-                error = output[-_LINE:] or f"the process ended with {code}"
+                error = process.said.strip() or f"the process ended with {code}"
                 if error != self._last_error:
                     logger.warning("the history was not written; it will be retried automatically: {}", error)
                 self._last_error = error
@@ -71,12 +66,10 @@ class CommitScheduler:
             return
         self.due = self._first = math.inf
         if history_operations.is_due(self._workspace, now_us()):
-            self._process = start_command(self._workspace, "history", "close-sessions", stderr=subprocess.PIPE)
+            self._process = Command(self._workspace, "history", "close-sessions")
 
     def stop(self) -> None:
         """Stops tracking the process: a commit is complete or absent, even if the process is killed."""
         if self._process is not None:
-            if self._process.stderr is not None:
-                self._process.stderr.close()
-            detach(self._process)
+            self._process.leave()
             self._process = None

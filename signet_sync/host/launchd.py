@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from xml.parsers.expat import ExpatError
 
-from signet_sync.host.folders import home
+from signet_sync.host.harness_settings.facts import home
 from signet_sync.host.harness_settings.program import workspace_of
 from signet_sync.host.service_manager import (
     BASE_NAME,

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from signet_sync.errors import Halted
 from signet_sync.formats.ids import token_of
-from signet_sync.migration import basic_memory, claude_mem, mem0_export, openclaw_memory, signet_database
-from signet_sync.migration.items import FILES, NO_STATEMENT, Item, statement
-from signet_sync.migration.report import Report
+from signet_sync.migration import databases, markdown_notes
+from signet_sync.migration.items import FILES, NO_STATEMENT, Item, Report, statement
 from signet_sync.migration.signet import SignetMigration
 from signet_sync.migration.writer import MemoryWriter
 from signet_sync.privacy import signet_tombstones
@@ -21,10 +20,10 @@ from signet_sync.sync.workspace import Outcome, Request, Workspace
 from signet_sync.text.phrases import count_noun
 
 READERS: Mapping[str, Callable[[str, int], Iterator[Item]]] = {
-    "claude-mem": claude_mem.read,
-    "basic-memory": basic_memory.read,
-    "openclaw-memory": openclaw_memory.read,
-    "mem0-export": mem0_export.read,
+    "claude-mem": databases.read_claude_mem,
+    "basic-memory": markdown_notes.read_basic_memory,
+    "openclaw-memory": markdown_notes.read_openclaw_memory,
+    "mem0-export": databases.read_mem0,
 }
 # More than these are brought only where a person asks for all: they would bury what was remembered here.
 MOST_ITEMS = 2000
@@ -71,7 +70,7 @@ def migrate(
     with their number, and may raise. Raises `HarnessError`, `Halted`, `WorkspaceError`, `DatabaseError`.
     """
     report = Report(path, dry_run=not write)
-    with signet_database.opened(path) as signet:
+    with databases.opened(path) as signet:
         if write:
             # What Signet removed is confirmed first.
             _require_whole(engine.run_pass(workspace, Request(now_us=now_us, follow_removals=False)))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from signet_sync.capture.harnesses.jsonl import JsonLines
 from signet_sync.capture.harnesses.markdown import render
+from signet_sync.capture.harnesses.reader import JsonLines
 from signet_sync.capture.harnesses.records import EntryKind, TranscriptEntry
 from signet_sync.capture.harnesses.texts import text_of
 from signet_sync.errors import UsageError
@@ -17,13 +17,12 @@ from signet_sync.formats.filename import artifact_file_name
 from signet_sync.formats.ids import derive_token, is_session_id, token_of
 from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT, artifact_path
 from signet_sync.formats.timestamps import iso, parse_instant
-from signet_sync.migration.items import EMPTY, Left
-from signet_sync.migration.report import Report
+from signet_sync.migration.items import EMPTY, Left, Report
 from signet_sync.migration.signet_rows import NOT_VALID, OF_REMOVED
 from signet_sync.migration.writer import back_up_once
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import compaction_input, session_input
-from signet_sync.sessions.live_turns import missing_in, turns_in
+from signet_sync.sessions.live.turns import missing_in, turns_in
 from signet_sync.storage import files
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.store import sessions as sessions_store

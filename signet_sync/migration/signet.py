@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from signet_sync.capture.harnesses.jsonl import JsonLines
-from signet_sync.capture.stores.files import lines
+from signet_sync.capture.harnesses.reader import JsonLines
+from signet_sync.capture.transcripts import lines
 from signet_sync.errors import HarnessError
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.migration import sessions as session_text
 from signet_sync.migration import signet_rows
-from signet_sync.migration.items import Item, Left
-from signet_sync.migration.report import Report
+from signet_sync.migration.items import Item, Left, Report
 from signet_sync.migration.sessions import RemovedSessions, SessionBringer, SessionText
 from signet_sync.migration.signet_rows import (
     DELETED,

@@ -10,8 +10,7 @@ from signet_sync.graph import words
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import Memory
-from signet_sync.migration.items import NO_AGENT, Item, Left, own_tags, parts_of
-from signet_sync.migration.report import Report
+from signet_sync.migration.items import NO_AGENT, Item, Left, Report, own_tags, parts_of
 from signet_sync.statements import word_files
 from signet_sync.storage import state_dir
 from signet_sync.sync.workspace import Workspace

@@ -98,7 +98,7 @@ def last(place: IndexPlace, agent_id: str, session_id: str) -> dict[str, Any]:
     """
     from signet_sync.graph.store import neighbours
     from signet_sync.pages.prompt_context import words_of  # slow import, not needed at a session's start
-    from signet_sync.sessions.store import live
+    from signet_sync.sessions.live import store as live
 
     folder = place.state()
     with reading(place) as database:

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from signet_sync.capture import capture
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.harnesses.markdown import render
-from signet_sync.capture.stores.transcripts import TranscriptSource
+from signet_sync.capture.transcripts import TranscriptSource
 from signet_sync.errors import HarnessError
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.lazy_pattern import late
@@ -23,7 +23,7 @@ from signet_sync.formats.timestamps import iso
 from signet_sync.memories.store import session_texts
 from signet_sync.privacy.remove import SessionRemoval
 from signet_sync.sessions.copied_history import exchanges_of
-from signet_sync.sessions.live_turns import turns_in
+from signet_sync.sessions.live.turns import turns_in
 from signet_sync.storage.database.removal import Scope
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.chunking import turns

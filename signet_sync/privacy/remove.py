@@ -24,8 +24,8 @@ from signet_sync.history import repository as history_repository
 from signet_sync.memories import text_match
 from signet_sync.memories.store import session_texts
 from signet_sync.privacy import scrub
-from signet_sync.sessions import live as sessions_live
-from signet_sync.sessions.store import live
+from signet_sync.sessions.live import operations as sessions_live
+from signet_sync.sessions.live import store as live
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.removal import Scope
 from signet_sync.sync import engine

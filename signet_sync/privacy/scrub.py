@@ -31,11 +31,12 @@ from signet_sync.pages import conflict_copies, dreams_page, page_files
 from signet_sync.pages.conflict_copies import keep_displaced
 from signet_sync.pages.store.pages import page_states
 from signet_sync.sessions import flow as sessions_flow
-from signet_sync.sessions import journal, live, live_files
+from signet_sync.sessions import journal
 from signet_sync.sessions.copied_history import exchanges_in, exchanges_of, mark_of_compaction, marks_of
-from signet_sync.sessions.live_turns import SpokenTurn
-from signet_sync.sessions.store import live as live_store
-from signet_sync.sessions.store import removed_turns
+from signet_sync.sessions.live import files as live_files
+from signet_sync.sessions.live import operations as live
+from signet_sync.sessions.live import store as live_store
+from signet_sync.sessions.live.turns import SpokenTurn
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database import removal
 from signet_sync.storage.database.connection import Database
@@ -158,7 +159,7 @@ def _delete_inputs(workspace: Workspace, tombstones: Sequence[Tombstone]) -> Non
     spool.sweep(workspace.state.spool)
     journal.drop(workspace.state.journal, flow)
     spool.drop(workspace.state.spool, job)
-    live_files.drop(workspace.state.live, lambda identity: removed_turns.covers_live(tombstones, *identity))
+    live_files.drop(workspace.state.live, lambda identity: live.covers(tombstones, *identity))
     live.delete_removed(workspace)
 
 
@@ -276,7 +277,7 @@ def _prompts_of_removed(
             if name is not None and name.kind == "compaction":
                 found[scope[:2]].add(mark_of_compaction(scope[0], one.captured_us))
     for tombstone in tombstones:
-        for running in removed_turns.live_of(database, tombstone):
+        for running in live.list_removed(database, tombstone):
             turns = [SpokenTurn(*turn[1:]) for turn in live_store.transcript(database, *running)]
             found.setdefault(tombstone.key, set()).update(marks_of(*tombstone.key, exchanges_of(turns)))
     return found

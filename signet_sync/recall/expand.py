@@ -17,8 +17,8 @@ from signet_sync.graph.threads import ThreadSummary
 from signet_sync.memories.store import memories, promotions, recall_events
 from signet_sync.recall.as_text import LABELLED
 from signet_sync.recall.store import references
-from signet_sync.sessions.store import live
-from signet_sync.sessions.store.live import LiveSession, LiveTurn
+from signet_sync.sessions.live import store as live
+from signet_sync.sessions.live.store import LiveSession, LiveTurn
 from signet_sync.statements.store import rows
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.sessions import SessionRef
@@ -315,7 +315,7 @@ def _live(database: Database, agent_id: str, handle: str, running: Sequence[Live
 
 
 def _show_turn(turn: LiveTurn) -> str:
-    from signet_sync.sessions.live_turns import SpokenTurn, render  # slow import; few handles are of running sessions
+    from signet_sync.sessions.live.turns import SpokenTurn, render  # slow import; few handles are of running sessions
 
     return render([SpokenTurn(turn.role, turn.content, turn.at)])
 

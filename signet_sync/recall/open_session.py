@@ -9,7 +9,7 @@ from signet_sync.digest.turns import turns_of
 from signet_sync.formats.ids import derive_token
 from signet_sync.formats.timestamps import iso
 from signet_sync.graph.store import nodes, quotes
-from signet_sync.sessions.store import live
+from signet_sync.sessions.live import store as live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
 from signet_sync.sync.store.sessions import SessionRef

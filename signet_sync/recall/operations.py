@@ -23,7 +23,7 @@ from signet_sync.recall.shown import (
     words_held,
 )
 from signet_sync.recall.snippets import turn_text
-from signet_sync.sessions.store import live
+from signet_sync.sessions.live import store as live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, counting
 from signet_sync.sync.store import counts

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from signet_sync.formats.ids import forgotten_mark, token_of
 from signet_sync.formats.timestamps import iso
-from signet_sync.sessions.live_turns import SpokenTurn, first_line, live_turns_in, turns_in
-from signet_sync.sessions.store import live
+from signet_sync.sessions.live import store as live
+from signet_sync.sessions.live.turns import SpokenTurn, first_line, live_turns_in, turns_in
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.tombstones import store

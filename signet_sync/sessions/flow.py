@@ -16,7 +16,9 @@ from signet_sync.formats.paths import AGENT_ID, MEMORY, add_links, artifact_path
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.formats.timestamps import iso, parse_instant, parse_name_stamp
 from signet_sync.sessions import journal
-from signet_sync.sessions import live as sessions_live
+from signet_sync.sessions import store as results
+from signet_sync.sessions.live import operations as sessions_live
+from signet_sync.sessions.live import store as live
 from signet_sync.sessions.states import (
     ArtifactState,
     FlowKind,
@@ -29,13 +31,12 @@ from signet_sync.sessions.states import (
     refusal_key,
     state_of,
 )
-from signet_sync.sessions.store import live, results
 from signet_sync.storage import files, state_dir
-from signet_sync.sync import manifests
+from signet_sync.sync import engine, manifests
 from signet_sync.sync.manifests import manifest_body
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.tombstones.files import is_removed, refuse_removed_session
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.sanitizer import SANITIZER_VERSION, sanitize_line, sanitize_normalized, sanitizer_stamp
 from signet_sync.text.sentences import SentenceSubject, fallback, passes_strict
 
@@ -128,38 +129,30 @@ def _sanitize_again(document: dict[str, Any]) -> None:
 def is_valid(document: Mapping[str, Any]) -> bool:
     """Returns whether every field is valid: a damaged file must neither name other paths nor stop a pass."""
     try:
-        return document["v"] == VERSION and _has_valid_fields(document)
+        if document["v"] != VERSION:
+            return False
+        kinds = kinds_of(document["kind"], document["bodies"])
+        captured_at, token, manifest, marks = (document[name] for name in ("captured_at", "token", "manifest", "live"))
+        texts = [document[name] for name in ("agent_id", "session_id", "now", "flow_key", "request")]
+        texts += [captured_at, token, manifest, *(document["bodies"][kind] for kind in kinds)]
+        texts += [one for name in _NULLABLE if (one := document[name]) is not None]
+        texts += [one for name in REPOSITORY_FIELDS if (one := document.get(name)) is not None]
+        if not isinstance(marks, dict) or not all(isinstance(some, list) for some in marks.values()):
+            return False
+        if not all(isinstance(text, str) for text in (*texts, *(mark for some in marks.values() for mark in some))):
+            return False
+        named = [artifact_name(artifact_file_name(captured_at, token, kind)) for kind in kinds]
+        linked = artifact_name(manifest.removeprefix(f"{MEMORY}/"))
     except (KeyError, TypeError):
         return False
-
-
-def _has_valid_fields(document: Mapping[str, Any]) -> bool:
-    kinds = kinds_of(document["kind"], document["bodies"])
-    captured_at, token, manifest = document["captured_at"], document["token"], document["manifest"]
-    texts = (captured_at, token, manifest, *(document[name] for name in ("session_id", "now", "flow_key", "request")))
-    nullable = [*(document[name] for name in _NULLABLE), *(document.get(name) for name in REPOSITORY_FIELDS)]
-    if not all(isinstance(text, str) for text in (*texts, *(document["bodies"][kind] for kind in kinds))):
-        return False
-    named = [artifact_name(artifact_file_name(captured_at, token, kind)) for kind in kinds]
-    linked = artifact_name(manifest.removeprefix(f"{MEMORY}/"))
     return (
-        all(text is None or isinstance(text, str) for text in nullable)
-        and isinstance(document["agent_id"], str)
-        and AGENT_ID.fullmatch(document["agent_id"]) is not None
+        AGENT_ID.fullmatch(document["agent_id"]) is not None
         and isinstance(document["redactions"], dict)
-        and _are_marks(document["live"])
         and all(name is not None and name.token == token for name in named)
         and parse_instant(captured_at) is not None
         and linked is not None
         and (linked.token, linked.kind) == (token, "manifest")
         and manifest == artifact_path(manifest.rpartition("/")[2])
-    )
-
-
-def _are_marks(live: object) -> bool:
-    """Returns whether it maps session ids to marks."""
-    return isinstance(live, dict) and all(
-        isinstance(marks, list) and all(isinstance(mark, str) for mark in marks) for marks in live.values()
     )
 
 
@@ -189,19 +182,69 @@ def resume(workspace: Workspace, wanted: Callable[[Flow], bool] = lambda _: True
             held.release()
 
 
+def finish(workspace: Workspace, flow: Flow, now_us: int) -> dict[str, Any]:
+    """Finishes a flow, with a pass over its files; returns the answer for the caller, who holds the workspace's lock.
+
+    Raises `UsageError` for one that can never be finished, and what `advance` raises.
+    """
+    try:
+        advance(workspace, flow)
+        if flow.refusal is None:
+            outcome = engine.run_locked(workspace, Request(now_us=now_us, paths=frozenset(flow.paths), resume=False))
+            if outcome.cliff is None:
+                flow.reconciled = True
+                advance(workspace, flow)
+    except BaseException as error:
+        if isinstance(error, SignetSyncError) and not error.hint:
+            error.hint = "the next pass finishes what was begun: signet-sync reindex"
+        raise
+    finally:
+        flow.held.release()
+    if flow.refusal is not None:
+        raise flow.refusal
+    return flow.answer()
+
+
 def advance(workspace: Workspace, flow: Flow) -> FlowState:
-    """Runs a flow until it ends or needs a pass over the vault.
+    """Runs a flow step by step until it ends or needs a pass over the vault.
 
     The caller holds the workspace's lock. Raises `OSError`, `WorkspaceError`, `DatabaseError`, `RevisionConflict`;
     finished steps stay done, and the next pass continues.
     """
+    document = flow.document
     for _ in range(_MOST_STEPS):
         seen = state_of(observe_flow(workspace, flow))
         step = next_step(seen, flow.kind, segment="transcript" in flow.kinds)
         if step is FlowStep.NOTHING or (step is FlowStep.RECONCILE and not flow.reconciled):
             return seen
-        _run_step(workspace, flow, step, seen)
-        if step is FlowStep.REFUSE or step is FlowStep.FORGET:
+        if step is FlowStep.SENTENCE:
+            flow.sentence, flow.quality = choose_sentence(flow)
+            if flow.quality == "fallback" and (document["proposal"] or flow.wording):
+                workspace.events.append(
+                    "the proposed sentence does not have 12 to 48 words or names nothing of the session;"
+                    " one made by rules is used instead"
+                )
+        elif step in (FlowStep.TRANSCRIPT, FlowStep.SUMMARY, FlowStep.COMPACTION):
+            _write_artifact(workspace, flow, step.value)
+        elif step is FlowStep.MANIFEST:
+            flow.manifest_tried = True
+            _write_manifest(workspace, flow)
+        elif step is FlowStep.RESET:
+            key = document["session_key"] or document["session_id"]
+            sessions_live.forget(workspace, document["agent_id"], key, document["live"])
+            if flow.kind == "end":
+                with workspace.database.transaction(durable=True):
+                    live.reset_read(workspace.database, ending_of(document))
+        elif step is FlowStep.ANSWER:
+            # An earlier process may have died between a file of ours and the fsync of its folder.
+            if not flow.published.issuperset(flow.kinds):
+                files.sync_folders(workspace.root, {MEMORY})
+            _record(workspace, flow, flow.answer(), refused=False)
+        elif step is FlowStep.REFUSE:
+            _refuse(workspace, flow, seen)
+            return seen
+        elif step is FlowStep.FORGET:
+            flow.held.finish()
             return seen
     raise SignetSyncError("a write flow makes no progress", path=flow.paths[0])
 
@@ -211,6 +254,12 @@ def observe_flow(workspace: Workspace, flow: Flow) -> FlowObservation:
     document = flow.document
     answered = results.find_recorded(workspace.database, document["agent_id"], document["flow_key"]) is not None
     artifacts_found = tuple((kind, _artifact_state(workspace, flow, kind)) for kind in flow.kinds)
+    # Turns that were handed over, and, until the session ends, those read from a harness's transcript.
+    buffered = (flow.kind == "end" and live.is_read(workspace.database, ending_of(document))) or (
+        sessions_live.is_buffered(
+            workspace, document["agent_id"], document["session_key"] or document["session_id"], document["live"]
+        )
+    )
     indexed = flow.reconciled or len(artifacts.list_known_files(workspace.database, flow.paths)) == len(flow.paths)
     return FlowObservation(
         flow.kind,
@@ -219,30 +268,11 @@ def observe_flow(workspace: Workspace, flow: Flow) -> FlowObservation:
         linked=flow.manifest_tried or _link_files(workspace, flow),
         indexed=indexed,
         projected=flow.reconciled,
-        live=_are_buffered(workspace, flow),
+        live=buffered,
         answered=answered,
         journalled=True,
         removed=is_removed(workspace, document["agent_id"], document["token"], document["session_id"]),
     )
-
-
-def _are_buffered(workspace: Workspace, flow: Flow) -> bool:
-    """Returns whether live turns that the flow's files hold are still buffered."""
-    document = flow.document
-    key = document["session_key"] or document["session_id"]
-    # Turns read from a harness's transcript stay buffered until the session ends.
-    return (flow.kind == "end" and live.is_read(workspace.database, ending_of(document))) or sessions_live.is_buffered(
-        workspace, document["agent_id"], key, document["live"]
-    )
-
-
-def _reset(workspace: Workspace, flow: Flow) -> None:
-    document = flow.document
-    key = document["session_key"] or document["session_id"]
-    sessions_live.forget(workspace, document["agent_id"], key, document["live"])
-    if flow.kind == "end":
-        with workspace.database.transaction(durable=True):
-            live.reset_read(workspace.database, ending_of(document))
 
 
 def ending_of(document: Mapping[str, Any]) -> live.EndingBounds:
@@ -320,49 +350,23 @@ def _is_newer(fields: dict[str, Any], flow: Flow, kind: str) -> bool:
 # ── the steps ──
 
 
-def _run_step(workspace: Workspace, flow: Flow, step: FlowStep, seen: FlowState) -> None:
-    if step is FlowStep.SENTENCE:
-        flow.sentence, flow.quality = choose_sentence(flow)
-        if flow.quality == "fallback" and (flow.document["proposal"] or flow.wording):
-            workspace.events.append(
-                "the proposed sentence does not have 12 to 48 words or names nothing of the session;"
-                " one made by rules is used instead"
-            )
-    elif step in (FlowStep.TRANSCRIPT, FlowStep.SUMMARY, FlowStep.COMPACTION):
-        _write_artifact(workspace, flow, step.value)
-    elif step is FlowStep.MANIFEST:
-        flow.manifest_tried = True
-        _write_manifest(workspace, flow)
-    elif step is FlowStep.RESET:
-        _reset(workspace, flow)
-    elif step is FlowStep.ANSWER:
-        # An earlier process may have died between a file of ours and the fsync of its folder.
-        if not flow.published.issuperset(flow.kinds):
-            files.sync_folders(workspace.root, {MEMORY})
-        _record(workspace, flow, flow.answer(), refused=False)
-    elif step is FlowStep.REFUSE:
-        _refuse(workspace, flow, seen)
-    elif step is FlowStep.FORGET:
-        flow.held.finish()
-
-
 def choose_sentence(flow: Flow) -> tuple[str, Quality]:
     """Returns the flow's sentence: the caller's or the model's if it passes the gate, else one made by rules."""
-    contexts = [_context(flow, kind) for kind in flow.kinds]
-    offered = [said for said in (flow.document["proposal"], flow.wording, flow.document["headline"]) if said]
-    passing = (said for said in offered if passes_strict(said, *contexts))
-    said = next(passing, None) or fallback(contexts[-1])
-    return said, "ok" if said in (flow.document["proposal"], flow.wording) else "fallback"
-
-
-def _context(flow: Flow, kind: str) -> SentenceSubject:
     document = flow.document
     day = (document["ended_at"] or document["captured_at"])[:10]
-    return SentenceSubject(flow.bodies[kind], document["project"], kind, document["harness"], day, document["token"])
+    contexts = [
+        SentenceSubject(flow.bodies[kind], document["project"], kind, document["harness"], day, document["token"])
+        for kind in flow.kinds
+    ]
+    offered = [said for said in (document["proposal"], flow.wording, document["headline"]) if said]
+    passing = (said for said in offered if passes_strict(said, *contexts))
+    said = next(passing, None) or fallback(contexts[-1])
+    return said, "ok" if said in (document["proposal"], flow.wording) else "fallback"
 
 
 def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
     document, body = flow.document, flow.bodies[kind]
+    repository = repository_fields(*(document.get(name) for name in REPOSITORY_FIELDS))
     fields: dict[str, Any] = {
         "kind": kind,
         **{name: document[name] for name in ("agent_id", "session_id", "session_key", "project", "harness")},
@@ -375,7 +379,7 @@ def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
         "memory_sentence_version": SENTENCE_VERSION,
         "memory_sentence_quality": flow.quality,
         "memory_sentence_generated_at": flow.generated_at,
-        **_repository(document),
+        **repository,
     }
     if kind == "transcript":
         # The oldest rules applied to the words: later comparisons depend on them.
@@ -391,18 +395,20 @@ def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
 
 def _write_manifest(workspace: Workspace, flow: Flow) -> None:
     document = flow.document
+    repository = repository_fields(*(document.get(name) for name in REPOSITORY_FIELDS))
     links = [(kind, flow.path(kind)) for kind in reversed(flow.kinds)]
     if files.status_of(workspace.root, document["manifest"]) is None:
+        named = artifact_name(document["manifest"].removeprefix(f"{MEMORY}/"))
         fields: dict[str, Any] = {
             "kind": "manifest",
             **{name: document[name] for name in ("agent_id", "session_id", "session_key", "project", "harness")},
-            "captured_at": _stamp_of(document["manifest"]),
+            "captured_at": iso(min(parse_name_stamp(named.stamp), default=0)) if named is not None else "",
             **{name: document[name] for name in ("started_at", "ended_at")},
             **{f"{kind}_path": path for kind, path in links},
             "memory_md_refs": [],
             "updated_at": document["now"],
             "revision": 1,
-            **_repository(document),
+            **repository,
         }
         with suppress(FileExistsError):
             files.create_once(workspace.root, document["manifest"], manifests.text_of(fields, manifest_body(links)))
@@ -417,8 +423,9 @@ def _write_manifest(workspace: Workspace, flow: Flow) -> None:
             return None
         fields.update({f"{kind}_path": path for kind, path in newer})
         if newer and document["ended_at"]:
-            fields["ended_at"] = _later(fields.get("ended_at"), document["ended_at"])
-        fields.update(_repository(document) if newer else {})
+            ends = fields.get("ended_at"), document["ended_at"]
+            fields["ended_at"] = max(ends, key=lambda text: parse_instant(text or "") or 0) or document["ended_at"]
+        fields.update(repository if newer else {})
         fields["updated_at"] = document["now"]
         return fields, linked
 
@@ -429,20 +436,6 @@ def _write_manifest(workspace: Workspace, flow: Flow) -> None:
         lambda: state_dir.session_lock(workspace.state, document["token"]),
         limit=workspace.settings.max_file_bytes,
     )
-
-
-def _repository(document: Mapping[str, Any]) -> dict[str, str | None]:
-    return repository_fields(*(document.get(name) for name in REPOSITORY_FIELDS))
-
-
-def _stamp_of(path: str) -> str:
-    """Returns the instant in a manifest's name, formatted for frontmatter."""
-    named = artifact_name(path.removeprefix(f"{MEMORY}/"))
-    return iso(min(parse_name_stamp(named.stamp), default=0)) if named is not None else ""
-
-
-def _later(one: str | None, other: str) -> str:
-    return max((one, other), key=lambda text: parse_instant(text or "") or 0) or other
 
 
 def _record(workspace: Workspace, flow: Flow, answer: dict[str, Any], *, refused: bool) -> None:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from signet_sync.digest.outcome import ModelDigest
 from signet_sync.formats.body import normalize
-from signet_sync.sessions.live_turns import drop_live, drop_turns, is_cut, live_turns_in, turns_in
+from signet_sync.sessions.live.turns import drop_live, drop_turns, is_cut, live_turns_in, turns_in
 from signet_sync.text.redacted_match import begins
 
 FlowKind = Literal["end", "compact"]

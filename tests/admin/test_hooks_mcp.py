@@ -19,9 +19,9 @@ from signet_sync.host.harness_settings.program import is_our_server
 
 WORDS = [PYTHON, "-P", "-m", "signet_sync", "mcp"]
 LISTS = {
-    name: listed.path({"HOME": "/home"}).removeprefix("/home/")
+    name: facts.server_file({"HOME": "/home"}).removeprefix("/home/")
     for name in registry.names()
-    if (listed := registry.settings(name).servers) is not None
+    if (facts := registry.facts(name)).servers
 }
 # What a person has under our name: it is not ours, whatever it is called.
 THEIRS = {

@@ -181,12 +181,12 @@ INSTEAD: dict[str, tuple[bytes, bool]] = {
 # As long as nothing else ends it, such a hook waits for ever, and a module that does the work is none.
 _WAITS = """
 import sys, threading
-from signet_sync.app import ask, hook
+from signet_sync.app import ask
 ask.DEADLINE = ask.LONGEST_OPERATION = 1e6
 sys.modules["signet_sync.capture.hook"] = None
 if sys.argv.pop(1) == "a disk hangs":
     ask.locations.locate = lambda *_: threading.Event().wait()
-sys.exit(hook.main(sys.argv[1:]))
+sys.exit(ask.run_hook(sys.argv[1:]))
 """
 
 

@@ -61,7 +61,7 @@ def test_a_database_lost_under_it_is_made_anew_and_tombstones_stay(vault: Vault,
         agent.wait("watching")
         until(lambda: counts(vault)["tombstones"] == 1, "buried")
         assert vault.call("status").code == 0
-        until(lambda: "checkpoint" not in agent.work._due, "what is lost now is what stands in the file")
+        until(lambda: "checkpoint" not in agent.work._at, "what is lost now is what stands in the file")
         before = agent.work.workspace.database
         DAMAGES[how](vault.db)
         new = Session().write(vault)

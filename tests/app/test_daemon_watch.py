@@ -39,10 +39,10 @@ def test_a_change_during_a_full_pass_is_no_reason_to_doubt_the_watch(vault: Vaul
     late: list[Session] = []
 
     class Late(Counted):
-        def _rolling(self) -> list[str]:
+        def _list_to_reread(self) -> list[str]:
             if self.passes and len(late) < 2:
                 late.append(Session().write(vault))
-            return super()._rolling()
+            return super()._list_to_reread()
 
     class Slow(Inside):
         kind = Late
@@ -170,7 +170,7 @@ def test_changes_without_an_end_starve_nothing(vault: Vault, monkeypatch: pytest
         thread.start()
         try:
             until(lambda: verdicts(vault).get(doomed.path("summary")) == ("violation", "vanished"), "confirmed")
-            until(lambda: "checkpoint" not in agent.work._due, "a checkpoint")
+            until(lambda: "checkpoint" not in agent.work._at, "a checkpoint")
         finally:
             ended.set()
             thread.join()

@@ -16,7 +16,7 @@ from signet_sync.formats.ids import token_of
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.memories.promotion_score import Promotion, Signals
 from signet_sync.memories.store import memories, promotions
-from signet_sync.sessions.store import live
+from signet_sync.sessions.live import store as live
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import list_backed_up
 from signet_sync.sync.store import violations

@@ -15,9 +15,9 @@ from workbench import Vault
 
 from signet_sync.app.workspace import opened
 from signet_sync.capture import capture
+from signet_sync.capture import transcripts as stores_transcripts
 from signet_sync.capture.capture import CaptureResult, ReportedCompaction
 from signet_sync.capture.harnesses.markdown import render
-from signet_sync.capture.stores import transcripts as stores_transcripts
 from signet_sync.settings.model import Settings
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_transcript_v2

@@ -13,9 +13,8 @@ from transcript_builder import import_, waited
 from transcripts import SAMPLES
 from workbench import Vault, contents, spawn
 
-from signet_sync.capture import capture
+from signet_sync.capture import capture, transcripts
 from signet_sync.capture.harnesses.markdown import render
-from signet_sync.capture.stores import transcripts
 
 FOLDERS = {
     "claude-code": "claude-code", "codex": "codex", "gemini": "gemini", "opencode": "opencode",

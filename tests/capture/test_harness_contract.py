@@ -6,21 +6,28 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from contextlib import chdir, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import harness_samples
 import pytest
 from harness_samples import PROJECT, SESSION, Turn
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from transcripts import assert_sound, hostile
 from workbench import NOW, Vault, cast, contents
 
 from signet_sync.admin import hooks_install
+from signet_sync.capture import transcripts
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.harnesses.markdown import render
+from signet_sync.capture.harnesses.opencode.transcript import MessageRow
+from signet_sync.capture.harnesses.reader import parse_line
 from signet_sync.capture.hook import MOMENTS
-from signet_sync.capture.stores import transcripts
 from signet_sync.digest.deeds import deeds_of
 from signet_sync.digest.turns import turns_of
 from signet_sync.errors import HarnessError
@@ -83,10 +90,9 @@ def test_what_a_hook_said_of_a_call_is_no_part_of_its_result(tmp_path: Path, har
 
 
 def test_only_shells_and_editors_are_asked_about_and_wait_a_second_at_most(harness: str) -> None:
-    settings = registry.settings(harness)
-    asked = {event: handler for event, handler in settings.events.items() if event in MOMENTS}
-    assert set(settings.matchers) == set(asked)
-    assert all(handler["timeout"] in (1, 1_000) for handler in asked.values())
+    asked = {event: (seconds, tools) for event, seconds, tools in registry.facts(harness).events if event in MOMENTS}
+    assert all((event in asked) == bool(tools) for event, _, tools in registry.facts(harness).events)
+    assert {seconds for seconds, _ in asked.values()} <= {1}
     assert harness != "copilot" or "PreToolUse" not in asked, "a hook that fails there forbids the call"
 
 
@@ -334,6 +340,31 @@ def test_a_session_goes_back_to_its_harness(
     assert "[REDACTED:" in words[2][1] and words[3][1] == "Noted."
     os.utime(path, (1.7e9, 1.7e9))
     assert vault.call("import", done["harness"], "--json").json["segments"] == [], "all of it is there"
+
+
+@cache
+def hostile_lines(harness: str, written: Path) -> st.SearchStrategy[list[bytes]]:
+    """Lines of the words that the parser knows, wherever they do not belong, and spoiled ones of a session."""
+    read = registry.reader(harness)
+    kinds = getattr(read, "__self__", None)
+    modules = {one.__module__ for one in kinds.__mro__} if kinds is not None else {read.__module__}
+    sources = [Path(str(sys.modules[one].__file__)) for one in modules if one.endswith(".transcript")]
+    words = {word for path in sources for word in re.findall(r'"([^"\\\n]{1,40})"', path.read_text())}
+    records = [one for line in written.read_bytes().splitlines() if (one := parse_line(line)) is not None]
+    return hostile(sorted(words), sorted(words), records)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), name=st.sampled_from(["", f"{SESSION}.jsonl", "agent-1.jsonl", "rollout-x.jsonl", "/"]))
+def test_no_input_raises(harness: str, tmp_path: Path, data: st.DataObject, name: str) -> None:
+    lines = data.draw(hostile_lines(harness, harness_samples.write(harness, tmp_path, TALK)))
+    if harness != "opencode":
+        assert_sound(registry.reader(harness)(lines, file_name=name))
+        return
+    parts = [(str(number), line.decode("utf-8", "replace")) for number, line in enumerate(lines)]
+    rows = [MessageRow(number, text, parts[:3]) for number, text in parts]
+    session = next((found for line in lines if (found := parse_line(line)) is not None), {})
+    assert_sound(registry.reader(harness)(session, rows))
 
 
 def test_damage_of_a_transcript_raises_nothing_else(tmp_path: Path, harness: str) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from transcripts import assert_sound, hostile
 
 from signet_sync.capture.harnesses.openclaw import transcript as openclaw
 from signet_sync.formats.managed_block import CLOSING, OPENING
@@ -132,37 +130,11 @@ def test_what_we_injected_is_taken_out():
     assert len(conversation.entries) == 2
 
 
-def test_damaged_and_torn_lines():
-    conversation = read(b"\xff\xfe{\n", said("user", "one", 1), b"[1]\n", b"\n", b'{"type": "mess')
-    assert (conversation.damaged, conversation.torn, told(conversation)) == (2, True, [("user", "one")])
-
-
-def test_why_there_is_nothing():
-    assert openclaw.read(iter([])).remark
-    assert read().remark and read(b"hello\n", header=None).remark
-    assert not read(said("user", "x", 1)).remark
-
-
 def test_the_name_of_the_file_says_which_session_where_the_header_does_not():
     name = "11111111-2222-3333-4444-555555555555"
     assert openclaw.read(iter([]), file_name=f"/x/{name}-topic-7.jsonl").session_id == name
     assert read(file_name=f"{name}.jsonl").session_id == "0b7e"
     assert openclaw.read(iter([]), file_name="notes.jsonl").session_id == ""
-
-
-NAMES = [
-    "type", "id", "parentId", "timestamp", "message", "role", "content", "text", "summary", "name", "arguments",
-    "toolCallId", "isError", "command", "stopReason", "exitCode", "cwd",
-]  # fmt: skip
-VALUES = [
-    "session", "message", "compaction", "branch_summary", "reset", "session_info", "user", "assistant", "toolResult",
-    "bashExecution", "toolCall", "text", "a", "b", "0001-01-01T00:00:00+14:00", OPENING,
-]  # fmt: skip
-
-
-@given(hostile(NAMES, VALUES))
-def test_no_input_raises(lines):
-    assert_sound(openclaw.read(iter(lines), file_name="x"))
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ from workbench import Vault
 
 from signet_sync.app.workspace import opened
 from signet_sync.capture import capture, intake, spool
-from signet_sync.capture.intake import IntakeResult
+from signet_sync.capture.intake import Intake
 from signet_sync.capture.worker import Worker
 from signet_sync.formats.timestamps import SECOND, iso
 from signet_sync.sessions import operations as sessions_operations
@@ -56,7 +56,7 @@ def workspace(vault: Vault, **given: Any) -> Iterator[Workspace]:
         yield found
 
 
-def take(vault: Vault, *, later: float = 0, sweep: bool = False, **given: Any) -> IntakeResult:
+def take(vault: Vault, *, later: float = 0, sweep: bool = False, **given: Any) -> Intake:
     """The intake in this process, at a clock that goes before; without waiting for records."""
     with workspace(vault, **given) as found:
         return intake.run_capture(

@@ -147,7 +147,7 @@ def test_without_the_agent_nothing_is_asked_or_loaded_and_words_answer(garage: V
     asked = len(server.asked)
     near.let_tell(None)
     assert hits(garage, ASKED) == [] and hits(garage, "car") and len(server.asked) == asked
-    script = "import sys, signet_sync.recall.operations, signet_sync.app.hook; sys.exit('numpy' in sys.modules)"
+    script = "import sys, signet_sync.recall.operations, signet_sync.capture.hook; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 

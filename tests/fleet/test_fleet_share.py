@@ -12,9 +12,8 @@ import artifacts_fixture as made
 import pytest
 from agents import Agent, until
 from invented_secrets import some
-from workbench import NOW, ROOT, Answer, Vault, call, cast, numbered, tree
+from workbench import NOW, Answer, Vault, call, cast, numbered, tree
 
-from signet_sync.app import timers
 from signet_sync.errors import SignetSyncError
 from signet_sync.fleet import share, tables
 from signet_sync.fleet.tables import COLUMNS, TABLES, Tables
@@ -245,18 +244,9 @@ def test_a_workspace_cannot_name_the_place_and_two_do_not_share_at_once(vault: V
         assert shared(vault, tmp_path / "t", code=3)["error"]["code"] == "busy"
 
 
-def test_the_agent_shares_where_its_person_says_so(
-    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In a process of its own, through an entry point: the agent names neither package nor module."""
-    metadata = tmp_path / "site/signet_extra-1.dist-info"
-    metadata.mkdir(parents=True)
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: signet-extra\nVersion: 1\n")
-    project = (ROOT / "pyproject.toml").read_text()
-    group = project[project.index(f'[project.entry-points."{timers.GROUP}"]') :].split("\n\n")[0].split("\n")[1:]
-    (metadata / "entry_points.txt").write_text("\n".join([f"[{timers.GROUP}]", *group]).replace('"', ""))
-    environ = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path / "site")]), "SIGNET_FLEET_INTERVAL": "1"}
-    agent = Agent(vault, environ={**environ, "SIGNET_FLEET_URL": str(tmp_path / "t")})
+def test_the_agent_shares_where_its_person_says_so(vault: Vault, tmp_path: Path) -> None:
+    environ = {"SIGNET_FLEET_INTERVAL": "1", "SIGNET_FLEET_URL": str(tmp_path / "t")}
+    agent = Agent(vault, environ=environ)
     try:
         until(lambda: list((tmp_path / "t/shares").glob("*.json")) if (tmp_path / "t").exists() else [])
     finally:

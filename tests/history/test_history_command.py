@@ -24,7 +24,7 @@ from signet_sync.history import operations as history_operations
 from signet_sync.history import scheduler
 from signet_sync.memories.promotion_score import Promotion, Signals, sweep_id
 from signet_sync.memories.store import promotions
-from signet_sync.sessions.store import results
+from signet_sync.sessions import store as results
 from signet_sync.settings.model import load
 from signet_sync.storage import state_dir
 from signet_sync.sync.workspace import Workspace

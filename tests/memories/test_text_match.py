@@ -13,7 +13,7 @@ from workbench import NOW, Vault, numbered
 
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.store import TranscriptState
-from signet_sync.sessions.store import live
+from signet_sync.sessions.live import store as live
 from signet_sync.storage import foreign_files
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.phrase_search import Sieve, phrases

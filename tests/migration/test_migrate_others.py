@@ -20,7 +20,7 @@ from other_memories import SOURCES, Memory, claude_mem, state_of
 from workbench import NOW, Vault, tree
 
 from signet_sync.memories.store import memories
-from signet_sync.migration import basic_memory, markdown_folder, openclaw_memory, operations, writer
+from signet_sync.migration import markdown_notes, operations, writer
 from signet_sync.migration.items import FILES
 from signet_sync.storage.database.connection import Database
 
@@ -162,7 +162,7 @@ def test_memories_of_mem0_with_one_id_are_two_things(vault: Vault, tmp_path: Pat
 )  # fmt: skip
 def test_what_basic_memory_states_in_a_list(tmp_path: Path, line: str, observations: int, relations: int) -> None:
     (tmp_path / "note.md").write_text(f"{line}\n")
-    found = [one.account for one in basic_memory.read(str(tmp_path), NOW_US)]
+    found = [one.account for one in markdown_notes.read_basic_memory(str(tmp_path), NOW_US)]
     assert (found.count("observations"), found.count("relations")) == (observations, relations)
 
 
@@ -369,7 +369,7 @@ def test_links_pipes_and_files_of_ours_are_left(vault: Vault, tmp_path: Path, mo
     (place / "ours.md").write_bytes((vault / "MEMORY.md").read_bytes() + b"\n- [fact] theirs\n")
     for path in (vault / "memory").glob("*--summary.md"):
         (place / path.name).write_bytes(path.read_bytes())
-    monkeypatch.setattr(markdown_folder, "MOST_BYTES", 1_400)
+    monkeypatch.setattr(markdown_notes, "MOST_BYTES", 1_400)
     done = migrate(vault, "basic-memory", place)
     assert done["tables"]["observations"] == {
         "rows": 1, "brought": 1, "here": 0, "left": {},
@@ -390,9 +390,9 @@ def test_numbers_and_lengths_are_bounded(vault: Vault, tmp_path: Path, monkeypat
     done = migrate(vault, "mem0-export", place)
     assert done["tables"]["memories"]["left"] == {"longer than 64,000 characters": 1, "no words in it": 1}
     assert all(len(one.text) <= 4_000 for one in remembered(vault)) and len(remembered(vault)) == 2
-    monkeypatch.setattr("signet_sync.migration.mem0_export.MOST_BYTES", 100)
+    monkeypatch.setattr("signet_sync.migration.databases.MOST_BYTES", 100)
     assert migrate(vault, "mem0-export", place, code=2)["code"] == "file-unreadable"
-    monkeypatch.setattr(markdown_folder, "MOST_FILES", 2)
+    monkeypatch.setattr(markdown_notes, "MOST_FILES", 2)
     notes = SOURCES["basic-memory"].lay(tmp_path / "theirs")
     assert migrate(vault, "basic-memory", notes, code=2)["code"] == "too-many-files"
 
@@ -458,7 +458,7 @@ MARKDOWN = st.lists(st.one_of(MARKS, WILD, st.sampled_from(["\n", "\n\n", "lamp"
 def test_any_markdown_is_read(text: str) -> None:
     with TemporaryDirectory() as place:
         Path(place, "MEMORY.md").write_bytes(text.encode("utf-8", "replace"))
-        for read in (basic_memory.read, openclaw_memory.read):
+        for read in (markdown_notes.read, markdown_notes.read):
             for found in read(place, NOW_US):
                 assert found.account == FILES or 0 <= found.at_us <= NOW_US
 
@@ -471,7 +471,7 @@ def test_any_markdown_is_read(text: str) -> None:
 def test_no_word_of_a_note_is_lost(lines: list[tuple[str, str]]) -> None:
     body = "\n".join(mark + word for mark, word in lines)
     assert sorted(
-        word for piece in openclaw_memory.pieces(body) for word in piece.whole.split() if word.isalpha()
+        word for piece in markdown_notes.pieces(body) for word in piece.whole.split() if word.isalpha()
     ) == sorted(word for _, word in lines)
 
 

@@ -25,7 +25,7 @@ from workbench import NOW, Answer, Vault, contents, tree
 
 from signet_sync.errors import HarnessError
 from signet_sync.formats.ids import token_of
-from signet_sync.migration import signet_database
+from signet_sync.migration import databases
 
 SECRET = "ghp_" + some(Random(24), 36)
 
@@ -496,7 +496,7 @@ def test_a_live_writer_with_a_log_is_read_beside(vault: Vault) -> None:
 
 def test_a_database_that_moves_while_it_is_read_is_an_error(vault: Vault) -> None:
     made = build(vault.root)
-    with pytest.raises(HarnessError) as caught, signet_database.opened(str(made.path)) as found:
+    with pytest.raises(HarnessError) as caught, databases.opened(str(made.path)) as found:
         assert found.count("memories") == 12
         writer = apsw.Connection(str(made.path))
         writer.execute("insert into memories(id, content) values('late', zeroblob(10000))")

@@ -22,7 +22,7 @@ from signet_sync.capture.spool import Job
 from signet_sync.sessions import journal
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import session_input
-from signet_sync.sessions.store import live
+from signet_sync.sessions.live import store as live
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
 

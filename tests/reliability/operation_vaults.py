@@ -24,9 +24,9 @@ from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
 from signet_sync.memories.store import recall_events
 from signet_sync.recall import pinning
-from signet_sync.sessions import live
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import session_input
+from signet_sync.sessions.live import operations as live
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import NODES

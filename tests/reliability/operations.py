@@ -26,9 +26,9 @@ from signet_sync.privacy import forget as privacy_forget
 from signet_sync.privacy import quotes as privacy_quotes
 from signet_sync.privacy import redact, remove
 from signet_sync.recall import pinning
-from signet_sync.sessions import live
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import compaction_input, session_input
+from signet_sync.sessions.live import operations as live
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files
 from signet_sync.sync import engine, indexing

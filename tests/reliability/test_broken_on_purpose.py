@@ -119,8 +119,8 @@ BREAKS = {
     ),
     "a session's end writes what it was given": Break(
         "signet_sync/sessions/operations.py",
-        "    clean, found = sanitize_counted(text)\n    counts.update(found)\n    return clean\n",
-        "    clean, found = sanitize_counted(text)\n    counts.update(found)\n    return text\n",
+        "    clean, redacted = sanitize_counted(text)\n    found.update(redacted)\n    return clean\n",
+        "    clean, redacted = sanitize_counted(text)\n    found.update(redacted)\n    return text\n",
         "tests/cli/test_every_command.py::test_a_secret_in_any_field_of_a_document_reaches_no_disk",
     ),
 }

@@ -18,7 +18,7 @@ from workbench import NOW, Vault, tree
 
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.sessions.store import live as turns
+from signet_sync.sessions.live import store as turns
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files
 from signet_sync.sync import engine, indexing

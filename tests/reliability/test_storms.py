@@ -158,7 +158,7 @@ def test_trees_made_and_moved_in_are_foreign_and_cost_nothing(vault: Vault, coun
         assert indexed(vault) == 6
         last = Session().write(vault)
         until(lambda: len(vault.hits(last.word)) == 2, "it still hears")
-        assert agent.work._due.keys() >= {"full"}
+        assert agent.work._at.keys() >= {"full"}
     assert len(vault.hits(sessions[0].word)) == 2
 
 

@@ -24,19 +24,18 @@ from transcript_builder import SECRET, SESSION, START, TranscriptBuilder, at, fi
 from workbench import ROOT, Answer, Vault
 
 from signet_sync.app.workspace import opened
-from signet_sync.capture import capture, intake, live_transcript, spool
+from signet_sync.capture import capture, intake, live_transcript, spool, transcripts
 from signet_sync.capture.harnesses.records import Conversation
-from signet_sync.capture.stores import transcripts
 from signet_sync.cli import session
 from signet_sync.digest.outcome import ModelDigest
 from signet_sync.formats.timestamps import SECOND, iso
 from signet_sync.formats.turn import turn_of
-from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import compaction_input, session_input
-from signet_sync.sessions.live import _sanitize_turn
-from signet_sync.sessions.store import live
-from signet_sync.sessions.store.live import LiveTurn
+from signet_sync.sessions.live import operations as sessions_live
+from signet_sync.sessions.live import store as live
+from signet_sync.sessions.live.operations import _sanitize_turn
+from signet_sync.sessions.live.store import LiveTurn
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.sanitizer import sanitize_transcript_v2

@@ -17,8 +17,8 @@ from transcript_builder import TranscriptBuilder, at, plugged_in, store
 from workbench import NOW, Vault, sampled
 
 from signet_sync.host.repository import Repository
-from signet_sync.sessions.live_statements_stage import distil_turns
-from signet_sync.sessions.live_turns import SpokenTurn
+from signet_sync.sessions.live.stage import distil_turns
+from signet_sync.sessions.live.turns import SpokenTurn
 from signet_sync.storage import state_dir
 
 PROJECT = "/home/ada/code/lantern"
@@ -186,7 +186,7 @@ def test_until_its_turns_are_cleared_its_files_hide_them(vault: Vault) -> None:
 
 
 def test_only_the_session_that_spoke_is_distilled(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    from signet_sync.sessions import live_statements_stage
+    from signet_sync.sessions.live import stage as live_statements_stage
 
     running(vault, BUG, FOUND, *agreed(POSTGRES))
     running(vault, BUG, FOUND, *agreed(REDIS), key=OTHER, first=11)

@@ -14,7 +14,7 @@ from signet_sync.digest.outcome import outcome
 from signet_sync.digest.turns import SpokenMessage
 from signet_sync.digest.turns import parse as turns_of
 from signet_sync.formats.body import normalize
-from signet_sync.sessions.live_turns import (
+from signet_sync.sessions.live.turns import (
     SpokenTurn,
     canonical,
     drop_live,

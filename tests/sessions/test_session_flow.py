@@ -36,7 +36,7 @@ from workbench import call
 
 from benchmarks.digest import digest
 from signet_sync.formats.body import normalize
-from signet_sync.sessions.store import live
+from signet_sync.sessions.live import store as live
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.text.sentences import SentenceSubject, fallback, is_sound

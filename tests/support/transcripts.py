@@ -59,8 +59,25 @@ SCALARS = (
 )
 
 
-def hostile(names, values):
-    """Lines of JSON: objects nested at will whose keys are the harness's own names, whose values are anything."""
+@st.composite
+def spoiled(draw, records, values):
+    """A record with some of its values replaced, wherever they stand in it."""
+
+    def walk(value):
+        if draw(st.integers(0, 9)) == 0:
+            return draw(SCALARS | st.sampled_from(values) | st.lists(SCALARS, max_size=2))
+        if isinstance(value, dict):
+            return {name: walk(inner) for name, inner in value.items()}
+        return [*map(walk, value)] if isinstance(value, list) else value
+
+    return json.dumps(walk(draw(st.sampled_from(records)))).encode()
+
+
+def hostile(names, values, records=()):
+    """Lines of JSON: objects nested at will whose keys are the harness's own names, whose values are anything.
+
+    With `records`, also these, spoiled.
+    """
     value = st.recursive(
         SCALARS | st.sampled_from(values),
         lambda inner: (
@@ -75,4 +92,4 @@ def hostile(names, values):
         | st.binary(max_size=30)
         | value.map(lambda v: json.dumps(v).encode())
     )
-    return st.lists(line, max_size=8)
+    return st.lists(line | spoiled(records, values) if records else line, max_size=8)

@@ -21,7 +21,7 @@ import artifacts_fixture as made
 import pytest
 
 from benchmarks.index_rows import canonical_dump
-from signet_sync.app.hook import main as run_hook
+from signet_sync.app.ask import run_hook
 from signet_sync.app.workspace import opened
 from signet_sync.cli import main
 from signet_sync.settings.model import Settings

@@ -16,8 +16,8 @@ from signet_sync.formats.paths import RUNNING
 from signet_sync.graph import nodes_stage
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import OWN_WORD, Memory
-from signet_sync.sessions.store import live
-from signet_sync.sessions.store.live import LivePlace, LiveTurn
+from signet_sync.sessions.live import store as live
+from signet_sync.sessions.live.store import LivePlace, LiveTurn
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import Table
 from signet_sync.storage.database.tables import TABLES

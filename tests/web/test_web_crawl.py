@@ -20,7 +20,7 @@ from ui_pages import BESIDE, HOSTILE, Elements, harmless, visitor
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.sessions.store import live
+from signet_sync.sessions.live import store as live
 from signet_sync.settings.model import Settings
 from signet_sync.web.acting import collect_actions
 from signet_sync.web.app import collect_views

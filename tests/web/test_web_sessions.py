@@ -23,7 +23,8 @@ from ui_pages import Elements, asked, harmless, visitor
 
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import SessionFilter
-from signet_sync.sessions.store import live, results
+from signet_sync.sessions import store as results
+from signet_sync.sessions.live import store as live
 from signet_sync.web import artifact_page
 from signet_sync.web.app import collect_views
 from signet_sync.web.markdown import Links, LinkTarget, Prose

@@ -1,18 +1,15 @@
 """Defines the form of all parsed transcripts: a conversation of entries, each from one record, each with one time."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
-from signet_sync.capture.harnesses.jsonl import JsonLines
 from signet_sync.formats.timestamps import parse_instant
 
 EntryKind = Literal["user", "assistant", "tool", "result", "event", "compaction", "subagent"]
 
 # The time of an entry whose record has none, until `settle_times` assigns one.
 NO_TIME = -1
-
-UNKNOWN_KINDS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,34 +101,6 @@ def settle_times(entries: Iterable[TranscriptEntry], begins: int = NO_TIME) -> t
     return tuple(placed)
 
 
-def conversation(
-    harness: str,
-    session_id: str,
-    project: str,
-    entries: Sequence[TranscriptEntry],
-    *,
-    source: JsonLines,
-    unknown: Mapping[str, int],
-    title: str | None = None,
-    parent: str | None = None,
-    begins: int = NO_TIME,
-) -> Conversation:
-    """Makes the conversation of unsettled entries that were read from a file."""
-    return Conversation(
-        harness,
-        session_id,
-        project or None,
-        settle_times(entries, begins),
-        title=title or None,
-        parent=parent,
-        begins=begins,
-        unknown=unknown,
-        damaged=source.damaged,
-        torn=source.torn,
-        remark=_remark(len(entries), source),
-    )
-
-
 def drop_future_times(found: Conversation, latest: int, begins: int) -> Conversation:
     """Returns the conversation without the times after `latest`, which no clock can have shown yet.
 
@@ -145,25 +114,3 @@ def drop_future_times(found: Conversation, latest: int, begins: int) -> Conversa
 def is_dated(found: Conversation) -> bool:
     """Returns whether any record has a time."""
     return any(entry.recorded_at != NO_TIME for entry in found.entries)
-
-
-def count_unknown(unknown: dict[str, int], kind: object) -> None:
-    """Counts a record of an unknown type; at most `UNKNOWN_KINDS` names are kept, for hostile files."""
-    name = kind[:80] if isinstance(kind, str) and kind else "(none)"
-    if name not in unknown and len(unknown) >= UNKNOWN_KINDS:
-        name = "(others)"
-    unknown[name] = unknown.get(name, 0) + 1
-
-
-def _remark(entries: int, source: JsonLines) -> str:
-    """Returns why a file gave no entries; empty if it gave some."""
-    if entries:
-        return ""
-    if source.read:
-        return (
-            f"no conversation in it: {source.read:,} {'record' if source.read == 1 else 'records'} of bookkeeping only"
-        )
-    if damaged := source.damaged + source.torn:
-        why = f", {source.too_long:,} of them longer than 64 MiB" if source.too_long else ""
-        return f"not a transcript: no JSON object in {damaged:,} {'line' if damaged == 1 else 'lines'}{why}"
-    return "nothing but blank lines in it" if source.blank else "the file is empty"

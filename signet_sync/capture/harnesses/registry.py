@@ -1,8 +1,8 @@
 """Finds the harnesses: each package of this folder is one, and nothing else lists them.
 
-It has its `FACTS`; in `transcript` the parser `read` (and `prompt_of` if it rewrites prompts); in `settings` its
-`SETTINGS`; in `restore` what writes a past session, if the harness takes one. What a session did is read from the names
-that the parser gives to tools (`digest.deeds`).
+It has its `FACTS`; in `transcript` the parser `read` (and `prompt_of` if it rewrites prompts); in `restore` what writes
+a past session, if the harness takes one. What a session did is read from the names that the parser gives to tools
+(`digest.deeds`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from signet_sync.capture.harnesses.facts import HarnessFacts
     from signet_sync.capture.harnesses.records import Conversation
     from signet_sync.capture.harnesses.restored import PastSession, Restored
+    from signet_sync.host.harness_settings.facts import HarnessFacts
     from signet_sync.host.harness_settings.harness import Harness
 
 
@@ -60,8 +60,9 @@ def prompt_of(name: str) -> Callable[[str], str]:
 
 def settings(name: str) -> Harness:
     """Returns where a harness has its hooks and MCP servers, and what we write there."""
-    found: Harness = _part(name, ".settings").SETTINGS
-    return found
+    from signet_sync.host.harness_settings.harness import Harness  # not for a hook
+
+    return Harness(name, facts(name))
 
 
 def restorer(name: str) -> Callable[[PastSession, Mapping[str, str]], Restored] | None:

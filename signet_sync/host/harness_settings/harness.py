@@ -4,13 +4,14 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any, NamedTuple
 
 from signet_sync.errors import ConfigError, SignetSyncError, reason
 from signet_sync.host.harness_settings import files
+from signet_sync.host.harness_settings.facts import Environ, HarnessFacts
 from signet_sync.host.harness_settings.program import OURS, Program, is_our_server, server_words, workspace_of
 from signet_sync.host.harness_settings.settings_text import (
     Condition,
@@ -24,7 +25,6 @@ from signet_sync.host.harness_settings.settings_text import (
 )
 
 NAME = "signet-sync"
-Environ = Mapping[str, str]
 Handler = dict[str, Any]  # in `{"hooks": {EVENT: [{"hooks": [handler, …]}, …]}}`, which three harnesses have
 Data = Mapping[str, Any]
 Flags = Sequence[str] | None  # of our MCP server
@@ -36,22 +36,93 @@ _PROGRAM = re.compile(r"^const PROGRAM = (\[.*\])$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class ServerList:
-    """Where a harness has its MCP servers: the file, the members that lead to them, and the entry for some words.
+class Harness:
+    """What of ours is in the settings of one harness, and what is to be there."""
 
-    `fresh` is only in a new entry: a person's later changes are kept.
-    """
+    name: str
+    facts: HarnessFacts
 
-    path: Callable[[Environ], str]
-    way: Callable[[Data], tuple[str, ...]]
-    entry: Callable[[Sequence[str]], dict[str, Any]]
-    fresh: Callable[[Environ], dict[str, Any]] = lambda environ: {}
+    def folder(self, environ: Environ) -> str:
+        """Returns the folder of its settings."""
+        return self.facts.settings_folder(environ)
 
-    def merge(self, settings: SettingsText, program: Program, flags: Flags, environ: Environ) -> None:
-        """Puts a server with these flags there; with None renews one of ours that would not start or serves another
+    @property
+    def _events(self) -> tuple[str, ...]:
+        return self.facts.script_events or tuple(event for event, *_ in self.facts.events)
+
+    def path(self, environ: Environ) -> str:
+        """Returns the file that has our hooks, or is our hook."""
+        return os.path.join(self.folder(environ), self.facts.hooks or self.facts.scripts[0][0])
+
+    def install(self, program: Program, environ: Environ, flags: Flags = None) -> SettingsPlan:
+        """Plans to add our hooks, and with `flags` our MCP server; an existing server of ours is renewed in any case.
+
+        Raises `ConfigError` for settings that cannot be edited safely.
+        """
+        texts = self._opened(environ, server=flags is not None)
+        if self.facts.hooks:
+            merge(
+                texts[self.path(environ)],
+                self._handlers(program),
+                {event: tools for event, _, tools in self.facts.events if tools},
+            )
+        if self.facts.servers and (settings := texts.get(self.facts.server_file(environ))):
+            self._merge_server(settings, program, flags, environ)
+        shipped = self._shipped(program, environ)
+        edits = [Edit(path, _own_script(path), text.encode(), ours=True) for path, text in shipped.items()]
+        asked = (self.facts.asks,) if self.facts.asks else ()
+        return _plan(edits + [one.edit() for one in texts.values()], (*asked, *self.facts.by_hand(program, flags)))
+
+    def uninstall(self, environ: Environ) -> SettingsPlan:
+        """Plans to take out our hooks and our server; a file that we made goes when nothing else is in it.
+
+        Raises `ConfigError` likewise.
+        """
+        texts = self._opened(environ)
+        if self.facts.hooks:
+            strip(texts[self.path(environ)])
+        if self.facts.servers and (settings := texts.get(self.facts.server_file(environ))):
+            way = (*self.facts.server_way(settings.data), NAME)
+            if is_our_server(server_words(settings.at(way))):
+                settings.remove(way)
+        edits = []
+        for path in (os.path.join(self.folder(environ), place) for place, _ in self.facts.scripts):
+            raw = files.read(path)
+            edits.append(Edit(path, raw, None if raw is None or _OURS in raw else raw, ours=True))
+        edits += [one.edit(made_by_us=files.is_new(one.path)) for one in texts.values()]
+        return _plan(edits, self.facts.left(environ))
+
+    def condition(self, program: Program, environ: Environ) -> Condition:
+        """Reports the state; never raises for damaged settings."""
+        problems: list[HarnessProblem] = []
+        path = self.path(environ)
+        data = {path: _data(path, problems)} if self.facts.hooks else {}
+        events, words, wrong = (
+            self._called(program, data[path], environ)
+            if self.facts.hooks
+            else self._scripted(program, environ, problems)
+        )
+        server = None
+        if self.facts.servers:
+            place = self.facts.server_file(environ)
+            listed = data[place] if place in data else _data(place, problems, NAME)
+            calls = server_words(find_value(listed, (*self.facts.server_way(listed), NAME)))
+            if is_our_server(calls):
+                server = Server(place, tuple(calls))
+                wrong += program.problems("server", calls, self.name, environ)
+        missing = tuple(event for event in self._events if event not in events)
+        if events and missing:
+            message = f"not installed for: {', '.join(missing)}"
+            wrong.append(HarnessProblem("hooks-partly", message, program.again(self.name)))
+        there, all_problems = os.path.isdir(self.folder(environ)), tuple(dict.fromkeys((*problems, *wrong)))
+        asks = self.facts.asks if events else ""
+        return Condition(self.name, there, path, events, missing, workspace_of(words), all_problems, server, asks=asks)
+
+    def _merge_server(self, settings: SettingsText, program: Program, flags: Flags, environ: Environ) -> None:
+        """Puts our server with these flags there; with None renews one of ours that would not start or serves another
         workspace, with its own flags. What a person has added to it stays. Raises `ConfigError`.
         """
-        way = (*self.way(settings.data), NAME)
+        way = (*self.facts.server_way(settings.data), NAME)
         present = settings.at(way)
         words = server_words(present)
         if flags is None:
@@ -61,95 +132,11 @@ class ServerList:
         elif present is not None and not is_our_server(words):
             message, hint = f"an MCP server named {NAME} already exists and is not ours", "give it another name"
             raise ConfigError(message, path=settings.path, hint=f"{hint}, then try again; nothing was written")
-        entry = self.entry([*program.start, "mcp", *flags])
+        entry = self.facts.server_entry([*program.start, "mcp", *flags])
         if present is None:
-            settings.put(way, entry | self.fresh(environ))
+            settings.put(way, entry | self.facts.fresh_entry(environ))
         for key, value in entry.items():
             settings.put((*way, key), value)
-
-
-@dataclass(frozen=True, slots=True)
-class Harness:
-    """Where one harness has what, and what we write there.
-
-    `events` have the fields of their handler beside the command, in the file `hooks`, and `matchers` tell of which
-    tools; a harness without such a file runs `scripts`: their places below the folder, the main one first, and what is
-    shipped for them beside its parser. `by_hand` is what a person has to do after an installation, `left` after a
-    removal, `asks` what the harness itself will ask.
-    """
-
-    name: str
-    folder: Callable[[Environ], str]
-    events: Mapping[str, Handler]
-    hooks: str = ""
-    matchers: Mapping[str, str] = field(default_factory=dict)
-    scripts: Mapping[str, str] = field(default_factory=dict)
-    servers: ServerList | None = None
-    by_hand: Callable[[Program, Flags], tuple[str, ...]] = lambda program, flags: ()
-    left: Callable[[Environ], tuple[str, ...]] = lambda environ: ()
-    asks: str = ""
-
-    def path(self, environ: Environ) -> str:
-        """Returns the file that has our hooks, or is our hook."""
-        return os.path.join(self.folder(environ), self.hooks or next(iter(self.scripts)))
-
-    def install(self, program: Program, environ: Environ, flags: Flags = None) -> SettingsPlan:
-        """Plans to add our hooks, and with `flags` our MCP server; an existing server of ours is renewed in any case.
-
-        Raises `ConfigError` for settings that cannot be edited safely.
-        """
-        texts = self._opened(environ, server=flags is not None)
-        if self.hooks:
-            merge(texts[self.path(environ)], self._handlers(program), self.matchers)
-        if self.servers and (settings := texts.get(self.servers.path(environ))):
-            self.servers.merge(settings, program, flags, environ)
-        shipped = self._shipped(program, environ)
-        edits = [Edit(path, _own_script(path), text.encode(), ours=True) for path, text in shipped.items()]
-        asked = (self.asks,) if self.asks else ()
-        return _plan(edits + [one.edit() for one in texts.values()], (*asked, *self.by_hand(program, flags)))
-
-    def uninstall(self, environ: Environ) -> SettingsPlan:
-        """Plans to take out our hooks and our server; a file that we made goes when nothing else is in it.
-
-        Raises `ConfigError` likewise.
-        """
-        texts = self._opened(environ)
-        if self.hooks:
-            strip(texts[self.path(environ)])
-        if self.servers and (settings := texts.get(self.servers.path(environ))):
-            way = (*self.servers.way(settings.data), NAME)
-            if is_our_server(server_words(settings.at(way))):
-                settings.remove(way)
-        edits = []
-        for path in (os.path.join(self.folder(environ), place) for place in self.scripts):
-            raw = files.read(path)
-            edits.append(Edit(path, raw, None if raw is None or _OURS in raw else raw, ours=True))
-        edits += [one.edit(made_by_us=files.is_new(one.path)) for one in texts.values()]
-        return _plan(edits, self.left(environ))
-
-    def condition(self, program: Program, environ: Environ) -> Condition:
-        """Reports the state; never raises for damaged settings."""
-        problems: list[HarnessProblem] = []
-        path = self.path(environ)
-        data = {path: _data(path, problems)} if self.hooks else {}
-        events, words, wrong = (
-            self._called(program, data[path], environ) if self.hooks else self._scripted(program, environ, problems)
-        )
-        server = None
-        if self.servers:
-            place = self.servers.path(environ)
-            listed = data[place] if place in data else _data(place, problems, NAME)
-            calls = server_words(find_value(listed, (*self.servers.way(listed), NAME)))
-            if is_our_server(calls):
-                server = Server(place, tuple(calls))
-                wrong += program.problems("server", calls, self.name, environ)
-        missing = tuple(event for event in self.events if event not in events)
-        if events and missing:
-            message = f"not installed for: {', '.join(missing)}"
-            wrong.append(HarnessProblem("hooks-partly", message, program.again(self.name)))
-        there, all_problems = os.path.isdir(self.folder(environ)), tuple(dict.fromkeys((*problems, *wrong)))
-        asks = self.asks if events else ""
-        return Condition(self.name, there, path, events, missing, workspace_of(words), all_problems, server, asks=asks)
 
     def _called(self, program: Program, data: Data, environ: Environ) -> Calls:
         handlers, ours = self._handlers(program), places(data)
@@ -177,7 +164,7 @@ class Harness:
             return (), [], []
         words = script_words(text)
         wrong = program.problems("hooks", words, self.name, environ)
-        return tuple(self.events), words, wrong if there == wanted else wrong or self._old(program)
+        return self._events, words, wrong if there == wanted else wrong or self._old(program)
 
     def _old(self, program: Program) -> list[HarnessProblem]:
         message = "the hooks are not as this version writes them, or stand there twice"
@@ -185,42 +172,23 @@ class Harness:
 
     def _handlers(self, program: Program) -> dict[str, Handler]:
         command = program.command(self.name)
-        return {event: {"type": "command", "command": command, **more} for event, more in self.events.items()}
+        return {event: self.facts.handler(command, seconds) for event, seconds, _ in self.facts.events}
 
     def _shipped(self, program: Program, environ: Environ) -> dict[str, str]:
-        folder = self.folder(environ)
-        return {os.path.join(folder, place): script(self.name, name, program) for place, name in self.scripts.items()}
+        folder, scripts = self.folder(environ), self.facts.scripts
+        return {os.path.join(folder, place): script(self.name, name, program) for place, name in scripts}
 
     def _opened(self, environ: Environ, *, server: bool = False) -> dict[str, SettingsText]:
         """Returns the editors of its files; of servers only if `server` asks for it, or the file may have ours."""
         texts = {}
-        if self.hooks:
+        if self.facts.hooks:
             path = self.path(environ)
             texts[path] = files.open_settings(path, files.read(path))
-        if self.servers and (path := self.servers.path(environ)) not in texts:
+        if self.facts.servers and (path := self.facts.server_file(environ)) not in texts:
             raw = files.read(path)
             if server or NAME.encode() in (raw or b""):
                 texts[path] = files.open_settings(path, raw)
         return texts
-
-
-def program_and_arguments(words: Sequence[str]) -> dict[str, Any]:
-    """Returns the entry for harnesses that separate a program from its arguments."""
-    return {"command": words[0], "args": list(words[1:])}
-
-
-def servers_in(
-    folder: Callable[[Environ], str],
-    name: str,
-    entry: Callable[[Sequence[str]], dict[str, Any]] = program_and_arguments,
-) -> ServerList:
-    """Returns the list of servers that most harnesses have: in a file of their folder, under `mcpServers`."""
-    return ServerList(lambda environ: os.path.join(folder(environ), name), lambda data: ("mcpServers",), entry)
-
-
-def bare(*events: str) -> dict[str, Handler]:
-    """Returns events that are only names, because a script of ours answers them."""
-    return {event: {} for event in events}
 
 
 class Place(NamedTuple):

@@ -9,9 +9,9 @@ from signet_sync.graph.store import nodes
 from signet_sync.memories.store import memories
 from signet_sync.recall import open_session
 from signet_sync.recall.store import references
-from signet_sync.sessions.store import live as live_store
-from signet_sync.sessions.store import results
-from signet_sync.sessions.store.live import LiveSession
+from signet_sync.sessions import store as results
+from signet_sync.sessions.live import store as live_store
+from signet_sync.sessions.live.store import LiveSession
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import sessions

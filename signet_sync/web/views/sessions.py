@@ -8,8 +8,8 @@ from signet_sync.formats.ids import derive_token
 from signet_sync.formats.timestamps import local_day, parse_moment
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import Cursor, SessionEntry, SessionFilter
-from signet_sync.sessions.store import live
-from signet_sync.sessions.store.live import LiveSession
+from signet_sync.sessions.live import store as live
+from signet_sync.sessions.live.store import LiveSession
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.text.sentences import basename, flatten

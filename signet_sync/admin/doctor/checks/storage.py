@@ -10,7 +10,8 @@ from contextlib import suppress
 
 from signet_sync.admin.doctor.installation import Finding, Installation, fine, problem, span, warning
 from signet_sync.capture import spool
-from signet_sync.sessions import journal, live_files
+from signet_sync.sessions import journal
+from signet_sync.sessions.live import files as live_files
 from signet_sync.text.phrases import count_noun
 
 # Jobs are taken within moments; one that waits for longer, in seconds, is not being processed.

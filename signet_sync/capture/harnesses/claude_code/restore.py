@@ -6,8 +6,8 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from signet_sync.capture.harnesses.claude_code import folder
-from signet_sync.capture.harnesses.facts import Environ
 from signet_sync.capture.harnesses.restored import PastSession, Restored
+from signet_sync.host.harness_settings.facts import Environ
 
 _LONGEST = 200  # characters of a folder's name; a longer one has a hash at its end
 _NO_TOKENS = {"input_tokens": 0, "output_tokens": 0}

@@ -8,23 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from signet_sync.capture.harnesses.compactions import CONTINUED, compaction_text
-from signet_sync.capture.harnesses.jsonl import JsonLines
-from signet_sync.capture.harnesses.records import (
-    UNNAMED,
-    Conversation,
-    TranscriptEntry,
-    conversation,
-    count_unknown,
-    time_of,
-)
+from signet_sync.capture.harnesses.reader import JsonLines, Reader
+from signet_sync.capture.harnesses.records import UNNAMED, Conversation, TranscriptEntry, time_of
 from signet_sync.capture.harnesses.texts import (
     IMAGE,
     UUID,
     Tags,
-    call_line,
-    cut_middle,
     drop_injected,
-    file_stem,
     items_of,
     join_paragraphs,
     mapping_of,
@@ -32,11 +22,6 @@ from signet_sync.capture.harnesses.texts import (
     text_of,
 )
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.own_calls import OwnCalls
-
-__all__ = ["NAME", "compaction_text", "read"]
-
-NAME = "claude-code"
 
 # Known bookkeeping that is left out. The api-request family holds copies of messages and whole system prompts.
 _BOOKKEEPING = frozenset(
@@ -51,7 +36,6 @@ _BOOKKEEPING = frozenset(
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle"}
 # Where a prompt comes from that no person typed. Windows for persons use the SDK as well, but not for a single prompt.
 _BY_PROGRAM, _BY_SDK = frozenset(("sdk-cli", "mcp", "claude-code-github-action")), frozenset(("sdk-ts", "sdk-py"))
-_SUBAGENT_TOOLS = ("Agent", "Task")
 _BLOCKS_WITHOUT_WORDS = frozenset(("thinking", "redacted_thinking", "web_search_tool_result", "web_fetch_tool_result"))
 _FILLERS = ("No response requested.", "(no content)")
 _INTERRUPTED = late(r"\[Request interrupted by user[^\]\n]{0,40}\]")
@@ -77,16 +61,7 @@ _NOTIFICATION = Tags("summary", "result", "tool-use-id", "status")
 
 def prompt_of(text: str) -> str:
     """Returns a prompt as a transcript will contain it later; empty if the harness submitted it by itself."""
-    return next((entry.text for entry in _ClaudeCodeReader("")._words(text, 0) if entry.kind == "user"), "")
-
-
-def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
-    """Reads the conversation from these lines; `file_name` (a path or its last part) names the session."""
-    source = JsonLines(lines)
-    reader = _ClaudeCodeReader(file_name)
-    for record in source:
-        reader.take(record)
-    return reader.conversation(source)
+    return next((entry.text for entry in _ClaudeCodeReader()._words(text, 0) if entry.kind == "user"), "")
 
 
 @dataclass(slots=True)
@@ -99,11 +74,14 @@ class _Turn:
     entries: list[TranscriptEntry]
 
 
-class _ClaudeCodeReader:
+class _ClaudeCodeReader(Reader):
     """The records read so far. Branches are chosen at the end, because forks and rewinds are known only then."""
 
-    def __init__(self, file_name: str) -> None:
-        self.stem = file_stem(file_name)
+    harness = "claude-code"
+    subagents = ("Agent", "Task")
+
+    def __init__(self, file_name: str = "") -> None:
+        super().__init__(file_name)
         self.turns: list[_Turn] = []
         self.parents: dict[str, str] = {}
         self.prompts: set[str] = set()
@@ -111,13 +89,9 @@ class _ClaudeCodeReader:
         self.sessions: dict[str, None] = {}
         self.projects: dict[str, str] = {}
         self.agents: dict[str, str] = {}
-        self.tools: dict[str, str] = {}
-        self.ours = OwnCalls()
         self.titles: dict[str, str] = {}
         self.summaries: list[tuple[str, str]] = []
-        self.unknown: dict[str, int] = {}
-        self.agent_id = ""
-        self.tip = self.leaf = self.worktree_of = self.branch = ""
+        self.agent_id = self.tip = self.leaf = self.worktree_of = ""
         self.boundary: list[TranscriptEntry] | None = None
 
     def take(self, record: Mapping[str, Any]) -> None:
@@ -140,7 +114,7 @@ class _ClaudeCodeReader:
             made = text_of(mapping_of(record.get("worktreeSession")).get("originalCwd"))
             self.worktree_of = self.worktree_of or made
         elif kind not in _BOOKKEEPING:
-            count_unknown(self.unknown, kind)
+            self.count_unknown(kind)
 
     def _turn(self, kind: str, uuid: str, session: str, record: Mapping[str, Any]) -> None:
         agent_id = text_of(record.get("agentId"))
@@ -192,23 +166,13 @@ class _ClaudeCodeReader:
                     else TranscriptEntry("assistant", at, text)
                 )
             elif kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
-                yield self._tool(block, at)
+                name = text_of(block.get("name"))
+                server = f"{text_of(block.get('server_name'))}_{name}"
+                yield self.call(text_of(block.get("id")), name, block.get("input"), at, server)
             elif kind == "image":
                 yield TranscriptEntry("assistant", at, IMAGE)
             elif kind not in _BLOCKS_WITHOUT_WORDS:
-                count_unknown(self.unknown, f"assistant/{text_of(kind)}")
-
-    def _tool(self, block: Mapping[str, Any], at: int) -> TranscriptEntry:
-        call, name, given = text_of(block.get("id")), text_of(block.get("name")) or "tool", block.get("input")
-        if name in _SUBAGENT_TOOLS:
-            asked = mapping_of(given)
-            about = text_of(asked.get("description")) or text_of(asked.get("prompt"))
-            name = one_line(text_of(asked.get("subagent_type")) or "agent", 80)
-            self.tools[call] = name
-            return TranscriptEntry("subagent", at, one_line(about), name=name, call=call)
-        self.ours.called(call, name, given, f"{text_of(block.get('server_name'))}_{name}")
-        self.tools[call] = name = one_line(name, 80)
-        return TranscriptEntry("tool", at, call_line(given), name=name, call=call)
+                self.count_unknown(f"assistant/{text_of(kind)}")
 
     def _user(self, content: object, at: int, turn: _Turn, record: Mapping[str, Any]) -> Iterator[TranscriptEntry]:
         if record.get("isMeta") is True:
@@ -248,14 +212,9 @@ class _ClaudeCodeReader:
         # A server of somebody else words its own failures.
         foreign = self.tools.get(call, "mcp__").startswith("mcp__")
         refused = _REFUSED.fullmatch(text.strip()) if failed and not foreign else None
-        yield self._outcome(call, refused[1] if refused else text, at, failed=failed)
+        yield self.result(call, refused[1] if refused else text, at, failed=failed)
         if refused:
             yield from self._words(refused[2], at)
-
-    def _outcome(self, call: str, text: str, at: int, *, failed: bool = False) -> TranscriptEntry:
-        name = self.tools.get(call, "")
-        kept, omitted = cut_middle(self.ours.kept(call, name, text).strip("\r\n"))
-        return TranscriptEntry("result", at, kept, name, call, failed, omitted)
 
     def _words(self, content: object, at: int) -> Iterator[TranscriptEntry]:
         """Yields the user's own words as one entry, after events for what the harness added to them."""
@@ -289,49 +248,39 @@ class _ClaudeCodeReader:
             "event", at, one_line(details.get("summary") or f"background task {details.get('status', 'ended')}")
         )
         if report := details.get("result", "").strip():
-            yield self._outcome(details.get("tool-use-id", ""), report, at, failed=details.get("status") == "failed")
+            yield self.result(details.get("tool-use-id", ""), report, at, failed=details.get("status") == "failed")
 
     # ── the result ──
 
     def conversation(self, source: JsonLines) -> Conversation:
         aside = self.stem.startswith("agent-") or (bool(self.turns) and all(turn.aside for turn in self.turns))
-        session = self._session()
         turns = [turn for turn in self.turns if aside or not turn.aside]
         if not aside:
             dead = self._dead(turns)
             turns = [turn for turn in turns if turn.uuid not in dead]
-        entries = [self._linked(entry) for turn in turns for entry in turn.entries]
+        self.entries = [self._linked(entry) for turn in turns for entry in turn.entries]
+        # The file's own session; those of other records in it are the ones that it continues.
+        self.session = self.stem
+        if not (UUID.fullmatch(self.stem) and (self.stem in self.sessions or not self.sessions)):
+            spoken = (turn.session for turn in self.turns if turn.session)
+            self.session = next(spoken, next(iter(self.sessions), ""))
+        self.project = self.projects.get(self.session, "")
+        # The user's title, else a generated one, else the summary that belongs to this conversation.
+        summary = next((text for leaf, text in reversed(self.summaries) if leaf in self.parents), "")
+        self.title = one_line(self.titles.get("custom-title") or self.titles.get("ai-title") or summary)
         single = sum(turn.uuid in self.prompts for turn in turns) == 1
-        headless = self.entrypoints <= (_BY_PROGRAM | _BY_SDK if single else _BY_PROGRAM)
-        found = conversation(
-            NAME,
-            (self.agent_id or self.stem.removeprefix("agent-")) if aside else session,
-            self.projects.get(session, ""),
-            entries,
-            source=source,
-            unknown=self.unknown,
-            title=self._title(),
-            parent=(session or UNNAMED) if aside else None,
-        )
-        headless = bool(self.entrypoints) and headless
-        return found._replace(headless=headless, worktree_of=self.worktree_of, branch=self.branch)
-
-    def _session(self) -> str:
-        """Returns the file's own session; those of other records in it are the ones that it continues."""
-        if UUID.fullmatch(self.stem) and (self.stem in self.sessions or not self.sessions):
-            return self.stem
-        spoken = (turn.session for turn in self.turns if turn.session)
-        return next(spoken, next(iter(self.sessions), ""))
+        by_program = self.entrypoints <= (_BY_PROGRAM | _BY_SDK if single else _BY_PROGRAM)
+        found = super().conversation(source)
+        if aside:
+            own = self.agent_id or self.stem.removeprefix("agent-")
+            found = found._replace(session_id=own, parent=self.session or UNNAMED)
+        else:
+            found = found._replace(session_id=self.session)
+        return found._replace(headless=bool(self.entrypoints) and by_program, worktree_of=self.worktree_of)
 
     def _linked(self, entry: TranscriptEntry) -> TranscriptEntry:
         agent_id = self.agents.get(entry.call) if entry.kind == "subagent" else None
         return replace(entry, text=f"{entry.text} (agent {agent_id})".strip()) if agent_id else entry
-
-    def _title(self) -> str:
-        """Returns the user's title, else a generated one, else the summary that belongs to this conversation."""
-        summary = next((text for leaf, text in reversed(self.summaries) if leaf in self.parents), "")
-        title = self.titles.get("custom-title") or self.titles.get("ai-title") or summary
-        return one_line(title)
 
     # ── rewinds ──
 
@@ -382,3 +331,6 @@ def _texts(content: object) -> list[str]:
         elif block.get("type") == "image":
             texts.append(IMAGE)
     return texts
+
+
+read = _ClaudeCodeReader.read

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Mapping
 from contextlib import suppress
 
-from signet_sync.capture.harnesses.facts import Environ, JsonFacts, Payload
 from signet_sync.capture.notes import part_of_file
+from signet_sync.host.harness_settings.facts import Environ, JsonFacts, Payload
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _WINDOWS = frozenset(("cli", "vscode"))  # `exec` is without a person
 _FIRST_LINE = 256 * 1024
+# It passes hardly any of its environment to a server, which would otherwise use other paths than a hook.
+_PASSED = ("SIGNET_CONFIG", "SIGNET_DB", "SIGNET_STATE", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 
 
 class _Codex(JsonFacts):
@@ -19,6 +27,29 @@ class _Codex(JsonFacts):
     pathless = "not to be kept"  # an ephemeral session
     first_prompt = ("codex",)
     memory = ("memories/*.md", "memories/rollout_summaries/*.md")
+    hooks = "hooks.json"
+    events = (
+        ("SessionStart", 10, ""),
+        ("UserPromptSubmit", 5, ""),
+        ("PreToolUse", 1, "Bash|apply_patch"),  # what comes after a tool does not say whether it failed
+        ("PostCompact", 10, ""),
+        ("Stop", 10, ""),
+        ("SessionEnd", 3, ""),  # Codex cuts a longer time to three seconds and prints a warning at every start
+    )
+    servers = "config.toml"
+    asks = "Codex asks you once, at its next start, whether these hooks may run; until then codex exec omits them"
+
+    def settings_folder(self, environ: Environ) -> str:
+        """Returns its folder as Codex names it: it resolves `CODEX_HOME`, but not the default path."""
+        place = self.own(environ)
+        return os.path.realpath(place) if environ.get("CODEX_HOME") else place
+
+    def server_way(self, data: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("mcp_servers",)
+
+    def fresh_entry(self, environ: Environ) -> dict[str, Any]:
+        passed = [each for each in _PASSED if environ.get(each)]
+        return {"env_vars": passed} if passed else {}
 
     def is_attended(self, payload: Payload, environ: Environ) -> bool:
         """Returns how a session was begun, by the first record of its file, which exists when it starts."""

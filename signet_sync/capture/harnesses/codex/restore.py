@@ -4,8 +4,8 @@ import os
 from typing import Any
 
 from signet_sync.capture.harnesses.codex import FACTS
-from signet_sync.capture.harnesses.facts import Environ
 from signet_sync.capture.harnesses.restored import PastSession, Restored
+from signet_sync.host.harness_settings.facts import Environ
 
 _BLOCKS = {"user": "input_text", "assistant": "output_text"}
 

@@ -8,24 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from signet_sync.capture.harnesses.compactions import compaction_text
-from signet_sync.capture.harnesses.jsonl import JsonLines
-from signet_sync.capture.harnesses.records import (
-    NO_TIME,
-    UNNAMED,
-    Conversation,
-    TranscriptEntry,
-    conversation,
-    count_unknown,
-    time_of,
-)
+from signet_sync.capture.harnesses.reader import JsonLines, Reader
+from signet_sync.capture.harnesses.records import NO_TIME, UNNAMED, Conversation, TranscriptEntry, time_of
 from signet_sync.capture.harnesses.texts import (
     IMAGE,
     UUID,
     Tags,
-    call_line,
-    cut_middle,
     drop_injected,
-    file_stem,
     items_of,
     join_paragraphs,
     mapping_of,
@@ -34,9 +23,6 @@ from signet_sync.capture.harnesses.texts import (
 )
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import SECOND
-from signet_sync.text.own_calls import OwnCalls
-
-NAME = "codex"
 
 _BOOKKEEPING = frozenset(("turn_context", "world_state", "token_usage_record", "ghost_snapshot", "state"))
 _EVENTS_LEFT_OUT = frozenset(
@@ -51,7 +37,6 @@ _ITEMS_LEFT_OUT = frozenset(
 )
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call", "mcp_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
-_SUBAGENT_TOOL = "spawn_agent"
 # A fork copies at once what it continues, and each record gets the time at which it was copied.
 FORK_US = 2 * SECOND
 
@@ -76,27 +61,21 @@ _FOLDER = late(r"\A\s*<environment_context>\s*(?:<cwd>|Current working directory
 _ROLLOUT = late(r"rollout-[0-9T-]{19}-(.+)", re.DOTALL)
 
 
-def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
-    """Reads the conversation from these lines; `file_name` names the session if no record does."""
-    source = JsonLines(lines)
-    reader = _CodexReader()
-    for record in source:
-        reader.take(record)
-    return reader.conversation(source, file_name)
+class _CodexReader(Reader):
+    """The file's name names the session if no record does."""
 
+    harness = "codex"
+    subagents = ("spawn_agent",)
 
-class _CodexReader:
-    def __init__(self) -> None:
-        self.entries: list[TranscriptEntry] = []
+    def __init__(self, file_name: str = "") -> None:
+        super().__init__(file_name)
+        named = _ROLLOUT.fullmatch(self.stem)
+        self.stem = named[1] if named else ""
         # Entries from `event_msg` that repeat messages, with their role: used only if no message has that role.
         self.echoes: dict[int, str] = {}
         self.canonical: set[str] = set()
-        self.tools: dict[str, str] = {}
-        self.ours = OwnCalls()
-        self.unknown: dict[str, int] = {}
-        self.session_id = self.title = self.project = self.origin = self.remote = self.branch = ""
-        self.began = self.begins = NO_TIME
-        self.parent: str | None = None
+        self.origin = self.remote = ""
+        self.began = NO_TIME
         self.headless = False
 
     def take(self, record: Mapping[str, Any]) -> None:
@@ -119,16 +98,16 @@ class _CodexReader:
         elif not kind and UUID.fullmatch(text_of(record.get("id"))):
             self._header(record)
         elif kind not in _ITEMS_LEFT_OUT and "record_type" not in record:
-            count_unknown(self.unknown, kind)
+            self.count_unknown(kind)
 
     def _header(self, meta: Mapping[str, Any]) -> None:
         """Reads the first header: a fork's file continues with that of its original session, and the history of it."""
-        if self.session_id:
+        if self.session:
             original = text_of(meta.get("id")) or text_of(meta.get("session_id"))
-            self.origin = self.origin or (original if original != self.session_id else "")
+            self.origin = self.origin or (original if original != self.session else "")
             return
         self.origin = text_of(meta.get("forked_from_id"))
-        self.session_id = text_of(meta.get("id")) or text_of(meta.get("session_id"))
+        self.session = text_of(meta.get("id")) or text_of(meta.get("session_id"))
         self.project = text_of(meta.get("cwd")) or self.project
         git = mapping_of(meta.get("git"))
         self.remote, self.branch = text_of(git.get("repository_url")), text_of(git.get("branch"))
@@ -138,7 +117,7 @@ class _CodexReader:
         if "subagent" in origin or meta.get("thread_source") == "subagent":
             spawn = mapping_of(mapping_of(origin.get("subagent")).get("thread_spawn"))
             root = text_of(meta.get("session_id"))
-            self.parent = text_of(spawn.get("parent_thread_id")) or (root if root != self.session_id else "") or UNNAMED
+            self.parent = text_of(spawn.get("parent_thread_id")) or (root if root != self.session else "") or UNNAMED
 
     # ── items ──
 
@@ -155,7 +134,7 @@ class _CodexReader:
                 TranscriptEntry("tool", at, one_line(text_of(item.get("revised_prompt"))), name="image_generation")
             )
         elif kind not in _ITEMS_LEFT_OUT:
-            count_unknown(self.unknown, f"response_item/{kind}")
+            self.count_unknown(f"response_item/{kind}")
 
     def _message(self, item: Mapping[str, Any], at: int) -> None:
         role = item.get("role")
@@ -184,17 +163,10 @@ class _CodexReader:
             given = _json(given)
         # MCP tools are identified by name and namespace (`mcp__<server>`), in older versions by one name.
         space = text_of(item.get("namespace")) or text_of(item.get("server_label"))
-        self.ours.called(call, name, given, f"{space}_{name}")
+        self.ours.called(call, name, given, f"{space}_{name}")  # before its program is looked into
         if isinstance(given, str) and name == "exec":
             name, given = _in_program(given)
-        if name == _SUBAGENT_TOOL:
-            asked = mapping_of(given)
-            name = one_line(text_of(asked.get("agent_type")) or "agent", 80)
-            about = one_line(text_of(asked.get("message")) or text_of(asked.get("task")))
-            self.entries.append(TranscriptEntry("subagent", at, about, name=name, call=call))
-        else:
-            self.entries.append(TranscriptEntry("tool", at, call_line(given), name=name, call=call))
-        self.tools[call] = name
+        self.entries.append(self.call(call, name, given, at))
 
     def _output(self, item: Mapping[str, Any], at: int) -> None:
         call = text_of(item.get("call_id"))
@@ -204,8 +176,7 @@ class _CodexReader:
         if self.ours.is_ours(call, name):
             # With the harness's header, which names the session that the command continues in.
             text = self.ours.kept(call, name, output if isinstance(output, str) else "\n".join(_texts(output)))
-        kept, omitted = cut_middle(drop_injected(text).strip("\r\n"))
-        self.entries.append(TranscriptEntry("result", at, kept, self.tools.get(call, ""), call, failed, omitted))
+        self.entries.append(self.result(call, text, at, failed=failed))
 
     def _compacted(self, payload: Mapping[str, Any], at: int) -> None:
         summary = compaction_text(text_of(payload.get("message")))
@@ -235,7 +206,7 @@ class _CodexReader:
         elif kind == "thread_name_updated":
             self.title = one_line(text_of(event.get("thread_name"))) or self.title
         elif kind not in _EVENTS_LEFT_OUT:
-            count_unknown(self.unknown, f"event_msg/{kind}")
+            self.count_unknown(f"event_msg/{kind}")
 
     def _echo(self, role: str, message: str, at: int) -> None:
         if role in self.canonical:
@@ -262,23 +233,13 @@ class _CodexReader:
 
     # ── the result ──
 
-    def conversation(self, source: JsonLines, file_name: str) -> Conversation:
-        entries = [entry for place, entry in enumerate(self.entries) if self.echoes.get(place) not in self.canonical]
-        named = _ROLLOUT.fullmatch(file_stem(file_name))
-        found = conversation(
-            NAME,
-            self.session_id or (named[1] if named else ""),
-            self.project,
-            entries,
-            source=source,
-            unknown=self.unknown,
-            title=self.title,
-            parent=self.parent,
-            begins=self.begins,
-        )
+    def chosen(self) -> list[TranscriptEntry]:
+        return [entry for place, entry in enumerate(self.entries) if self.echoes.get(place) not in self.canonical]
+
+    def conversation(self, source: JsonLines) -> Conversation:
         until = self.began + FORK_US if self.origin else NO_TIME
-        found = found._replace(remote=self.remote, branch=self.branch)
-        return found._replace(origin=self.origin, copied_until=until, headless=self.headless)
+        found = super().conversation(source)
+        return found._replace(origin=self.origin, copied_until=until, headless=self.headless, remote=self.remote)
 
 
 def _texts(content: object) -> list[str]:
@@ -360,3 +321,6 @@ def _json(text: str) -> object:
     except (ValueError, RecursionError):
         return text
     return value
+
+
+read = _CodexReader.read

@@ -6,8 +6,12 @@ import json
 import os
 from contextlib import suppress
 
-from signet_sync.capture.harnesses.facts import Environ, JsonFacts, Payload
 from signet_sync.capture.notes import part_of_file
+from signet_sync.host.harness_settings.facts import Environ, JsonFacts, Payload
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _LOG = 4 * 1024 * 1024
 
@@ -26,6 +30,19 @@ class _Gemini(JsonFacts):
     first_prompt = ("gemini", "-i")
     result = ("tool_response", "llmContent")
     failed = r"\nExit Code: [1-9]"
+    hooks = "settings.json"
+    # PreCompress fires on every turn, compressed or not, and no event follows it: it is of no use.
+    events = (
+        ("SessionStart", 10, ""),
+        ("BeforeAgent", 5, ""),
+        ("AfterTool", 1, "run_shell_command|write_file|replace"),
+        ("AfterAgent", 10, ""),
+        ("SessionEnd", 10, ""),
+    )
+    servers = "settings.json"
+
+    def handler(self, command: str, seconds: int) -> dict[str, Any]:
+        return {"type": "command", "command": command, "name": "signet-sync", "timeout": 1000 * seconds}
 
     def is_attended(self, payload: Payload, environ: Environ) -> bool:
         """Returns whether somebody typed a prompt: it is the last of those that only the program's window records."""

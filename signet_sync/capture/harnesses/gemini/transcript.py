@@ -8,16 +8,8 @@ from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any
 
-from signet_sync.capture.harnesses.jsonl import JsonLines
-from signet_sync.capture.harnesses.records import (
-    NO_TIME,
-    UNNAMED,
-    Conversation,
-    TranscriptEntry,
-    conversation,
-    count_unknown,
-    time_of,
-)
+from signet_sync.capture.harnesses.reader import Reader
+from signet_sync.capture.harnesses.records import UNNAMED, Conversation, TranscriptEntry, time_of
 from signet_sync.capture.harnesses.texts import (
     IMAGE,
     call_line,
@@ -31,9 +23,6 @@ from signet_sync.capture.harnesses.texts import (
 )
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.managed_block import CLOSING, OPENING
-from signet_sync.text.own_calls import OwnCalls
-
-NAME = "gemini"
 
 _NOTICES = ("info", "warning", "error")
 _CONTEXT = ("<session_context>", "This is the Gemini CLI. We are setting up the context for our chat.")
@@ -47,15 +36,6 @@ _FAILED = ("error", "cancelled")
 # What Gemini CLI answers to the summary of a compression, in the model's name.
 _THANKS = "Got it. Thanks for the additional context!"
 _SNAPSHOT = late(r"\A<state_snapshot>\n?(.*?)\n?</state_snapshot>(?:\n\nResume the prior task[^\n]*)?\s*\Z", re.DOTALL)
-
-
-def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
-    """Reads the conversation from these lines; the file contains the session id, so `file_name` is not needed."""
-    source = JsonLines(_one_document_a_line(lines))
-    reader = _GeminiReader()
-    for record in source:
-        reader.take(record)
-    return reader.conversation(source)
 
 
 def _one_document_a_line(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -92,17 +72,21 @@ class _Message:
     calls: dict[str, _GeminiCall] = field(default_factory=dict)
 
 
-class _GeminiReader:
-    def __init__(self) -> None:
+class _GeminiReader(Reader):
+    """The messages by their ids; the file contains the session's id."""
+
+    harness = "gemini"
+
+    def __init__(self, file_name: str = "") -> None:
+        super().__init__()
         self.messages: dict[str, _Message] = {}
         self.copies: dict[str, str] = {}  # ids that a compression gave to messages, "" for one that nobody wrote
         self.results: dict[str, tuple[str, int, bool]] = {}
-        self.ours = OwnCalls()
-        self.unknown: dict[str, int] = {}
-        self.session_id = self.title = self.project = ""
-        self.begins = NO_TIME
         self.seen = 0
-        self.parent: str | None = None
+
+    @classmethod
+    def read(cls, lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
+        return super().read(_one_document_a_line(lines))
 
     def take(self, record: Mapping[str, Any]) -> None:
         if "$set" in record:
@@ -114,11 +98,11 @@ class _GeminiReader:
         elif "sessionId" in record:
             self._patch(record)
         else:
-            count_unknown(self.unknown, next(iter(record), ""))
+            self.count_unknown(next(iter(record), ""))
 
     def _patch(self, values: Mapping[str, Any]) -> None:
         """Applies metadata and perhaps a snapshot of messages, which adds and updates but removes none."""
-        self.session_id = self.session_id or text_of(values.get("sessionId"))
+        self.session = self.session or text_of(values.get("sessionId"))
         self.title = one_line(text_of(values.get("summary"))) or self.title
         self.begins = max(self.begins, time_of(values.get("startTime")))
         self.project = self.project or next((d for d in items_of(values.get("directories")) if text_of(d)), "")
@@ -160,7 +144,7 @@ class _GeminiReader:
     def _message(self, record: Mapping[str, Any]) -> None:
         kind, at = text_of(record.get("type")), time_of(record.get("timestamp"))
         if kind not in ("user", "gemini", *_NOTICES):
-            count_unknown(self.unknown, kind)
+            self.count_unknown(kind)
             return
         # A message without an id cannot be updated; its position serves as its key.
         self.seen += 1
@@ -216,19 +200,8 @@ class _GeminiReader:
 
     # ── the result ──
 
-    def conversation(self, source: JsonLines) -> Conversation:
-        entries = [entry for message in self.messages.values() for entry in self._entries(message)]
-        return conversation(
-            NAME,
-            self.session_id,
-            self.project,
-            entries,
-            source=source,
-            unknown=self.unknown,
-            title=self.title,
-            parent=self.parent,
-            begins=self.begins,
-        )
+    def chosen(self) -> list[TranscriptEntry]:
+        return [entry for message in self.messages.values() for entry in self._entries(message)]
 
     def _entries(self, message: _Message) -> Iterator[TranscriptEntry]:
         if message.text and message.kind in _NOTICES:
@@ -290,3 +263,6 @@ def result_of_parts(parts: object, shown: str = "") -> str:
     text = drop_injected(text).strip("\r\n")
     wrapped = _UNTRUSTED.fullmatch(text.strip())
     return (_OUTPUT_HEAD.sub("", wrapped[1]) if wrapped else text).strip("\r\n")
+
+
+read = _GeminiReader.read

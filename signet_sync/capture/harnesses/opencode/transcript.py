@@ -4,20 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from signet_sync.capture.harnesses.jsonl import JsonLines, parse_line
-from signet_sync.capture.harnesses.records import NO_TIME, Conversation, TranscriptEntry, conversation, count_unknown
+from signet_sync.capture.harnesses.reader import JsonLines, Reader, parse_line
+from signet_sync.capture.harnesses.records import NO_TIME, Conversation, TranscriptEntry
 from signet_sync.capture.harnesses.texts import (
-    call_line,
-    cut_middle,
     drop_injected,
     join_paragraphs,
     mapping_of,
     one_line,
     text_of,
 )
-from signet_sync.text.own_calls import OwnCalls
-
-NAME = "opencode"
 
 # Known parts that are not what was said: thinking, bookkeeping of steps and files, mentions, retries.
 _PASSED = ("reasoning", "step-start", "step-finish", "snapshot", "patch", "agent", "retry")
@@ -35,22 +30,16 @@ class MessageRow(NamedTuple):
 
 def read(session: Mapping[str, object], messages: Sequence[MessageRow]) -> Conversation:
     """Reads a session from its row and messages (tables and part types of OpenCode 1.18); never raises."""
-    reading = _OpenCodeReader()
+    reader, source = _OpenCodeReader(), JsonLines(())  # its counts: rows, not lines, are read
     for message in _drop_reverted(messages, _object(text_of(session.get("revert"))) or {}):
-        reading.message(message)
+        source.damaged += reader.take_message(message)
     title = text_of(session.get("title")).strip()
-    reading.source.read = len(messages) - reading.source.damaged
-    found = conversation(
-        NAME,
-        text_of(session.get("id")),
-        text_of(session.get("directory")),
-        reading.entries,
-        source=reading.source,
-        unknown=reading.unknown,
-        title="" if title.startswith(_TITLE_OF_OPENCODE) else title,
-        parent=text_of(session.get("parent_id")) or None,
-        begins=_time(session, "time_created"),
-    )
+    reader.title = "" if title.startswith(_TITLE_OF_OPENCODE) else title
+    reader.session, reader.project = text_of(session.get("id")), text_of(session.get("directory"))
+    reader.parent = text_of(session.get("parent_id")) or None
+    reader.begins = _time(session, "time_created")
+    source.read = len(messages) - source.damaged
+    found = reader.conversation(source)
     return found if messages else found._replace(remark="the session holds no messages")
 
 
@@ -67,41 +56,30 @@ def _drop_reverted(messages: Sequence[MessageRow], revert: Mapping[str, object])
         return
 
 
-class _OpenCodeReader:
-    """The messages read so far."""
+class _OpenCodeReader(Reader):
+    harness = "opencode"
+    subagents = ("task",)
 
-    def __init__(self) -> None:
-        self.entries: list[TranscriptEntry] = []
-        self.ours = OwnCalls()
-        self.unknown: dict[str, int] = {}
-        self.source = JsonLines(())  # its counts: rows, not lines, are read
-
-    def message(self, message: MessageRow) -> None:
+    def take_message(self, message: MessageRow) -> int:
+        """Takes the next message; returns how many of its rows are damaged."""
         data = _object(message.data)
         if data is None:
-            self.source.damaged += 1
-            return
+            return 1
         role = data.get("role")
         if role not in ("user", "assistant"):
-            count_unknown(self.unknown, role)
-            return
+            self.count_unknown(role)
+            return 0
         at = _time(data.get("time"), "created")
-        found = [entry for part in self._parts(message) for entry in self._part(part, str(role), at)]
+        parts = [_object(text) for _, text in message.parts]
+        found = [entry for part in parts if part is not None for entry in self._part(part, str(role), at)]
         if role == "assistant" and (
             data.get("summary") is True or "compaction" in (data.get("mode"), data.get("agent"))
         ):
             self._compaction(at, found)
-            return
-        self.entries.extend(_join_parts(found) if role == "user" else found)
-        self.entries.extend(_trouble(data.get("error"), at))
-
-    def _parts(self, message: MessageRow) -> Iterator[Mapping[str, object]]:
-        for _, text in message.parts:
-            part = _object(text)
-            if part is None:
-                self.source.damaged += 1
-            else:
-                yield part
+        else:
+            self.entries.extend(_join_parts(found) if role == "user" else found)
+            self.entries.extend(_trouble(data.get("error"), at))
+        return parts.count(None)
 
     def _part(self, part: Mapping[str, object], role: str, at: int) -> Iterator[TranscriptEntry]:
         kind = part.get("type")
@@ -112,7 +90,7 @@ class _OpenCodeReader:
                     "user" if role == "user" else "assistant", _time(part.get("time"), "start", at), text
                 )
         elif kind == "tool":
-            yield from _tool(part, at, self.ours)
+            yield from self._tool(part, at)
         elif kind == "subtask":
             about = text_of(part.get("description")) or text_of(part.get("prompt"))
             yield TranscriptEntry("subagent", at, one_line(about), name=text_of(part.get("agent")))
@@ -122,7 +100,20 @@ class _OpenCodeReader:
         elif kind == "compaction":
             yield TranscriptEntry("compaction", at, "")
         elif kind not in _PASSED:
-            count_unknown(self.unknown, kind)
+            self.count_unknown(kind)
+
+    def _tool(self, part: Mapping[str, object], at: int) -> Iterator[TranscriptEntry]:
+        state = mapping_of(part.get("state"))
+        # The argument gets the name that other harnesses use, from which the line about the call is made.
+        given = {"file_path" if key == "filePath" else key: one for key, one in mapping_of(state.get("input")).items()}
+        name, call, status = text_of(part.get("tool")), text_of(part.get("callID")), state.get("status")
+        failed = status == "error" or mapping_of(state.get("metadata")).get("exit") not in (0, None)
+        began = _time(state.get("time"), "start", at)
+        called = self.call(call, name, given, began, failed=failed)
+        yield called if called.text else replace(called, text=one_line(text_of(state.get("title"))))
+        if status in ("completed", "error"):
+            said = text_of(state.get("error") if status == "error" else state.get("output"))
+            yield self.result(call, said, _time(state.get("time"), "end", began), failed=failed)
 
     def _compaction(self, at: int, found: Sequence[TranscriptEntry]) -> None:
         """Merges the summary with the request for it, which precedes it: both are one compaction."""
@@ -132,29 +123,6 @@ class _OpenCodeReader:
             self.entries[-1] = replace(last, at=max(at, last.at), text=summary)
         else:
             self.entries.append(TranscriptEntry("compaction", at, summary))
-
-
-def _tool(part: Mapping[str, object], at: int, ours: OwnCalls) -> Iterator[TranscriptEntry]:
-    state = mapping_of(part.get("state"))
-    # The argument gets the name that other harnesses use, from which the line about the call is made.
-    given = {"file_path" if key == "filePath" else key: value for key, value in mapping_of(state.get("input")).items()}
-    name, call = text_of(part.get("tool")), text_of(part.get("callID"))
-    ours.called(call, name, given)
-    status = state.get("status")
-    failed = status == "error" or mapping_of(state.get("metadata")).get("exit") not in (0, None)
-    began = _time(state.get("time"), "start", at)
-    if name == "task":
-        about = text_of(given.get("description")) or text_of(given.get("prompt"))
-        agent = text_of(given.get("subagent_type"))
-        yield TranscriptEntry("subagent", began, one_line(about), name=agent, call=call, failed=failed)
-    else:
-        line = call_line(given) or one_line(text_of(state.get("title")))
-        yield TranscriptEntry("tool", began, line, name=name, call=call, failed=failed)
-    if status in ("completed", "error"):
-        said = text_of(state.get("error") if status == "error" else state.get("output"))
-        kept, omitted = cut_middle(ours.kept(call, name, drop_injected(said)))
-        ended = _time(state.get("time"), "end", began)
-        yield TranscriptEntry("result", ended, kept, name=name, call=call, failed=failed, omitted=omitted)
 
 
 def _join_parts(entries: Sequence[TranscriptEntry]) -> list[TranscriptEntry]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signet_sync.capture.harnesses.facts import Environ, HarnessFacts, Payload
+from signet_sync.host.harness_settings.facts import Environ, HarnessFacts, Payload
 
 
 class _Pi(HarnessFacts):
@@ -11,6 +11,12 @@ class _Pi(HarnessFacts):
     pattern = r"sessions/[^/]+/[^/]+\.jsonl"
     pathless = "not to be kept"  # `--no-session`
     first_prompt = ("pi",)
+    scripts = (("extensions/signet-sync.js", "extension.js"),)
+    script_events = (
+        *("session_start", "before_agent_start", "tool_result", "agent_end", "session_compact"),
+        "session_shutdown",
+    )
+    servers = "mcp.json"
 
     def is_attended(self, payload: Payload, environ: Environ) -> bool:
         return payload.get("attended") is True  # our extension sees the mode

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
-from signet_sync.capture.harnesses.jsonl import JsonLines
-from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry, conversation, count_unknown, time_of
+from signet_sync.capture.harnesses.reader import Reader, TreeRecord, choose_branch
+from signet_sync.capture.harnesses.records import TranscriptEntry, time_of
 from signet_sync.capture.harnesses.texts import (
     UUID,
-    call_line,
-    cut_middle,
     drop_injected,
-    file_stem,
     items_of,
     join_paragraphs,
     mapping_of,
     one_line,
     text_of,
 )
-from signet_sync.capture.harnesses.tree import TreeRecord, branch
-from signet_sync.text.own_calls import OwnCalls, runs_us
-
-NAME = "pi"
+from signet_sync.text.own_calls import runs_us
 
 # Known records that are not part of what was said: settings, bookmarks, state and messages of extensions.
 _PASSED = ("model_change", "thinking_level_change", "label", "custom", "custom_message", "context_edit", "usage")
@@ -29,43 +23,26 @@ _PASSED_ROLES = ("system", "custom", "hookMessage")
 _SUMMARY_LENGTH = 600
 
 
-def read(lines: Iterable[bytes], *, file_name: str = "", harness: str = NAME) -> Conversation:
-    """Reads a transcript from its lines, each line once; never raises.
+class PiReader(Reader):
+    """Records form a tree by `id` and `parentId`; all are kept if there is none (version 1 has no ids)."""
 
-    Records form a tree by `id` and `parentId`: the branch that leads to the last record is kept (a rewind abandons the
-    others); all records are kept if the tree is broken or there is none (version 1 has no ids).
-    """
-    reading = _PiReader()
-    source = JsonLines(lines)
-    for record in source:
-        reading.record(record)
-    header = reading.header
-    named = UUID.search(file_stem(file_name))
-    return conversation(
-        harness,
-        text_of(header.get("id")) or (named[0] if named else ""),
-        text_of(header.get("cwd")),
-        branch(reading.records, header.get("id")),
-        source=source,
-        unknown=reading.unknown,
-        title=reading.title,
-        begins=time_of(header.get("timestamp")),
-    )
+    harness = "pi"
 
-
-class _PiReader:
-    """The records read so far."""
-
-    def __init__(self) -> None:
-        self.header: Mapping[str, object] = {}
+    def __init__(self, file_name: str = "") -> None:
+        super().__init__(file_name)
+        named = UUID.search(self.stem)
+        self.stem = named[0] if named else ""
         self.records: list[TreeRecord] = []
-        self.title: str | None = None
-        self.ours = OwnCalls()
-        self.unknown: dict[str, int] = {}
+        self.has_header = False
 
-    def record(self, record: Mapping[str, object]) -> None:
+    def chosen(self) -> list[TranscriptEntry]:
+        return choose_branch(self.records, self.session)
+
+    def take(self, record: Mapping[str, object]) -> None:
         if record.get("type") == "session":
-            self.header = self.header or record
+            if not self.has_header:
+                self.has_header, self.begins = True, time_of(record.get("timestamp"))
+                self.session, self.project = text_of(record.get("id")), text_of(record.get("cwd"))
             return
         parent = record.get("parentId")
         # A reset or compaction without a parent continues the session at its current position, and so does a record
@@ -89,7 +66,7 @@ class _PiReader:
         elif kind == "session_info":
             self.title = text_of(record.get("name")).strip() or self.title
         elif kind not in _PASSED:
-            count_unknown(self.unknown, kind)
+            self.count_unknown(kind)
 
     def _message(self, message: Mapping[str, object], at: int) -> Iterator[TranscriptEntry]:
         role = message.get("role")
@@ -102,21 +79,20 @@ class _PiReader:
         elif role == "toolResult":
             said = "\n".join(_texts(message.get("content")))
             name, call = text_of(message.get("toolName")), text_of(message.get("toolCallId"))
-            said = self.ours.kept(call, name, drop_injected(said))
-            yield _result(at, said, name=name, call=call, failed=message.get("isError") is True)
+            yield self.result(call, said, at, name=name, failed=message.get("isError") is True)
         elif role == "bashExecution":
             code = message.get("exitCode")
             failed = message.get("cancelled") is True or (isinstance(code, int) and code != 0)
             command, said = text_of(message.get("command")), text_of(message.get("output"))
             yield TranscriptEntry("tool", at, one_line(command), name="bash", failed=failed)
             said = self.ours.left_out(said) if runs_us(command) else said
-            yield _result(at, said, name="bash", call="", failed=failed)
+            yield self.result("", said, at, name="bash", failed=failed)
         elif role == "compactionSummary":
             yield TranscriptEntry("compaction", at, drop_injected(text_of(message.get("summary"))))
         elif role == "branchSummary":
             yield _read_left_branch(message.get("summary"), at)
         elif role not in _PASSED_ROLES:
-            count_unknown(self.unknown, role)
+            self.count_unknown(role)
 
     def _assistant(self, message: Mapping[str, object], at: int) -> Iterator[TranscriptEntry]:
         content = message.get("content")
@@ -127,18 +103,11 @@ class _PiReader:
                 if text.strip():
                     yield TranscriptEntry("assistant", at, text)
             elif block.get("type") == "toolCall":
-                name, call = text_of(block.get("name")), text_of(block.get("id"))
-                self.ours.called(call, name, block.get("arguments"))
-                yield TranscriptEntry("tool", at, call_line(block.get("arguments")), name=name, call=call)
+                yield self.call(text_of(block.get("id")), text_of(block.get("name")), block.get("arguments"), at)
         if message.get("stopReason") == "aborted":
             yield TranscriptEntry("event", at, "interrupted")
         elif message.get("stopReason") == "error":
             yield TranscriptEntry("event", at, one_line(f"error: {text_of(message.get('errorMessage'))}".rstrip(": ")))
-
-
-def _result(at: int, text: str, *, name: str, call: str, failed: bool) -> TranscriptEntry:
-    kept, omitted = cut_middle(drop_injected(text))
-    return TranscriptEntry("result", at, kept, name=name, call=call, failed=failed, omitted=omitted)
 
 
 def _texts(content: object) -> Iterator[str]:
@@ -155,3 +124,6 @@ def _read_left_branch(summary: object, at: int) -> TranscriptEntry:
     return TranscriptEntry(
         "event", at, f"came back from another branch: {said}" if said else "came back from another branch"
     )
+
+
+read = PiReader.read

@@ -6,8 +6,8 @@ import json
 import os
 from contextlib import suppress
 
-from signet_sync.capture.harnesses.facts import Environ, JsonFacts, Payload
 from signet_sync.capture.notes import part_of_file
+from signet_sync.host.harness_settings.facts import Environ, JsonFacts, Payload
 
 _STATUS = 4_096
 
@@ -20,10 +20,24 @@ class _Qwen(JsonFacts):
     first_prompt = ("qwen", "-i")
     memory = ("memories/*.md",)
     memory_beside = ("../memory/*.md",)
+    hooks = "settings.json"
+    events = (
+        ("SessionStart", 10, ""),
+        ("UserPromptSubmit", 5, ""),
+        ("PostToolUse", 1, "run_shell_command|write_file|edit"),  # the text of PreToolUse never reaches the model
+        ("PostToolUseFailure", 1, "run_shell_command"),
+        ("PostCompact", 10, ""),
+        ("Stop", 10, ""),
+        ("SessionEnd", 10, ""),
+    )
+    servers = "settings.json"
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
         (settings,) = super().homes(environ)
         return environ.get("QWEN_RUNTIME_DIR") or settings, settings
+
+    def settings_folder(self, environ: Environ) -> str:
+        return self.homes(environ)[-1]
 
     def payload(self, given: Payload, environ: Environ) -> Payload:
         """Returns the document with another source: a resumed session has lost what the hook of its start gave."""

@@ -1,19 +1,22 @@
-"""Finds transcripts that are files: where each harness keeps them, which belong to the user, and their lines."""
+"""Finds the transcripts of harnesses, read-only: where each keeps them, which belong to the user, and their lines."""
 
 import errno
 import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
-from signet_sync.capture.harnesses.facts import DEPTH, Environ, HarnessFacts
-from signet_sync.capture.harnesses.jsonl import TOO_LONG
+from signet_sync.capture.harnesses import registry
+from signet_sync.capture.harnesses.openclaw import ARCHIVED
+from signet_sync.capture.harnesses.reader import TOO_LONG
 from signet_sync.errors import HarnessError
 from signet_sync.formats.body import well_formed
 from signet_sync.formats.ids import MODEL_FOLDER
 from signet_sync.formats.paths import display
 from signet_sync.formats.snapshot import storable
+from signet_sync.host.harness_settings.facts import DEPTH, Environ, HarnessFacts
 from signet_sync.storage.durable import READ
 
 LINE_LIMIT = 64 * 1024 * 1024
@@ -45,13 +48,30 @@ class TranscriptSource(NamedTuple):
         return display(self.path) if self.path != well_formed(self.path) else self.path
 
 
+def sources(harness: str, environ: Environ = os.environ, where: str | None = None) -> Iterator[TranscriptSource]:
+    """Yields every transcript of a harness, oldest change first, from its own folder or a file or folder (`where`).
+
+    Files are skipped if they are links, not regular, owned by another user, or a sub-agent's. Raises `UsageError` for
+    an unknown harness, `HarnessError` if `where` or OpenCode's database cannot be read.
+    """
+    yield from files(harness, environ, where)[0]
+
+
 def files(
+    harness: str, environ: Environ = os.environ, where: str | None = None
+) -> tuple[list[TranscriptSource], list[tuple[str, str]]]:
+    """Returns what `sources` yields, and the paths of other files there, each with the reason why it is left out."""
+    found, left = _list_files(harness, registry.facts(harness), environ, where)
+    if harness == "opencode":
+        from signet_sync.capture.harnesses.opencode.database import opencode_sources  # slow import
+
+        found = [row for file in found for row in opencode_sources(file.path)]
+    return sorted(found, key=lambda source: (source.mtime_ns, source.path, source.session_id)), left
+
+
+def _list_files(
     harness: str, facts: HarnessFacts, environ: Environ, where: str | None
 ) -> tuple[list[TranscriptSource], list[tuple[str, str]]]:
-    """Returns the transcripts in the harness's own folder, or what a person names: a transcript or a folder.
-
-    And the other files there, each with the reason why it is none. Raises `HarnessError`.
-    """
     if where is not None:
         # A link is followed because a person named it; links below it are not.
         try:
@@ -78,6 +98,25 @@ def files(
             elif named or facts.depth:  # a folder of other things is not told
                 left.append((os.path.join(root, path), reason))
     return found, left
+
+
+def find_renamed(harness: str, path: str) -> str:
+    """Returns where a transcript is that its harness renamed after a reset; its own path if it did not."""
+    if os.path.lexists(path) or harness != "openclaw":
+        return path
+    with suppress(OSError):
+        folder, name = os.path.split(path)
+        found = [one for one in os.listdir(folder) if one.startswith(f"{name}.") and re.search(ARCHIVED, one)]
+        # The times in their names sort.
+        return os.path.join(
+            folder, max(found, key=lambda one: one.rpartition(".jsonl.")[2].partition(".")[2], default=name)
+        )
+    return path
+
+
+def list_installed(environ: Environ = os.environ) -> list[str]:
+    """Returns the harnesses whose folder exists on this machine, in the order of their names."""
+    return [one for one in registry.names() if any(map(os.path.isdir, registry.facts(one).homes(environ)))]
 
 
 def _source(harness: str, path: str, status: os.stat_result) -> TranscriptSource:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from hashlib import sha256
@@ -14,7 +14,6 @@ from signet_sync.formats.artifact import REPOSITORY_FIELDS, Tombstone
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.turn import Turn
 from signet_sync.host.repository import holds_home, resolve
-from signet_sync.sessions import live_files
 from signet_sync.sessions.input import (
     CompactionInput,
     SessionInput,
@@ -22,10 +21,12 @@ from signet_sync.sessions.input import (
     write_identity,
     write_repository,
 )
-from signet_sync.sessions.live_files import Buffer, LiveIdentity
-from signet_sync.sessions.live_turns import SpokenTurn, live_turns_in, missing_in
-from signet_sync.sessions.store import live, removed_turns
-from signet_sync.sessions.store.live import CoveredTurn, LivePlace, LiveTurn
+from signet_sync.sessions.live import files as live_files
+from signet_sync.sessions.live import store as live
+from signet_sync.sessions.live.files import Buffer, LiveIdentity
+from signet_sync.sessions.live.store import CoveredTurn, LivePlace, LiveTurn
+from signet_sync.sessions.live.turns import SpokenTurn, live_turns_in, missing_in
+from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.tombstones.files import is_removed, refuse_removed_session
@@ -108,7 +109,7 @@ def settle(workspace: Workspace) -> None:
             identity = rows.get(name) or _identity_of(folder, name)
             if identity is None:
                 live.set_shape(database, name, present.get(name, ""))
-            elif removed_turns.covers_live(tombstones, *identity):
+            elif covers(tombstones, *identity):
                 # A removal has got as far as its tombstone: the turns are not read again.
                 _remove(workspace, identity)
                 live.forget(database, *identity)
@@ -203,8 +204,59 @@ def forget_removed(workspace: Workspace, tombstones: Sequence[Tombstone]) -> Non
     """Deletes live files of sessions that tombstones cover, while rows still name them. In a transaction."""
     if not workspace.touch_nothing:
         for tombstone in tombstones:
-            for one in removed_turns.live_of(workspace.database, tombstone):
+            for one in list_removed(workspace.database, tombstone):
                 _remove(workspace, LiveIdentity(*one))
+
+
+def list_removed(database: Database, tombstone: Tombstone) -> list[tuple[str, str, str]]:
+    """Returns agent, key and id of the buffered turns that a tombstone covers, while rows tell whose they are."""
+    return list(_list_removed(database, tombstone, tombstones_store.sessions_of(database, tombstone.scope)))
+
+
+def forget_removed_rows(database: Database, tombstone: Tombstone, of: Sequence[tuple[str, str | None]]) -> None:
+    """Deletes buffered turns and recorded answers of removed sessions. In the caller's transaction."""
+    for one in list(_list_removed(database, tombstone, of)):
+        live.forget(database, *one)
+    ids = {*tombstone.session_ids, *(session_id for session_id, _ in of)}
+    database.executemany(
+        "delete from flow_results where agent_id = ? and session_id = ?",
+        [(tombstone.agent_id, session_id) for session_id in sorted(ids)],
+    )
+
+
+def covers(tombstones: Sequence[Tombstone], agent_id: str, session_key: str, session_id: str) -> bool:
+    """Returns whether a tombstone covers buffered turns by what their session is called."""
+    names = {name for name in (session_key, session_id) if name}
+    tokens = {token_of(agent_id, name) for name in names} if tombstones else set()
+    return any(
+        tombstone.agent_id == agent_id
+        and (
+            not names.isdisjoint(tombstone.session_ids)
+            or (tombstone.session_token in tokens and not tombstone.session_ids)
+        )
+        for tombstone in tombstones
+    )
+
+
+def _list_removed(
+    database: Database, tombstone: Tombstone, of: Sequence[tuple[str, str | None]]
+) -> Iterator[tuple[str, str, str]]:
+    """Returns live turns by their ids, by what they are called where the token covers all of it.
+
+    Under a key that sessions outside the tombstone share, turns whose session nobody named may tell of the removed one:
+    they go once, with the removal. Later ones are another session's.
+    """
+    agent_id, token = tombstone.key
+    ids = {*tombstone.session_ids, *(session_id for session_id, _ in of)}
+    of_rows = {key for _, key in of if key is not None}
+    fresh = tombstones_store.is_due(database, agent_id, token)
+    for key, session_id, *_ in live.sessions(database, agent_id):
+        names = {name for name in (key, session_id) if name}
+        tokens = {token_of(agent_id, name) for name in names}
+        named = not names.isdisjoint(ids) or (token in tokens and not tombstone.session_ids)
+        shared = not session_id and (token in tokens or key in of_rows)
+        if named or (shared and fresh):
+            yield agent_id, key, session_id
 
 
 def drop_recorded(workspace: Workspace, sessions: Iterable[tuple[str, str, str]]) -> None:

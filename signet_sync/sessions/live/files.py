@@ -15,8 +15,8 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.sessions.store import live
-from signet_sync.sessions.store.live import LivePlace, LiveTurn
+from signet_sync.sessions.live import store as live
+from signet_sync.sessions.live.store import LivePlace, LiveTurn
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.durable import (
     FOLDER,

@@ -1,19 +1,25 @@
-"""Describes a harness in one class, which a hook imports: where its transcripts are, what it says and hears."""
+"""Describes a harness in one class, which a hook imports: its transcripts, what it says and hears, its settings."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 
-from signet_sync.host.folders import home
-
 TYPE_CHECKING = False  # same as in `typing`, without importing it
 if TYPE_CHECKING:
-    from typing import Literal
+    from collections.abc import Sequence
+    from typing import Any, Literal
+
+    from signet_sync.host.harness_settings.program import Program
 
 Environ = Mapping[str, str]
 Payload = Mapping[str, object]
 DEPTH = 16  # a folder that a person names may be a tree; a deeper one is something else, or hostile
+
+
+def home(environ: Environ) -> str:
+    """Returns the home folder of the user."""
+    return environ.get("HOME") or os.path.expanduser("~")
 
 
 class HarnessFacts:
@@ -30,6 +36,11 @@ class HarnessFacts:
     patterns of paths below its homes, `memory_beside` below the folder of a transcript. It tells a session itself
     what its `instructions` say, files of the session's folder. Where no event tells that a command failed, `failed`
     matches what it gave back, the members `result` of the event of a tool that ran.
+
+    Of what we write below its folder of settings: the file `hooks` has a handler for each of `events`, with the seconds
+    that it may take and the tools that it is for. A harness without such a file runs `scripts` at `script_events`:
+    their places, the main one first, and what is shipped for them beside its parser. `servers` is the file that lists
+    MCP servers; `asks` is what the harness itself will ask the person.
     """
 
     place = ""
@@ -50,6 +61,12 @@ class HarnessFacts:
     memory_beside: tuple[str, ...] = ()
     result = ("", "")
     failed = ""
+    hooks = ""
+    events: tuple[tuple[str, int, str], ...] = ()
+    scripts: tuple[tuple[str, str], ...] = ()
+    script_events: tuple[str, ...] = ()
+    servers = ""
+    asks = ""
 
     def homes(self, environ: Environ) -> tuple[str, ...]:
         """Returns the folders of which one exists if the harness is present; the first one is its own."""
@@ -58,6 +75,38 @@ class HarnessFacts:
     def own(self, environ: Environ) -> str:
         """Returns its own folder."""
         return self.homes(environ)[0]
+
+    def settings_folder(self, environ: Environ) -> str:
+        """Returns its own folder of settings."""
+        return self.own(environ)
+
+    def handler(self, command: str, seconds: int) -> dict[str, Any]:
+        """Returns the handler of an event that calls a command."""
+        return {"type": "command", "command": command, "timeout": seconds}
+
+    def server_file(self, environ: Environ) -> str:
+        """Returns the file that lists its MCP servers."""
+        return os.path.join(self.settings_folder(environ), self.servers)
+
+    def server_way(self, data: Mapping[str, Any]) -> tuple[str, ...]:
+        """Returns the members of that file that lead to the list."""
+        return ("mcpServers",)
+
+    def server_entry(self, words: Sequence[str]) -> dict[str, Any]:
+        """Returns the entry for the words that start a server."""
+        return {"command": words[0], "args": list(words[1:])}
+
+    def fresh_entry(self, environ: Environ) -> dict[str, Any]:
+        """Returns what only a new entry has: a person's later changes are kept."""
+        return {}
+
+    def by_hand(self, program: Program, flags: Sequence[str] | None) -> tuple[str, ...]:
+        """Returns what a person has to do after an installation."""
+        return ()
+
+    def left(self, environ: Environ) -> tuple[str, ...]:
+        """Returns what a person has to do after a removal."""
+        return ()
 
     def payload(self, given: Payload, environ: Environ) -> Payload:
         """Returns a hook's document with Claude Code's names."""

@@ -356,7 +356,7 @@ def segments(database: Database, agent_id: str, token: str, session_id: str) -> 
     return number
 
 
-# ── endings and removals ──
+# ── endings ──
 
 _COVERED = "agent_id = ? and session_key = ? and ((session_id = ? and at <= ?) or (session_id = '' and at <= ?))"
 

@@ -15,9 +15,9 @@ from signet_sync.graph.nodes import make_place
 from signet_sync.graph.nodes_stage import report_progress
 from signet_sync.graph.store.projects import Projects
 from signet_sync.graph.threads_stage import VERSION, Statements, settle_moved
-from signet_sync.sessions.live_turns import SpokenTurn, render
-from signet_sync.sessions.store import live
-from signet_sync.sessions.store.live import RUNNING, RunningSession
+from signet_sync.sessions.live import store as live
+from signet_sync.sessions.live.store import RUNNING, RunningSession
+from signet_sync.sessions.live.turns import SpokenTurn, render
 from signet_sync.statements.store import rows
 from signet_sync.statements.store.rows import StatedItems
 from signet_sync.storage.database.batches import Session

@@ -11,10 +11,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from signet_sync.capture.harnesses.jsonl import TOO_LONG
-from signet_sync.capture.stores import files as stores_files
-from signet_sync.capture.stores.opencode import opencode_session
-from signet_sync.capture.stores.transcripts import lines, list_installed, sources
+from signet_sync.capture import transcripts as stores_files
+from signet_sync.capture.harnesses.opencode.database import opencode_session
+from signet_sync.capture.harnesses.reader import TOO_LONG
+from signet_sync.capture.transcripts import lines, list_installed, sources
 from signet_sync.errors import HarnessError, UsageError
 from signet_sync.storage.database import foreign
 
