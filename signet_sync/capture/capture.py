@@ -23,9 +23,9 @@ from signet_sync.capture.harnesses.records import (
     is_dated,
 )
 from signet_sync.capture.harnesses.texts import file_stem
+from signet_sync.capture.sources import TranscriptSource
 from signet_sync.capture.spool import CUT, Job
 from signet_sync.capture.store import TranscriptState
-from signet_sync.capture.transcripts import TranscriptSource
 from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.body import utf8
 from signet_sync.formats.ids import agent_for, asks_model, is_excluded, is_in_model_folder, is_session_id, token_of

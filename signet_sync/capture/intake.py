@@ -13,9 +13,9 @@ from signet_sync.capture.capture import CaptureResult, ReportedCompaction
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.harnesses.records import Conversation
 from signet_sync.capture.live_transcript import rest_of, source_of
+from signet_sync.capture.sources import TranscriptSource
 from signet_sync.capture.spool import Job
 from signet_sync.capture.store import TranscriptState
-from signet_sync.capture.transcripts import TranscriptSource
 from signet_sync.capture.worker import LONGEST_REST, due, due_sessions, shape_of
 from signet_sync.errors import DatabaseError, HarnessError, SignetSyncError, UsageError, WorkspaceError, reason
 from signet_sync.formats.ids import token_of

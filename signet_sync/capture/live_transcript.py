@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from signet_sync.capture import capture, transcripts
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry
+from signet_sync.capture.sources import TranscriptSource
 from signet_sync.capture.spool import Job
-from signet_sync.capture.transcripts import TranscriptSource
 from signet_sync.errors import HarnessError
 from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.ids import token_of

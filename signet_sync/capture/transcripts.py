@@ -1,51 +1,22 @@
 """Finds the transcripts of harnesses, read-only: where each keeps them, which belong to the user, and their lines."""
 
-import errno
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import NamedTuple
 
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.harnesses.openclaw import ARCHIVED
 from signet_sync.capture.harnesses.reader import TOO_LONG
-from signet_sync.errors import HarnessError
-from signet_sync.formats.body import well_formed
-from signet_sync.formats.ids import MODEL_FOLDER
-from signet_sync.formats.paths import display
+from signet_sync.capture.sources import LINE_LIMIT, TranscriptSource, is_own_file, require_own_file, unreadable
 from signet_sync.formats.snapshot import storable
 from signet_sync.host.harness_settings.facts import DEPTH, Environ, HarnessFacts
 from signet_sync.storage.durable import READ
 
-LINE_LIMIT = 64 * 1024 * 1024
 CHUNK = 1024 * 1024
 # Sub-agents are part of their session: Claude Code's old files are next to it, newer ones in a folder of their own.
 _PART_OF_ANOTHER = re.compile(r"(?:^|/)(?:agent-[^/]*\.jsonl$|subagents/)")
-
-
-class TranscriptSource(NamedTuple):
-    """One transcript of a harness: a file, or (OpenCode) a row of its database.
-
-    `size` is bytes (0 for a row, where only the time shows a change), `mtime_ns` nanoseconds since 1970 UTC.
-    """
-
-    harness: str
-    path: str
-    session_id: str
-    size: int
-    mtime_ns: int
-
-    @property
-    def is_model_call(self) -> bool:
-        """Returns whether its folder, which some harnesses name after a session's, is that of our own model calls."""
-        return f"{MODEL_FOLDER}/" in self.path
-
-    @property
-    def place(self) -> str:
-        """Returns the path in a form that a row can store: a name need not be UTF-8."""
-        return display(self.path) if self.path != well_formed(self.path) else self.path
 
 
 def sources(harness: str, environ: Environ = os.environ, where: str | None = None) -> Iterator[TranscriptSource]:
@@ -154,7 +125,7 @@ def _odd(path: str, status: os.stat_result) -> str:
         return "it is a link"
     if not stat.S_ISREG(status.st_mode):
         return "it is not a regular file"
-    if not _own_file(status):
+    if not is_own_file(status):
         return "it belongs to another user"
     return "a sub-agent's file: it is part of another session" if _PART_OF_ANOTHER.search(path) else ""
 
@@ -208,32 +179,3 @@ def _split_line_feeds(chunk: bytes) -> list[bytes]:
     parts = chunk.split(b"\n")
     whole = [part + b"\n" for part in parts[:-1]]
     return [*whole, parts[-1]] if parts[-1] else whole
-
-
-def require_own_file(path: str, status: os.stat_result) -> None:
-    """Raises `HarnessError` unless it is a regular file of the user (or of root, who can read all files anyway)."""
-    if not stat.S_ISREG(status.st_mode):
-        raise HarnessError("it is not a regular file", path=path, hint="name a transcript file, or the folder of some")
-    if not _own_file(status):
-        raise HarnessError("it belongs to another user", path=path, hint="copy it if you trust it, and name the copy")
-
-
-def _own_file(status: os.stat_result) -> bool:
-    return stat.S_ISREG(status.st_mode) and status.st_uid in (os.geteuid(), 0)
-
-
-_REMEDIES: Mapping[int | None, tuple[str, str]] = {
-    errno.ENOENT: ("it does not exist", "check the path"),
-    errno.ENOTDIR: ("it does not exist", "check the path"),
-    errno.ELOOP: ("it is a link", "name the file that it leads to"),
-    errno.EACCES: ("it cannot be read", "check its permissions"),
-    errno.EPERM: ("it cannot be read", "check its permissions"),
-}
-
-
-def unreadable(path: str, error: OSError | ValueError) -> HarnessError:
-    """Returns our exception for a file that cannot be opened or read."""
-    if not isinstance(error, OSError):
-        return HarnessError("it is not a path", path=path, hint="check the path")
-    what, hint = _REMEDIES.get(error.errno, (f"reading it failed: {error.strerror}", "check the disk and try again"))
-    return HarnessError(what, path=path, hint=hint)

@@ -24,7 +24,7 @@ from signet_sync.text.phrases import count_noun
 
 if TYPE_CHECKING:
     from signet_sync.capture.intake import Intake
-    from signet_sync.capture.transcripts import TranscriptSource
+    from signet_sync.capture.sources import TranscriptSource
 
 _SHOWN = 12
 # What the vault holds already is no file that was not taken.

@@ -397,7 +397,7 @@ def around(act, before=None, after=None):
     return run
 before, after = {"stops": (stops, None), "dies before": (ends, None), "dies after": (None, ends),
                  "stops after": (None, stops)}.get(what, (None, None))
-answers.answer = around(answers.answer, before, after)
+answers.ask.answer_hook = around(answers.ask.answer_hook, before, after)
 operations.OPERATIONS = {name: around(act, before, after) for name, act in operations.OPERATIONS.items()}
 with state_dir.run_lock(state_dir.locate(root)):
     assert answers.Answers(root, state_dir.locate(root)).listen()

@@ -458,7 +458,7 @@ MARKDOWN = st.lists(st.one_of(MARKS, WILD, st.sampled_from(["\n", "\n\n", "lamp"
 def test_any_markdown_is_read(text: str) -> None:
     with TemporaryDirectory() as place:
         Path(place, "MEMORY.md").write_bytes(text.encode("utf-8", "replace"))
-        for read in (markdown_notes.read, markdown_notes.read):
+        for read in (markdown_notes.read_basic_memory, markdown_notes.read_openclaw_memory):
             for found in read(place, NOW_US):
                 assert found.account == FILES or 0 <= found.at_us <= NOW_US
 
