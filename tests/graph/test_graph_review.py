@@ -65,6 +65,18 @@ def test_rows_of_a_few_paths_made_by_other_settings_are_made_again(vault: Vault)
     assert vault.dump() == vault.dump_from_scratch()
 
 
+# ── edges ──
+
+
+def test_a_transcript_leaves_the_compaction_that_is_no_longer_the_next_one(vault: Vault) -> None:
+    vault.put(made.transcript(session_id="s2", captured_at="2026-03-27T10:00:00.000Z"))
+    for hour in (12, 11):
+        vault.put(made.compaction(session_id="s2", captured_at=f"2026-03-27T{hour}:00:00.000Z", ended_at=None))
+        vault.reindex()
+        assert vault.rows("select count(*) from session_summary_children") == [(1,)]
+        assert vault.dump() == vault.dump_from_scratch()
+
+
 # ── tombstones ──
 
 
