@@ -165,17 +165,17 @@ def _write(context: Context, given: SessionInput | CompactionInput) -> None:
             from signet_sync.history import operations as history_operations  # off by default
 
             history_operations.close_sessions(workspace, now_us())
-    context.answer(answer, lambda: _show(answer))
 
+    def show() -> None:
+        if answer["idempotent_replay"]:
+            click.echo("nothing new: it was written before")
+        for kind in ("summary", "transcript", "compaction", "manifest"):
+            if answer.get(kind):
+                click.echo(f"{kind:<11} {answer[kind]}")
+        click.echo(answer["sentence"])
+        show_redactions(answer["redactions"])
 
-def _show(answer: dict[str, Any]) -> None:
-    if answer["idempotent_replay"]:
-        click.echo("nothing new: it was written before")
-    for kind in ("summary", "transcript", "compaction", "manifest"):
-        if answer.get(kind):
-            click.echo(f"{kind:<11} {answer[kind]}")
-    click.echo(answer["sentence"])
-    show_redactions(answer["redactions"])
+    context.answer(answer, show)
 
 
 MIB = 1024 * 1024

@@ -11,7 +11,7 @@ import click
 from signet_sync.cli.main import Context, confirm, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Group, OfWorkspace
 from signet_sync.sync.read_only import reading
-from signet_sync.sync.store.violations import AcceptedGone, Batch, batches, list_accepted_gone
+from signet_sync.sync.store.violations import batches, list_accepted_gone
 from signet_sync.text.phrases import count_noun
 
 if TYPE_CHECKING:
@@ -33,49 +33,46 @@ def list_(context: Context, path: str | None, accepted: bool) -> int:
     if path is not None:
         return _answer_difference(context, path)
     with reading(context.place()) as database:
-        if accepted:
-            gone = list_accepted_gone(database)
-            context.answer({"accepted": [one._asdict() for one in gone]}, lambda: _show_accepted(gone))
-        else:
-            found = batches(database)
-            context.answer({"violations": [_document(batch) for batch in found]}, lambda: _show(found, context))
-    return 0
+        gone, found = (list_accepted_gone(database), []) if accepted else ([], batches(database))
 
+    def show_accepted() -> None:
+        for past in gone:
+            lost = "" if past.restorable else "; its sealed bytes are deleted, too"
+            click.echo(f"{past.path}\n    accepted {past.at}: {past.reason}{lost}")
+        click.echo(f"{count_noun(len(gone), 'file')} accepted as gone")
 
-def _document(batch: Batch) -> dict[str, Any]:
+    def show() -> None:
+        for batch in found:
+            several = f" ({len(batch.files)} files found in one pass)" if len(batch.files) > 1 else ""
+            click.secho(f"found {batch.found_at}{several}", bold=True)
+            for one in batch.files:
+                click.echo("  " + click.style(one.code, fg="red") + f"  {one.path}\n    {one.message}")
+        if found:
+            click.echo("signet-sync violations list PATH · restore PATH · accept PATH --reason …")
+            click.echo("for several files: their paths, or --all")
+            click.echo("to remove the whole session instead: signet-sync remove SESSION")
+            return
+        # Up to when it is known, and what looks again if no agent runs.
+        from signet_sync.admin.status import last_full_pass  # only where there is nothing to list
+
+        last, running = last_full_pass(context.place())
+        look = "" if running else f": {context.command_line('reindex')}"
+        click.echo(f"no open violations{f' as of the last pass {last}' if last else ''}{look}")
+
+    if accepted:
+        context.answer({"accepted": [one._asdict() for one in gone]}, show_accepted)
+        return 0
     fields = ("path", "code", "message", "restorable", "acceptable")
-    files = [{name: getattr(one, name) for name in fields} for one in batch.files]
-    return {"id": batch.id, "found_at": batch.found_at, "files": files}
-
-
-def _show_accepted(gone: list[AcceptedGone]) -> None:
-    for past in gone:
-        lost = "" if past.restorable else "; its sealed bytes are deleted, too"
-        click.echo(f"{past.path}\n    accepted {past.at}: {past.reason}{lost}")
-    click.echo(f"{count_noun(len(gone), 'file')} accepted as gone")
-
-
-def _show(found: list[Batch], context: Context) -> None:
-    for batch in found:
-        several = f" ({len(batch.files)} files found in one pass)" if len(batch.files) > 1 else ""
-        click.secho(f"found {batch.found_at}{several}", bold=True)
-        for one in batch.files:
-            click.echo("  " + click.style(one.code, fg="red") + f"  {one.path}\n    {one.message}")
-    if found:
-        click.echo("signet-sync violations list PATH · restore PATH · accept PATH --reason …")
-        click.echo("for several files: their paths, or --all")
-        click.echo("to remove the whole session instead: signet-sync remove SESSION")
-    else:
-        click.echo(f"no open violations{_describe_last_pass(context)}")
-
-
-def _describe_last_pass(context: Context) -> str:
-    """Returns up to when it is known, and what looks again if no agent runs."""
-    from signet_sync.admin.status import last_full_pass  # only where there is nothing to list
-
-    last, running = last_full_pass(context.place())
-    look = "" if running else f": {context.command_line('reindex')}"
-    return f" as of the last pass {last}{look}" if last else look
+    listed = [
+        {
+            "id": batch.id,
+            "found_at": batch.found_at,
+            "files": [{name: getattr(one, name) for name in fields} for one in batch.files],
+        }
+        for batch in found
+    ]
+    context.answer({"violations": listed}, show)
+    return 0
 
 
 def _answer_difference(context: Context, path: str) -> int:

@@ -19,7 +19,7 @@ from signet_sync.web.markdown import LinkTarget, Prose
 _DAY = re.compile(r"ledger/(\d{4})/(\d\d)/(\d\d)\.md$", re.ASCII)
 _MONTH = re.compile(r"ledger/(\d{4})-(\d\d)\.md$", re.ASCII)
 _LONGEST = 500  # characters
-_MARKER = re.compile(r"- |> (?:\[!\w+\] )?")  # of an item, and of a note that Obsidian shows as a box
+_MARKER = re.compile(r"^(?:- |> (?:\[!\w+\] )?)")  # of an item, and of a note that Obsidian shows as a box
 
 
 class PageLine(NamedTuple):
@@ -45,13 +45,8 @@ def sections(text: str) -> list[PageSection]:
         if heading is not None:
             found.append(PageSection(len(heading[1]), heading[2].strip(), []))
         elif line.strip() and not line.startswith("<!-- signet:"):
-            found[-1].lines.append(PageLine(line.startswith("- "), Prose(_drop_marker(line), inline=True)))
+            found[-1].lines.append(PageLine(line.startswith("- "), Prose(_MARKER.sub("", line), inline=True)))
     return [section for section in found if section.level or section.lines]
-
-
-def _drop_marker(line: str) -> str:
-    marker = _MARKER.match(line)
-    return line[marker.end() :] if marker else line
 
 
 def targets(database: Database, agent_id: str, page: Iterable[PageSection]) -> dict[str, LinkTarget]:
@@ -67,7 +62,10 @@ def find_targets(database: Database, agent_id: str, named: Iterable[str]) -> dic
     artifacts = sessions.find_of_paths(database, agent_id, [name for name in named if name.startswith("memory/")])
     for name in named:
         ref = artifacts.get(name)
-        target = _place(_whole(database, agent_id, name), agent_id) if ref is None else _file(ref, name)
+        if ref is None:
+            target = _place(_whole(database, agent_id, name), agent_id)
+        else:
+            target = LinkTarget("session", {"token": ref.session_token, "session": ref.session_id, "path": name})
         if target is not None:
             found[name] = target
     return found
@@ -98,10 +96,6 @@ def _paths_of(target: str) -> list[str]:
     return [path, f"memory/{path}"] if "/" not in path else [path]
 
 
-def _file(ref: sessions.SessionRef, path: str) -> LinkTarget:
-    return LinkTarget("session", {"token": ref.session_token, "session": ref.session_id, "path": path})
-
-
 def _whole(database: Database, agent_id: str, name: str) -> str:
     """Returns the id that a handle begins; an ambiguous one stays as it is, and its view lists what it may mean."""
     if HANDLE.fullmatch(name) is None or len(name) >= ID_LENGTH:
@@ -117,16 +111,13 @@ def _place(name: str, agent_id: str) -> LinkTarget | None:
     if ours and (match := _DAY.search(name)):
         return LinkTarget("sessions", {"day": "-".join(match.groups())})
     if ours and (match := _MONTH.search(name)):
-        month = f"{match[1]}-{match[2]}"
-        return LinkTarget("sessions", {"from": f"{month}-01", "to": f"{month}-{_length(int(match[1]), int(match[2]))}"})
+        year, month = int(match[1]), int(match[2])
+        last = monthrange(year, month)[1] if year and 1 <= month <= 12 else 31  # the list reports an invalid month
+        begin = f"{match[1]}-{match[2]}"
+        return LinkTarget("sessions", {"from": f"{begin}-01", "to": f"{begin}-{last}"})
     place = parse_path(name)
     if place is not None:
         return LinkTarget("entity", {"entity": place.id}) if place.agent_id == agent_id else None
     if kind_of(name) is not None:
         return LinkTarget("entity", {"entity": name})
     return LinkTarget("node", {"node": name}) if HANDLE.fullmatch(name) else None
-
-
-def _length(year: int, month: int) -> int:
-    """Returns the days of a month; 31 for an invalid month, which the session list then reports."""
-    return monthrange(year, month)[1] if year and 1 <= month <= 12 else 31

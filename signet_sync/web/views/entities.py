@@ -25,30 +25,6 @@ PROPOSALS = 40
 RAW = 100_000  # characters of a file that is shown as it is
 _WHOLE = "*"
 _KINDS = {"user": "Users", "part": "Parts", "relationship": "Relationships"}
-# What an event did, before the name of the section.
-_DONE = {
-    "create": "created",
-    "set": "wrote",
-    "clear": "emptied",
-    "undo": "took back an edit of",
-    "resolve": "settled",
-    "restate": "removed text from",
-    "append": "added to",
-    "append_item": "added an item to",
-    "prune_item": "removed an item from",
-    "deprecate": "marked as outdated",
-    "status": "changed the status of",
-    "pin": "pinned",
-    "unpin": "unpinned",
-    "lock": "locked",
-    "unlock": "unlocked",
-    "propose": "proposed a change of",
-    "approve": "approved a change of",
-    "reject": "rejected a change of",
-    "schema": "changed the form of",
-    "human_edit": "edited",
-    "erase": "removed text from",
-}
 
 
 def entities(request: ViewRequest) -> WebPage:
@@ -103,7 +79,7 @@ def entity(request: ViewRequest) -> WebPage:
             "drifted": [one for one in repo.drift() if one.id == row.id],
             "lint": queries.lint_files(repo, row),
             "log": log,
-            "shown_events": [(one, _done(one), queries.texts_of(one)) for one in log.rows],
+            "shown_events": [(one, queries.describe_event(one), queries.texts_of(one)) for one in log.rows],
             "beside": [
                 (one, found[0].title if len(found := entities_store.find(database, request.agent, one)) == 1 else one)
                 for one in entities_store.neighbours(database, row)
@@ -168,14 +144,6 @@ def _sources(
         number = int(line) if line.isascii() and line.isdigit() and len(line) < 10 else None
         found[one] = path, number, known.get(path)
     return found
-
-
-def _done(event: Event) -> str:
-    """Returns what an event did: `added an item to open questions`, `wrote inbox in the notes`."""
-    notes = " in the notes" if event.file == "notes" else ""
-    whole = "the notes" if notes else "the entity"
-    what = f"{event.section.replace('-', ' ')}{notes}" if event.section else whole
-    return f"{_DONE.get(event.op, event.op.replace('_', ' '))} {what}"
 
 
 VIEWS: list[tuple[str, str, View]] = [("/entities", "entities", entities), ("/entities/{entity}", "entity", entity)]
