@@ -13,8 +13,6 @@ from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.web.markdown import Prose
 from signet_sync.web.request import ViewRequest
 
-LISTED = 40  # files
-
 
 class ViewLink(NamedTuple):
     """A link to a view: its label, the view's name, the parameters of its address."""
@@ -47,25 +45,13 @@ class FormField:
             raise UsageError(f"“{self.label}” is none of what can be chosen")
 
 
-class PathList(NamedTuple):
-    """Some files under a heading: the first of them, and how many more there are."""
-
-    heading: str
-    paths: Sequence[str]
-    more: int
-
-    @classmethod
-    def of(cls, heading: str, paths: Sequence[str]) -> "PathList":
-        """Cuts a list to what a page shows."""
-        return cls(heading, paths[:LISTED], max(len(paths) - LISTED, 0))
-
-
 @dataclass(frozen=True, slots=True)
 class ActionPlan:
     """What an action would do now: sentences, and the state it was computed from, as values of JSON.
 
-    `lists` are files that it is about, `prose` a text, `difference` the lines of a change of one, under its heading;
-    `final`: it cannot be undone. `command` does the same at a terminal; `computed` is what `do` needs of the plan.
+    `lists` are files that it is about, each under its heading, `prose` a text, `difference` the lines of a change of
+    one, under its heading; `final`: it cannot be undone. `command` does the same at a terminal; `computed` is what `do`
+    needs of the plan.
     """
 
     title: str
@@ -75,7 +61,7 @@ class ActionPlan:
     state: Any
     command: str
     fields: Sequence[FormField] = ()
-    lists: Sequence[PathList] = ()
+    lists: Sequence[tuple[str, Sequence[str]]] = ()
     prose: Prose | None = None
     difference: tuple[str, Sequence[str]] | None = None
     final: bool = False

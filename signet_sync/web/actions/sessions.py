@@ -18,7 +18,6 @@ from signet_sync.web.action import (
     ActionPlan,
     ActionResult,
     FormField,
-    PathList,
     ViewLink,
     history_remedy,
 )
@@ -59,12 +58,12 @@ def _remove(request: ViewRequest) -> ActionPlan:
         " contain text of the session.",
         "The deleted files cannot be brought back.",
     ]
-    lists = [PathList.of("Deleted", paths)] if paths else []
+    lists = [("Deleted", tuple(paths))] if paths else []
     if quoted.places:
         said.append(
             f"Other sessions quote it in {count_noun(len(quoted.places), 'place')}; you choose what becomes of that."
         )
-        lists.append(PathList.of("Quote it", quoted.places))
+        lists.append(("Quote it", quoted.places))
     return ActionPlan(
         title="Remove this session for good?",
         button="Remove it for good",

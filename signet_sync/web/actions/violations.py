@@ -13,7 +13,7 @@ from signet_sync.sync.engine import run_pass_mending
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store.violations import OpenViolation, batches
 from signet_sync.sync.workspace import Request
-from signet_sync.web.action import REASON, Action, ActionCall, ActionPlan, ActionResult, PathList, ViewLink
+from signet_sync.web.action import REASON, Action, ActionCall, ActionPlan, ActionResult, ViewLink
 from signet_sync.web.formatting import count_noun, difference
 from signet_sync.web.request import WORDS, ViewRequest
 
@@ -76,7 +76,7 @@ def _restore(request: ViewRequest) -> ActionPlan:
         back=_BACK,
         state=state,
         command=_command(request, "restore", able),
-        lists=(PathList.of("Restored", [one.path for one in able]),),
+        lists=(("Restored", [one.path for one in able]),),
         difference=("What changed in the file, which is taken back", changed),
         final=edited > 0,
     )
@@ -108,7 +108,7 @@ def _accept(request: ViewRequest) -> ActionPlan:
         state=state,
         command=_command(request, "accept", able, "--reason", WORDS),
         fields=(REASON,),
-        lists=(PathList.of("Accepted", [one.path for one in able]),),
+        lists=(("Accepted", [one.path for one in able]),),
         difference=("What is accepted", changed),
         final=edited > 0,
     )
