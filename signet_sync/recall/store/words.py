@@ -1,7 +1,5 @@
 """Finds the files of sessions with every word of a text, printed by tools too, or that tell of a deed, unranked."""
 
-from __future__ import annotations
-
 import json
 import os
 from bisect import bisect_right
@@ -96,7 +94,7 @@ def _list_files(
             yield FoundFile(path, kind, token, session_id, at_us, words)
 
 
-def _list_deeds(deeds: Deeds, commit: str, file: str) -> Iterator[str]:
+def _list_deeds(deeds: "Deeds", commit: str, file: str) -> Iterator[str]:
     """Yields what deeds are of a commit, by its name or the beginning of it, or of a file, by the end of its path."""
     for one in deeds.commits if len(commit) >= _ABBREVIATED else ():
         if one.name and (one.name.startswith(commit) or commit.startswith(one.name)):
