@@ -473,7 +473,7 @@ def test_an_agent_that_runs_hears_of_a_job(vault, transcript, mode):
     taken = []
 
     class Listening(Counted):
-        def _start_capture(self):
+        def _capture(self):
             for job in spool.jobs(self.workspace.state.spool):
                 taken.append(job.session_id)
                 spool.finish(job)
