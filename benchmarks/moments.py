@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.digest import read_sessions
-from signet_sync.capture.hook_session import Moment
+from signet_sync.capture.injections import Moment
 from signet_sync.digest.deeds import EDITORS, SHELLS
 from signet_sync.digest.record import Record
 from signet_sync.digest.statements import Item, statements

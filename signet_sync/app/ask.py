@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from signet_sync.capture.hook import HookAnswer
-    from signet_sync.capture.hook_session import HookSession, Injection, Moment
+    from signet_sync.capture.injections import HookSession, Injection, Moment
     from signet_sync.storage.locations import StateFolder
     from signet_sync.sync.read_only import IndexPlace
 
@@ -52,7 +52,10 @@ def run_hook(arguments: list[str]) -> int:
         return code
     from signet_sync.capture import hook  # most hooks are answered by the agent
 
-    return hook.main(arguments, payload, _context)
+    code, out, said, _ = hook.main(arguments, payload, _context)
+    _write(1, out)
+    _write(2, said)
+    return code
 
 
 def answer_hook(
@@ -252,6 +255,7 @@ def _patience(agent: Any, until: float) -> None:
 
 
 def _write(descriptor: int, text: str) -> None:
+    """Writes directly: a buffer that cannot be flushed at exit would change the exit code."""
     data = memoryview(text.encode("utf-8", "replace"))
     try:
         while data:

@@ -37,14 +37,14 @@ from signet_sync.formats.paths import display
 from signet_sync.formats.scope import is_shared
 from signet_sync.host.repository import Repository, resolve, views
 from signet_sync.storage import locations
-from signet_sync.storage.durable import private_folder, write_all
+from signet_sync.storage.durable import private_folder
 from signet_sync.text.stored_names import session_name, session_value, storable_path
 
 TYPE_CHECKING = False  # same as in `typing`, without importing it
 if TYPE_CHECKING:
     from typing import Any
 
-    from signet_sync.capture.hook_session import HookSession, Injection, Moment
+    from signet_sync.capture.injections import HookSession, Injection, Moment
     from signet_sync.host.harness_settings.facts import HarnessFacts
 
 # The harnesses' events and ours; all others are ignored. Our hook in OpenClaw uses Claude Code's names.
@@ -98,20 +98,15 @@ class _RefusedEvent(Exception):
     """Why an event is refused, without words of the payload."""
 
 
-def main(arguments: list[str], payload: bytes | bytearray, context: InjectedContext) -> int:
-    """Runs `[--workspace PATH] hook HARNESS [--strict]`; returns the exit code: 0, or 2 if refused with `--strict`."""
-    workspace = _parse_arguments(arguments)[1]
+def main(arguments: list[str], payload: bytes | bytearray, context: InjectedContext) -> HookAnswer:
+    """Handles `[--workspace PATH] hook HARNESS [--strict]`; the exit code is 0, or 2 if refused with `--strict`."""
     if any(os.environ.get(name, "0") not in ("", "0") for name in GUARDS):
-        code, out, said, _ = _finish_hook(arguments, None, "")
-    else:
-        try:
-            root = locations.locate_workspace(workspace)
-            code, out, said, _ = answer(arguments, payload, context, os.environ, root, locations.locate(root))
-        except Exception as error:  # noqa: BLE001 - no error may fail a session
-            code, out, said, _ = _finish_hook(arguments, None, f"unexpected {type(error).__name__}")
-    _write(1, out)
-    _write(2, said)
-    return code
+        return _finish_hook(arguments, None, "")
+    try:
+        root = locations.locate_workspace(_parse_arguments(arguments)[1])
+        return answer(arguments, payload, context, os.environ, root, locations.locate(root))
+    except Exception as error:  # noqa: BLE001 - no error may fail a session
+        return _finish_hook(arguments, None, f"unexpected {type(error).__name__}")
 
 
 def answer(
@@ -299,7 +294,7 @@ class _HookEvent:
         notes_wanted: bool,
     ) -> Injection:
         """Returns the caller's context; the state folder, where it is recorded, moves when a workspace gets its id."""
-        from signet_sync.capture.hook_session import HookSession  # most events need none
+        from signet_sync.capture.injections import HookSession  # most events need none
 
         session_id = payload.get("session_id")
         known = session_name(session_id) if isinstance(session_id, str) and session_id != TRIAL else None
@@ -484,7 +479,7 @@ def _answer(payload: Mapping[str, object], path: object) -> str | None:
 def _moment(payload: Mapping[str, object], facts: HarnessFacts) -> Moment | None:
     """Returns the files or the command that a tool is called with, and its error; None for any other tool."""
     from signet_sync.capture.harnesses.texts import call_line, mapping_of  # only the agent comes here
-    from signet_sync.capture.hook_session import Moment
+    from signet_sync.capture.injections import Moment
 
     fields = mapping_of(payload.get("tool_input"))
     path, command, error = fields.get("file_path", fields.get("path")), fields.get("command"), payload.get("error")
@@ -599,15 +594,7 @@ def _start_worker(root: str, folder: locations.StateFolder) -> None:
         os.close(lock)
 
 
-# ── output ──
-
-
-def _write(descriptor: int, text: str) -> None:
-    """Writes directly: a buffer that cannot be flushed at exit would change the exit code."""
-    try:
-        write_all(descriptor, text.encode("utf-8", "replace"))
-    except OSError:
-        return  # the reader is gone
+# ── the log ──
 
 
 def _log(folder: locations.StateFolder, text: str) -> None:

@@ -1,9 +1,7 @@
-"""Records which memory hooks injected into a session, as ids and hashes, so that nothing is injected twice.
+"""Describes what hooks inject into a session, and records it, as ids and hashes, so that nothing is injected twice.
 
-One small file for each session in the state folder. It contains no words. Standard library only: hooks import it.
+A record is one small file for each session in the state folder. It contains no words. Only starts and prompts need it.
 """
-
-from __future__ import annotations
 
 import fcntl
 import json
@@ -12,9 +10,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
+from typing import NamedTuple
 
 from signet_sync.storage.durable import private_folder, publish, sync_folder, unlink
-from signet_sync.storage.locations import StateFolder, read_json
+from signet_sync.storage.locations import StateFolder, read_json, write_program
 
 KEPT_DAYS = 30.0
 MOST_SESSIONS = 1_000
@@ -22,6 +21,46 @@ _MOST_LINES, _MOST_IDS = 1_000, 500  # of one session
 QUOTED = "said "  # before the id of the session that a line quotes
 _DAY = 86_400.0  # seconds
 _WAIT = 1.0  # seconds for another hook of the same workspace; each holds the lock for milliseconds
+
+
+class HookSession(NamedTuple):
+    """A session: `id` is "" if nothing is to be recorded, `shared` means that others read it.
+
+    `hands_over` finds out whether its agent is asked for the lines with which it hands its work over.
+    """
+
+    root: str
+    folder: StateFolder
+    database: str
+    agent_id: str
+    harness: str
+    id: str
+    project: str | None
+    shared: bool
+    hands_over: Callable[[], bool] = bool
+
+    @property
+    def program(self) -> str:
+        """The beginning of a command about the session's memory."""
+        return write_program(self.root, self.agent_id)
+
+
+class Moment(NamedTuple):
+    """What a tool is called with: the file of an edit, or a command; and how it failed, "" before it runs."""
+
+    path: str
+    command: str
+    error: str
+
+
+class Injection(NamedTuple):
+    """What a session gets, between its markers ("" for nothing).
+
+    `record` records that it got it, and returns what of it no other hook of the session gave meanwhile.
+    """
+
+    text: str
+    record: Callable[[], str] = str
 
 
 class Injections:

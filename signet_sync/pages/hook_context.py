@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from signet_sync.capture import injections, notes
 from signet_sync.capture.harnesses import registry
-from signet_sync.capture.hook_session import HookSession, Injection
-from signet_sync.capture.injections import Injections
+from signet_sync.capture.injections import HookSession, Injection, Injections
 from signet_sync.formats.paths import running_session
 from signet_sync.host.repository import resolve, small_text
 from signet_sync.pages import context

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 
 from signet_sync.capture import injections
-from signet_sync.capture.hook_session import HookSession, Injection, Moment
+from signet_sync.capture.injections import HookSession, Injection, Moment
 from signet_sync.digest.tried import core_of
 from signet_sync.formats.handle import handle
 from signet_sync.formats.lazy_pattern import late

@@ -16,7 +16,7 @@ from signet_sync.app.workspace import establish
 from signet_sync.capture import hook, spool
 from signet_sync.capture.harnesses.registry import names
 from signet_sync.capture.hook import EVENTS
-from signet_sync.capture.hook_session import Injection
+from signet_sync.capture.injections import Injection
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import agent_for
 from signet_sync.formats.managed_block import CLOSING, OPENING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from signet_sync.capture.hook_session import Moment
+from signet_sync.capture.injections import Moment
 from signet_sync.pages.moments import names
 from signet_sync.pages.sections import StatementView
 

@@ -13,7 +13,7 @@ import pytest
 import said
 from workbench import Vault, cast
 
-from signet_sync.capture.hook_session import HookSession, Moment
+from signet_sync.capture.injections import HookSession, Moment
 from signet_sync.host import git
 from signet_sync.pages import moments
 from signet_sync.pages.staleness import marks
