@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.managed_block import CLOSING, OPENING
 
 LABELS = "Outcome:, Decided:, Next:, Blocked:, Tried:"
 REQUEST = (
@@ -38,6 +37,8 @@ def wants_note(payload: Mapping[str, object]) -> bool:
 
 def continuation() -> str:
     """Returns what a hook prints to continue a turn for its lines; the parsers of transcripts remove it."""
+    from signet_sync.formats.managed_block import CLOSING, OPENING  # other stops have no time for it
+
     reason = f"{OPENING}\n{REQUEST}. Add only these lines now, and do nothing else.\n{CLOSING}"
     return json.dumps({"decision": "block", "reason": reason})
 
