@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -414,14 +415,10 @@ def play(image: Image, step: Step) -> None:
 Way = Callable[[Image], None]  # one of the ways in which a step may have reached the disk
 
 
-@dataclass(frozen=True)
-class Loose:
-    """A step that no sync has made sure of: the ways in which it may have reached the disk, besides not at all."""
-
-    ways: tuple[Way, ...]
+Loose = tuple[Way, ...]  # of a step that no sync has made sure of: the ways in which it may have, besides not at all
 
 
-def ways_of(step: Write | Truncate | Names) -> tuple[Way, ...]:
+def ways_of(step: Write | Truncate | Names) -> Loose:
     """The ways in which a step may have reached the disk; in full is the first."""
     ways: list[Way] = [lambda image: play(image, step)]
     if isinstance(step, Write):
@@ -483,7 +480,7 @@ def cuts(record: Record) -> Iterator[Cut]:
     answered = False
     for at, step in enumerate(record.steps):
         if isinstance(step, Write | Truncate | Names):
-            loose += [(node, part, way) for node, part, way in parts_of(step)]
+            loose += parts_of(step)
             continue
         if isinstance(step, Answered):
             yield Cut(at, answered, sure, [way for _, _, way in loose])
@@ -504,25 +501,22 @@ def parts_of(step: Write | Truncate | Names) -> Iterator[tuple[int, Write | Trun
     Within one folder it is done or not, as every file system promises.
     """
     if not isinstance(step, Names):
-        yield step.node, step, Loose(ways_of(step))
+        yield step.node, step, ways_of(step)
         return
     for folder in dict.fromkeys(folder for folder, _, _ in step.changes):
         part = Names(tuple(change for change in step.changes if change[0] == folder))
-        yield folder, part, Loose(ways_of(part))
+        yield folder, part, ways_of(part)
 
 
 def states(cut: Cut, most: int, chance: random.Random) -> Iterator[Image]:
     """The states that a cut may leave: all where there are few, else the plainest and others by chance."""
-    widths = [len(loose.ways) + 1 for loose in cut.loose]
-    whole = 1
-    for width in widths:
-        whole *= width
-    picks = product(*map(range, widths)) if whole <= most else picked(widths, most, chance)
+    widths = [len(loose) + 1 for loose in cut.loose]
+    picks = product(*map(range, widths)) if prod(widths) <= most else picked(widths, most, chance)
     for pick in picks:
         image = cut.image.copy()
         for loose, way in zip(cut.loose, pick, strict=True):
             if way:
-                loose.ways[way - 1](image)
+                loose[way - 1](image)
         yield image
 
 

@@ -170,87 +170,71 @@ class Service:
     keeps_mtime: bool = True
     files: dict[str, list[Version]] = field(default_factory=dict)
     seen: dict[str, dict[str, tuple[int, str]]] = field(default_factory=dict)
-
     copies: int = 0
+    # Of the machine that is served now: what was seen of each file last, and what changed there.
+    base: dict[str, tuple[int, str]] = field(default_factory=dict)
+    arrived: set[str] = field(default_factory=set)
 
     def sync(self, machine: Place, share: float = 1.0) -> set[str]:
         """Carries a share of what differs, in any order. Gives the paths that changed on the machine."""
         local = {p: raw for p, raw in machine.tree(hidden=self.hidden).items() if self._carries(p)}
-        base = self.seen.setdefault(machine.name, {})
-        paths = sorted(local.keys() | self.files.keys() | base.keys())
+        self.base, self.arrived = self.seen.setdefault(machine.name, {}), set()
+        paths = sorted(local.keys() | self.files.keys() | self.base.keys())
         self.random.shuffle(paths)
-        arrived: set[str] = set()
         for path in paths:
             if share < 1.0 and self.random.random() > share:
                 continue
-            self._one(machine, path, local.get(path), base, arrived, late=share < 1.0)
-        return arrived
+            self._carry(machine, path, local.get(path), late=share < 1.0)
+        return self.arrived
 
     def _carries(self, path: str) -> bool:
         return PASSING.search(path) is None and not path.startswith(".signet/tmp/")
 
-    def _one(
-        self,
-        machine: Place,
-        path: str,
-        raw: bytes | None,
-        base: dict[str, tuple[int, str]],
-        arrived: set[str],
-        *,
-        late: bool,
-    ) -> None:
+    def _carry(self, machine: Place, path: str, raw: bytes | None, *, late: bool) -> None:
         versions = self.files.get(path, [])
         newest = len(versions) - 1
-        known, digest = base.get(path, (-1, _digest(None)))
+        known, digest = self.base.get(path, (-1, _digest(None)))
         moved = _digest(raw) != digest
         if newest == known:
             if moved:
-                self._take(machine, path, raw, base)
+                self._take(machine, path, raw)
             return
         there = versions[newest]
         if not moved:
             # A slow line delivers what is old already, and the rest later.
             at = self.random.randint(known + 1, newest) if late and self.random.random() < 0.3 else newest
-            self._give(machine, path, at, base, arrived)
+            self._give(machine, path, at)
         elif _digest(raw) == _digest(there.raw):
-            base[path] = (newest, _digest(raw))
+            self.base[path] = (newest, _digest(raw))
         elif raw is None:
-            self._give(machine, path, newest, base, arrived)  # a change beats a deletion
+            self._give(machine, path, newest)  # a change beats a deletion
         elif there.raw is None:
-            self._take(machine, path, raw, base)
+            self._take(machine, path, raw)
         else:
-            self._conflict(machine, path, raw, there, base, arrived)
+            self._conflict(machine, path, raw, there)
 
-    def _take(self, machine: Place, path: str, raw: bytes | None, base: dict[str, tuple[int, str]]) -> None:
+    def _take(self, machine: Place, path: str, raw: bytes | None) -> None:
         mtime = (machine.root / path).stat().st_mtime_ns if raw is not None else 0
         self.files.setdefault(path, []).append(Version(raw, mtime))
-        base[path] = (len(self.files[path]) - 1, _digest(raw))
+        self.base[path] = (len(self.files[path]) - 1, _digest(raw))
 
-    def _give(self, machine: Place, path: str, at: int, base: dict[str, tuple[int, str]], arrived: set[str]) -> None:
+    def _give(self, machine: Place, path: str, at: int) -> None:
         version = self.files[path][at]
         machine.save(path, version.raw, version.mtime_ns if self.keeps_mtime else None)
-        base[path] = (at, _digest(version.raw))
-        arrived.add(path)
+        self.base[path] = (at, _digest(version.raw))
+        self.arrived.add(path)
 
-    def _conflict(
-        self,
-        machine: Place,
-        path: str,
-        raw: bytes,
-        there: Version,
-        base: dict[str, tuple[int, str]],
-        arrived: set[str],
-    ) -> None:
+    def _conflict(self, machine: Place, path: str, raw: bytes, there: Version) -> None:
         self.copies += 1
         copy = self._copy_name(path)
         newer = (machine.root / path).stat().st_mtime_ns > there.mtime_ns
         if self.style == "syncthing" and newer:
             machine.save(copy, there.raw)
-            self._take(machine, path, raw, base)
+            self._take(machine, path, raw)
         else:
             machine.save(copy, raw)
-            self._give(machine, path, len(self.files[path]) - 1, base, arrived)
-        arrived.add(copy)
+            self._give(machine, path, len(self.files[path]) - 1)
+        self.arrived.add(copy)
 
     def _copy_name(self, path: str) -> str:
         folder, slash, name = path.rpartition("/")
