@@ -14,6 +14,7 @@ import pytest
 from agents import Agent, until
 from invented_secrets import some
 from session_inputs import FIRST, compact, document, end, say
+from transcript_builder import claude
 from workbench import NOW, Vault, holding
 
 from signet_sync.app.workspace import opened
@@ -39,6 +40,7 @@ PLACES = ("transcript", "summary", "sentence", "compaction", "tail", "live", "sp
 CANARIES = {place: f"{chr(97 + number)}qz{place}canary" for number, place in enumerate(PLACES)}
 # Who the session was: its id may stand in the tombstone, and no more than its beginning in a log.
 PROJECT = "/home/ada/code/zqwprojectcanary"
+WHO = {"session": ID, "project": PROJECT}
 
 
 def line(place: str) -> str:
@@ -48,24 +50,6 @@ def line(place: str) -> str:
 
 def sentence(place: str) -> str:
     return f"Bounded the retry loop of src/queue.py in lantern because {CANARIES[place]} said so, and the queue drains."
-
-
-def claude(*said: str, minute: int = 0) -> str:
-    """A transcript as Claude Code writes it."""
-    records = [
-        {
-            "type": kind,
-            "uuid": f"{kind}{number}",
-            "parentUuid": None if not number else f"{'user' if number % 2 else 'assistant'}{number - 1}",
-            "sessionId": ID,
-            "cwd": PROJECT,
-            "timestamp": f"2026-03-28T10:{minute:02d}:{number:02d}.000Z",
-            "message": {"role": kind, "content": text},
-        }
-        for number, text in enumerate(said)
-        for kind in (["user", "assistant"][number % 2],)
-    ]
-    return "".join(json.dumps(record) + "\n" for record in records)
 
 
 class Scene:
@@ -96,7 +80,7 @@ class Scene:
     def segments(self) -> None:
         """Two segments (one out of the harness's transcript) and a compaction, projected and searched."""
         self.transcript.parent.mkdir(parents=True)
-        self.transcript.write_text(claude(line("transcript"), f"{line('left')} The key is {SECRET}."))
+        self.transcript.write_text(claude(line("transcript"), f"{line('left')} The key is {SECRET}.", **WHO))
         answer = self.vault.call("import", "claude-code", str(self.transcript), "--json")
         assert answer.code == 0 and len(answer.json["segments"]) == 1, answer
         assert answer.json["redactions"]
@@ -196,7 +180,7 @@ class Scene:
 
     def strangers(self) -> None:
         """Files that are not ours and hold the text, each in another way."""
-        self.stranger("memory/claude-code/transcripts/a.jsonl", claude(line("tail"), "yes").encode())
+        self.stranger("memory/claude-code/transcripts/a.jsonl", claude(line("tail"), "yes", **WHO).encode())
         self.stranger(
             "memory/codex/transcripts/raw.jsonl", json.dumps({"t": line("summary")}, ensure_ascii=False).encode()
         )

@@ -14,6 +14,7 @@ import artifacts_fixture as made
 import pytest
 from agents import Inside, until
 from session_inputs import compact, document, end, refuse
+from transcript_builder import claude
 from workbench import NOW, Vault, holding, numbered
 
 from signet_sync.app.workspace import opened
@@ -28,6 +29,7 @@ from signet_sync.settings.model import Settings
 ID = "ca4a1e00-0000-4000-8000-00000000000a"
 TOKEN = made.token_for(session_id=ID)
 PROJECT = "/home/ada/code/zqwprojectcanary"
+WHO = {"session": ID, "project": PROJECT, "day": "2026-03-25"}
 # One word for each place that text may come from. Full text keeps only what a word does not share with the one before
 # it in order: each begins unlike the others, and the first letters are not looked for.
 PLACES = ("summary", "decision", "transcript", "sentence", "compaction", "person", "memory", "asked", "live",
@@ -69,7 +71,7 @@ class Scene:
         vault.session(2)
         vault.session(4, agent_id="scout")
         self.transcript.parent.mkdir(parents=True)
-        self.transcript.write_text(_claude(said("transcript"), said("decision")))
+        self.transcript.write_text(claude(said("transcript"), said("decision"), **WHO))
         self.ask("import", "claude-code", str(self.transcript), "--again")
         who = {"session_id": ID, "session_key": ID, "project": PROJECT, "harness": "claude-code"}
         end(
@@ -150,23 +152,6 @@ class Scene:
                  ["recall", "every retry"], ["recall", "--words", "lantern"], ["open", ID], ["expand", ID]]  # fmt: skip
         said = [self.vault.call(*words) for words in asked]
         return "".join(answer.out + answer.err for answer in said).lower()
-
-
-def _claude(*said: str) -> str:
-    """A transcript as Claude Code writes it."""
-    records = [
-        {
-            "type": ("user", "assistant")[number % 2],
-            "uuid": f"u{number}",
-            "parentUuid": f"u{number - 1}" if number else None,
-            "sessionId": ID,
-            "cwd": PROJECT,
-            "timestamp": f"2026-03-25T10:00:{number:02d}.000Z",
-            "message": {"role": ("user", "assistant")[number % 2], "content": text},
-        }
-        for number, text in enumerate(said)
-    ]
-    return "".join(json.dumps(record) + "\n" for record in records)
 
 
 # ── ways in which a file may come back ──
@@ -354,7 +339,7 @@ def jobs_that_come_late(scene: Scene) -> None:
 
 def read_again(scene: Scene) -> None:
     """The harness still has the transcript, and more has been said since."""
-    scene.transcript.write_text(_claude(*(said(place) for place in ("transcript", "live", "summary"))))
+    scene.transcript.write_text(claude(*(said(place) for place in ("transcript", "live", "summary")), **WHO))
     answer = scene.vault.call("import", "claude-code", str(scene.transcript), "--again", "--json")
     assert answer.json["segments"] == []
 

@@ -20,6 +20,7 @@ import other_memories
 import pytest
 import signet_database
 from session_inputs import end
+from transcript_builder import claude
 from workbench import NOW, Answer, Vault, cast, numbered, path_of
 
 from signet_sync.cli.main import group
@@ -42,6 +43,7 @@ COMPACTION = WHO | {
     "session_id": "5e55e0d0-0000-4000-8000-000000000002",
     "compaction": "# Queue\n\n- src/queue.py ends.\n",
 }
+TALK = "5e55e0d0-0000-4000-8000-000000000003"
 TURN = {"turn": 0, "role": "user", "text": "Does the queue drain?\n", "at": NOW}
 # What each event of a harness says that a job of the spool keeps.
 _EVENT = {"session_id": "h1", "cwd": "/home/ada", "transcript_path": "{folder}/transcript.jsonl"}
@@ -240,16 +242,8 @@ def furnish(vault: Vault) -> None:
     (profile,) = vault.root.glob(f"entities/parts/*{drifted}/profile.md")
     profile.write_text(profile.read_text().replace("id:", "identity:", 1))
     vault.call("entity", "set", entity, "extensions", "--text", "### Mood\n\nCalm.", *at)
-    (folder / "transcript.jsonl").write_text(
-        json.dumps(
-            {
-                "type": "user", "uuid": "u0", "parentUuid": None, "sessionId": "5e55e0d0-0000-4000-8000-000000000003",
-                "cwd": "/home/ada", "timestamp": "2026-03-28T10:00:00.000Z",
-                "message": {"role": "user", "content": "Bound the loop of src/queue.py of lantern."},
-            }
-        )
-        + "\n"
-    )  # fmt: skip
+    talk = claude("Bound the loop of src/queue.py of lantern.", session=TALK, project="/home/ada")
+    (folder / "transcript.jsonl").write_text(talk)
     signet_database.build(folder / "signet")
     other_memories.lay_all(folder / "others")
     vault.call("checkpoint", "first")

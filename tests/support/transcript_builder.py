@@ -100,6 +100,19 @@ class TranscriptBuilder:
         return json.dumps(document | more).encode()
 
 
+def claude(*said: str, session: str, project: str, day: str = "2026-03-28") -> str:
+    """What Claude Code writes where a person and the agent say this in turn, a second apart, from ten o'clock on."""
+    records = [
+        {
+            "type": (role := ("user", "assistant")[number % 2]), "uuid": f"u{number}", "sessionId": session,
+            "parentUuid": f"u{number - 1}" if number else None, "cwd": project,
+            "timestamp": f"{day}T10:00:{number:02d}.000Z", "message": {"role": role, "content": text},
+        }
+        for number, text in enumerate(said)
+    ]  # fmt: skip
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
 def fire(vault: Vault, talk: TranscriptBuilder, event: str = "SessionEnd", **given: Any) -> Answer:
     """The hook, as the harness runs it; `environ` adds to its environment, all else goes into the payload."""
     environ = given.pop("environ", {})
