@@ -1,4 +1,5 @@
-"""Connects all packages: registry of the pipeline, opening of a workspace, daemon, scheduler.
+"""Connects all packages: the registry of stages, the opening of a workspace, the agent with its timers and its socket.
 
-Owns the heartbeat and the snapshot of an unchanged workspace in the state folder.
+Promises that an idle agent costs next to nothing and that its end loses nothing. Owns the heartbeat, the socket and the
+snapshot of an unchanged workspace in the state folder. It knows every feature, and none knows it.
 """

@@ -1,4 +1,4 @@
 """Parses command lines, calls operations, prints answers; a command's module is loaded when it is called.
 
-docs/commands.md is generated from it.
+Promises that no traceback reaches a person. Owns nothing and decides nothing. docs/commands.md is generated from it.
 """

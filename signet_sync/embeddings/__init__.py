@@ -1,4 +1,5 @@
 """Finds by vectors what is similar in meaning to a question, where the settings name a model. Off by default.
 
-Owns the table vectors: a row for each text, which goes with it. Only the resident agent loads a model or asks a server.
+Promises that without a model nothing is loaded, sent or slower. Owns the table vectors: a row for each text, which goes
+with it. Only the resident agent loads a model or asks a server.
 """

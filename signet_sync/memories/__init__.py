@@ -1,4 +1,5 @@
 """Remembers statements; promotes memories that are recalled often into MEMORY.md.
 
-Tables: those of `memories.store`. docs/recall.md describes promotion, which users know as dreaming.
+Promises that a memory stays until it is forgotten, and is then gone. Owns the tables of `memories.store`, which are
+native: no rebuild drops them. docs/recall.md describes promotion, which users know as dreaming.
 """

@@ -1,4 +1,5 @@
 """Ends and compacts sessions: input, write flow, journal, live turns.
 
-Owns transcripts, summaries and manifests in `memory/`, the journal and the files of live turns in the state folder.
+Promises that an ending that was accepted becomes files whatever dies, and only once. Owns transcripts, summaries and
+manifests in `memory/`, the journal and the files of live turns in the state folder. It does not know harnesses.
 """

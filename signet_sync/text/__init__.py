@@ -1,4 +1,5 @@
-"""Works on text, pure: secrets, sentences, chunks, tags, the digest of a session, an estimate of tokens.
+"""Works on text, pure: secrets, sentences, chunks, tags, an estimate of tokens.
 
-Owns no table; its word lists are beside the modules.
+Promises that no secret that it knows passes, and that every function is linear and gives the same everywhere. Owns no
+table; its word lists are beside the modules.
 """

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,9 +95,27 @@ def test_every_page_is_in_the_index() -> None:
     assert [name_of(page) for page in PAGES if page != INDEX and str(page) not in told] == []
 
 
-def test_the_map_of_the_code_names_what_is_there() -> None:
-    page = (ROOT / "docs" / "internals" / "architecture.md").read_text(encoding="utf-8")
-    product = ROOT / "signet_sync"
+def told_packages() -> str:
+    """What each package promises, from what people see down to byte formats, as its `__init__` says it."""
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0][
+        "layers"
+    ]
+    names = [name.strip().rpartition(".")[2] for layer in layers for name in layer.split("|")]
+    modules = {name: ROOT / "signet_sync" / name / "__init__.py" for name in names}
+    told = {
+        name: ast.get_docstring(ast.parse(path.read_text("utf-8"))) for name, path in modules.items() if path.exists()
+    }
+    return "".join(f"* **`{name}`**: {' '.join((text or '').split())}\n" for name, text in told.items())
+
+
+def test_the_map_of_the_code_is_what_packages_say_and_names_what_is_there() -> None:
+    path, product = ROOT / "docs" / "internals" / "architecture.md", ROOT / "signet_sync"
+    page = path.read_text(encoding="utf-8")
+    begin, end = "<!-- packages -->\n", "<!-- end of packages -->"
+    whole = page.partition(begin)[0] + begin + told_packages() + end + page.partition(end)[2]
+    if os.environ.get("WRITE_DOCS"):
+        path.write_text(whole, encoding="utf-8")
+    assert page == whole
     rooms = {path.stem for path in product.iterdir() if path.suffix in ("", ".py") and "__" not in path.name}
     assert [room for room in sorted(rooms) if not re.search(rf"`{room}[`/]", page)] == []
     named = re.findall(rf"\b((?:{'|'.join(sorted(rooms))})/[a-z_/]+[a-z_])", page)
