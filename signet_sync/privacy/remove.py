@@ -320,6 +320,7 @@ def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
     derived = token_of(agent_id, name)
     if len(name) >= _BEGINNING and known.isdisjoint((name, derived)):
         begun = [one for one in known if one.startswith(name)]
+        begun = begun or tombstones_store.find_remembered(workspace.database, agent_id, name)
         name = begun[0] if len(begun) == 1 else name
     for tombstone in every:
         whole = tombstone.session_token in (name, derived) or (

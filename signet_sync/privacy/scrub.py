@@ -90,6 +90,9 @@ def gather(run: Pass, removed: Sequence[Tombstone]) -> RemovedTexts:
     queries = text_match.queries_of(database, scopes) if scopes else set()
     # Memories have marks of their own.
     handles = {scope[:2]: session_texts.list_derived_handles(database, scope, scopes) for scope in scopes}
+    for scope in scopes:
+        if known := handles[scope[:2]]:  # by the beginning of its id a person names the session to lift its removal
+            known.update(one for one in session_texts.names(database, scope) if not one.endswith(".md"))
     return RemovedTexts(queries, lines, handles, _prompts_of_removed(database, removed, scopes))
 
 

@@ -111,7 +111,7 @@ def test_one_session_taken_out_of_a_tombstone_by_a_process_that_died_is_free_eve
 
 def test_a_path_or_the_beginning_of_a_name_names_the_session(vault):
     assert vault.call("remove", TOKEN[:5], "--undo").code == 2
-    for name in (f"memory/{made.summary(**numbered(1))[0]}", TOKEN[:6]):
+    for name in (f"memory/{made.summary(**numbered(1))[0]}", TOKEN[:6], ID[:8], ID[:11]):
         assert undo(vault, name, "--dry-run")["session_token"] == TOKEN, name
     assert undo(vault, TOKEN[:6])["lifted"]
 
