@@ -27,6 +27,7 @@ from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files, state_dir
 from signet_sync.sync import engine
+from signet_sync.sync.database import reopen
 from signet_sync.sync.workspace import Request, Workspace
 
 NOW = "2026-03-29T12:00:00.000Z"
@@ -316,7 +317,7 @@ def test_evidence_quotes_a_line_of_an_artifact_and_its_token_leads_there(vault: 
     lines = (vault / path).read_text().split("\n")
     body = lines.index("---", 1) + 1
     number = next(n for n, line in enumerate(lines, 1) if n > body and any(map(str.isalpha, line)))
-    work.reopen()
+    reopen(work)
     made = part(work)
     done = add(work, made, "evidence", "It shows the pattern.", evidence=f"{path}#{number}")
     (item,) = [one.items for one in queries.show(work, ME, made.id, now_us=NOW_US).sections if one.name == "evidence"]
