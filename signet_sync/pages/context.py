@@ -30,8 +30,7 @@ PROMPT_BUDGET = 800  # tokens
 INJECTED_BUDGET, MOST_INJECTED = 400, 3
 _LINE = 400  # characters of each recalled text
 SIZE_LIMIT = 4 * 1024 * 1024  # bytes; a larger file is too big to be read at every start
-# Bytes that fill a limit in any text: a character has at most four in UTF-8, and a token rarely sixteen.
-_PER_CHARACTER, _PER_TOKEN = 5, 16
+_PER_UNIT = 16  # bytes that fill a limit in any text: a token rarely has more, a character at most four
 _CUT = "\n[No more of this file was read.]"
 _RECALLED = "=== What memory holds on this ==="
 
@@ -83,7 +82,7 @@ def compose(
             if found.code != "gone":
                 troubles.append(f"{path}: {found.message}")
             return path, ""
-        text = sanitize_transcript_v2(beginning(found.raw, limit * (_PER_CHARACTER if size is len else _PER_TOKEN)))
+        text = sanitize_transcript_v2(beginning(found.raw, limit * _PER_UNIT))
         if not text.strip() or known(text):
             return path, ""
         sources.append(path)
@@ -115,7 +114,7 @@ def beginning(raw: bytes, enough: int) -> str:
     return raw[:end].decode("utf-8-sig", "replace") + (_CUT if end < len(raw) else "")
 
 
-def files_text(files: Sequence[tuple[str, str]], limit: int, size: Size = len) -> str:
+def files_text(texts: Sequence[tuple[str, str]], limit: int, size: Size = len) -> str:
     """Returns files (path, text) in their order, as far as they fit; "" if all are empty.
 
     The short ones are kept whole. Each is cut at a line, with a notice that it was cut and where the whole is. `size`
@@ -123,7 +122,7 @@ def files_text(files: Sequence[tuple[str, str]], limit: int, size: Size = len) -
     """
     bodies = [
         (path, [line for line in neutral(text).strip("\n").split("\n") if not _is_marker(line)])
-        for path, text in files
+        for path, text in texts
         if text.strip()
     ]
     wholes = [[f"=== {path} ===", *lines, ""] for path, lines in bodies]
