@@ -115,10 +115,9 @@ def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
     Records dated after `now_us` count as undated. A session without dates is of its header's time, else of that in its
     file's name, else of the file's own. Raises `HarnessError`.
     """
-    if source.harness == "opencode":
-        from signet_sync.capture.harnesses.opencode.database import opencode_session  # slow import
-
-        found = registry.reader(source.harness)(*opencode_session(source.path, source.session_id))
+    if registry.keeps_database(source.harness):
+        rows = registry.database(source.harness).read_session(source.path, source.session_id)
+        found = registry.reader(source.harness)(*rows)
     else:
         found = registry.reader(source.harness)(transcripts.lines(source.path), file_name=os.path.basename(source.path))
     last = max((entry.recorded_at for entry in found.entries), default=NO_TIME)

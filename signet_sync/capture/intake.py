@@ -117,7 +117,7 @@ class Intake:
         last = left[-1]
         ends = last.event in ("stop", "end")
         # A database does not show which of its sessions changed.
-        shape = "" if last.harness == "opencode" else shape_of(last)
+        shape = "" if registry.keeps_database(last.harness) else shape_of(last)
         looks, before = self._looks.get(last.place, (0, ""))
         if not ends and before and before == shape:
             if looks < RECORD_LOOKS - 1:
@@ -317,7 +317,7 @@ def read_running(workspace: Workspace, job: Job, shape: str, now_us: int) -> Non
 def length(job: Job) -> int:
     """Returns how many bytes are read for a job; 0 for a database, most of which belongs to other sessions."""
     try:
-        return 0 if job.harness == "opencode" else os.stat(job.transcript_path or "").st_size
+        return 0 if registry.keeps_database(job.harness) else os.stat(job.transcript_path or "").st_size
     except (OSError, ValueError):
         return 0
 

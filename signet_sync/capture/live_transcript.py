@@ -35,7 +35,7 @@ def source_of(job: Job) -> TranscriptSource | None:
     if os.path.islink(path) or not os.path.isfile(path):
         raise gone
     for source in transcripts.sources(job.harness, where=path):
-        if job.harness != "opencode" or session_name(source.session_id) == job.session_id:
+        if not source.session_id or session_name(source.session_id) == job.session_id:
             return source
     raise gone
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from signet_sync.capture.harnesses import registry
-from signet_sync.capture.harnesses.openclaw import ARCHIVED
 from signet_sync.capture.harnesses.reader import TOO_LONG
 from signet_sync.capture.sources import LINE_LIMIT, TranscriptSource, is_own_file, require_own_file, unreadable
 from signet_sync.formats.snapshot import storable
@@ -32,11 +31,10 @@ def files(
     harness: str, environ: Environ = os.environ, where: str | None = None
 ) -> tuple[list[TranscriptSource], list[tuple[str, str]]]:
     """Returns what `sources` yields, and the paths of other files there, each with the reason why it is left out."""
-    found, left = _list_files(harness, registry.facts(harness), environ, where)
-    if harness == "opencode":
-        from signet_sync.capture.harnesses.opencode.database import opencode_sources  # slow import
-
-        found = [row for file in found for row in opencode_sources(file.path)]
+    facts = registry.facts(harness)
+    found, left = _list_files(harness, facts, environ, where)
+    if facts.keeps_database:
+        found = [row for file in found for row in registry.database(harness).list_sources(file.path)]
     return sorted(found, key=lambda source: (source.mtime_ns, source.path, source.session_id)), left
 
 
@@ -73,11 +71,12 @@ def _list_files(
 
 def find_renamed(harness: str, path: str) -> str:
     """Returns where a transcript is that its harness renamed after a reset; its own path if it did not."""
-    if os.path.lexists(path) or harness != "openclaw":
+    renamed = registry.facts(harness).renamed
+    if os.path.lexists(path) or not renamed:
         return path
     with suppress(OSError):
         folder, name = os.path.split(path)
-        found = [one for one in os.listdir(folder) if one.startswith(f"{name}.") and re.search(ARCHIVED, one)]
+        found = [one for one in os.listdir(folder) if one.startswith(f"{name}.") and re.search(renamed, one)]
         # The times in their names sort.
         return os.path.join(
             folder, max(found, key=lambda one: one.rpartition(".jsonl.")[2].partition(".")[2], default=name)

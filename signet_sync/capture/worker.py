@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import IO, TYPE_CHECKING
 
 from signet_sync.capture import spool
+from signet_sync.capture.harnesses import registry
 from signet_sync.capture.spool import Job
 from signet_sync.formats.timestamps import SECOND, parse_instant
 from signet_sync.sessions.live import store as live
@@ -77,12 +78,12 @@ def _list_changed(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str,
 
 def shape_of(job: Job) -> str:
     """Returns what changes when something is added to a transcript; empty if there is none."""
-    path = job.transcript_path or ""
-    at = f" {job.at}" if job.harness == "opencode" or job.prompt is not None else ""
+    path, is_database = job.transcript_path or "", registry.keeps_database(job.harness)
+    at = f" {job.at}" if is_database or job.prompt is not None else ""
     if not (found := _status(path)):
         return f"none{at}" if job.prompt is not None else ""
-    # OpenCode's additions stay in the log of its database for a while.
-    log = _status(f"{path}-wal") if job.harness == "opencode" else ""
+    # What is added to a database stays in its log for a while.
+    log = _status(f"{path}-wal") if is_database else ""
     return f"{found}{log}{at}"
 
 

@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from signet_sync.capture import transcripts as stores_files
-from signet_sync.capture.harnesses.opencode.database import opencode_session
+from signet_sync.capture.harnesses.opencode.database import read_session
 from signet_sync.capture.harnesses.reader import TOO_LONG
 from signet_sync.capture.transcripts import lines, list_installed, sources
 from signet_sync.errors import HarnessError, UsageError
@@ -257,7 +257,7 @@ def test_sessions_are_read_while_opencode_runs(home):
     listed = list(sources("opencode", {"HOME": str(home)}))
     assert [(s.session_id, s.mtime_ns) for s in listed] == [("ses_a", 2_000_000_000), ("ses_b", 3_000_000_000)]
     assert {s.path for s in listed} == {str(path)}
-    session, messages = opencode_session(str(path), "ses_b")
+    session, messages = read_session(str(path), "ses_b")
     assert session["directory"] == "/home/u/lantern"
     assert [json.loads(m.data)["role"] for m in messages] == ["user", "assistant"]
     assert json.loads(messages[1].parts[0][1])["text"] == "hello assistant"
@@ -284,10 +284,10 @@ def test_values_are_data(home):
     writer.execute("insert into message values ('odd', 'x'' or 1=1 --', 3, 0, x'fffe')")
     writer.close()
     assert [s.session_id for s in sources("opencode", {}, str(path))] == ["x' or 1=1 --"]
-    _, messages = opencode_session(str(path), "x' or 1=1 --")
+    _, messages = read_session(str(path), "x' or 1=1 --")
     assert [type(m.data) for m in messages] == [str] * 3
     with pytest.raises(HarnessError) as caught:
-        opencode_session(str(path), "' or 1=1 --")
+        read_session(str(path), "' or 1=1 --")
     assert caught.value.code == "session-unknown"
 
 
@@ -298,7 +298,7 @@ def test_a_locked_database_is_an_error_soon(home, monkeypatch):
     add_session(writer, "ses_a")
     writer.execute("begin exclusive")
     with pytest.raises(HarnessError, match="locked"):
-        opencode_session(str(path), "ses_a")
+        read_session(str(path), "ses_a")
     writer.execute("rollback")
     writer.close()
 
@@ -318,7 +318,7 @@ def test_an_unknown_shape_is_a_clear_error(home, change):
     writer.execute(change)
     writer.close()
     with pytest.raises(HarnessError) as caught:
-        opencode_session(str(path), "ses_new")
+        read_session(str(path), "ses_new")
     assert caught.value.code == "transcript-unreadable"
     assert caught.value.hint
 
@@ -331,7 +331,7 @@ def test_what_is_no_database_is_a_clear_error(home):
     os.mkfifo(home / "pipe.db")
     for name in ("real.db", "text.db", "link.db", "folder.db", "pipe.db", "absent.db"):
         with pytest.raises(HarnessError):
-            opencode_session(str(home / name), "x")
+            read_session(str(home / name), "x")
     assert not (home / "absent.db").exists()
 
 
@@ -342,5 +342,5 @@ def test_reading_changes_no_byte_of_the_store(home):
     writer.close()
     before = path.read_bytes()
     assert [s.session_id for s in sources("opencode", {"HOME": str(home)}, str(path))] == ["ses_a"]
-    opencode_session(str(path), "ses_a")
+    read_session(str(path), "ses_a")
     assert path.read_bytes() == before

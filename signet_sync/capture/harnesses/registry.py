@@ -1,8 +1,8 @@
 """Finds the harnesses: each package of this folder is one, and nothing else lists them.
 
-It has its `FACTS`; in `transcript` the parser `read` (and `prompt_of` if it rewrites prompts); in `restore` what writes
-a past session, if the harness takes one. What a session did is read from the names that the parser gives to tools
-(`digest.deeds`).
+It has its `FACTS`; in `transcript` the parser `read` (and `prompt_of` if it rewrites prompts); in `database` what reads
+one, if the harness keeps one; in `restore` what writes a past session, if it takes one. What a session did is read from
+the names that the parser gives to tools (`digest.deeds`).
 """
 
 from __future__ import annotations
@@ -37,17 +37,32 @@ def names() -> tuple[str, ...]:
 
 def facts(name: str) -> HarnessFacts:
     """Returns the facts of a harness. Raises `UsageError` (`harness-unknown`) if there is none of this name."""
-    found: HarnessFacts | None = getattr(_part(name), "FACTS", None) if name.replace("-", "").isalnum() else None
+    found = _find_facts(name)
     if found is None:
         known = ", ".join(names())
         raise UsageError(f"no harness of this name; one of: {known}", code="harness-unknown")
     return found
 
 
+def keeps_database(name: str) -> bool:
+    """Returns whether a harness has all sessions in one file; False for an unknown one, as another version may name."""
+    found = _find_facts(name)
+    return found is not None and found.keeps_database
+
+
+def _find_facts(name: str) -> HarnessFacts | None:
+    return getattr(_part(name), "FACTS", None) if name.replace("-", "").isalnum() else None
+
+
 def reader(name: str) -> Callable[..., Conversation]:
     """Returns the parser of a harness's transcripts, which takes lines (for OpenCode: rows)."""
     read: Callable[..., Conversation] = _part(name, ".transcript").read
     return read
+
+
+def database(name: str) -> Any:
+    """Returns what reads the database of a harness that keeps one: `list_sources` and `read_session`."""
+    return _part(name, ".database")
 
 
 def prompt_of(name: str) -> Callable[[str], str]:

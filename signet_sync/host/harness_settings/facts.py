@@ -27,7 +27,8 @@ class HarnessFacts:
 
     Its own folder is `place` below the person's home, or the one that `variable` names. In each of its homes,
     transcripts are in `folders` (which a person may have linked elsewhere), at most `depth` folders deeper, under a
-    path that matches `pattern`; `ending` is that of a transcript's name, also in copies elsewhere. `silence` is
+    path that matches `pattern`; `ending` is that of a transcript's name, also in copies elsewhere. One that
+    `keeps_database` has all sessions in such a file; `renamed` are names of transcripts after a reset. `silence` is
     printed instead of nothing. `pathless` is what an event without a transcript's path means. A harness that
     `starts_at_prompts` gets what belongs to its start with the next prompt; after a compaction, so does one that
     never `reports_compaction`. If it `asks_in_compaction`, what is printed before one is added to the request for
@@ -49,6 +50,8 @@ class HarnessFacts:
     pattern = ""
     ending = r"\.jsonl$"
     depth = DEPTH
+    keeps_database = False
+    renamed = ""
     silence = ""
     pathless: Literal["an error", "a database", "not to be kept"] = "an error"
     starts_at_prompts = False

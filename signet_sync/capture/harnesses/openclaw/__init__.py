@@ -12,15 +12,16 @@ if TYPE_CHECKING:
     from signet_sync.host.harness_settings.program import Program
 
 # Names of transcripts that ended by a reset or were deleted.
-ARCHIVED = r"\.jsonl\.(?:reset|deleted)\.[0-9A-Za-z.:-]{1,40}$"
+_RENAMED = r"\.jsonl\.(?:reset|deleted)\.[0-9A-Za-z.:-]{1,40}$"
 _ENABLE = "openclaw hooks enable signet-sync  (then restart the gateway)"
 
 
 class _OpenClaw(HarnessFacts):
     place = ".openclaw"
     folders = ("agents",)
-    pattern = rf"agents/[^/]+/sessions/[^/]+(?:\.jsonl|{ARCHIVED})"
-    ending = rf"\.jsonl$|{ARCHIVED}"
+    pattern = rf"agents/[^/]+/sessions/[^/]+(?:\.jsonl|{_RENAMED})"
+    ending = rf"\.jsonl$|{_RENAMED}"
+    renamed = _RENAMED
     pathless = "a database"
     instructions = ("AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "MEMORY.md")
     carries_chats = True

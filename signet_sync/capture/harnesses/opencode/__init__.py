@@ -17,6 +17,7 @@ class _OpenCode(HarnessFacts):
     pattern = r"opencode\.db"
     ending = r"\.db$"
     depth = 0
+    keeps_database = True
     pathless = "a database"
     first_prompt = ("opencode", "--prompt")
     scripts = (("plugins/signet-sync.js", "plugin.js"),)  # a plug-in is loaded from its folder

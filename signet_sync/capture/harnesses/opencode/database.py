@@ -22,7 +22,7 @@ _NEEDED: Mapping[str, frozenset[str]] = {
 _MILLION = 1_000_000
 
 
-def opencode_sources(path: str) -> list[TranscriptSource]:
+def list_sources(path: str) -> list[TranscriptSource]:
     """Returns one source for each session of the database, those of sub-agents included. Raises `HarnessError`."""
     with _opened(path) as connection:
         return [
@@ -32,7 +32,7 @@ def opencode_sources(path: str) -> list[TranscriptSource]:
         ]
 
 
-def opencode_session(path: str, session_id: str) -> tuple[dict[str, object], list[MessageRow]]:
+def read_session(path: str, session_id: str) -> tuple[dict[str, object], list[MessageRow]]:
     """Returns a session's row and its messages with their parts, in order, for `capture.harnesses.opencode.read`.
 
     Parts of more than 64 MiB are skipped. Raises `HarnessError` (also `session-unknown`).
