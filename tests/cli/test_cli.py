@@ -341,19 +341,26 @@ def test_no_colour_in_a_pipe_nor_where_it_is_not_wanted(vault):
     assert b"\x1b[" in shown["colour"] and b"\x1b[" not in shown["none"] + shown["dumb"]
 
 
-# ── what is imported ──
-
-
 # ── setting up ──
 
 
-def test_completion_answers():
-    environ = {"_SIGNET_SYNC_COMPLETE": "bash_complete", "COMP_WORDS": "signet-sync re", "COMP_CWORD": "1"}
+def completed(line):
+    """What bash offers for the last word of a line."""
+    words = ["signet-sync", *line.split(" ")]
+    environ = {
+        "_SIGNET_SYNC_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(words),
+        "COMP_CWORD": str(len(words) - 1),
+    }
     answer = spawn(environ=environ)
     assert answer.code == 0
-    assert {line.partition(",")[2] for line in answer.out.splitlines()} == {
-        "recall", "redact", "reindex", "remember", "remove", "render", "restore",
-    }  # fmt: skip
+    return {entry.partition(",")[2] for entry in answer.out.split("\n") if entry}
+
+
+def test_commands_and_options_complete_and_names_of_the_workspace_do_not():
+    assert completed("re") == {"recall", "redact", "reindex", "remember", "remove", "render", "restore"}
+    assert completed("entity sh") == {"show"} and completed("open ") == set()
+    assert completed("recall --") >= {"--workspace", "--agent", "--json"} and "--agent" not in completed("init --")
 
 
 def test_init_makes_a_workspace_whose_settings_are_the_defaults(tmp_path):

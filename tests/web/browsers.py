@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from workbench import ROOT, Vault
 
 WIDE, NARROW = {"width": 1440, "height": 1000}, {"width": 390, "height": 844}
 _LOOK = Path(__file__).with_name("page_faults.js").read_text("utf-8")
@@ -125,3 +130,50 @@ class Visit:
     def words(self) -> str:
         """What is read on the page."""
         return self.page.locator("main").inner_text()
+
+
+@dataclass(frozen=True)
+class World:
+    """The workspace that is served, the machine it lives on, the address, and the browser."""
+
+    vault: Vault
+    machine: dict[str, str]
+    address: str
+    browser: Browser
+
+    @contextmanager
+    def visit(self, path: str = "", agent: str = "", **given: Any) -> Iterator[Visit]:
+        """Somebody who comes with the token, for one agent, and goes to a path at once."""
+        visit = Visit(self.browser, self.address + (f"&agent={agent}" if agent else ""), **given)
+        try:
+            if path:
+                visit.enter()
+                visit.page.goto(visit.origin + path)
+            yield visit
+        finally:
+            visit.context.close()
+
+
+@contextmanager
+def served(folder: Path, furnish: Callable[[Path], Vault]) -> Iterator[World]:
+    """One workspace, one server, one browser."""
+    machine = {
+        "HOME": str(folder / "home"),
+        "XDG_CONFIG_HOME": str(folder / "home/.config"),
+        "SIGNET_STATE": str(folder / "state"),
+        "SIGNET_CONFIG": str(folder / "config.toml"),
+    }
+    with browser() as chromium:
+        with pytest.MonkeyPatch.context() as here:
+            for name, value in machine.items():
+                here.setenv(name, value)
+            vault = furnish(folder / "home" / "notes")
+        command = [sys.executable, "-m", "signet_sync", "--workspace", str(vault.root), "ui", "--json", "--no-open"]
+        environ = {**os.environ, **machine, "PYTHONPATH": str(ROOT), "TZ": "UTC"}
+        with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as server:
+            try:
+                assert server.stdout is not None
+                told = "".join(iter(server.stdout.readline, "}\n")) + "}"
+                yield World(vault, machine, json.loads(told)["url"], chromium)
+            finally:
+                server.terminate()

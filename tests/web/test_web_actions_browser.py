@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import NOW, ROOT, Vault, numbered
+from workbench import NOW, Vault, numbered
 
 pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
 
-from browsers import Visit, browser
-from playwright.sync_api import Browser, Locator, Page, expect
+from browsers import World, served
+from playwright.sync_api import Locator, Page, expect
 
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations
@@ -33,46 +27,11 @@ EVIL = "<script>window.__pwned=1</script><img src=x onerror=window.__pwned=2>\"'
 SAID = "the harbour office counts every crate twice before the night ferry leaves for the islands in the north"
 
 
-@dataclass(frozen=True)
-class World:
-    """The workspace that is served, the address, and the browser."""
-
-    vault: Vault
-    machine: dict[str, str]
-    address: str
-    browser: Browser
-
-    @contextmanager
-    def visit(self, path: str = "", **given: Any) -> Iterator[Visit]:
-        """Somebody who comes with the token, and goes to a path."""
-        visit = Visit(self.browser, self.address, **given)
-        try:
-            visit.enter()
-            if path:
-                visit.page.goto(visit.origin + path)
-            yield visit
-        finally:
-            visit.context.close()
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """One small workspace, one server, one browser; each test acts on something of its own."""
-    folder = tmp_path_factory.mktemp("acting")
-    places = (("HOME", "home"), ("SIGNET_STATE", "state"), ("SIGNET_CONFIG", "config.toml"))
-    machine = {name: str(folder / place) for name, place in places}
-    with pytest.MonkeyPatch.context() as here:
-        for name, place in machine.items():
-            here.setenv(name, place)
-        with browser() as chromium:
-            vault = furnished(Vault(folder / "home" / "notes"))
-            command = [sys.executable, "-m", "signet_sync", "--workspace", str(vault.root), "ui", "--json", "--no-open"]
-            environ = {**os.environ, "PYTHONPATH": str(ROOT), "TZ": "UTC"}
-            with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as server:
-                assert server.stdout is not None
-                told = "".join(iter(server.stdout.readline, "}\n")) + "}"
-                yield World(vault, machine, json.loads(told)["url"], chromium)
-                server.terminate()
+    """A small workspace; each test acts on something of its own."""
+    with served(tmp_path_factory.mktemp("acting"), furnished) as found:
+        yield found
 
 
 @pytest.fixture(autouse=True)
@@ -82,8 +41,9 @@ def on_its_machine(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, place)
 
 
-def furnished(vault: Vault) -> Vault:
+def furnished(root: Path) -> Vault:
     """Eight sessions, of which the first four summaries changed; an entity with two proposals."""
+    vault = Vault(root)
     for number in range(1, 9):
         body = f"# Session {number}\n\n## Decisions\n\n- Lantern keeps its word number{number}x.\n"
         vault.session(number, body=body + (f"\nJo says that {SAID}.\n" if number in (5, 6) else ""))

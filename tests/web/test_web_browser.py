@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,8 +17,8 @@ pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
 pytest.importorskip("axe_playwright_python", reason="axe is not installed: pip install axe-playwright-python")
 
-from browsers import Visit, browser
-from playwright.sync_api import Browser, Page, expect
+from browsers import Visit, World, served
+from playwright.sync_api import Page, expect
 
 from signet_sync.web.app import collect_views
 
@@ -49,56 +43,11 @@ EVIL = "<script>window.__pwned=1</script><img src=x onerror=window.__pwned=2>\"'
 MALLORY = {"agent_id": "mallory", "project": f"/x/{EVIL}", "harness": "codex"}
 
 
-@dataclass(frozen=True)
-class World:
-    """The workspace that is served, the machine it lives on, the address, and the browser."""
-
-    vault: Vault
-    machine: dict[str, str]
-    address: str
-    browser: Browser
-
-    @contextmanager
-    def visit(self, agent: str = "", **given: Any) -> Iterator[Visit]:
-        """Somebody who comes with the token, and for one agent."""
-        visit = Visit(self.browser, self.address + (f"&agent={agent}" if agent else ""), **given)
-        try:
-            yield visit
-        finally:
-            visit.context.close()
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """One workspace with everything in it, one server, one browser."""
-    folder = tmp_path_factory.mktemp("browser")
-    machine = {
-        "HOME": str(folder / "home"),
-        "XDG_CONFIG_HOME": str(folder / "home/.config"),
-        "SIGNET_STATE": str(folder / "state"),
-        "SIGNET_CONFIG": str(folder / "config.toml"),
-    }
-    with browser() as chromium:
-        with pytest.MonkeyPatch.context() as here:
-            for name, value in machine.items():
-                here.setenv(name, value)
-            vault = furnished(folder / "home" / "notes")
-        with process(vault, machine, "ui", "--json", "--no-open") as server:
-            assert server.stdout is not None
-            told = "".join(iter(server.stdout.readline, "}\n")) + "}"
-            yield World(vault, machine, json.loads(told)["url"], chromium)
-
-
-@contextmanager
-def process(vault: Vault, machine: dict[str, str], *words: str) -> Iterator[subprocess.Popen[str]]:
-    """A command that serves until it is told to end."""
-    command = [sys.executable, "-m", "signet_sync", "--workspace", str(vault.root), *words]
-    environ = {**os.environ, **machine, "PYTHONPATH": str(ROOT), "TZ": "UTC"}
-    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as started:
-        try:
-            yield started
-        finally:
-            started.terminate()
+    """A workspace with everything in it."""
+    with served(tmp_path_factory.mktemp("browser"), furnished) as found:
+        yield found
 
 
 def furnished(root: Path) -> Vault:
@@ -177,7 +126,7 @@ def test_every_view_is_reached_by_links_and_has_nothing_to_complain_of(shown: di
 
 def test_every_view_is_well_at_every_width_in_every_scheme(world: World) -> None:
     for agent in ("", "mallory"):
-        with world.visit(agent) as visit:
+        with world.visit(agent=agent) as visit:
             for view in travel(visit):
                 assert (faults := visit.grid(whole=True)) == [] == visit.faults, (view, faults, visit.faults)
 
@@ -194,7 +143,7 @@ def test_without_scripts_every_view_shows_the_same(world: World, shown: dict[str
 
 
 def test_what_files_say_is_text_and_never_runs(world: World) -> None:
-    with world.visit("mallory") as visit:
+    with world.visit(agent="mallory") as visit:
         for view in travel(visit):
             assert visit.page.evaluate("window.__pwned") is None and len(visit.page.frames) == 1, view
             assert view == "settings" or "__pwned" in visit.page.locator("body").inner_text(), view
