@@ -347,7 +347,7 @@ def _write(
         moment = max(chunk[-1].at, after + 2000 * (len(utf8(text)) // room))
         after = moment // 1000 * 1000 + 1000
         given = _segment(conversation, chunk, text, moment, done, now_us)
-        given = replace(given, more=chunk is not chunks[-1], headless=conversation.headless, rendered=True)
+        given = replace(given, more=chunk is not chunks[-1], headless=conversation.headless)
         _add(done, sessions_operations.end(workspace, given, now_us=now_us, propose=propose))
 
 

@@ -47,7 +47,7 @@ class SessionInput(_SharedFields):
     """The end of a session; `transcript` is the whole session so far, or with `tail` the turns since its last ending.
 
     `more`: the rest follows as an ending of its own, so it is not known yet which live turns the transcript lacks.
-    `headless`: the transcript shows that no person spoke. `rendered`: the heads of its turns are ours.
+    `headless`: the transcript shows that no person spoke.
     """
 
     transcript: str
@@ -55,7 +55,6 @@ class SessionInput(_SharedFields):
     tail: bool = False
     more: bool = False
     headless: bool = False
-    rendered: bool = False
 
 
 @dataclass(kw_only=True, repr=False)
@@ -70,7 +69,7 @@ def session_input(document: object, *, now_us: int) -> SessionInput:
 
     Raises `UsageError` (`input-invalid`, `agent-invalid`) that names the field and the requirement.
     """
-    own = {"tail", "more", "headless", "rendered"}
+    own = {"tail", "more", "headless"}
     given = _mapping(document, {f.name for f in fields(SessionInput)} - own | {"transcript_is"})
     scope = given.get("transcript_is")
     if scope not in (None, "whole", "tail"):

@@ -48,7 +48,6 @@ from signet_sync.text.passages import asks_only_memory
 from signet_sync.text.redacted_match import alike
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted, sanitizer_stamp
 from signet_sync.text.sentences import SentenceSubject
-from signet_sync.text.turn_words import close_fences
 
 # Seconds for which a session end waits for other writers, for example while a first index is built.
 LOCK_TIMEOUT = 600.0
@@ -69,8 +68,6 @@ def end(workspace: Workspace, given: SessionInput, *, now_us: int, propose: Prop
     """
     found = Counter[str]()
     transcript = _clean(given.transcript, found)
-    if given.rendered and "[REDACTED:" in transcript:
-        transcript = _clean(close_fences(transcript), found)
     summary = _clean(given.summary, found) if given.summary is not None else None
     bodies = {"transcript": transcript, "summary": summary or None}
     ending = _sanitize("end", workspace, given, bodies, found, now_us, tail=given.tail)

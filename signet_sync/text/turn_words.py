@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.chunking import FORGED, HEAD
+from signet_sync.text.chunking import FORGED
 from signet_sync.text.sanitizer import has_controls, sanitize_transcript_v2
 
 _FENCE = late(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
@@ -15,7 +14,6 @@ _FENCE = late(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 _ROLE = r"#{1,6}[ \t]+(?:User|Assistant|Compaction|Harness|Tool)"
 _MAY_BE_ROLE = late(rf"\n {{0,3}}{_ROLE}")
 _MAY_BE_HEAD = late(rf"\n {{0,3}}(?:{_ROLE}|-[ \t]+(?:sub-agent[ \t]+)?`)")
-_HEAD = late(rf"^{HEAD}", re.MULTILINE | re.ASCII)
 
 
 def words_of(text: str) -> str:
@@ -31,18 +29,6 @@ def words_of(text: str) -> str:
         fence = _open_fence(text)
     text = text.strip("\n")
     return f"{text}\n{fence}" if fence else text
-
-
-def close_fences(transcript: str) -> str:
-    """Returns a transcript of ours in which no turn leaves a fence open whose end went with a secret."""
-    starts = [head.start() for head in _HEAD.finditer(transcript)]
-    parts = []
-    for start, end in pairwise((0, *starts, len(transcript))):
-        turn = transcript[start:end]
-        words = turn.rstrip("\n")
-        fence = _open_fence(words)
-        parts += [words, f"\n{fence}" if fence else "", turn[len(words) :]]
-    return "".join(parts)
 
 
 def indent(text: str) -> str:

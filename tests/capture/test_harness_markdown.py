@@ -15,7 +15,6 @@ from signet_sync.digest.turns import parse as digest_turns
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.chunking import turns
 from signet_sync.text.sanitizer import sanitize_transcript_v2
-from signet_sync.text.turn_words import close_fences
 
 T = parse_instant("2026-03-28T22:34:06.792Z")
 STAMP = "2026-03-28T22:34:06.792Z"
@@ -163,18 +162,6 @@ def test_what_is_no_speech_forges_no_turn_either(text, name, kind):
 ])  # fmt: skip
 def test_a_code_fence_left_open_is_closed(text, end):
     assert render([entry("user", text)]).endswith(end)
-
-
-def test_a_fence_whose_end_goes_with_a_secret_is_closed():
-    """Else a reader of Markdown would show the turns behind it as code."""
-    key = "\n".join(
-        (f"-----{'BEGIN'} PRIVATE KEY-----", "MIIEvQ7abcDEF0123" * 4, "```", "-----" + "END PRIVATE KEY-----")
-    )
-    said = [entry("assistant", f"```\n{key}"), entry("user", "And now?")]
-    body = sanitize_transcript_v2(render(said))
-    closed = close_fences(body)
-    assert "```\n[REDACTED:private-block]\n```\n\n## User" in closed and close_fences(closed) == closed
-    assert sanitize_transcript_v2(closed) == closed
 
 
 @pytest.mark.parametrize("text", ["[[a]]", "#tag", "<b>", "a_b_*c*", "%%x%%", "`tick`", "$x$"])

@@ -57,13 +57,6 @@ def test_one_command_fetches_checks_and_tries_it(vault: Vault, files: Path) -> N
     assert "fetched model.onnx" in vault.call("settings", "recall.meaning", "local", "--yes").err
 
 
-def test_a_folder_with_the_files_is_enough(vault: Vault, files: Path) -> None:
-    answer = vault.call("settings", "recall.meaning", str(files))
-    assert answer.code == 0, answer
-    work(vault)
-    assert hits(vault, "automobile wheels petrol")[0]["text"].startswith("The car needs")
-
-
 def test_a_prompt_is_given_what_clearly_means_it_by_the_agent_alone(vault: Vault, files: Path) -> None:
     def given(words: str) -> list[str]:
         with vault.database() as database:

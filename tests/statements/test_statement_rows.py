@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable
 from random import Random
 from typing import Any
@@ -467,14 +466,3 @@ def test_the_cost_of_a_session_does_not_grow_with_other_projects():
         steps.append(count)
         database.close()
     assert steps[1] < 1.2 * steps[0]
-
-
-@pytest.mark.slow
-def test_a_thousand_summaries_are_settled_soon():
-    vault = many(1_000)
-    database = Database(":memory:")
-    started = time.process_time()
-    put(database, *vault)
-    assert database.value("select count(*) from statements") == 12_000
-    assert time.process_time() - started < 60  # a second, where nobody else works
-    database.close()
