@@ -155,7 +155,10 @@ def _texts(found: FoundArtifact, places: Sequence[int], weighed: WeighedTerms) -
         one = found.passages.get(place)
         if one is None or place in texts or (place not in places and one.voice not in _SPEAKERS):
             continue
-        texts[place] = turn_text(found.words(one), weighed.first_in(found.words(one)))
+        text = turn_text(found.words(one), weighed.first_in(found.words(one)))
+        if text in texts.values():
+            continue  # a branch of the session that was tried again begins with the same turns
+        texts[place] = text
         if sum(map(len, texts.values())) > _SHOWN_TURNS:
             del texts[place]
             break

@@ -387,6 +387,14 @@ def test_of_a_running_session_the_answer_is_shown_with_its_question(vault):
     assert found["text"] == "User: Where is the zeppelin moored? … Assistant: At the north mast."
 
 
+def test_what_a_branch_repeats_is_shown_once(vault):
+    turns = "User: Where is the quetzal kept?\n\nAssistant: In the {} aviary.\n\n"
+    body = turns.format("north") + turns.format("south")
+    vault.put(made.transcript(session_id="tried-again", body=body, memory_sentence="The quetzal of lantern is kept."))
+    vault.reindex()
+    assert hits(vault, "where is the quetzal kept")[0]["text"].count("Where is the quetzal kept?") == 1
+
+
 def test_a_question_that_nobody_answered_is_no_answer(vault):
     said = "At night the zeppelin is moored to the mast in Lakehurst"
     assert vault.call("remember", said).code == 0
