@@ -19,7 +19,7 @@ from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, prop
 from signet_sync.formats.body import JOINERS, SELECTORS, UNSEEN
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import MEMORY, display
-from signet_sync.formats.timestamps import parse_instant
+from signet_sync.formats.timestamps import parse_moment
 from signet_sync.storage import state_dir
 from signet_sync.storage.locations import has_settings, locate_workspace, now_us, write_program
 
@@ -261,9 +261,9 @@ def _instant(text: str | None) -> int | None:
     if text is None:
         return None
 
-    instant = parse_instant(text)
+    instant = parse_moment(text, now_us(), ends=True)
     if instant is None:
-        raise click.BadParameter(f"{text!r} is not an ISO 8601 date and time", param_hint="--now")
+        raise click.BadParameter(f"{text!r} is no day and no ISO 8601 time", param_hint="--now")
     return instant
 
 
@@ -285,7 +285,7 @@ now_option = _declare_shared_option(
     read=_instant,
     is_eager=True,  # other times may be told as so long ago
     metavar="TIME",
-    help="Use this as the current time (ISO 8601).",
+    help="Use this as the current time (ISO 8601), or the end of this day.",
 )
 json_option = _declare_shared_option("--json", field="as_json", is_flag=True, help="Print one JSON document on stdout.")
 agent_option = _declare_shared_option(

@@ -78,6 +78,7 @@ def test_only_this_agent_this_period_and_this_project(vault: Vault) -> None:
     assert "step number 1 " in texts(week) and "step number 4 " not in texts(week) and "number 9 " not in texts(week)
     assert digest(vault, "--day")["counts"]["sessions"] == 0
     earlier = vault.call("digest", "--json", "--now", "2026-03-20T12:00:00Z").json
+    assert vault.call("digest", "--json", "--now", "2026-03-20").json == earlier
     assert earlier["to"] == "2026-03-20" and earlier["counts"]["sessions"] == 1
     for name in ("mill", "MILL", MILL, f"{MILL}/"):
         assert digest(vault, "--project", name)["counts"]["sessions"] == 1
