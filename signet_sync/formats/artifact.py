@@ -40,29 +40,6 @@ class RecordedRepository(NamedTuple):
     branch: str | None
 
 
-class Record(NamedTuple):
-    """What the index and the planner need of an artifact; `digest` covers every known field, typed."""
-
-    kind: str
-    agent_id: str
-    session_id: str
-    session_key: str | None
-    project: str | None
-    harness: str | None
-    captured_at: Instant
-    started_at: Instant | None
-    ended_at: Instant | None
-    links: tuple[tuple[str, str], ...]
-    source_node_id: str | None
-    content_sha256: str | None
-    memory_sentence: str | None
-    memory_sentence_quality: str | None
-    refs: tuple[str, ...]
-    revision: int | None
-    digest: str
-    repository: RecordedRepository | None = None
-
-
 def repository_fields(
     root: str | None, origin: str | None, path: str | None, branch: str | None
 ) -> dict[str, str | None]:
@@ -275,7 +252,17 @@ class _OfSession(_FileModel):
     started_at = _field(_nullable_instant, None)
     ended_at = _field(_nullable_instant, None)
 
-    def _targets(self) -> tuple[tuple[str, str], ...]:
+    # What a manifest has not.
+    source_node_id: str | None = None
+    content_sha256: str | None = None
+    memory_sentence: str | None = None
+    memory_sentence_quality: str | None = None
+    # What nothing else has.
+    memory_md_refs: tuple[str, ...] = ()
+    revision: int | None = None
+
+    def targets(self) -> tuple[tuple[str, str], ...]:
+        """Returns the links to other files, by the names of their fields."""
         return tuple((field, target) for field in self.links if (target := getattr(self, field)) is not None)
 
 
@@ -296,15 +283,6 @@ class Content(_OfSession):
     repository_origin = _field(_nullable_text, None)
     repository_path = _field(_nullable_text, None)
     repository_branch = _field(_nullable_text, None)
-
-    def record(self) -> Record:
-        """Returns the typed values that the planner works with."""
-        return Record(
-            self.kind, self.agent_id, self.session_id, self.session_key, self.project, self.harness,
-            self.captured_at, self.started_at, self.ended_at, self._targets(), self.source_node_id,
-            self.content_sha256, self.memory_sentence, self.memory_sentence_quality, (), None, self.digest(),
-            self.repository(),
-        )  # fmt: skip
 
 
 class Summary(Content):
@@ -337,14 +315,6 @@ class Manifest(_OfSession):
     repository_origin = _field(_nullable_text, None)
     repository_path = _field(_nullable_text, None)
     repository_branch = _field(_nullable_text, None)
-
-    def record(self) -> Record:
-        """Returns the typed values that the planner works with; a manifest changes, so it has no digest."""
-        return Record(
-            self.kind, self.agent_id, self.session_id, self.session_key, self.project, self.harness,
-            self.captured_at, self.started_at, self.ended_at, self._targets(), None, None, None, None,
-            self.memory_md_refs, self.revision, "", self.repository()
-        )  # fmt: skip
 
 
 class Tombstone(_FileModel):
@@ -403,12 +373,12 @@ MANIFEST_FIELDS = tuple(name for name in Manifest.FIELDS if name not in REPOSITO
 MANIFEST_KEYS = frozenset((*Manifest.FIELDS, "content_sha256", "hash_scope"))
 
 
-def record_of(kind: str, fields: Mapping[str, Any]) -> Record:
-    """Returns the record of a frontmatter's fields. Raises `FieldProblem`, `kind-mismatch` first."""
+def read_artifact(kind: str, fields: Mapping[str, Any]) -> "Content | Manifest":
+    """Returns the typed artifact of a file whose name is of a kind. Raises `FieldProblem`, `kind-mismatch` first."""
     found = fields.get("kind")
     if isinstance(found, str) and found.strip() and found.strip() != kind:
         raise FieldProblem("kind-mismatch", "kind", f"the name says {kind}, the frontmatter says another kind")
-    return validate(kind, fields).record()
+    return validate(kind, fields)
 
 
 def validate(kind: str, fields: Mapping[str, Any]) -> Content | Manifest:

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from signet_sync.formats import filename, paths
-from signet_sync.formats.artifact import FieldProblem, Record, Tombstone, record_of, validate_tombstone
+from signet_sync.formats.artifact import Content, FieldProblem, Manifest, Tombstone, read_artifact, validate_tombstone
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.filename import IMMUTABLE_KINDS, ArtifactName, artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, open_source, parse, read
@@ -244,7 +244,7 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
         return _add_sealed_row(Judgement(path, "invalid", code, found.message, found.signature), seal, judging)
     try:
         source = open_source(found.raw)
-        record = record_of(name.kind, read(source.head))
+        artifact = read_artifact(name.kind, read(source.head))
     except FrontmatterProblem as problem:
         if judging.tombstones and judging.tombstones.cover(name.token, None, None):
             return _judge_tombstoned(path, found.signature)
@@ -254,14 +254,15 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
             return _judge_tombstoned(path, found.signature)
         return _judge_refused(path, found, seal, judging, problem.code, str(problem))
     if judging.tombstones and _is_covered(
-        name, record.agent_id, record.session_id, record.session_key, judging.tombstones
+        name, artifact.agent_id, artifact.session_id, artifact.session_key, judging.tombstones
     ):
         return _judge_tombstoned(path, found.signature)
     try:
-        body = _check_body(name, record, source.body)
+        body = _check_body(name, artifact, source.body)
     except FieldProblem as problem:
         return _judge_refused(path, found, seal, judging, problem.code, str(problem))
-    file_sha, digest, actual = sha256(found.raw).hexdigest(), record.digest, record.content_sha256 or ""
+    file_sha, actual = sha256(found.raw).hexdigest(), artifact.content_sha256 or ""
+    digest = artifact.digest() if name.kind in IMMUTABLE_KINDS else ""
     notes = [Note("bom", "it opens with a byte order mark")] if source.bom else []
     notes += [Note("crlf", "it has CRLF or CR line ends")] if source.crlf else []
     new_seal: Seal | None = None
@@ -287,20 +288,20 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
         elif seal.file_sha256 != file_sha:
             notes.append(Note("reformatted", "the same values in another formatting"))
     elif name.kind in IMMUTABLE_KINDS:
-        session_id, now = _name(record.session_id), judging.now_iso
+        session_id, now = _name(artifact.session_id), judging.now_iso
         new_seal = Seal(
-            path, record.agent_id, name.token, session_id, name.kind, digest, actual, file_sha, None, now
+            path, artifact.agent_id, name.token, session_id, name.kind, digest, actual, file_sha, None, now
         )  # fmt: skip
-    row, row_notes = _row(path, name, record, body, judging)
+    row, row_notes = _row(path, name, artifact, body, judging)
     return Judgement(
         path,
         "indexed",
         signature=found.signature,
-        notes=(*notes, *_link_notes(record, body), *row_notes),
+        notes=(*notes, *_link_notes(artifact, body), *row_notes),
         row=row,
         seal=new_seal,
         raw=found.raw if new_seal is not None else None,
-        links=tuple((field_name, _link_target(_link_line(target))) for field_name, target in record.links),
+        links=tuple((field_name, _link_target(_link_line(target))) for field_name, target in artifact.targets()),
         found_sha256=file_sha,
         redacted=redacted,
     )
@@ -415,26 +416,26 @@ def _judge_tombstoned(path: str, signature: Signature | None) -> Judgement:
     )
 
 
-def _check_body(name: ArtifactName, record: Record, text: str) -> str:
+def _check_body(name: ArtifactName, artifact: Content | Manifest, text: str) -> str:
     """Returns the normalized body of an artifact.
 
     Raises `FieldProblem` if name, agent, token, links or hash do not fit.
     """
-    if record.captured_at.text.replace(":", "-") != name.stamp and (
-        record.captured_at.micros not in parse_name_stamp(name.stamp)
+    if artifact.captured_at.text.replace(":", "-") != name.stamp and (
+        artifact.captured_at.micros not in parse_name_stamp(name.stamp)
     ):
         raise FieldProblem("captured-at-mismatch", "captured_at", "the name's time is not the instant of captured_at")
-    if not AGENT_ID.fullmatch(record.agent_id):
+    if not AGENT_ID.fullmatch(artifact.agent_id):
         raise FieldProblem("agent-invalid", "agent_id", "agent_id may not be used in a path")
-    if not token_matches(name.token, record.agent_id, record.session_key, record.session_id):
+    if not token_matches(name.token, artifact.agent_id, artifact.session_key, artifact.session_id):
         raise FieldProblem(
             "token-mismatch", "session_id", "the token in the name belongs to no identity of this frontmatter"
         )
-    for field_name, target in record.links:
+    for field_name, target in artifact.targets():
         if not _is_plain(target) and paths.leaves_workspace(target):
             raise FieldProblem("path-escape", field_name, f"the field `{field_name}` leaves the workspace")
     body = normalize(text)
-    if record.content_sha256 is not None and body_sha256(body) != record.content_sha256:
+    if artifact.content_sha256 is not None and body_sha256(body) != artifact.content_sha256:
         message = "the text does not match content_sha256"
         raise FieldProblem("hash-mismatch", "content_sha256", message)
     return body
@@ -499,13 +500,13 @@ def _link_line(target: str) -> str:
     return target if _is_plain(target) else _line(target)
 
 
-def _link_notes(record: Record, body: str) -> tuple[Note, ...]:
+def _link_notes(artifact: Content | Manifest, body: str) -> tuple[Note, ...]:
     notes = [
         Note("link-not-relative", f"`{field_name}` is not written relative to the workspace root")
-        for field_name, target in record.links
+        for field_name, target in artifact.targets()
         if not _is_plain(target) and _link_target(target) != target
     ]
-    if record.kind != "transcript" and "[[" in body:
+    if artifact.kind != "transcript" and "[[" in body:
         stray = paths.stray_artifact_links(body)
         if stray:
             shown = _line(stray[0][:120])
@@ -540,23 +541,25 @@ def _redactions(before: str, after: str) -> set[str]:
     return set(Counter(_REDACTED.findall(after)) - Counter(_REDACTED.findall(before)))
 
 
-def _row(path: str, name: ArtifactName, record: Record, body: str, judging: JudgeContext) -> tuple[Row, list[Note]]:
+def _row(
+    path: str, name: ArtifactName, artifact: Content | Manifest, body: str, judging: JudgeContext
+) -> tuple[Row, list[Note]]:
     """Returns the row of a valid file, sanitized, and what is to be said of it.
 
     The fields that identify the session are exactly those of the frontmatter, because sessions are looked up by them.
     """
-    manifest, content, stored = name.kind == "manifest", sanitize_normalized(body), record.memory_sentence
-    refs = "\n".join(record.refs)
-    manifest_path = record.links[0][1] if not manifest else None
+    manifest, content, stored = name.kind == "manifest", sanitize_normalized(body), artifact.memory_sentence
+    refs = "\n".join(artifact.memory_md_refs)
+    manifest_path = artifact.manifest_path if isinstance(artifact, Content) else None
     given = (
-        record.session_id, record.session_key, record.project, record.harness, manifest_path, record.source_node_id,
-        stored, *(record.repository or (None, None, None, None)),
+        artifact.session_id, artifact.session_key, artifact.project, artifact.harness, manifest_path,
+        artifact.source_node_id, stored, *(artifact.repository() or (None, None, None, None)),
     )  # fmt: skip
     looks = (_name, _name, _value, _value, _link_line, _line, _line, *(_value,) * 4)
     clean = [look(value) if value is not None else None for look, value in zip(looks, given, strict=True)]
     session_id, key, project, harness, shown_path, node, sentence, *repository = clean
     assert session_id is not None
-    shown_refs = "\n".join(map(_line, record.refs))
+    shown_refs = "\n".join(map(_line, artifact.memory_md_refs))
     rules = set[str]()
     for before, after in zip((*given, body, refs), (*clean, content, shown_refs), strict=True):
         if before is not None and after is not None:
@@ -567,7 +570,7 @@ def _row(path: str, name: ArtifactName, record: Record, body: str, judging: Judg
         notes.append(Note("secret-suspected", message))
     shown = None
     if not manifest:
-        day = day_of(record.captured_at.micros)
+        day = day_of(artifact.captured_at.micros)
         context = SentenceSubject(content, project, name.kind, harness, day, name.token)
         shown = sentence or ""
         if not acceptable(shown, context):
@@ -576,32 +579,32 @@ def _row(path: str, name: ArtifactName, record: Record, body: str, judging: Judg
     noise = NOTHING if name.kind == "summary" and says_nothing(content) else 0
     if name.kind == "summary" and judging.noise.headless and is_headless(content):
         noise = HEADLESS
-    if judging.noise.is_noise(record.project, record.session_id, record.session_key, record.harness):
+    if judging.noise.is_noise(artifact.project, artifact.session_id, artifact.session_key, artifact.harness):
         noise = 1
     row = Row(
-        record.agent_id,
+        artifact.agent_id,
         path,
-        body_sha256(body) if manifest else record.content_sha256 or "",
+        body_sha256(body) if manifest else artifact.content_sha256 or "",
         name.kind,
         session_id,
         key,
         name.token,
         project,
         harness,
-        record.captured_at.text,
-        record.started_at.text if record.started_at else None,
-        record.ended_at.text if record.ended_at else None,
+        artifact.captured_at.text,
+        artifact.started_at.text if artifact.started_at else None,
+        artifact.ended_at.text if artifact.ended_at else None,
         shown_path,
         node,
         sentence,
-        record.memory_sentence_quality,
+        artifact.memory_sentence_quality,
         shown,
         content,
-        record.captured_at.micros,
-        (record.ended_at or record.captured_at).micros,
+        artifact.captured_at.micros,
+        (artifact.ended_at or artifact.captured_at).micros,
         noise,
         shown_refs if manifest else None,
-        record.revision if manifest else None,
+        artifact.revision if manifest else None,
         *repository,
     )
     return row, notes

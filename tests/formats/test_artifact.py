@@ -15,7 +15,7 @@ from signet_sync.formats.artifact import (
     Instant,
     Manifest,
     Transcript,
-    record_of,
+    read_artifact,
     validate,
     validate_tombstone,
 )
@@ -338,7 +338,7 @@ def test_a_transcript_that_names_no_rules_is_read_as_ever(version):
     fields = {**AS_WRITTEN["transcript"], "sanitizer_version": version}
     del fields["sanitizer_rules"]
     head = write(fields, "").decode().split("---\n")[1].rstrip("\n")
-    assert record_of("transcript", read(head)) == typed("transcript", fields).record()
+    assert read_artifact("transcript", read(head)) == typed("transcript", fields)
     assert typed("transcript", fields).fields() == fields
 
 
@@ -351,19 +351,19 @@ REPOSITORY = {
 @pytest.mark.parametrize("kind", AS_WRITTEN)
 def test_a_repository_is_read_and_sealed_only_where_there_is_one(kind):
     plain, named = typed(kind, AS_WRITTEN[kind]), typed(kind, in_repository(kind))
-    assert plain.record().repository is None and not plain.fields().keys() & set(REPOSITORY)
+    assert plain.repository() is None and not plain.fields().keys() & set(REPOSITORY)
     assert typed(kind, in_repository(kind, **dict.fromkeys(REPOSITORY))).digest() == plain.digest()
-    assert named.record().repository == tuple(REPOSITORY.values())
+    assert named.repository() == tuple(REPOSITORY.values())
     assert [*named.fields()] == [*in_repository(kind)] if kind != "manifest" else True
     for field in REPOSITORY:
         assert typed(kind, in_repository(kind, **{field: "/other"})).digest() != named.digest() != plain.digest()
     for more in ({}, {"repository_origin": None}, {"repository_path": ""}):
-        found = record_of(kind, read(serialize(in_repository(kind, **more))[4:-4]))
-        assert found == typed(kind, in_repository(kind, **more)).record()
+        found = read_artifact(kind, read(serialize(in_repository(kind, **more))[4:-4]))
+        assert found == typed(kind, in_repository(kind, **more))
     assert typed(kind, in_repository(kind, repository_path="")).fields()["repository_path"] == ""
 
 
 def test_the_kind_of_the_name_must_be_that_of_the_head():
     with pytest.raises(FieldProblem) as caught:
-        record_of("summary", read(serialize(WHOLE["transcript"])[4:-4]))
+        read_artifact("summary", read(serialize(WHOLE["transcript"])[4:-4]))
     assert (caught.value.code, caught.value.field) == ("kind-mismatch", "kind")

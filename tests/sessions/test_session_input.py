@@ -26,7 +26,7 @@ from session_inputs import (
 )
 from workbench import Vault, sampled
 
-from signet_sync.formats.artifact import record_of
+from signet_sync.formats.artifact import read_artifact
 from signet_sync.formats.body import HASH_SCOPE, js_trim, normalize, well_formed
 from signet_sync.formats.frontmatter import open_source, read, write
 from signet_sync.formats.ids import derive_token, token_matches
@@ -168,7 +168,7 @@ def test_whatever_is_written_is_read_again_with_equal_values(session_id, session
         "memory_sentence_generated_at": moment, "sanitizer_version": "sanitize_transcript_v1",
     }  # fmt: skip
     source = open_source(write({"kind": "transcript", **common, **told}, "said"))
-    record = record_of("transcript", read(source.head))
+    record = read_artifact("transcript", read(source.head))
     found = {name: getattr(record, name) for name in names}
     assert found == {name: text if text and js_trim(text) else None for name, text in names.items()}
     assert record.memory_sentence == sentence and token_matches(token, "default", record.session_key, record.session_id)
@@ -177,7 +177,7 @@ def test_whatever_is_written_is_read_again_with_equal_values(session_id, session
         "memory_md_refs": ["x" * 80],
     }  # fmt: skip
     raw = manifests.text_of({"kind": "manifest", **common, **links, "updated_at": moment, "revision": 10**14}, "")
-    assert {name: record_of("manifest", read(open_source(raw).head))._asdict()[name] for name in names} == found
+    assert {name: getattr(read_artifact("manifest", read(open_source(raw).head)), name) for name in names} == found
     if max(map(len, (project, harness))) < 500:
         assert [names["project"], names["harness"]] == [
             well_formed(t) if js_trim(t) else None for t in (project, harness)
