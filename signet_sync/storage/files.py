@@ -276,28 +276,22 @@ def _stage_bytes(
 
     The file is in `.signet/tmp`, or beside the target if `.signet/tmp` is on another file system.
     """
-    name = _fresh()
-    try:
-        return _publish_bytes(temporary, name, data, mode, publish)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-    return _publish_bytes(target, f".signet-{name}", data, mode, publish)
+    fresh = _fresh()
+    for folder_fd, name in ((temporary, fresh), (target, f".signet-{fresh}")):
+        os.close(create(name, data, mode & 0o777, exact=True, dir_fd=folder_fd))
+        try:
+            return publish(folder_fd, name)
+        except OSError as error:
+            if error.errno != errno.EXDEV or folder_fd == target:
+                raise
+        finally:
+            _drop(folder_fd, name)
+    raise AssertionError("the second place is on the target's own file system")
 
 
 def _fresh() -> str:
     """Makes the name of a temporary file, as `sweep` and `displaced` parse it."""
     return f"{os.getpid()}-{os.urandom(16).hex()}.tmp"
-
-
-def _publish_bytes(
-    folder_fd: int, name: str, data: bytes, mode: int, publish: Callable[[int, str], _Result]
-) -> _Result:
-    os.close(create(name, data, mode & 0o777, exact=True, dir_fd=folder_fd))
-    try:
-        return publish(folder_fd, name)
-    finally:
-        _drop(folder_fd, name)
 
 
 def _link(source: int, staged: str, target: int, name: str) -> bool:

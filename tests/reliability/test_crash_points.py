@@ -302,7 +302,7 @@ class Case(NamedTuple):
         return next(self.places([Moment(*moment) for moment in told[self.fault]]))
 
 
-WRITE = ("storage.durable.create", "storage.files._publish_bytes")
+WRITE = ("storage.durable.create", "storage.files._stage_bytes")
 LINK = ("storage.files._link",)
 SWAP = ("storage.files.replace",)
 SYNC = ("storage.files.sync_folders",)
