@@ -245,22 +245,16 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
     try:
         source = open_source(found.raw)
         artifact = read_artifact(name.kind, read(source.head))
-    except FrontmatterProblem as problem:
-        if judging.tombstones and judging.tombstones.cover(name.token, None, None):
+        identity = artifact.agent_id, artifact.session_id, artifact.session_key
+        if judging.tombstones and _is_covered(name, *identity, judging.tombstones):
             return _judge_tombstoned(path, found.signature)
-        return _judge_refused(path, found, seal, judging, problem.code, str(problem))
-    except FieldProblem as problem:
+        body = _check_body(name, artifact, source.body)
+    except (FrontmatterProblem, FieldProblem) as problem:
         if judging.tombstones and _is_covered(name, *_identity(found.raw), judging.tombstones):
             return _judge_tombstoned(path, found.signature)
-        return _judge_refused(path, found, seal, judging, problem.code, str(problem))
-    if judging.tombstones and _is_covered(
-        name, artifact.agent_id, artifact.session_id, artifact.session_key, judging.tombstones
-    ):
-        return _judge_tombstoned(path, found.signature)
-    try:
-        body = _check_body(name, artifact, source.body)
-    except FieldProblem as problem:
-        return _judge_refused(path, found, seal, judging, problem.code, str(problem))
+        if seal is not None:
+            return _judge_mutated(path, found, seal, judging, str(problem))
+        return Judgement(path, "invalid", problem.code, str(problem), found.signature)
     file_sha, actual = sha256(found.raw).hexdigest(), artifact.content_sha256 or ""
     digest = artifact.digest() if name.kind in IMMUTABLE_KINDS else ""
     notes = [Note("bom", "it opens with a byte order mark")] if source.bom else []
@@ -439,14 +433,6 @@ def _check_body(name: ArtifactName, artifact: Content | Manifest, text: str) -> 
         message = "the text does not match content_sha256"
         raise FieldProblem("hash-mismatch", "content_sha256", message)
     return body
-
-
-def _judge_refused(
-    path: str, found: Found, seal: Seal | None, judging: JudgeContext, code: str, message: str
-) -> Judgement:
-    if seal is not None:
-        return _judge_mutated(path, found, seal, judging, message)
-    return Judgement(path, "invalid", code, message, found.signature)
 
 
 def _judge_mutated(path: str, found: Found, seal: Seal, judging: JudgeContext, what: str) -> Judgement:

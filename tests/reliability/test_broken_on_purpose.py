@@ -44,9 +44,8 @@ BREAKS = {
     ),
     "tombstones are not asked when one file is judged": Break(
         "signet_sync/sync/planner.py",
-        "    if judging.tombstones and _is_covered(\n"
-        "        name, artifact.agent_id, artifact.session_id, artifact.session_key, judging.tombstones\n"
-        "    ):\n        return _judge_tombstoned(path, found.signature)\n",
+        "        if judging.tombstones and _is_covered(name, *identity, judging.tombstones):\n"
+        "            return _judge_tombstoned(path, found.signature)\n",
         "",
         "tests/project/test_canary.py",
     ),
