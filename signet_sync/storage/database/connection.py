@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -54,9 +54,6 @@ def make_damage_error(why: object, path: str | None) -> DatabaseCorrupt:
     return DatabaseCorrupt(
         f"the database is damaged: {why}", path=path, hint="signet-sync reindex --full moves it aside and rebuilds it"
     )
-
-
-# What reading an index may raise: for callers whose answer without one is nothing.
 
 
 def translate(error: apsw.Error, path: str | None) -> DatabaseError:
@@ -151,7 +148,8 @@ class Database:
             raise translate(error, path) from error
         try:
             protect(self.connection, wait_ms)
-            self._add_function()
+            unsealed = partial(unpack_sealed, path)  # the text in the bytes of a seal
+            self.connection.create_scalar_function("unsealed", unsealed, 1, deterministic=True)
             self._refuse_others()
             self._configure(memory, wait_ms)
             self._make_tables(create)
@@ -164,10 +162,6 @@ class Database:
         self._files = self._identities()
         self._settled = True
 
-    def _add_function(self) -> None:
-        """Adds the SQL function `unpack_sealed`: the text in the bytes of a seal."""
-        self.connection.create_scalar_function("unsealed", partial(unpack_sealed, self.path), 1, deterministic=True)
-
     def _refuse_others(self) -> None:
         """Refuses a file that is not ours, before the first write (even WAL mode would be one)."""
         with self.connection:  # one snapshot: another process may be creating the tables at this moment
@@ -179,8 +173,10 @@ class Database:
         if application == APPLICATION_ID or not tables:
             return
         self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        if log_size(self.path) and _application_without_log(self.path) == APPLICATION_ID:
-            raise make_damage_error("its log belongs to another database", self.path)
+        if log_size(self.path):
+            with closing(open_without_log(self.path)) as alone:
+                if alone.execute("pragma application_id").get == APPLICATION_ID:
+                    raise make_damage_error("its log belongs to another database", self.path)
         if tables.issuperset(native_tables()):
             raise make_damage_error("it has all of our tables, and another program's application id", self.path)
         raise DatabaseError(
@@ -454,7 +450,9 @@ class Database:
         try:
             self.refuse_changed()
             found = [str(row[0]) for row in self.execute("pragma quick_check") if row[0] != "ok"]
-            found += self._missing() or self._textless()
+            found += self._missing() or [
+                f"the text of {path} cannot be read from its seal" for (path,) in self.execute(_TEXTLESS)
+            ]
             for table in () if found else closely:
                 found += [str(row[0]) for row in self.execute(f"pragma integrity_check({table})") if row[0] != "ok"]
                 # Full text has no texts to read, and is checked below.
@@ -484,10 +482,6 @@ class Database:
         finally:
             whole.connection.close()
 
-    def _textless(self) -> list[str]:
-        """Reports the first row whose text is in a seal that cannot be read."""
-        return [f"the text of {path} cannot be read from its seal" for (path,) in self.execute(_TEXTLESS)]
-
     def close(self) -> None:
         """Checkpoints what can be and closes; safe to call twice."""
         if not self.readonly:
@@ -496,10 +490,6 @@ class Database:
                 self.connection.set_busy_timeout(200)
                 self.checkpoint(truncate=True)
         self.connection.close()
-
-    def interrupt(self) -> None:
-        """Ends a running statement of another thread."""
-        self.connection.interrupt()
 
 
 def index_statistics(columns: Sequence[str | None], *, unique: bool) -> str:
@@ -626,15 +616,6 @@ def open_without_log(path: str) -> apsw.Connection:
     """Opens a database for reading, without its log. Raises SQLite's errors."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     return apsw.Connection(_immutable(path), flags=flags)
-
-
-def _application_without_log(path: str) -> int:
-    connection = open_without_log(path)
-    try:
-        found: int = connection.execute("pragma application_id").get
-    finally:
-        connection.close()
-    return found
 
 
 def log_size(path: str) -> int:

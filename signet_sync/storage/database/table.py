@@ -130,11 +130,6 @@ class Table(NamedTuple):
         return f"(select * from {rows} where {self.only})" if self.only else rows
 
     @property
-    def indexes(self) -> dict[str, str]:
-        """Maps the name of each index to the statement that creates it."""
-        return {statement.split()[2]: statement for statement in self.ddl if statement.startswith("create index")}
-
-    @property
     def is_full_text(self) -> bool:
         """Returns whether it indexes words of the rows of another table."""
         return self.ddl[0].startswith("create virtual table")
