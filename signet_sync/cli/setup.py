@@ -30,8 +30,10 @@ from signet_sync.host import service as services
 from signet_sync.llm.provider_choice import list_models
 from signet_sync.pages.operations import compose_at_start
 from signet_sync.pages.others import daemon_pid
+from signet_sync.pages.sections import clause
 from signet_sync.settings.user_settings import set_value
 from signet_sync.storage.safe_paths import require_root
+from signet_sync.text.digest_mark import ASKED
 from signet_sync.text.index_words import STOP_WORDS, fold
 from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import flatten
@@ -43,7 +45,7 @@ _STATEMENT = late(
     r"- (?:\*\*.*?\): |(?:\w{3} \d{1,2}|\w+): |[^?]{1,80}[?] — )?(.+?)(?: \([^()]*\))*(?: \^[fst]-[a-z2-7]+)+"
 )
 _HANDLE = late(r"\^[a-z]-[a-z2-7]+")
-_ASKED, _WORD = 4, late(r"[^\W_][\w./-]*\w")  # words of a question made of one
+_LEAST, _CLAUSE, _WORD = 4, 90, late(r"[^\W_][\w./-]*\w")  # words and characters of a question made of one
 PLANNED, DONE, PRESENT, ABSENT, SKIPPED, FAILED = "planned", "done", "present", "absent", "skipped", "failed"
 
 
@@ -366,15 +368,16 @@ def _list_told(context: Context, steps: list[Step]) -> list[str]:
 def _find_question(context: Context, told: list[str]) -> dict[str, str] | None:
     """Returns a question on what a session is told that recall answers for certain, with its answer; None for none.
 
-    A statement, or what came of a session, is a better answer than words in passing.
+    It is a whole clause of a statement, or of what came of a session; a prompt that was cut asks nothing. These are
+    better answers, too, than words in passing.
     """
     best = None
     for line in told:
         stated = _STATEMENT.fullmatch(line)
-        words = [word for word in _WORD.findall(stated[1]) if fold(word) not in STOP_WORDS] if stated else []
-        if len(words) < _ASKED:
+        question = clause(ASKED.sub("", stated[1]), _CLAUSE).rstrip(" .") if stated else ""
+        words = [word for word in _WORD.findall(question) if fold(word) not in STOP_WORDS]
+        if len(words) < _LEAST or question.endswith("…") or question.casefold().startswith("asked: "):
             continue
-        question = f"what about {' '.join(words[:_ASKED])}"
         found = context.ask("recall", query=question, limit=1, now_us=context.now_us, counted=False)["hits"]
         if not found or not found[0]["known"]:
             continue

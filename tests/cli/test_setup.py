@@ -83,6 +83,7 @@ def test_everything_once_and_nothing_twice(machine: Path, monkeypatch: pytest.Mo
     vault = Vault(machine / ".agents")
     assert vault.hits("retry") and vault.page()
     asked = first["asked"]
+    assert any(asked["question"] in line for line in first["told"]), "a clause as it was said"
     assert call("recall", asked["question"], "--json").json["hits"][0]["text"].startswith(asked["answer"].rstrip("…"))
 
 
