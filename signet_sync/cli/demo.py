@@ -80,9 +80,11 @@ def _show_start(root: str, page: str, sessions: int, agents: int) -> None:
 def _show_what_to_try(root: str, page: str, wrong: int) -> None:
     place = os.path.relpath(root)
     command = shlex.join([*_program(), "--workspace", place])
+    # As an id, without characters special to shells.
+    first = next(match[1] for match in re.finditer(r"\^([a-z]-[a-z2-7]+)$", page, re.MULTILINE))
     tried = {
         "what answers a question, the best first, each with its source": f"recall {_QUESTION}",
-        "the sessions of a project; each ^handle leads further down": f"expand {_first_handle(page)}",
+        "the sessions of a project; each ^handle leads further down": f"expand {first}",
         "what a session of lantern gets at its start": "context --project /home/mira/code/lantern",
         "a statement to keep; recall finds it from now on": f"remember {_WORDS}",
         f"{count_noun(wrong, 'problem')}, made on purpose, and the copy of a sync service": "check",
@@ -95,11 +97,6 @@ def _show_what_to_try(root: str, page: str, wrong: int) -> None:
     click.echo()
     click.echo(f"All that is known: {os.path.join(place, 'MEMORY.md')}. With your own sessions: signet-sync setup")
     click.echo(f"Remove the demo: {command} eject --yes && rm -r {shlex.quote(place)}")
-
-
-def _first_handle(page: str) -> str:
-    """Returns the handle of the page's first line, as an id without characters special to shells."""
-    return next(match[1] for match in re.finditer(r"\^([a-z]-[a-z2-7]+)$", page, re.MULTILINE))
 
 
 def _program() -> list[str]:

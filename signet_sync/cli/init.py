@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import textwrap
 
@@ -117,16 +118,8 @@ def template() -> str:
             lines.append(f"\n[{section}]")
             table = section
         lines += textwrap.wrap(field.doc.replace("`", ""), 110, initial_indent="# ", subsequent_indent="# ")
-        lines.append(f"# {name} = {_toml(field.default)}")
+        lines.append(f"# {name} = {json.dumps(field.default, ensure_ascii=False)}")
     return "\n".join(lines) + "\n"
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, tuple):
-        return "[" + ", ".join(f'"{item}"' for item in value) + "]"
-    return f'"{value}"' if isinstance(value, str) else f"{value}"
 
 
 def show_models(root: str) -> None:

@@ -15,22 +15,17 @@ from signet_sync.cli.parsing import Command
 from signet_sync.errors import UsageError
 from signet_sync.storage.safe_paths import require_root
 
-_ABOUT = {
-    "agent": "the agent",
-    "intake": "captured transcripts",
-    "hook": "failed hooks",
-    "ui": "actions of the web page",
-}
-_WRITERS = {
-    "agent": "it is written by signet-sync run",
-    "intake": "it is written when a harness's session has ended",
-    "hook": "it is written when a hook fails",
-    "ui": "it is written when an action of the web page was confirmed",
+# What each is about, and what writes it.
+_LOGS = {
+    "agent": ("the agent", "it is written by signet-sync run"),
+    "intake": ("captured transcripts", "it is written when a harness's session has ended"),
+    "hook": ("failed hooks", "it is written when a hook fails"),
+    "ui": ("actions of the web page", "it is written when an action of the web page was confirmed"),
 }
 
 
 @click.command(cls=Command)
-@click.argument("log", type=click.Choice(list(_ABOUT)), metavar="[agent|intake|hook|ui]", default="agent")
+@click.argument("log", type=click.Choice(list(_LOGS)), metavar="[agent|intake|hook|ui]", default="agent")
 @click.option("-f", "--follow", is_flag=True, help="Print new lines as they are written.")
 @click.option("-n", "--lines", type=click.IntRange(0, 10_000), default=20, show_default=True, help="Lines shown.")
 @json_option
@@ -43,7 +38,7 @@ def logs(context: Context, log: str, follow: bool, lines: int) -> int:
         emit({"path": path, "exists": os.path.exists(path)})
         return 0
     click.echo(path, err=True)
-    for name, about in _ABOUT.items():
+    for name, (about, _) in _LOGS.items():
         other = _path(context, name)
         if name != log and os.path.exists(other):
             click.echo(f"{other} ({about}: signet-sync logs {name})", err=True)
@@ -51,7 +46,7 @@ def logs(context: Context, log: str, follow: bool, lines: int) -> int:
         handle = open(path, encoding="utf-8", errors="replace")  # noqa: SIM115 - followed until interrupted
     except FileNotFoundError:
         require_root(context.root)
-        raise UsageError("nothing was logged yet", path=path, hint=_WRITERS[log], code="no-log") from None
+        raise UsageError("nothing was logged yet", path=path, hint=_LOGS[log][1], code="no-log") from None
     with handle:
         click.echo("".join(deque(handle, maxlen=lines)), nl=False)
         if follow:
