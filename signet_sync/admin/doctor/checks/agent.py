@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import os
 import shlex
-from collections.abc import Iterator
 
 from signet_sync import __version__
 from signet_sync.admin.doctor.installation import Finding, Installation, fine, problem, warning
@@ -19,8 +18,11 @@ def agent(target: Installation) -> list[Finding]:
     """Checks what holds the workspace, and what its heartbeat reports."""
     if target.is_unreadable:
         return []  # unknown; another finding names the reason
+    if not target.alive and target.heartbeat:
+        words = f"an agent (pid {target.heartbeat.get('pid')}) did not end normally; its heartbeat is still there"
+        return [warning("stale-heartbeat", words, target.start_command(), fix=True)]
     if not target.alive:
-        return [_missing_agent(target)]
+        return [warning("agent", "no agent runs on this workspace", target.start_command())]
     if target.pid is None:
         held = shlex.quote(os.path.join(target.folder.locks, "run.lock"))
         words = "the lock of the agent is held, but no agent sends a heartbeat"
@@ -34,22 +36,11 @@ def agent(target: Installation) -> list[Finding]:
     found = [fine("agent", name)]
     if trouble or name.startswith("degraded"):
         found = [warning("agent", f"{name}: {trouble}" if trouble else name, target.command("logs"))]
-    return [*found, *_version_skew(target)]
-
-
-def _missing_agent(target: Installation) -> Finding:
-    if target.heartbeat:
-        words = f"an agent (pid {target.heartbeat.get('pid')}) did not end normally; its heartbeat is still there"
-        return warning("stale-heartbeat", words, target.start_command(), fix=True)
-    return warning("agent", "no agent runs on this workspace", target.start_command())
-
-
-def _version_skew(target: Installation) -> list[Finding]:
     version = target.heartbeat.get("version")
-    if version == __version__:
-        return []
-    words = f"the agent is signet-sync {version}, this is {__version__}; a service restarts it once it notices"
-    return [warning("version-skew", words, target.start_command(), fix=target.unit is not None)]
+    if version != __version__:
+        words = f"the agent is signet-sync {version}, this is {__version__}; a service restarts it once it notices"
+        found.append(warning("version-skew", words, target.start_command(), fix=target.unit is not None))
+    return found
 
 
 def delete_heartbeat(target: Installation) -> bool:
@@ -64,15 +55,14 @@ def delete_heartbeat(target: Installation) -> bool:
 def service(target: Installation) -> list[Finding]:
     """Reports the unit of this workspace: that it runs, and outlives the login."""
     unit = target.unit
-    return [_own(target, unit)] if unit is not None else list(_none(target))
-
-
-def _none(target: Installation) -> Iterator[Finding]:
+    if unit is not None:
+        return [_own(target, unit)]
     if not host_service.answers(target.environ):
-        yield fine("service", "neither systemd nor launchd answers here; signet-sync run is started by hand")
-    elif target.alive and target.chosen is None:  # otherwise another finding reports that none runs, with this remedy
+        return [fine("service", "neither systemd nor launchd answers here; signet-sync run is started by hand")]
+    if target.alive and target.chosen is None:  # otherwise another finding reports that none runs, with this remedy
         words = "no service is installed for this workspace: after the next start of the machine no agent runs"
-        yield warning("service", words, target.command("service install"))
+        return [warning("service", words, target.command("service install"))]
+    return []
 
 
 def _own(target: Installation, unit: ServiceState) -> Finding:
