@@ -16,7 +16,7 @@ from signet_sync.capture.live_transcript import rest_of, source_of
 from signet_sync.capture.sources import TranscriptSource
 from signet_sync.capture.spool import Job
 from signet_sync.capture.store import TranscriptState
-from signet_sync.capture.worker import LONGEST_REST, due, due_sessions, shape_of
+from signet_sync.capture.worker import LONGEST_REST, due, list_changed_sessions, shape_of
 from signet_sync.errors import DatabaseError, HarnessError, SignetSyncError, UsageError, WorkspaceError, reason
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import display
@@ -276,8 +276,9 @@ def _find_source_or_rest(workspace: Workspace, job: Job) -> tuple[TranscriptSour
 def _read_running_sessions(workspace: Workspace, now_us: int) -> None:
     """Reads the turns of running sessions; their stop markers and capture rows are not changed."""
     try:
-        for job, shape in due_sessions(workspace, now_us):
-            read_running(workspace, job, shape, now_us)
+        for job, shape, wait in list_changed_sessions(workspace, now_us):
+            if wait <= 0:
+                read_running(workspace, job, shape, now_us)
         live.drop_other_marks(workspace.database, spool.markers(workspace.state.spool))
     except DatabaseError as error:
         logger.debug("running sessions are read later: {}", error.message)

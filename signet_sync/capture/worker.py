@@ -37,11 +37,6 @@ def due(workspace: Workspace, now_us: int) -> Iterator[Job]:
             yield job
 
 
-def due_sessions(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str]]:
-    """Yields stop markers of running sessions whose turns are to be read now, and the shapes of their transcripts."""
-    return ((job, shape) for job, shape, wait in list_changed_sessions(workspace, now_us) if wait <= 0)
-
-
 def list_changed_sessions(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, int]]:
     """Yields stop markers of sessions whose transcripts changed since the last read, with shape and time to wait (µs).
 

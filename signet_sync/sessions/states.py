@@ -106,7 +106,13 @@ def state_of(facts: FlowObservation) -> FlowState:
         return FlowState.TAKEN
     written = [kind for kind in kinds if files.get(kind) == "ours"]
     if len(written) < len(kinds):
-        return _partly_written_state(facts, written)
+        if facts.sentence is None:
+            return FlowState.RECEIVED
+        if not written:
+            ok = facts.sentence == "ok"
+            return FlowState.SENTENCE_WITHOUT_ARTIFACT if ok else FlowState.FALLBACK_WITHOUT_ARTIFACT
+        first, second = _HALVES[facts.kind]
+        return first if "transcript" in written else second
     if not facts.linked:
         return FlowState.ARTIFACTS_WITHOUT_MANIFEST
     if not facts.indexed:
@@ -118,16 +124,11 @@ def state_of(facts: FlowObservation) -> FlowState:
     return FlowState.UNANSWERED
 
 
-def _partly_written_state(facts: FlowObservation, written: Sequence[str]) -> FlowState:
-    if facts.sentence is None:
-        return FlowState.RECEIVED
-    if written and facts.kind == "compact":
-        return FlowState.SEGMENT_WITHOUT_COMPACTION if "transcript" in written else FlowState.COMPACTION_WITHOUT_SEGMENT
-    if written:
-        return FlowState.TRANSCRIPT_WITHOUT_SUMMARY if "transcript" in written else FlowState.SUMMARY_WITHOUT_TRANSCRIPT
-    return FlowState.SENTENCE_WITHOUT_ARTIFACT if facts.sentence == "ok" else FlowState.FALLBACK_WITHOUT_ARTIFACT
-
-
+# With its transcript written, and with only the other artifact.
+_HALVES = {
+    "end": (FlowState.TRANSCRIPT_WITHOUT_SUMMARY, FlowState.SUMMARY_WITHOUT_TRANSCRIPT),
+    "compact": (FlowState.SEGMENT_WITHOUT_COMPACTION, FlowState.COMPACTION_WITHOUT_SEGMENT),
+}
 _STEPS = {
     FlowState.RECEIVED: FlowStep.SENTENCE,
     FlowState.TRANSCRIPT_WITHOUT_SUMMARY: FlowStep.SUMMARY,
