@@ -70,7 +70,7 @@ def check(
     elif form == "text":
         _show(document)
     else:
-        _annotate(document, _below(context.root))
+        _annotate(document, context.root)
     return 0 if document["ok"] else 1
 
 
@@ -116,14 +116,13 @@ def _restorable(context: Context, checked: CheckResult) -> frozenset[str]:
         return frozenset()
 
 
-def _below(root: str) -> str:
-    """Returns the prefix for paths of annotations, which are relative to the current folder, the top of a checkout."""
+def _annotate(document: dict[str, Any], root: str) -> None:
+    """Prints annotations of GitHub, one line each: no text of a file can end a line.
+
+    Their paths are relative to the current folder, the top of a checkout.
+    """
     relative = os.path.relpath(os.path.realpath(root), os.path.realpath(os.getcwd()))
-    return "" if relative == "." or relative.startswith("..") else f"{relative}/"
-
-
-def _annotate(document: dict[str, Any], below: str) -> None:
-    """Prints annotations of GitHub, one line each: no text of a file can end a line."""
+    below = "" if relative == "." or relative.startswith("..") else f"{relative}/"
     notes = ({**note, "verdict": "invalid" if "fails" in note else "note", "hint": ""} for note in document["notes"])
     for found in (*document["problems"], *notes):
         if found["code"] not in _SILENT:

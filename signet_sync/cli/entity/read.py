@@ -22,17 +22,8 @@ from signet_sync.formats.timestamps import local_day, local_minute
 if TYPE_CHECKING:
     from signet_sync.entities.events import Event
     from signet_sync.entities.queries import EntityView, EventSource, Proposal, SectionView
-    from signet_sync.entities.store import EntityFile
 
 _entity_or_all = click.argument("ref", type=OfWorkspace(), metavar="[ID]", required=False)
-
-
-def _show_line(entity: EntityFile) -> None:
-    what = ", ".join(filter(None, [entity.kind, entity.type]))
-    status = "" if entity.status == "active" else f" · {entity.status}"
-    click.echo(f"{click.style(entity.title, bold=True)}  ({what}{status})  {click.style(entity.id, dim=True)}")
-    if entity.line:
-        click.echo(f"  {entity.line}")
 
 
 @click.command(cls=Command, short_help="Show an entity, or list all of them.")
@@ -57,7 +48,11 @@ def show(context: Context, ref: str | None, kind: Kind | None) -> None:
         if not found:
             context.say("no entities yet; create one with: " + context.command_line('entity create user "NAME"'))
         for entity in found:
-            _show_line(entity)
+            what = ", ".join(filter(None, [entity.kind, entity.type]))
+            status = "" if entity.status == "active" else f" · {entity.status}"
+            click.echo(f"{click.style(entity.title, bold=True)}  ({what}{status})  {click.style(entity.id, dim=True)}")
+            if entity.line:
+                click.echo(f"  {entity.line}")
 
     context.answer({"entities": [entity.document() for entity in found]}, show_all)
 
