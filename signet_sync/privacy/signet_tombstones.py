@@ -8,7 +8,6 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from signet_sync.errors import HarnessError, SignetSyncError, reason
 from signet_sync.formats.artifact import FieldProblem, Tombstone, validate_tombstone
@@ -28,44 +27,36 @@ from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Pass, Workspace
 from signet_sync.text.sanitizer import sanitize_line
 
-SECONDS = 5.0
 TABLE = "memory_artifact_tombstones"
 COLUMNS = ("agent_id", "session_token", "removed_at", "reason", "removed_paths")
-_MOST, _LONGEST = 50_000, 65_536
+_SECONDS, _MOST, _LONGEST = 5.0, 50_000, 65_536
 
 
-class SignetTombstones(NamedTuple):
-    """The tombstones in Signet's database at `path`, and how many of its rows are none."""
+def _read(root: str) -> tuple[list[Tombstone], str]:
+    """Reads the tombstones of Signet's database, if there is one, and says which are none; writes nothing.
 
-    path: str
-    tombstones: "tuple[Tombstone, ...]"
-    strange: int
-
-
-def database_of(root: str) -> str | None:
-    """Returns the path of Signet's database in a workspace; None if there is none. Raises `WorkspaceError`."""
+    Raises `HarnessError`, `WorkspaceError`.
+    """
+    found: dict[tuple[str, str], Tombstone] = {}
+    strange = 0
     for path in SIGNET_DATABASES:
         status = files.status_of(root, path)
-        if status is not None and stat.S_ISREG(status.st_mode):
-            return path
-    return None
-
-
-def read(root: str, path: str) -> SignetTombstones:
-    """Reads the tombstones of Signet's database, and writes nothing. Raises `HarnessError`."""
-    place, strange = os.path.join(os.path.realpath(root), path), 0
-    found: dict[tuple[str, str], Tombstone] = {}
-    with foreign.reading(place, "Signet", {TABLE: COLUMNS}, seconds=SECONDS) as database:
-        if database.count(TABLE) > _MOST:
-            hint = "is it Signet's? move it away if it is not"
-            raise HarnessError(f"Signet's database has more than {_MOST} tombstones", path=place, hint=hint)
-        for row in database.rows(TABLE, _LONGEST) if "session_token" in database.columns(TABLE) else ():
-            one = tombstone(row)
-            if one is None:
-                strange += 1
-            else:
-                found[one.key] = one
-    return SignetTombstones(path, tuple(found.values()), strange)
+        if status is None or not stat.S_ISREG(status.st_mode):
+            continue
+        place = os.path.join(os.path.realpath(root), path)
+        with foreign.reading(place, "Signet", {TABLE: COLUMNS}, seconds=_SECONDS) as database:
+            if database.count(TABLE) > _MOST:
+                hint = "is it Signet's? move it away if it is not"
+                raise HarnessError(f"Signet's database has more than {_MOST} tombstones", path=place, hint=hint)
+            for row in database.rows(TABLE, _LONGEST) if "session_token" in database.columns(TABLE) else ():
+                one = tombstone(row)
+                if one is None:
+                    strange += 1
+                else:
+                    found[one.key] = one
+        what = f"{path}: {strange} tombstones of Signet cannot be understood and are left out" if strange else ""
+        return [*found.values()], what
+    return [], ""
 
 
 def tombstone(row: Mapping[str, str | None]) -> Tombstone | None:
@@ -102,11 +93,8 @@ def take_in(run: Pass) -> None:
     workspace, database = run.workspace, run.database
     trouble = ""
     try:
-        path = database_of(workspace.root)
-        found = read(workspace.root, path) if path is not None else None
-        if found is not None and found.strange:
-            trouble = f"{found.path}: {found.strange} tombstones of Signet cannot be understood and are left out"
-        news = _news(workspace, found.tombstones) if found is not None else []
+        found, trouble = _read(workspace.root)
+        news = _news(workspace, found)
         cliff = None if run.request.accept_removals or not news else cliff_of(workspace, news)
         if news:
             # Any file may be of one of these sessions.
@@ -154,7 +142,9 @@ def _covers(ours: Tombstone | None) -> bool:
 
 def cliff_of(workspace: Workspace, news: Iterable[Tombstone]) -> Cliff | None:
     """Returns why a pass has to halt: more than half of the sessions, and at least 20, would go at once."""
-    tokens: Mapping[str, set[str]] = _group_by_agent(news)
+    tokens: dict[str, set[str]] = {}
+    for one in news:
+        tokens.setdefault(one.agent_id, set()).add(one.session_token)
     sessions, gone = set(), set()
     would_remove = indexed = 0
     known = list(_sessions(workspace.database)) or _list_unindexed(workspace.root, tokens)
@@ -172,13 +162,6 @@ def cliff_of(workspace: Workspace, news: Iterable[Tombstone]) -> Cliff | None:
     message = f"Signet's database says that {len(gone)} of {len(sessions)} sessions were removed"
     hint = "if that database is damaged or of another workspace, move it away; if it is right"
     return Cliff(would_remove, indexed, message, f"{hint}: signet-sync reindex --accept-removals")
-
-
-def _group_by_agent(tombstones: Iterable[Tombstone]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for one in tombstones:
-        found.setdefault(one.agent_id, set()).add(one.session_token)
-    return found
 
 
 def _list_unindexed(root: str, tokens: Mapping[str, set[str]]) -> Iterable[tuple[str, str, str, str | None, int]]:
