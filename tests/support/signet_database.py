@@ -285,9 +285,10 @@ def of_files(root: Path) -> tuple[Made, list[str]]:
     signet, said, arc = Database(root / "memory/memories.db"), list[str](), list[str]()
     for number, path in enumerate(sorted((root / "memory").glob("*--*--*.md"))):
         try:
-            fields, body = parse(path.read_bytes())[:2]
+            document = parse(path.read_bytes())
         except FrontmatterProblem:
             continue
+        fields, body = document.fields, document.body
         who = {name: fields.get(name) for name in ("agent_id", "harness", "project")}
         who |= {"created_at": fields.get("captured_at"), "latest_at": fields.get("captured_at"), "content": body}
         key, ids = fields.get("session_key") or fields.get("session_id"), ("session_id", "session_key")
