@@ -312,9 +312,6 @@ def test_nothing_is_opened_where_other_programs_keep_their_things(vault: Vault) 
     assert sum(path.endswith(name) for path in opened) == written
 
 
-# ── watches that run out or go deaf ──
-
-
 # ── its own writes ──
 
 
