@@ -1,6 +1,7 @@
 """Returns the context for a session of an agent, at its start and on a prompt, and what happened on some days."""
 
 import os
+import shlex
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from functools import partial
 from typing import Any
@@ -56,6 +57,12 @@ def compose_at_start(
                     name, belongs, project = min(chosen), chosen.__contains__, min(chosen)
                 instant = now_us() if now is None else now
                 seen = project_inputs(database, agent_id, instant, belongs, project)
+                if name and not seen.threads:  # perhaps it has no origin, and was at another path
+                    known = period_inputs.projects(database, agent_id)
+                    alike = [one for one in known if basename(one).casefold() == basename(name).casefold()]
+                    for one in alike[:1]:
+                        command = place.command_line(f"context --project {shlex.quote(one)}")
+                        trouble = [f"nothing is known of {display(name)}; what is known of {display(one)}: {command}"]
                 memory = partial(project_text, seen, name, instant)
     except DatabaseError as error:
         if os.path.exists(place.database):
