@@ -72,7 +72,6 @@ the same said again by an agent. To remove the whole session: signet-sync remove
 _WORDS: dict[str, tuple[Mark, str]] = {
     "done": ("done", "It is done: a step, a blocker, a question."),
     "withdraw": ("withdrawn", "It is not true, or not any more: no page shows it, nor does recall."),
-    "reopen": ("open", "It holds after all, whatever was said of it since."),
     "keep": ("open", "It holds and stays at the top of MEMORY.md, until pin HANDLE --remove."),
 }
 
@@ -171,25 +170,30 @@ def statements() -> None:
     pass
 
 
-def _add(name: str, status: Mark, help_text: str) -> None:
+def _add(name: str, said: Mark, help_text: str) -> None:
     @statements.command(name, cls=Command, help=help_text)
     @click.argument("handle")
     @agent_option
     @now_option
     @json_option
     @pass_context
-    def say(context: Context, handle: str) -> None:
+    def say(context: Context, handle: str, undo: bool = False) -> None:
         from signet_sync.recall import pinning
 
+        status: Mark = "open" if undo else said
+        keep = name == "keep"
         with context.opened(lasting=True) as workspace:
-            done = pinning.mark(workspace, context.agent, handle, status, context.now_us, keep=name == "keep")
+            done = pinning.mark(workspace, context.agent, handle, status, context.now_us, keep=keep)
         context.say(done.waiting)
-        shown = "kept" if name == "keep" else pinning.IN_WORDS[done.status]
-        undo = "" if status == "open" else f"\n  to undo: {context.command_line(f'statements reopen {done.id}')}"
+        shown = "kept" if keep else pinning.IN_WORDS[done.status]
+        back = "" if status == "open" else f"\n  to undo: {context.command_line(f'statements {name} {done.id} --undo')}"
         context.answer(
             {"id": done.id, "text": done.text, "status": done.status},
-            lambda: click.echo(f"{shown}: {display(done.text)} ^{done.id}{undo}"),
+            lambda: click.echo(f"{shown}: {display(done.text)} ^{done.id}{back}"),
         )
+
+    if said != "open":
+        say.params.append(click.Option(["--undo"], is_flag=True, help="It holds after all, whatever was said since."))
 
 
 @statements.command("list")

@@ -327,7 +327,7 @@ _ALL = (
     Operation("unpin", vaults.remembering, on(pinning.unpin, "forget"), ("pin",)),
     Operation(
         "a person's word", vaults.remembering, on(withdraw, "say"),
-        ("statements done", "statements withdraw", "statements reopen", "statements keep"),
+        ("statements done", "statements withdraw", "statements keep"),
     ),
     Operation("dream sweep", vaults.recalled, done(sweep), ("dream",)),
     Operation("promotion undone", vaults.dreamed, on(promotion.undo, "pin"), ("dream",)),

@@ -60,7 +60,7 @@ def test_what_is_marked_leaves_pages_and_recall_until_it_is_open_again(vault: Va
     assert shown(vault) == []
     assert vault.call("expand", decided, "--json").json["node"]["status"] == "withdrawn"
     for one in (step, decided):
-        assert ask(vault, "reopen", one)["status"] == "open"
+        assert ask(vault, "done", one, "--undo")["status"] == "open"
     assert shown(vault) == [STEP, DECIDED]
 
 
@@ -111,8 +111,8 @@ def test_a_thread_is_blocked_only_while_a_blocker_of_its_session_is_open(vault: 
 
     assert told() == "blocked"
     for word, text, expected in (("done", BLOCKED, "open"), ("withdraw", "Oil the door of the tower.", "done"),
-                                 ("reopen", BLOCKED, "blocked")):  # fmt: skip
-        ask(vault, word, handle(vault, text))
+                                 ("done --undo", BLOCKED, "blocked")):  # fmt: skip
+        ask(vault, *word.split(), handle(vault, text))
         assert told() == expected
 
 
@@ -187,7 +187,7 @@ def test_two_machines_say_different_things_and_then_have_both(vault: Vault, tmp_
     there = other_machine(vault, tmp_path)
     ask(vault, "done", step)
     assert there.call("statements", "withdraw", decided, "--now", NOW).code == 0
-    assert there.call("statements", "reopen", step, "--now", "2027-01-01T00:00:00.000Z").code == 0
+    assert there.call("statements", "done", "--undo", step, "--now", "2027-01-01T00:00:00.000Z").code == 0
     assert not words(vault).keys() & words(there).keys(), "each writes a file of its own"
     assert shown(vault) == [DECIDED] and shown(there) == [STEP]
     bring(there, vault)
@@ -215,7 +215,7 @@ def test_conflict_copies_and_half_merged_files_count(vault: Vault, tmp_path: Pat
     page.write_bytes(merged)
     vault.reindex()
     assert shown(vault) == []
-    ask(vault, "reopen", step)
+    ask(vault, "done", step, "--undo")
     assert page.read_bytes().startswith(merged + b"\n") and shown(vault) == [STEP]
 
 
@@ -271,11 +271,11 @@ def test_what_was_marked_is_listed_with_what_undoes_it(vault: Vault) -> None:
     with opened(str(vault.root), Settings()) as workspace:
         pinning.mark(workspace, "default", step, "done", parse_instant("2026-03-01T00:00:00Z") or 0, by_agent=True)
     said = vault.call("statements", "withdraw", decided, "--now", NOW).out
-    assert said.endswith(f"statements reopen {decided[1:]}\n")
+    assert said.endswith(f"statements withdraw {decided[1:]} --undo\n")
     known = [(one["id"], one["status"], one["by"], one["text"]) for one in ask(vault, "list")["statements"]]
     assert known == [(decided[1:], "withdrawn", "person", DECIDED), (step[1:], "done", "agent", STEP)]
     assert f"not true, says the person: {DECIDED} {decided}" in vault.call("statements", "list").out
-    ask(vault, "reopen", step)
+    ask(vault, "done", step, "--undo")
     assert [one["id"] for one in ask(vault, "list")["statements"]] == [decided[1:]]
     assert ask(vault, "list", "--agent", "other") == {"statements": []}
     memory = vault.call("remember", "Ada wants short answers", "--json").json["id"]

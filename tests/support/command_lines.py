@@ -118,7 +118,6 @@ COMMAND_LINES: dict[str, Line] = {
     "pin": Line("{memory}"),
     "statements done": Line("{statement}"),
     "statements withdraw": Line("{statement}"),
-    "statements reopen": Line("{statement}"),
     "statements keep": Line("{statement}"),
     "statements list": reads(),
     "dream": Line(),

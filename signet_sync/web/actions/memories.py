@@ -125,7 +125,7 @@ _SAYS: Mapping[str, tuple[str, str, str, str, tuple[str, ...], tuple[str, ...]]]
     ),
     "open": (
         "Does this hold after all?", "It holds", "Pages and recall show it again.", "holds",
-        ("statements", "reopen"), (),
+        ("statements", "done"), ("--undo",),
     ),
     "pinned": (
         "Pin this to the top of MEMORY.md?", "Pin it", "Neither age nor lack of room removes it from MEMORY.md.",
