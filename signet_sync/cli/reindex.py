@@ -13,7 +13,6 @@ import click
 from signet_sync.app import unchanged
 from signet_sync.cli.main import Context, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command, SharedOption
-from signet_sync.pages import others
 from signet_sync.text.phrases import count_noun
 
 if TYPE_CHECKING:
@@ -67,6 +66,7 @@ def run_pass_if_changed(
     if document is not None:
         return document
     from signet_sync.cli import reindex_pass  # the pass: not loaded if nothing has changed, nor by the help
+    from signet_sync.pages import others
 
     progress = progress_bar("indexing", show=not context.as_json and not context.quiet)
     is_new = context.chosen_database is None and not os.path.exists(context.database_path())
