@@ -7,7 +7,6 @@ import json
 import pytest
 
 from signet_sync.capture.harnesses.openclaw import transcript as openclaw
-from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.formats.timestamps import parse_instant
 
 HEADER = {"type": "session", "version": 3, "id": "0b7e", "timestamp": "2026-03-28T22:00:00Z", "cwd": "/home/u/lantern"}
@@ -116,18 +115,6 @@ def test_records_without_ids_follow_each_other():
 def test_a_reset_or_compaction_without_a_parent_goes_on():
     cut = {"type": "compaction", "timestamp": at(3), "id": "k", "parentId": None, "summary": "so far"}
     assert words(*tree(("a", None, "one")), cut, *tree(("b", "k", "two"))) == ["one", "so far", "two"]
-
-
-def test_what_we_injected_is_taken_out():
-    ours = f"{OPENING}\n# Working Memory\n{CLOSING}"
-    conversation = read(
-        said("user", f"{ours}\nlight the lamp", 1),
-        said("user", ours, 2),
-        said("toolResult", [text(f"before {ours} after")], 3, toolName="read", toolCallId="t"),
-    )
-    assert "Working Memory" not in str(conversation.entries)
-    assert told(conversation)[0][1].strip() == "light the lamp"
-    assert len(conversation.entries) == 2
 
 
 def test_the_name_of_the_file_says_which_session_where_the_header_does_not():
