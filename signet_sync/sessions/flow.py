@@ -143,11 +143,12 @@ def is_valid(document: Mapping[str, Any]) -> bool:
             return False
         named = [artifact_name(artifact_file_name(captured_at, token, kind)) for kind in kinds]
         linked = artifact_name(manifest.removeprefix(f"{MEMORY}/"))
+        redactions = document["redactions"]
     except (KeyError, TypeError):
         return False
     return (
         AGENT_ID.fullmatch(document["agent_id"]) is not None
-        and isinstance(document["redactions"], dict)
+        and isinstance(redactions, dict)
         and all(name is not None and name.token == token for name in named)
         and parse_instant(captured_at) is not None
         and linked is not None

@@ -13,7 +13,7 @@ from harness_samples import Turn
 from session_inputs import body, fields, segments, written
 from test_import import FILES, spoken
 from test_quotes import leaks
-from test_stores import database
+from test_transcripts import database
 from transcript_builder import TranscriptBuilder, at, fire, fired, import_, micros, plugged_in, provider, store, worker
 from workbench import Vault
 
