@@ -31,9 +31,11 @@ def follow(workspace: Workspace) -> set[str]:
         return set()
     removed = Tombstones(tombstones_store.list_mirrored(database))
     said = word_files.read_words(workspace.vault)
-    kept = [word for word in said if not is_covered(word, removed)]
-    if len(kept) < len(said) and not workspace.touch_nothing:
-        word_files.erase(workspace.root, lambda word: is_covered(word, removed))
+    # While a removed session has rows, its removal has yet to say the same of what other sessions state, too.
+    gone = {word for word in said if is_covered(word, removed) and not rows.has_thread(database, word)}
+    kept = [word for word in said if word not in gone]
+    if gone and not workspace.touch_nothing:
+        word_files.erase(workspace.root, gone.__contains__)
         seen = "erased"  # the next look reads them again
     with nullcontext() if database.connection.in_transaction else database.transaction(durable=True):
         threads, agents = rows.follow_words(database, newest_words(kept).values())

@@ -51,10 +51,12 @@ def test_a_server_that_answers_wrong_or_late(
     filled(vault, 1)
     agent = work(vault)
     monkeypatch.setattr(resident, "_SECONDS", 0.3)
+    monkeypatch.setattr(resident, "_PATIENCE", 0.3)
     server.act = FAULTS[name]
 
     def mend() -> None:
-        monkeypatch.setattr(resident, "_SECONDS", 20.0)
+        monkeypatch.setattr(resident, "_SECONDS", 300.0)
+        monkeypatch.setattr(resident, "_PATIENCE", 300.0)
         server.act = embedding_server.vectors
 
     fails_then_goes_on(vault, agent, mend)
@@ -139,7 +141,7 @@ def test_an_agent_that_is_killed_while_it_makes_them_goes_on_and_one_that_is_tol
         try:
             until(partial(_asked_more, server, asked), "a text for which nothing comes")
             kept = made(vault)
-            code, _ = agent.end(number)
+            code = agent.end(number)
         finally:
             agent.close()
         assert code == (0 if number == signal.SIGTERM else -signal.SIGKILL)

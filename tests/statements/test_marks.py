@@ -257,6 +257,7 @@ def test_a_removal_takes_the_words_of_its_session_and_no_others(vault: Vault, tm
         (there.memory / "tombstones").mkdir(exist_ok=True)
         shutil.copy(path, there.memory / "tombstones" / path.name)
     there.reindex()
+    assert shown(there) == [DECIDED], "a removal that comes as a file leaves what was said of others, too"
     for name, raw in before.items():
         assert not any(one.encode() in b"".join(words(there).values()) for one in (*removed, door[1:]))
         (vault.memory / "words" / f"old {name}").write_bytes(raw)

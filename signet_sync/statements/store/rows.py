@@ -302,6 +302,12 @@ def threads_of(database: Database, agent_id: str, statement_id: str, token: str,
     return {thread_id for (thread_id,) in rows}
 
 
+def has_thread(database: Database, word: "Word") -> bool:
+    """Returns whether the session that a word names is still on a thread."""
+    sql = "select 1 from thread_sessions where agent_id = ? and session_token = ? and session_id = ?"
+    return database.value(sql, (word.agent_id, word.token, word.session_id)) is not None
+
+
 def others_meant(database: Database, word: "Word", threads: Iterable[str]) -> "Iterator[Word]":
     """Yields the same word about each statement of some threads that it means."""
     about = Mark(word.id, word.kind, frozenset(word.words.split()), "open", 0, -1)
