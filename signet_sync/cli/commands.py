@@ -90,6 +90,8 @@ GROUPS: tuple[str, ...] = tuple(group for group in _GROUPS if group != HIDDEN)
 INSTEAD = {
     "export": "everything is plain files: copy the workspace's folder; `signet-sync backup create FILE` saves what no"
     " file contains",
+    "uninstall": "`signet-sync eject --dry-run` shows what `signet-sync eject` would take away and what stays; then"
+    " uninstall the package",
 }
 # Each stands for the first of its commands that the program, or a group such as `entity`, has.
 ALIASES: dict[str, tuple[str, ...]] = {

@@ -70,7 +70,7 @@ def keep_copy(workspace: Workspace, path: str, suffix: str, data: bytes, now_us:
             files.create_once(workspace.root, target, data)
         except FileExistsError:
             continue
-        workspace.events.append(f"{path}: its previous content is kept as {target}")
+        workspace.events.append(f"{path}: its previous content is kept as {target}; write above or below the block")
         return target
     raise no_free_name(path)
 

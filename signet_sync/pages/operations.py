@@ -120,9 +120,15 @@ def last(place: IndexPlace, agent_id: str, session_id: str) -> dict[str, Any]:
         if not session_id:
             told += [(record, "") for record in injections.list_changed(folder, 0) if record.agent_id == agent_id]
         if not told:
+            what = (
+                f"nothing is recorded for session {display(session_id)}"
+                if session_id
+                else "no session was told anything"
+            )
+            hint = "give the harness's own id of a session of the last 30 days, or none for the newest"
             raise UsageError(
-                f"nothing is recorded for session {display(session_id)} of agent {agent_id}",
-                hint="give the harness's own id of a session of the last 30 days, or none for the newest",
+                f"{what} of agent {agent_id}" if session_id else f"{what} of agent {agent_id} yet",
+                hint=hint if session_id else "hooks tell sessions something: signet-sync hooks status",
                 code="unknown-session",
             )
         record, session_id = max(told, key=lambda one: one[0].at)

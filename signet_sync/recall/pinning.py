@@ -97,7 +97,7 @@ def _say(workspace: Workspace, said: Sequence[Word], now_us: int) -> str:
 
 Mark = Literal["done", "withdrawn", "open"]
 # What each is in a person's words.
-IN_WORDS: dict[Mark, str] = {"done": "done", "withdrawn": "not true", "open": "open again"}
+IN_WORDS: dict[Mark, str] = {"done": "done", "withdrawn": "not true", "open": "holds again"}
 
 
 class Marked(NamedTuple):
