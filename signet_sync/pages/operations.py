@@ -121,16 +121,13 @@ def last(place: IndexPlace, agent_id: str, session_id: str) -> dict[str, Any]:
             told += [(record, "") for record in injections.list_changed(folder, 0) if record.agent_id == agent_id]
         if not told:
             what = (
-                f"nothing is recorded for session {display(session_id)}"
-                if session_id
-                else "no session was told anything"
+                f"nothing is recorded for session {display(session_id)} of" if session_id else "nothing was told yet to"
             )
             hint = "give the harness's own id of a session of the last 30 days, or none for the newest"
-            raise UsageError(
-                f"{what} of agent {agent_id}" if session_id else f"{what} of agent {agent_id} yet",
-                hint=hint if session_id else "hooks tell sessions something: signet-sync hooks status",
-                code="unknown-session",
+            hint = (
+                hint if session_id else "with hooks a session is told something at its start: signet-sync hooks status"
             )
+            raise UsageError(f"{what} agent {agent_id}", hint=hint, code="unknown-session")
         record, session_id = max(told, key=lambda one: one[0].at)
         texts = words_of(database, agent_id, record.ids)
         for one in record.at_prompts:
