@@ -74,9 +74,15 @@ def forget(workspace: Workspace, about: dict[Word, set[str]], ids: Collection[tu
     if workspace.touch_nothing:
         return
     removed = Tombstones(tombstones_store.list_mirrored(workspace.database))
-    others = (
-        other for word, threads in about.items() for other in rows.others_meant(workspace.database, word, threads)
-    )
-    word_files.add(workspace, [word for word in others if not is_covered(word, removed)])
+    kept = [word for word in word_files.read_words(workspace.vault) if not is_covered(word, removed)]
+    said = {about_what: word.at for about_what, word in newest_words(kept).items()}
+    others = [
+        other
+        for word, threads in about.items()
+        for other in rows.others_meant(workspace.database, word, threads)
+        # What was said of them since counts, and so does what a removal that was killed has written.
+        if not is_covered(other, removed) and said.get((other.agent_id, other.id, other.is_pin), "") < other.at
+    ]
+    word_files.add(workspace, others)
     word_files.erase(workspace.root, lambda word: (word.agent_id, word.id) in ids or is_covered(word, removed))
     follow(workspace)

@@ -237,6 +237,17 @@ def test_a_file_of_another_machine_marks_and_does_nothing_else(vault: Vault, tmp
 # ── removal ──
 
 
+def test_a_removal_says_nothing_again_of_what_was_said_otherwise_since(vault: Vault) -> None:
+    say_again(vault)
+    vault.reindex()
+    ask(vault, "withdraw", handle(vault, AGAIN))
+    assert shown(vault) == [DECIDED]
+    ask(vault, "done", handle(vault, STEP), "--undo")
+    removed = numbered(2)["session_id"]
+    assert vault.call("remove", removed, "--reason", "asked", "--yes", "--now", NOW).code == 0
+    assert STEP in shown(vault)
+
+
 def test_a_removal_takes_the_words_of_its_session_and_no_others(vault: Vault, tmp_path: Path) -> None:
     say_again(vault)
     vault.session(3, body="# Three\n\n## Next steps\n\n- Paint the door of the tower.\n")
