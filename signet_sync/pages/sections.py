@@ -303,7 +303,7 @@ def statement_line(view: StatementView, today_us: int, *, grouped: bool = False)
     age = today_us - view.latest_us
     day = short_day(view.latest_us, today_us)
     if view.kind in ("next", "question", "blocker") and age > _AGED_AFTER:
-        weeks = age // (7 * DAY)
+        weeks = round(age / (7 * DAY))
         day = f"{count_noun(weeks, 'week')} ago" if weeks < 9 else f"{count_noun(age // (30 * DAY), 'month')} ago"
     waits = _WAITS.search(view.text) if view.kind == "blocker" else None
     project = "" if grouped else _cell(view.name or basename(view.project))

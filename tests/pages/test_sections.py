@@ -249,7 +249,7 @@ def statement(number, kind, text, day="2026-03-28", project="/code/lantern", **m
         (statement(0, "decision", "A thing", speaker="agent"), "A thing (agent) (lantern, Mar 28)"),
         (statement(0, "decision", "A thing (agent)", speaker="agent"), "A thing (agent) (lantern, Mar 28)"),
         (statement(0, "next", "A thing", "2026-03-23"), "next: A thing (lantern, Mar 23)"),
-        (statement(0, "next", "A thing", "2026-03-10"), "next: A thing (lantern, 2 weeks ago)"),
+        (statement(0, "next", "A thing", "2026-03-10"), "next: A thing (lantern, 3 weeks ago)"),
         (statement(0, "question", "Why?", "2025-12-01"), "question: Why? (lantern, 3 months ago)"),
         (statement(0, "decision", "A thing", "2026-03-10"), "A thing (lantern, Mar 10)"),
         (statement(0, "blocker", "Priya has to grant access", "2026-03-20"),
