@@ -104,6 +104,10 @@ def test_lines_count_from_the_body_s_first():
         (5, "light fires"), (7, "Fill lamps of two quays"), (14, "fill lamps and wicks"),
         (16, "trim wicks")]  # fmt: skip
     assert [item.line for item in items("## Next\n- trim wicks")] == [2]
+    assert [item.line for item in items("\n## Next\n- trim wicks")] == [3]
+    # What is said again counts where it was said last.
+    again = items("## Next\n- trim wicks\n- fill lamps\n- Trim wicks.")
+    assert [(item.line, item.text) for item in again] == [(3, "fill lamps"), (4, "Trim wicks.")]
 
 
 def test_ticked_and_struck_items_are_done():
