@@ -1,6 +1,7 @@
 """Reads a harness's transcript record by record: what all parsers share. Each says what its own records mean."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -73,7 +74,7 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
 
 
 class Reader:
-    """The session as far as it was read. A harness's reader takes its records, and may choose among them at the end.
+    """The session as far as it was read. A harness's reader may choose among its entries at the end.
 
     `subagents` are the tools that start a sub-agent. `session` is the harness's own id, else its file's name is taken.
     `unknown` counts records of unknown types: at most `UNKNOWN_KINDS` names are kept, for hostile files. Nothing that
@@ -92,18 +93,6 @@ class Reader:
         self.session = self.project = self.title = self.branch = ""
         self.parent: str | None = None
         self.begins = NO_TIME
-
-    @classmethod
-    def read(cls, lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
-        """Reads the conversation from these lines; `file_name` (a path or its last part) may name the session."""
-        source, reader = JsonLines(lines), cls(file_name)
-        for record in source:
-            reader.take(record)
-        return reader.conversation(source)
-
-    def take(self, record: Mapping[str, Any]) -> None:
-        """Takes the next record."""
-        raise NotImplementedError
 
     def chosen(self) -> Sequence[TranscriptEntry]:
         """Returns the entries that belong to the session."""
@@ -152,6 +141,22 @@ class Reader:
         name = (self.tools.get(key, "") if key else "") or name
         kept, omitted = cut_middle(self.ours.kept(key, name, drop_injected(text)).strip("\r\n"))
         return TranscriptEntry("result", at, kept, name, key, failed, omitted)
+
+
+class LineReader(Reader, ABC):
+    """A reader of JSON Lines, which says what each record means."""
+
+    @classmethod
+    def read(cls, lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
+        """Reads the conversation from these lines; `file_name` (a path or its last part) may name the session."""
+        source, reader = JsonLines(lines), cls(file_name)
+        for record in source:
+            reader.take(record)
+        return reader.conversation(source)
+
+    @abstractmethod
+    def take(self, record: Mapping[str, Any]) -> None:
+        """Takes the next record."""
 
 
 def first_text(given: Mapping[str, Any], *names: str) -> str:

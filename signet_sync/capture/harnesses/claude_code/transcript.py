@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from signet_sync.capture.harnesses.compactions import CONTINUED, compaction_text
-from signet_sync.capture.harnesses.reader import JsonLines, Reader
+from signet_sync.capture.harnesses.reader import JsonLines, LineReader
 from signet_sync.capture.harnesses.records import UNNAMED, Conversation, TranscriptEntry, time_of
 from signet_sync.capture.harnesses.texts import (
     IMAGE,
@@ -74,7 +74,7 @@ class _Turn:
     entries: list[TranscriptEntry]
 
 
-class _ClaudeCodeReader(Reader):
+class _ClaudeCodeReader(LineReader):
     """The records read so far. Branches are chosen at the end, because forks and rewinds are known only then."""
 
     harness = "claude-code"

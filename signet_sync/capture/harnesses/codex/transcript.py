@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from signet_sync.capture.harnesses.compactions import compaction_text
-from signet_sync.capture.harnesses.reader import JsonLines, Reader
+from signet_sync.capture.harnesses.reader import JsonLines, LineReader
 from signet_sync.capture.harnesses.records import NO_TIME, UNNAMED, Conversation, TranscriptEntry, time_of
 from signet_sync.capture.harnesses.texts import (
     IMAGE,
@@ -61,7 +61,7 @@ _FOLDER = late(r"\A\s*<environment_context>\s*(?:<cwd>|Current working directory
 _ROLLOUT = late(r"rollout-[0-9T-]{19}-(.+)", re.DOTALL)
 
 
-class _CodexReader(Reader):
+class _CodexReader(LineReader):
     """The file's name names the session if no record does."""
 
     harness = "codex"

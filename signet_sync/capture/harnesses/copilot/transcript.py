@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from signet_sync.capture.harnesses.reader import Reader
+from signet_sync.capture.harnesses.reader import LineReader
 from signet_sync.capture.harnesses.records import TranscriptEntry, time_of
 from signet_sync.capture.harnesses.texts import drop_injected, mapping_of, one_line, prompt_of, text_of
 from signet_sync.formats.lazy_pattern import late
@@ -22,7 +22,7 @@ _ENDED_BADLY = late(r"<shellId: \S{1,40} completed with exit code -?[1-9]\d*>\s*
 _TOOLS = {"create": "create_file"}  # the name by which it is known that a file was written
 
 
-class _CopilotReader(Reader):
+class _CopilotReader(LineReader):
     """The log contains the session's id."""
 
     harness = "copilot"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any
 
-from signet_sync.capture.harnesses.reader import Reader
+from signet_sync.capture.harnesses.reader import LineReader
 from signet_sync.capture.harnesses.records import UNNAMED, Conversation, TranscriptEntry, time_of
 from signet_sync.capture.harnesses.texts import (
     IMAGE,
@@ -72,7 +72,7 @@ class _Message:
     calls: dict[str, _GeminiCall] = field(default_factory=dict)
 
 
-class _GeminiReader(Reader):
+class _GeminiReader(LineReader):
     """The messages by their ids; the file contains the session's id."""
 
     harness = "gemini"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from signet_sync.capture.harnesses.reader import Reader, TreeRecord, choose_branch
+from signet_sync.capture.harnesses.reader import LineReader, TreeRecord, choose_branch
 from signet_sync.capture.harnesses.records import TranscriptEntry, time_of
 from signet_sync.capture.harnesses.texts import (
     UUID,
@@ -23,7 +23,7 @@ _PASSED_ROLES = ("system", "custom", "hookMessage")
 _SUMMARY_LENGTH = 600
 
 
-class PiReader(Reader):
+class PiReader(LineReader):
     """Records form a tree by `id` and `parentId`; all are kept if there is none (version 1 has no ids)."""
 
     harness = "pi"

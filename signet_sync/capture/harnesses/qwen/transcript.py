@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from signet_sync.capture.harnesses.gemini.transcript import result_of_parts, summary_text, texts_of_parts
-from signet_sync.capture.harnesses.reader import Reader, TreeRecord, choose_branch
+from signet_sync.capture.harnesses.reader import LineReader, TreeRecord, choose_branch
 from signet_sync.capture.harnesses.records import TranscriptEntry, time_of
 from signet_sync.capture.harnesses.texts import (
     Tags,
@@ -22,7 +22,7 @@ _TYPED = ("", "mid_turn_user_message")  # subtypes of what a person wrote; of ot
 _ADDED = Tags("qwen:user-prompt-submit-context", "system-reminder")
 
 
-class _QwenReader(Reader):
+class _QwenReader(LineReader):
     """The file is named after the session."""
 
     harness = "qwen"
