@@ -75,7 +75,7 @@ def forget(workspace: Workspace, about: dict[Word, set[str]], ids: Collection[tu
         return
     removed = Tombstones(tombstones_store.list_mirrored(workspace.database))
     kept = [word for word in word_files.read_words(workspace.vault) if not is_covered(word, removed)]
-    said = {about_what: word.at for about_what, word in newest_words(kept).items()}
+    said = {key: word.at for key, word in newest_words(kept).items()}
     others = [
         other
         for word, threads in about.items()
