@@ -32,7 +32,7 @@ from signet_sync.memories import promotion
 from signet_sync.memories.promotion_score import Promotion, Signals, Totals, sweep_id
 from signet_sync.memories.store import memories as memories_store
 from signet_sync.memories.store import promotions
-from signet_sync.pages import dreams_page, memory_page_writer
+from signet_sync.pages import dreams_page, stage
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall.search import Within
 from signet_sync.settings.model import Settings
@@ -172,9 +172,9 @@ def stopwatch() -> tuple[Stopwatch, list[str]]:
         (promotion, "tag_memories", "concept tags of older memories"),
         (promotion, "_weigh", "counting and choosing"),
         (promotions, "store", "ledger"),
-        (memory_page_writer, "compose", "MEMORY.md, its text"),
+        (stage, "compose_page", "MEMORY.md, its text"),
         (dreams_page, "update", "DREAMS.md"),
-        (memory_page_writer, "_write", "MEMORY.md, written"),
+        (stage, "_write", "MEMORY.md, written"),
         (native_backup, "fingerprint", "backup: is it due?"),
         (native_backup, "write", "backup: written"),
     ]

@@ -8,7 +8,7 @@ from signet_sync.cli.main import Context, agent_option, json_option, now_option,
 from signet_sync.cli.parsing import Command
 from signet_sync.errors import UsageError
 from signet_sync.formats.paths import head_page
-from signet_sync.pages import memory_page_writer
+from signet_sync.pages.stage import compose_page
 from signet_sync.sync.read_only import require_index
 from signet_sync.sync.store import counts
 
@@ -29,7 +29,7 @@ def render(context: Context) -> int:
                 hint=f"known agents: {', '.join(known) or 'none yet; run signet-sync reindex'}",
                 code="unknown-agent",
             )
-        rendered, in_window, _ = memory_page_writer.compose(workspace, context.agent, context.now_us)
+        rendered, in_window, _ = compose_page(workspace, context.agent, context.now_us)
     document = {
         "agent_id": context.agent,
         "memory_md": head_page(context.agent),

@@ -8,12 +8,10 @@ from signet_sync.formats.artifact import LEDGER_HEADING
 from signet_sync.formats.filename import segment_of
 from signet_sync.formats.handle import short_handle
 from signet_sync.formats.paths import month_page, targets, wikilink, write_agent_option
-from signet_sync.formats.session_log_rows import MonthView as MonthView
-from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.timestamps import DAY, day_of, short_day
 from signet_sync.pages.board import Board, Line, blocks, choose
 from signet_sync.pages.sections import SECTIONS, SectionInputs, clause, inert, link_to, outcome_of, plain
-from signet_sync.pages.session_log import clipping_notice
+from signet_sync.pages.session_log import WindowRow, clipping_notice
 from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import is_template, page_cell
 from signet_sync.text.token_estimate import estimate_tokens, page_tokens
@@ -65,7 +63,7 @@ class Projection(NamedTuple):
     in_window: int
     window_months: Sequence[str]
     rows: Sequence[WindowRow]
-    months: Sequence[MonthView]
+    months: Sequence[tuple[str, int]]
     condensations: Iterable[NodeView]
     sessions: Iterable[NodeView]
     today_us: int
@@ -211,12 +209,12 @@ def _render_index(projection: Projection, budget: int, head: Board, ledger: _Led
     return "\n".join([heading, "", *lines]) if lines else ""
 
 
-def _earlier_months(projection: Projection, ledger: _Ledger) -> list[MonthView]:
+def _earlier_months(projection: Projection, ledger: _Ledger) -> list[tuple[str, int]]:
     """Returns the months with sessions that the session log neither shows nor links."""
     inside = projection.window_months
-    counted_inside = sum(month.sessions for month in projection.months if month.month in inside)
+    counted_inside = sum(sessions for month, sessions in projection.months if month in inside)
     first = inside[-1] if inside and ledger.sessions == projection.in_window < counted_inside else None
-    return [month for month in projection.months if month.month not in inside or month.month == first]
+    return [one for one in projection.months if one[0] not in inside or one[0] == first]
 
 
 def _share_budget(groups: Sequence[Iterator[str]], budget: int) -> list[str]:

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 
-from signet_sync.errors import LeaseBusy, SignetSyncError, WorkspaceError
+from signet_sync.errors import SignetSyncError, WorkspaceError
 from signet_sync.formats import managed_block
 from signet_sync.formats.body import text_sha256
 from signet_sync.formats.filename import names_in
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import (
-    DEFAULT_AGENT,
-    MEMORY,
-    agent_folder,
-    head_page,
-    log_pages,
-    page_agent,
-)
+from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, agent_folder, head_page, log_pages, page_agent
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature, Trouble
 from signet_sync.memories.store import memories
 from signet_sync.pages.conflict_copies import keep_copy, tree
 from signet_sync.pages.store import pages
-from signet_sync.pages.store.pages import PageState
+from signet_sync.pages.store.pages import PageLease, PageState
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import counts as counts_store
@@ -192,49 +184,6 @@ def strays(workspace: Workspace) -> Iterator[tuple[str, str, bytes]]:
                 continue
             if (raw := block_of_ours(workspace.root, path)) is not None:
                 yield agent_id, path, raw
-
-
-def withdraw_strays(workspace: Workspace) -> None:
-    """Removes our block from generated pages that have neither rows to show nor a row of their own.
-
-    A rebuild or a lost database forgets which pages existed; after a removal such a page must not stay. Raises
-    `OSError`, `SignetSyncError`.
-    """
-    for _, path, _ in list(strays(workspace)):
-        withdraw(workspace, path)
-
-
-# ── the lease of a MEMORY.md ──
-
-
-class PageLease:
-    """The lease of an agent's page, taken by this process; `content_hash` is set once the page was written."""
-
-    def __init__(self, workspace: Workspace, agent_id: str) -> None:
-        self.content_hash: str | None = None
-        self._database = workspace.database
-        self._agent_id = agent_id
-        self._fence = pages.take_lease(workspace.database, agent_id, f"{os.uname().nodename}:{os.getpid()}")
-
-    def require(self) -> None:
-        """Raises `LeaseBusy` if the lease was taken over: a process that slept meanwhile writes nothing."""
-        if not pages.holds_lease(self._database, self._agent_id, self._fence):
-            page = head_page(self._agent_id)
-            raise LeaseBusy(f"the lease of {page} was taken over", hint="this will be retried automatically")
-
-    @contextmanager
-    def guard(self) -> Iterator[None]:
-        """Checks the lease while a page is swapped in, holding the database's write lock.
-
-        Taking the lease over needs the same lock, so that cannot happen between the check and the swap.
-        """
-        with self._database.transaction():
-            self.require()
-            yield
-
-    def release(self) -> None:
-        """Releases the lease. In the caller's transaction."""
-        pages.release_lease(self._database, self._agent_id, self._fence, content_hash=self.content_hash)
 
 
 # ── Signet's pages ──

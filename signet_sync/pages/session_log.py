@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from signet_sync.formats.paths import day_page, month_page, wikilink
-from signet_sync.formats.session_log_rows import LedgerRow as LedgerRow
-from signet_sync.formats.session_log_rows import Part as Part
-from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.temporary_sessions import HEADLESS, KINDS, weight
 from signet_sync.formats.timestamps import day_of, iso
 from signet_sync.text.phrases import count_noun
@@ -19,6 +17,46 @@ _NAMED, _LINKED = 5, 100  # of a day's sessions without a person: projects, and 
 _LINKS = ("summary", "transcript", "compaction", "manifest")
 
 
+class Part(NamedTuple):
+    """What the session log needs of one artifact of a session. Instants in microseconds since 1970 UTC."""
+
+    source_path: str
+    source_kind: str
+    session_id: str
+    session_key: str | None
+    project: str | None
+    sentence: str | None
+    captured_us: int
+    membership_us: int
+    noise: int
+
+
+class LedgerRow(NamedTuple):
+    """One session as every page shows it; `tokens` is the estimate of `line`."""
+
+    agent_id: str
+    session_token: str
+    session_id: str
+    membership_us: int
+    day: str
+    line: str
+    tokens: int
+    project: str | None
+    sentence: str
+    path: str
+    kind: str
+
+
+class WindowRow(NamedTuple):
+    """A line of MEMORY.md's session log: token and id of its session; or no token, for `sessions` headless ones."""
+
+    session: tuple[str, str]
+    line: str
+    tokens: int
+    day: str
+    sessions: int = 1
+
+
 def compose(
     agent_id: str, token: str, parts: Sequence[Part], sentence_of_session: str | None = None
 ) -> LedgerRow | None:
@@ -27,12 +65,10 @@ def compose(
     `sentence_of_session` replaces the best artifact's sentence.
     """
     content = [part for part in parts if part.source_kind in KINDS]
-    if not content:
+    best = max(content, key=lambda p: (weight(p.source_kind, p.noise), p.captured_us, p.source_path), default=None)
+    if best is None or best.noise not in (0, HEADLESS):
         return None
-    best = max(content, key=lambda p: (weight(p.source_kind, p.noise), p.captured_us, p.source_path))
-    if best.noise and best.noise != HEADLESS:
-        return None
-    newest = newest_parts(parts)
+    newest = {part.source_kind: part for part in sorted(parts, key=lambda p: (p.captured_us, p.source_path))}
     links = " ".join(wikilink(newest[kind].source_path, kind) for kind in _LINKS if kind in newest)
     sentence = flatten(sentence_of_session or best.sentence or "")
     session = page_cell(best.session_key or best.session_id)
@@ -40,28 +76,10 @@ def compose(
     line = f"- {iso(best.membership_us)} | session={session} | project={project} | {escape(sentence)} {links}"
     line = "" if best.noise == HEADLESS else line
     return LedgerRow(
-        agent_id,
-        token,
-        best.session_id,
-        best.membership_us,
-        day_of(best.membership_us),
-        line,
-        estimate_tokens(line) if line else 0,
-        (best.project.rstrip("/") or best.project) if best.project else None,
-        sentence,
-        best.source_path,
-        best.source_kind,
-    )
-
-
-def newest_parts(parts: Sequence[Part]) -> dict[str, Part]:
-    """Returns the newest artifact of each kind."""
-    newest: dict[str, Part] = {}
-    for part in parts:
-        other = newest.get(part.source_kind)
-        if other is None or (part.captured_us, part.source_path) > (other.captured_us, other.source_path):
-            newest[part.source_kind] = part
-    return newest
+        agent_id, token, best.session_id, best.membership_us, day_of(best.membership_us), line,
+        estimate_tokens(line) if line else 0, (best.project.rstrip("/") or best.project) if best.project else None,
+        sentence, best.source_path, best.source_kind,
+    )  # fmt: skip
 
 
 def clipping_notice(kept: int, total: int, agent_id: str, months: Iterable[str]) -> str:

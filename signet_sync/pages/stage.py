@@ -7,23 +7,45 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from signet_sync.errors import SignetSyncError, reason
-from signet_sync.formats.paths import DEFAULT_AGENT, day_page, dream_page, head_page, log_pages, month_page, page_agent
+from signet_sync.formats import managed_block
+from signet_sync.formats.body import text_sha256
+from signet_sync.formats.paths import (
+    DEFAULT_AGENT,
+    SETTINGS,
+    day_page,
+    dream_page,
+    head_page,
+    log_pages,
+    month_page,
+    page_agent,
+)
+from signet_sync.formats.snapshot import PAGE_LIMIT, Found
+from signet_sync.formats.timestamps import DAY
 from signet_sync.graph import nodes_stage
 from signet_sync.graph.nodes_stage import Graph
 from signet_sync.graph.store import nodes
-from signet_sync.pages import conflict_copies, dreams_page, memory_page_writer, others, page_files
+from signet_sync.memories.score import day_start
+from signet_sync.pages import conflict_copies, dreams_page, others, page_files, sections
+from signet_sync.pages.board import Line
+from signet_sync.pages.memory_page import LEAST_ROW, Projection, Rendered, render, shares, window
 from signet_sync.pages.page_files import block_of_ours, signature_at, vault_is_away
-from signet_sync.pages.session_log import LedgerRow, compose, day_text, month_text
+from signet_sync.pages.session_log import add_headless, compose, day_text, month_text
+from signet_sync.pages.store import candidates as candidates_store
 from signet_sync.pages.store import pages
 from signet_sync.pages.store.pages import PageState
+from signet_sync.pages.store.project_inputs import warnings
+from signet_sync.settings import model
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import deriving
 from signet_sync.sync.index_records import MANIFEST, SESSION, Change, Source
-from signet_sync.sync.store import artifacts, passes
+from signet_sync.sync.manifests import follow_page
 from signet_sync.sync.store import counts as counts_store
+from signet_sync.sync.store import passes
 from signet_sync.sync.workers import Alive
-from signet_sync.sync.workspace import Deriver, Pass, Publisher, Workspace
+from signet_sync.sync.workspace import Deriver, PageOutcome, Pass, Publisher, Workspace
+
+_INDEX_MONTHS = 24
 
 
 class SessionLog(Deriver):
@@ -42,110 +64,20 @@ class SessionLog(Deriver):
         """Composes the lines of sessions again; pages of the days that change become stale."""
         change = Change()
         sessions = sorted({one.session for one in prepared})
-        sentences = nodes.sentences(database, sessions)
-        rows_before = artifacts.ledger_of(database, sessions)
-        rows: list[LedgerRow] = []
-        gone: list[tuple[str, str, str]] = []
-        for agent_id, token, session_id, parts in artifacts.session_parts(database, sessions):
-            session = (agent_id, token, session_id)
-            row = compose(agent_id, token, parts, sentences.get(session))
-            if row is not None and row.line and session not in sentences:
-                row = None
-            before = rows_before.get(session)
-            if row == before:
-                continue
-            if row is not None:
-                rows.append(row)
-                change.days.add((agent_id, row.day))
-            if before is not None:
-                change.days.add((agent_id, before.day))
-                if row is None:
-                    gone.append(session)
-            change.agents.add(agent_id)
-        artifacts.store_ledger(database, gone, rows)
-        artifacts.count_days(database, sorted(change.days))
+        sentences, before = nodes.sentences(database, sessions), pages.rows_of(database, sessions)
+        after = {}
+        for session, parts in pages.session_parts(database, sessions):
+            row = compose(*session[:2], parts, sentences.get(session))
+            if row is not None and not (row.line and session not in sentences):
+                after[session] = row
+        moved = [one for one in sessions if before.get(one) != after.get(one)]
+        for session in moved:
+            days = {(session[0], rows[session].day) for rows in (before, after) if session in rows}
+            change.days |= days
+            change.agents.add(session[0])
+        gone = [one for one in moved if one not in after]
+        pages.store_rows(database, gone, [after[one] for one in moved if one in after], sorted(change.days))
         return change
-
-
-def update(run: Pass, agent_id: str) -> None:
-    """Writes day and month pages: those of the days that changed or, in a full pass, all that are not as we left them.
-
-    Where Signet's daemon holds pages back, none is created and existing ones are updated. The transaction that moved a
-    session also marked its pages stale, so neither a crash nor a hold loses them. Paths that are no regular files are
-    reported; other pages are written anyway.
-    """
-    workspace, database = run.workspace, run.database
-    if deriving.waits(database, workspace.pipeline, SessionLog.name):
-        return  # no page may be partial or removed too early: wait until the last row is derived
-    counts: dict[str, int] = {}
-    if run.outcome.full:
-        counts = pages.days(database, agent_id)
-        states = pages.page_states(database, agent_id)
-        days = _stale_days(workspace, agent_id, counts, states)
-        gone = states.keys() - log_pages(agent_id, counts) - {head_page(agent_id), dream_page(agent_id)}
-    else:
-        days = sorted({day for agent, day in run.outcome.change.days if agent == agent_id}, reverse=True)
-        for month in {day[:7] for day in days}:
-            counts |= pages.days(database, agent_id, month)
-        gone = set()
-    folders: set[str] = set()
-    written: dict[str, PageState] = {}
-    for path, text in (*_texts(workspace, agent_id, days, counts), *((path, None) for path in gone)):
-        status = files.status_of(workspace.root, path)
-        if status is not None and not stat.S_ISREG(status.st_mode):
-            kind = files.kind_of(status.st_mode)
-            run.outcome.trouble.append(f"{path}: the page could not be written: there is a {kind} at its path")
-            run.outcome.deferred = True
-        elif status is None and run.outcome.held:
-            continue
-        elif text is None:
-            page_files.withdraw(workspace, path)
-        else:
-            stays = partial(_is_fuller, ours=text)
-            written[path], _ = page_files.publish(run, agent_id, path, text, folders, stays=stays)
-    files.sync_folders(workspace.root, folders)
-    if written:
-        with database.transaction():
-            for path, state in written.items():
-                pages.store_page(database, path, state)
-
-
-def _stale_days(
-    workspace: Workspace, agent_id: str, counts: Mapping[str, int], states: Mapping[str, PageState]
-) -> list[str]:
-    """Returns the days whose page or month page is stale, missing, or not the file that we left."""
-    present = files.signatures(workspace.root, states)
-
-    def fits(path: str) -> bool:
-        before = states.get(path)
-        return before is not None and before.inputs_sha256 != "" and before.signature == present.get(path)
-
-    months = {month: fits(month_page(agent_id, month)) for month in {day[:7] for day in counts}}
-    return [day for day in counts if not fits(day_page(agent_id, day)) or not months[day[:7]]]
-
-
-def _texts(
-    workspace: Workspace, agent_id: str, days: Iterable[str], counts: Mapping[str, int]
-) -> Iterator[tuple[str, str | None]]:
-    """Yields paths and texts of some days' pages, then of their months; None for a page without sessions."""
-    for day in days:
-        if day not in counts:
-            yield day_page(agent_id, day), None
-            continue
-        lines = pages.day_lines(workspace.database, agent_id, day)
-        yield day_page(agent_id, day), day_text(agent_id, day, *lines)
-    for month in sorted({day[:7] for day in days}, reverse=True):
-        inside = [(day, count) for day, count in counts.items() if day[:7] == month]
-        yield month_page(agent_id, month), month_text(agent_id, month, inside) if inside else None
-
-
-def _is_fuller(theirs: str, ours: str) -> bool:
-    """Returns whether a page that another machine's agent wrote is to stay in the place of ours.
-
-    The page with more lines wins, then the one with more characters, then the one that sorts later: every machine keeps
-    the same page, also if a sealed file arrived damaged at one of them.
-    """
-    return (theirs.count("\n"), len(theirs), theirs) > (ours.count("\n"), len(ours), ours)
 
 
 class MemoryPages(Publisher):
@@ -167,8 +99,127 @@ class MemoryPages(Publisher):
         return [head_page(agent) for agent in agents]
 
     def publish(self, run: Pass, key: str) -> None:
-        """Makes a page equal to its rows."""
-        memory_page_writer.update(run, page_agent(key) or DEFAULT_AGENT, _halted(run))
+        """Makes a page equal to its rows; of a halt it only says so, and is not created."""
+        workspace, outcome, halted, path = run.workspace, run.outcome, _halted(run), key
+        agent_id = page_agent(path) or DEFAULT_AGENT
+        rendered, in_window, next_us = compose_page(workspace, agent_id, run.request.now_us, halted)
+        page = PageOutcome(path, False, in_window, rendered.rows, rendered.clipped, rendered.tokens)
+        outcome.pages[agent_id] = page
+        gone = in_window == 0 and agent_id not in counts_store.agents(run.database)
+        if outcome.held:
+            # Signet's daemon writes this page; a removal must not wait for that.
+            ours = None if halted else block_of_ours(workspace.root, path)
+            writes = ours is not None and page_files.shows_removed(workspace, agent_id, ours)
+        else:
+            writes = not gone and (not halted or signature_at(workspace.root, path) is not None)
+        if writes:
+            changed = _write(run, agent_id, rendered.text, next_us)
+            outcome.pages[agent_id] = page._replace(changed=changed)
+        if outcome.held:
+            return
+        if gone:
+            page_files.withdraw(workspace, path)
+        if not halted:
+            rewritten, trouble = follow_page(
+                workspace, agent_id, rendered.shown, lambda: gone or _shows(workspace, path, rendered.text)
+            )
+            outcome.rewritten.update(rewritten)
+            outcome.trouble += trouble
+
+
+def compose_page(
+    workspace: Workspace, agent_id: str, now_us: int, halted: str = ""
+) -> tuple[Rendered, int, int | None]:
+    """Returns an agent's page as text, the number of sessions in its window, and the next instant that changes it."""
+    database, settings = workspace.database, workspace.settings
+    budget, days = settings.budget_tokens, settings.window_days
+    found = warnings(database, agent_id, halted)
+    # Only the workspace's settings file counts: user settings differ between machines, but the page is shared.
+    if not found and model.broken_values(workspace.root):
+        found.append(f"{SETTINGS} is broken, its last good settings or defaults count: signet-sync doctor")
+    seen = projection(database, agent_id, now_us, budget, days, "; ".join(found))
+    rendered = render(seen, shares(budget))
+    changes = [
+        pages.next_change(database, agent_id, now_us, days * DAY),
+        candidates_store.next_change(database, agent_id, now_us),
+        # Scores are computed per UTC day.
+        day_start(now_us) + DAY if rendered.scored else None,
+    ]
+    return rendered, seen.in_window, min((instant for instant in changes if instant is not None), default=None)
+
+
+def projection(
+    database: Database, agent_id: str, now_us: int, budget: int, days: int = 30, warning: str = ""
+) -> Projection:
+    """Returns what a page of so many tokens shows of so many days."""
+    first, last = window(now_us, days)
+
+    def candidates(limit: int) -> tuple[list[Line], sections.SectionInputs]:
+        seen = candidates_store.section_inputs(database, agent_id, now_us, limit)
+        return sections.candidates(seen, now_us), seen
+
+    rows = pages.window_rows(database, agent_id, first, last, budget // LEAST_ROW + 2)
+    return Projection(
+        agent_id,
+        warning,
+        candidates,
+        pages.count_in_window(database, agent_id, first, last),
+        pages.window_months(database, agent_id, first, last),
+        add_headless(rows, pages.headless_projects(database, agent_id, first, last), agent_id),
+        pages.months(database, agent_id, _INDEX_MONTHS),
+        candidates_store.lineage(database, agent_id, now_us, condensed=True),
+        candidates_store.lineage(database, agent_id, now_us, condensed=False),
+        day_start(now_us),
+    )
+
+
+def _write(run: Pass, agent_id: str, text: str, next_us: int | None) -> bool:
+    """Writes MEMORY.md under its lease if it differs; returns True if bytes were written. Raises `LeaseBusy`."""
+    workspace, database, path = run.workspace, run.database, head_page(agent_id)
+    before, inputs = pages.page_state(database, path), text_sha256(text)
+    if before is not None and before[1:3] == (signature_at(workspace.root, path), inputs):
+        if before.next_us != next_us:
+            with database.transaction():
+                pages.store_page(database, path, before._replace(next_us=next_us))
+        return False
+    lease = pages.take_lease(database, agent_id)
+    try:
+        if before is None:
+            _keep_other_rows(workspace, agent_id, run.request.now_us)
+        folders: set[str] = set()
+        state, changed = page_files.publish(run, agent_id, path, text, folders, lease=lease)
+        files.sync_folders(workspace.root, folders)
+        with database.transaction():
+            lease.require()
+            pages.store_page(database, path, state._replace(next_us=next_us))
+            lease.release(inputs if changed else None)
+    except BaseException:
+        with database.transaction():
+            lease.release()
+        raise
+    return changed
+
+
+def _keep_other_rows(workspace: Workspace, agent_id: str, now_us: int) -> None:
+    """Keeps beside a page, which we write for the first time, its lines of another machine's memories.
+
+    They are in no file, so that a workspace that was copied has them nowhere else.
+    """
+    path = head_page(agent_id)
+    found = files.read(workspace.root, path, PAGE_LIMIT)
+    text = managed_block.read_generated(found.raw) if isinstance(found, Found) else None
+    if text is None or not pages.is_without_rows(workspace.database, agent_id):
+        return
+    shown = "".join(f"{line}\n" for line in others.lines_of_rows(text)).encode()
+    kept = page_files.drop_removed(workspace, path, shown)
+    if kept.strip() and not page_files.shows_removed(workspace, agent_id, kept):
+        conflict_copies.keep_copy(workspace, path, "user", kept, now_us)
+
+
+def _shows(workspace: Workspace, path: str, text: str) -> bool:
+    """Returns whether a page shows this text, and not another machine's, from other rows or another clock."""
+    found = files.read(workspace.root, path, PAGE_LIMIT)
+    return isinstance(found, Found) and managed_block.merge(found.raw, text) == managed_block.Merge(found.raw)
 
 
 class LogPages(Publisher):
@@ -187,13 +238,86 @@ class LogPages(Publisher):
     def publish(self, run: Pass, key: str) -> None:
         """Makes the agent's session log pages and DREAMS.md equal to their rows."""
         agent_id = page_agent(key) or DEFAULT_AGENT
-        update(run, agent_id)
+        # No page may be partial or removed too early: it waits until the last row is derived.
+        if not deriving.waits(run.database, run.workspace.pipeline, SessionLog.name):
+            _write_log(run, agent_id)
         path = dream_page(agent_id)
         try:
             if not run.outcome.held or signature_at(run.workspace.root, path) is not None:
                 dreams_page.update(run, agent_id)
         except OSError as error:
             raise SignetSyncError(reason(error), path=path) from error
+
+
+def _write_log(run: Pass, agent_id: str) -> None:
+    """Writes day and month pages: those of the days that changed or, in a full pass, all that are not as we left them.
+
+    Where Signet's daemon holds pages back, none is created and existing ones are updated. The transaction that moved a
+    session also marked its pages stale, so neither a crash nor a hold loses them. Paths that are no regular files are
+    reported; other pages are written anyway.
+    """
+    workspace, database = run.workspace, run.database
+    texts: dict[str, str | None] = {}
+    if run.outcome.full:
+        counts, states = pages.days(database, agent_id), pages.page_states(database, agent_id)
+        days = _list_stale_days(workspace, agent_id, counts, states)
+        gone = states.keys() - log_pages(agent_id, counts) - {head_page(agent_id), dream_page(agent_id)}
+        texts = dict.fromkeys(gone)
+    else:
+        days = sorted({day for agent, day in run.outcome.change.days if agent == agent_id}, reverse=True)
+        counts = {}
+        for month in {day[:7] for day in days}:
+            counts |= pages.days(database, agent_id, month)
+    folders: set[str] = set()
+    written: dict[str, PageState] = {}
+    for path, text in (*_compose_log(database, agent_id, days, counts), *texts.items()):
+        status = files.status_of(workspace.root, path)
+        if status is not None and not stat.S_ISREG(status.st_mode):
+            kind = files.kind_of(status.st_mode)
+            run.outcome.trouble.append(f"{path}: the page could not be written: there is a {kind} at its path")
+            run.outcome.deferred = True
+        elif status is None and run.outcome.held:
+            continue
+        elif text is None:
+            page_files.withdraw(workspace, path)
+        else:
+            stays = partial(_is_fuller, ours=text)
+            written[path], _ = page_files.publish(run, agent_id, path, text, folders, stays=stays)
+    files.sync_folders(workspace.root, folders)
+    if written:
+        with database.transaction():
+            for path, state in written.items():
+                pages.store_page(database, path, state)
+
+
+def _list_stale_days(
+    workspace: Workspace, agent_id: str, counts: Mapping[str, int], states: Mapping[str, PageState]
+) -> list[str]:
+    """Returns the days whose page or month page is stale, missing, or not the file that we left."""
+    present = files.signatures(workspace.root, states)
+    fit = {path for path, state in states.items() if state.inputs_sha256 and state.signature == present.get(path)}
+    return [day for day in counts if not fit.issuperset((day_page(agent_id, day), month_page(agent_id, day[:7])))]
+
+
+def _compose_log(
+    database: Database, agent_id: str, days: Iterable[str], counts: Mapping[str, int]
+) -> Iterator[tuple[str, str | None]]:
+    """Yields paths and texts of some days' pages, then of their months; None for a page without sessions."""
+    for day in days:
+        text = day_text(agent_id, day, *pages.day_lines(database, agent_id, day)) if day in counts else None
+        yield day_page(agent_id, day), text
+    for month in sorted({day[:7] for day in days}, reverse=True):
+        inside = [(day, count) for day, count in counts.items() if day[:7] == month]
+        yield month_page(agent_id, month), month_text(agent_id, month, inside) if inside else None
+
+
+def _is_fuller(theirs: str, ours: str) -> bool:
+    """Returns whether a page that another machine's agent wrote is to stay in the place of ours.
+
+    The page with more lines wins, then the one with more characters, then the one that sorts later: every machine keeps
+    the same page, also if a sealed file arrived damaged at one of them.
+    """
+    return (theirs.count("\n"), len(theirs), theirs) > (ours.count("\n"), len(ours), ours)
 
 
 class ConflictCopies(Publisher):
@@ -225,11 +349,8 @@ def _agents(run: Pass) -> list[str]:
         touched = {path: agent for path in run.request.paths or () if (agent := page_agent(path)) is not None}
         known = counts_store.agents(database) if not wanted.issuperset(touched.values()) else ()
         for path, agent in touched.items():
-            if (
-                agent in known
-                or pages.page_state(database, path) is not None
-                or block_of_ours(run.workspace.root, path) is not None
-            ):
+            is_ours = pages.page_state(database, path) or block_of_ours(run.workspace.root, path)
+            if agent in known or is_ours is not None:
                 wanted.add(agent)
     return sorted(wanted, key=lambda agent: (agent != DEFAULT_AGENT, agent))
 

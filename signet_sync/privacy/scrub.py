@@ -118,7 +118,9 @@ def scrub(workspace: Workspace, now_us: int) -> None:
         injections.drop_gone(workspace.state, stands)
         if tombstones:
             _delete_inputs(workspace, tombstones)
-            page_files.withdraw_strays(workspace)
+            # A rebuild or a lost database forgets which pages existed: one without rows must not stay.
+            for _, path, _ in list(page_files.strays(workspace)):
+                page_files.withdraw(workspace, path)
         left = dreams_page.remove_forgotten(workspace, now_us) or left
         _clean_kept_copies(workspace, tombstones, rows_are_made=True)
         if violations.is_redaction_due(workspace.database):

@@ -11,7 +11,7 @@ from workbench import NOW, Vault
 
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.pages import memory_page_writer
+from signet_sync.pages.stage import compose_page
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.tables import NODES
 from signet_sync.sync.engine import run_pass
@@ -132,7 +132,7 @@ def test_a_page_of_many_days_and_a_warning_is_never_over_its_budget(vault: Vault
     vault.reindex()
     for budget in range(500, 8_000, 690):
         with opened(str(vault.root), Settings(budget_tokens=budget)) as workspace:
-            page, _, _ = memory_page_writer.compose(workspace, "default", NOW_US)
+            page, _, _ = compose_page(workspace, "default", NOW_US)
         assert "[!warning]" in page.text
         assert estimate_tokens(page.text) <= budget
 

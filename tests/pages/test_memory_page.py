@@ -23,13 +23,12 @@ from hypothesis import strategies as st
 from workbench import NOW as VAULT_NOW
 from workbench import Vault
 
-from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
 from signet_sync.pages.board import Line
 from signet_sync.pages.memory_page import NodeView, Projection, Rendered, Shares, render, shares, window
-from signet_sync.pages.memory_page_writer import projection
 from signet_sync.pages.sections import SECTIONS, SectionInputs, StatementView, candidates
-from signet_sync.pages.session_log import Part, clipping_notice, compose, day_text, month_text
+from signet_sync.pages.session_log import Part, WindowRow, clipping_notice, compose, day_text, month_text
+from signet_sync.pages.stage import projection
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.sentences import escape, page_cell, page_line
 from signet_sync.text.token_estimate import estimate_tokens

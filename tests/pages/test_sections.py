@@ -20,8 +20,8 @@ from signet_sync.pages.memory_page import (
     render,
     shares,
 )
-from signet_sync.pages.memory_page_writer import projection
 from signet_sync.pages.sections import SECTIONS, SectionInputs
+from signet_sync.pages.stage import projection
 from signet_sync.pages.store import candidates as candidates_store
 from signet_sync.storage.database.connection import Database
 

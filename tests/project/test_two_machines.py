@@ -27,7 +27,7 @@ from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.timestamps import iso
 from signet_sync.integrity import operations as integrity_operations
 from signet_sync.memories import operations as memories_operations
-from signet_sync.pages import memory_page_writer
+from signet_sync.pages.stage import compose_page
 from signet_sync.privacy import remove
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import compaction_input, session_input
@@ -184,9 +184,7 @@ class Walk:
         ):
             return
         now = self.machines[0].now_us
-        made = {
-            machine.does(lambda work, _: memory_page_writer.compose(work, ME, now))[0].text for machine in self.machines
-        }
+        made = {machine.does(lambda work, _: compose_page(work, ME, now))[0].text for machine in self.machines}
         assert len(made) == 1, self.story("equal rows make two pages", sorted(made))
 
     def garden_is_sound(self, machine: Machine) -> None:

@@ -48,8 +48,8 @@ BREAKS = {
         "tests/project/test_canary.py",
     ),
     "whoever lost the lease writes all the same": Break(
-        "signet_sync/pages/page_files.py",
-        "        if not pages.holds_lease(self._database, self._agent_id, self._fence):\n",
+        "signet_sync/pages/store/pages.py",
+        "        if not self.database.value(held, (self.agent_id, self.fence)):\n",
         "        if False:\n",
         "tests/reliability/test_races.py",
     ),

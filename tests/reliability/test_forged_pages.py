@@ -23,7 +23,6 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import CORE
 from signet_sync.formats.managed_block import CLOSING, OPENING, block
 from signet_sync.formats.paths import leaves_workspace
-from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.memories.promotion_score import Dream, Promotion, Signals, SweepView
 from signet_sync.memories.score import DreamedView, Use
@@ -39,7 +38,7 @@ from signet_sync.pages.sections import (
     ThreadView,
     candidates,
 )
-from signet_sync.pages.session_log import LedgerRow, Part, compose, day_text
+from signet_sync.pages.session_log import LedgerRow, Part, WindowRow, compose, day_text
 
 NOW_US = 1_774_785_600_000_000  # 2026-03-29T12:00:00Z
 _ROOM = 1_000_000  # tokens: every line is shown

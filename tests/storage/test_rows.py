@@ -9,7 +9,7 @@ from artifacts_fixture import compaction, fill, judged, manifest, path_for, sess
 
 from benchmarks import index_rows
 from signet_sync.app.pipeline import PIPELINE
-from signet_sync.errors import UsageError
+from signet_sync.errors import LeaseBusy, UsageError
 from signet_sync.formats.seal import pack
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.pages.store import pages
@@ -261,11 +261,13 @@ def test_an_answer_never_waits_for_a_counter(tmp_path):
 
 
 def test_who_takes_a_lease_fences_off_whoever_held_it(database):
-    slept, heir = (pages.take_lease(database, "default", owner) for owner in ("one", "two"))
-    assert (slept, heir, pages.take_lease(database, "scout", "one")) == (1, 2, 1)
-    assert not pages.holds_lease(database, "default", slept) and pages.holds_lease(database, "default", heir)
-    pages.release_lease(database, "default", slept, content_hash="stale")
-    assert pages.holds_lease(database, "default", heir) and not pages.head_written(database, "default")
-    pages.release_lease(database, "default", heir, content_hash="fresh")
+    slept, heir, other = (pages.take_lease(database, agent) for agent in ("default", "default", "scout"))
+    assert (slept.fence, heir.fence, other.fence) == (1, 2, 1)
+    with pytest.raises(LeaseBusy):
+        slept.require()
+    slept.release("stale")
+    heir.require()
+    assert not pages.head_written(database, "default")
+    heir.release("fresh")
     assert database.value("select content_hash from memory_md_heads") == "fresh"
     assert pages.head_written(database, "default") and not pages.head_written(database, "scout")

@@ -19,6 +19,7 @@ from signet_sync.formats.seal import pack
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.formats.temporary_sessions import NoiseRule
 from signet_sync.pages.session_log import compose
+from signet_sync.pages.store import pages
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.index_records import Judgement
 from signet_sync.sync.planner import JudgeContext, Tombstones, judge
@@ -218,7 +219,6 @@ def fill(database: Database, judgements: Sequence[Judgement], *, log: bool = Tru
         if not log:
             return
         sessions = {(j.row.agent_id, j.row.session_token, j.row.session_id) for j in judgements if j.row is not None}
-        parts = artifacts.session_parts(database, sorted(sessions))
-        rows = [compose(agent_id, token, session_parts) for agent_id, token, _, session_parts in parts]
-        artifacts.store_ledger(database, [], [row for row in rows if row is not None])
-        artifacts.count_days(database, None)
+        parts = pages.session_parts(database, sorted(sessions))
+        rows = [row for one, some in parts if (row := compose(*one[:2], some)) is not None]
+        pages.store_rows(database, [], rows, {(row.agent_id, row.day) for row in rows})

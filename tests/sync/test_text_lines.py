@@ -11,6 +11,7 @@ import artifacts_fixture as made
 import pytest
 from workbench import NOW
 
+from signet_sync.pages.store import pages
 from signet_sync.storage.database import removal
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import artifacts, texts
@@ -86,7 +87,7 @@ class Sessions(Lines):
             path = made.path_for("transcript", session_id=session_id)
             with self.database.transaction():
                 gone = artifacts.delete_rows(self.database, [path])
-                artifacts.store_ledger(self.database, gone, [])
+                pages.store_rows(self.database, gone, [], [])
             self.living.pop(session_id, None)
             if self.random.random() < 0.8:
                 said, printed, project = self.living[session_id] = self.word(), self.word(), self.word()

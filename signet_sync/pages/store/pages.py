@@ -1,15 +1,25 @@
-"""Stores the session log's window and months, what was last written to each page, and the lease of each MEMORY.md."""
+"""Stores what was last written to each page, the lease of each MEMORY.md, and the rows of the session log."""
 
-from collections.abc import Iterable, Iterator
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
-from signet_sync.formats.paths import log_pages
-from signet_sync.formats.session_log_rows import MonthView, WindowRow
+from signet_sync.errors import LeaseBusy
+from signet_sync.formats.paths import head_page, log_pages
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import day_of
+from signet_sync.pages.session_log import LedgerRow, Part, WindowRow
+from signet_sync.storage.database.batches import Session, rows_of_sessions
 from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.table import placeholders
 
 _LATER = "~"  # sorts after every digit and hyphen
+
+
+# ── what was written ──
 
 
 class PageState(NamedTuple):
@@ -21,40 +31,31 @@ class PageState(NamedTuple):
     next_us: int | None
 
 
+_STATES = "select path, agent_id, size, mtime_ns, ctime_ns, inode, inputs_sha256, next_us from pages where "
+
+
 def page_states(database: Database, agent_id: str | None = None) -> dict[str, PageState]:
     """Returns every page that we wrote, or those of one agent, by path."""
-    return dict(
-        _states(database, "", ()) if agent_id is None else _states(database, " where agent_id = ?", (agent_id,))
-    )
+    return dict(_read_states(database, "?1 is null or agent_id = ?1", agent_id))
 
 
 def page_state(database: Database, path: str) -> PageState | None:
     """Returns one page as we left it."""
-    return dict(_states(database, " where path = ?", (path,))).get(path)
+    return dict(_read_states(database, "path = ?", path)).get(path)
 
 
-def _states(database: Database, where: str, bindings: tuple[str, ...]) -> Iterator[tuple[str, PageState]]:
-    sql = f"select path, agent_id, size, mtime_ns, ctime_ns, inode, inputs_sha256, next_us from pages{where}"
-    for path, agent, size, mtime, ctime, inode, inputs, next_us in database.execute(sql, bindings):
-        signature = Signature(size, mtime, ctime, inode) if size is not None else None
-        yield path, PageState(agent, signature, inputs, next_us)
+def _read_states(database: Database, where: str, value: str | None) -> Iterator[tuple[str, PageState]]:
+    for path, agent, size, mtime, ctime, inode, inputs, next_us in database.execute(_STATES + where, (value,)):
+        yield path, PageState(agent, None if size is None else Signature(size, mtime, ctime, inode), inputs, next_us)
 
 
 def store_page(database: Database, path: str, state: PageState) -> None:
     """Stores the state of a page; writes nothing if it is unchanged."""
-    if page_state(database, path) == state:
-        return
-    database.execute(
-        "insert or replace into pages(path, agent_id, size, mtime_ns, ctime_ns, inode, inputs_sha256, next_us)"
-        " values(?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            path,
-            state.agent_id,
-            *(state.signature if state.signature is not None else (None, None, None, None)),
-            state.inputs_sha256,
-            state.next_us,
-        ),
-    )
+    if page_state(database, path) != state:
+        signature = (None,) * 4 if state.signature is None else state.signature
+        row = path, state.agent_id, *signature, state.inputs_sha256, state.next_us
+        columns = "path, agent_id, size, mtime_ns, ctime_ns, inode, inputs_sha256, next_us"
+        database.execute(f"insert or replace into pages({columns}) values({placeholders(len(row))})", row)
 
 
 def mark_stale(database: Database, days: Iterable[tuple[str, str]]) -> None:
@@ -74,132 +75,51 @@ def next_instant(database: Database) -> int | None:
     return found
 
 
-def count_in_window(database: Database, agent_id: str, first_us: int, last_us: int) -> int:
-    """Counts the sessions of an agent in the window, both ends included."""
-    count: int = database.value(
-        "select count(*) from ledger_rows where agent_id = ? and membership_us between ? and ?",
-        (agent_id, first_us, last_us),
-    )
-    return count
-
-
-def window_rows(database: Database, agent_id: str, first_us: int, last_us: int, limit: int) -> list[WindowRow]:
-    """Returns the lines of the window's sessions, newest first, ties by token; without the headless ones."""
-    return [
-        WindowRow((token, session_id), line, tokens, day)
-        for token, session_id, line, tokens, day in database.execute(
-            "select session_token, session_id, line, tokens, day from ledger_rows"
-            " where agent_id = ? and membership_us between ? and ? and line <> ''"
-            " order by membership_us desc, session_token, session_id limit ?",
-            (agent_id, first_us, last_us, limit),
-        )
-    ]
-
-
-def headless_projects(database: Database, agent_id: str, first_us: int, last_us: int) -> dict[str, list[str | None]]:
-    """Returns the projects of the window's headless sessions by day, one for each session."""
-    found: dict[str, list[str | None]] = {}
-    for day, project in database.execute(
-        "select day, project from ledger_rows where agent_id = ? and membership_us between ? and ? and line = ''",
-        (agent_id, first_us, last_us),
-    ):
-        found.setdefault(day, []).append(project)
-    return found
-
-
-def window_months(database: Database, agent_id: str, first_us: int, last_us: int) -> list[str]:
-    """Returns the months (`YYYY-MM`) that have a session in the window, newest first."""
-    return [
-        row[0]
-        for row in database.execute(
-            "select distinct substr(day, 1, 7) from ledger_days where agent_id = ? and day between ? and ?"
-            " order by 1 desc",
-            (agent_id, day_of(first_us), day_of(last_us)),
-        )
-    ]
-
-
-def next_change(database: Database, agent_id: str, now_us: int, window_us: int) -> int | None:
-    """Returns the next instant at which a session enters or leaves the window."""
-    enters: int | None = database.value(
-        "select min(membership_us) from ledger_rows where agent_id = ? and membership_us > ?",
-        (agent_id, now_us),
-    )
-    oldest: int | None = database.value(
-        "select min(membership_us) from ledger_rows where agent_id = ? and membership_us >= ?",
-        (agent_id, now_us - window_us),
-    )
-    leaves = oldest + window_us + 1 if oldest is not None else None
-    instants = [i for i in (enters, leaves) if i is not None]
-    return min(instants) if instants else None
-
-
-def months(database: Database, agent_id: str, limit: int) -> list[MonthView]:
-    """Returns the newest months with sessions, and how many sessions each has."""
-    found: list[MonthView] = []
-    before = _LATER
-    while len(found) < limit:
-        day = database.value("select max(day) from ledger_days where agent_id = ? and day < ?", (agent_id, before))
-        if day is None:
-            break
-        month = before = day[:7]
-        found.append(MonthView(month, sum(days(database, agent_id, month).values())))
-    return found
-
-
-def days(database: Database, agent_id: str, month: str = "") -> dict[str, int]:
-    """Counts an agent's sessions by UTC day, newest first: all of them, or those of a month (`YYYY-MM`)."""
-    return dict(
-        database.execute(
-            "select day, sessions from ledger_days where agent_id = ? and day >= ? and day < ? order by day desc",
-            (agent_id, month, month + _LATER),
-        )
-    )
-
-
-def day_lines(database: Database, agent_id: str, day: str) -> tuple[list[str], list[tuple[str | None, str]]]:
-    """Returns the lines of one day, newest first, ties by token; and project and path of its headless sessions."""
-    lines: list[str] = []
-    headless: list[tuple[str | None, str]] = []
-    for line, project, path in database.execute(
-        "select line, project, path from ledger_rows where agent_id = ? and day = ?"
-        " order by membership_us desc, session_token, session_id",
-        (agent_id, day),
-    ):
-        if line:
-            lines.append(line)
-        else:
-            headless.append((project, path))
-    return lines, headless
-
-
 # ── the lease of a MEMORY.md ──
 
 
-def take_lease(database: Database, agent_id: str, owner: str) -> int:
-    """Takes the lease of an agent's page; returns its number, which fences off whoever held it before."""
+class PageLease(NamedTuple):
+    """The lease of an agent's page, which this process took; a higher `fence` is that of who took it over."""
+
+    database: Database
+    agent_id: str
+    fence: int
+
+    def require(self) -> None:
+        """Raises `LeaseBusy` if the lease was taken over: a process that slept meanwhile writes nothing."""
+        held = "select exists(select 1 from memory_md_heads where agent_id = ? and fence = ?)"
+        if not self.database.value(held, (self.agent_id, self.fence)):
+            page = head_page(self.agent_id)
+            raise LeaseBusy(f"the lease of {page} was taken over", hint="this will be retried automatically")
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Checks the lease while a page is swapped in, holding the database's write lock.
+
+        Taking the lease over needs the same lock, so that cannot happen between the check and the swap.
+        """
+        with self.database.transaction():
+            self.require()
+            yield
+
+    def release(self, content_hash: str | None = None) -> None:
+        """Releases the lease; with a hash, the page was written. In the caller's transaction."""
+        self.database.execute(
+            "update memory_md_heads set lease_owner = null, content_hash = coalesce(?, content_hash)"
+            " where agent_id = ? and fence = ?",
+            (content_hash, self.agent_id, self.fence),
+        )
+
+
+def take_lease(database: Database, agent_id: str) -> PageLease:
+    """Takes the lease of an agent's page; fences off whoever held it before."""
     with database.transaction():
         fence: int = database.value(
             "insert into memory_md_heads(agent_id, lease_owner, fence) values(?1, ?2, 1)"
             " on conflict(agent_id) do update set lease_owner = ?2, fence = fence + 1 returning fence",
-            (agent_id, owner),
+            (agent_id, f"{os.uname().nodename}:{os.getpid()}"),
         )
-    return fence
-
-
-def holds_lease(database: Database, agent_id: str, fence: int) -> bool:
-    """Returns whether the lease was not taken over; checked right before a page is published."""
-    held = "select exists(select 1 from memory_md_heads where agent_id = ? and fence = ?)"
-    return bool(database.value(held, (agent_id, fence)))
-
-
-def release_lease(database: Database, agent_id: str, fence: int, *, content_hash: str | None) -> None:
-    """Releases the lease; with a hash, the page was written. In the caller's transaction."""
-    database.execute(
-        "update memory_md_heads set lease_owner = null, content_hash = coalesce(?, content_hash)"
-        " where agent_id = ? and fence = ?",
-        (content_hash, agent_id, fence),
-    )
+    return PageLease(database, agent_id, fence)
 
 
 def head_written(database: Database, agent_id: str) -> bool:
@@ -208,18 +128,116 @@ def head_written(database: Database, agent_id: str) -> bool:
     return bool(database.value(written, (agent_id,)))
 
 
-def is_without_rows(database: Database, agent_id: str) -> bool:
-    """Returns whether an agent has no memory, and none was ever forgotten here."""
-    some: int = database.value(
-        "select exists(select 1 from memories where agent_id = ?1) or exists(select 1 from forgotten_memories)",
-        (agent_id,),
+# ── the session log ──
+
+_LINES = "session_token, session_id, line, tokens, day"
+_IN_WINDOW = "from ledger_rows where agent_id = ? and membership_us between ? and ?"
+
+
+def session_parts(database: Database, sessions: Iterable[Session]) -> Iterator[tuple[Session, list[Part]]]:
+    """Yields sessions with their artifacts, for composing their rows."""
+    parts: dict[Session, list[Part]] = {session: [] for session in sessions}
+    columns = (
+        "agent_id, session_token, source_path, source_kind, session_id, session_key, project, ledger_sentence,"
+        " captured_us, membership_us, noise"
     )
-    return not some
+    for row in rows_of_sessions(database, columns, "memory_artifacts", parts, by="memory_artifacts_session"):
+        part = Part(*row[2:])
+        parts[row[0], row[1], part.session_id].append(part)
+    yield from parts.items()
 
 
-# ── a Signet in this workspace ──
+def rows_of(database: Database, sessions: Collection[Session]) -> dict[Session, LedgerRow]:
+    """Returns the stored rows of some sessions."""
+    columns = ", ".join(LedgerRow._fields)
+    return {row[:3]: LedgerRow(*row) for row in rows_of_sessions(database, columns, "ledger_rows", sessions)}
+
+
+def store_rows(
+    database: Database, gone: Sequence[Session], rows: Sequence[LedgerRow], days: Iterable[tuple[str, str]]
+) -> None:
+    """Deletes the rows of some sessions, writes others, and counts the sessions of (agent, day) pairs again."""
+    database.executemany("delete from ledger_rows where agent_id = ? and session_token = ? and session_id = ?", gone)
+    database.executemany(f"insert or replace into ledger_rows values({placeholders(len(LedgerRow._fields))})", rows)
+    for one in days:
+        database.execute("delete from ledger_days where agent_id = ? and day = ?", one)
+        counted = "select agent_id, day, count(*) from ledger_rows where agent_id = ? and day = ? group by 1, 2"
+        database.execute(f"insert into ledger_days {counted}", one)
+
+
+def count_in_window(database: Database, agent_id: str, first_us: int, last_us: int) -> int:
+    """Counts the sessions of an agent in the window, both ends included."""
+    count: int = database.value(f"select count(*) {_IN_WINDOW}", (agent_id, first_us, last_us))
+    return count
+
+
+def window_rows(database: Database, agent_id: str, first_us: int, last_us: int, limit: int) -> list[WindowRow]:
+    """Returns the lines of the window's sessions, newest first, ties by token; without the headless ones."""
+    order = "order by membership_us desc, session_token, session_id limit ?"
+    sql = f"select {_LINES} {_IN_WINDOW} and line <> '' {order}"
+    return [WindowRow(row[:2], *row[2:]) for row in database.execute(sql, (agent_id, first_us, last_us, limit))]
+
+
+def headless_projects(database: Database, agent_id: str, first_us: int, last_us: int) -> dict[str, list[str | None]]:
+    """Returns the projects of the window's headless sessions by day, one for each session."""
+    found: dict[str, list[str | None]] = {}
+    sql = f"select day, project {_IN_WINDOW} and line = ''"
+    for day, project in database.execute(sql, (agent_id, first_us, last_us)):
+        found.setdefault(day, []).append(project)
+    return found
+
+
+def window_months(database: Database, agent_id: str, first_us: int, last_us: int) -> list[str]:
+    """Returns the months (`YYYY-MM`) that have a session in the window, newest first."""
+    sql = (
+        "select distinct substr(day, 1, 7) from ledger_days where agent_id = ? and day between ? and ? order by 1 desc"
+    )
+    return [month for (month,) in database.execute(sql, (agent_id, day_of(first_us), day_of(last_us)))]
+
+
+def next_change(database: Database, agent_id: str, now_us: int, window_us: int) -> int | None:
+    """Returns the next instant at which a session enters or leaves the window."""
+    soonest = "select min(membership_us) from ledger_rows where agent_id = ? and membership_us"
+    enters: int | None = database.value(f"{soonest} > ?", (agent_id, now_us))
+    oldest: int | None = database.value(f"{soonest} >= ?", (agent_id, now_us - window_us))
+    leaves = None if oldest is None else oldest + window_us + 1
+    return min((instant for instant in (enters, leaves) if instant is not None), default=None)
+
+
+def months(database: Database, agent_id: str, limit: int) -> list[tuple[str, int]]:
+    """Returns the newest months with sessions, and how many sessions each has."""
+    sql = (
+        "select substr(day, 1, 7) as month, sum(sessions) from ledger_days where agent_id = ?"
+        " group by month order by month desc limit ?"
+    )
+    return list(database.execute(sql, (agent_id, limit)))
+
+
+def days(database: Database, agent_id: str, month: str = "") -> dict[str, int]:
+    """Counts an agent's sessions by UTC day, newest first: all of them, or those of a month (`YYYY-MM`)."""
+    sql = "select day, sessions from ledger_days where agent_id = ? and day >= ? and day < ? order by day desc"
+    return dict(database.execute(sql, (agent_id, month, month + _LATER)))
+
+
+def day_lines(database: Database, agent_id: str, day: str) -> tuple[list[str], list[tuple[str | None, str]]]:
+    """Returns the lines of one day, newest first, ties by token; and project and path of its headless sessions."""
+    sql = (
+        "select line, project, path from ledger_rows where agent_id = ? and day = ?"
+        " order by membership_us desc, session_token, session_id"
+    )
+    rows = list(database.execute(sql, (agent_id, day)))
+    return [line for line, *_ in rows if line], [(project, path) for line, project, path in rows if not line]
+
+
+# ── another writer in this workspace ──
 
 _SIGNET = "beside_signet"
+
+
+def is_without_rows(database: Database, agent_id: str) -> bool:
+    """Returns whether an agent has no memory, and none was ever forgotten here."""
+    some = "select exists(select 1 from memories where agent_id = ?1) or exists(select 1 from forgotten_memories)"
+    return not database.value(some, (agent_id,))
 
 
 def signet_trouble(database: Database) -> str:

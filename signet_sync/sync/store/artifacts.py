@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sys import intern
 from types import MappingProxyType
 from typing import Any
 
 from signet_sync.formats.body import body_sha256
-from signet_sync.formats.session_log_rows import LedgerRow, Part
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import iso
-from signet_sync.storage.database.batches import LISTED, Session, pack_values, rows_of_sessions, rows_with_values
+from signet_sync.storage.database.batches import LISTED, pack_values, rows_with_values
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 from signet_sync.sync.index_records import Judgement, Known, Row, Seal
@@ -23,9 +22,6 @@ _COLUMNS = ", ".join(Row._fields).replace("ledger_sentence", "built_sentence")
 _ROW_SQL = f"insert into memory_artifacts(id, {_COLUMNS}) values({placeholders(len(Row._fields) + 1)})"
 # The columns of a `Row`, as selected from the database.
 _ROW = ", ".join(text_of() if name == "content" else name for name in Row._fields)
-_PART_COLUMNS = (
-    "source_path, source_kind, session_id, session_key, project, ledger_sentence, captured_us, membership_us, noise"
-)
 
 
 def _make_known(row: Sequence[Any], seen: Signature | None = None) -> Known:
@@ -209,45 +205,6 @@ def seals_of(database: Database, paths: Sequence[str]) -> dict[str, Seal]:
 def seals_exist(database: Database) -> bool:
     """Returns whether any file was ever sealed."""
     return bool(database.value("select exists(select 1 from seals)"))
-
-
-def session_parts(
-    database: Database, sessions: Iterable[tuple[str, str, str]]
-) -> Iterator[tuple[str, str, str, list[Part]]]:
-    """Yields the parts of some sessions (agent, token, id), for composing their session log rows."""
-    parts: dict[Session, list[Part]] = {session: [] for session in sessions}
-    columns = f"agent_id, session_token, {_PART_COLUMNS}"
-    for row in rows_of_sessions(database, columns, "memory_artifacts", parts, by="memory_artifacts_session"):
-        part = Part(*row[2:])
-        parts[row[0], row[1], part.session_id].append(part)
-    for session, found in parts.items():
-        yield *session, found
-
-
-def ledger_of(database: Database, sessions: Collection[Session]) -> dict[Session, LedgerRow]:
-    """Returns the stored session log rows of some sessions."""
-    columns = ", ".join(LedgerRow._fields)
-    return {row[:3]: LedgerRow(*row) for row in rows_of_sessions(database, columns, "ledger_rows", sessions)}
-
-
-def store_ledger(database: Database, gone: Sequence[tuple[str, str, str]], rows: Sequence[LedgerRow]) -> None:
-    """Deletes the session log rows of some sessions and writes others."""
-    database.executemany("delete from ledger_rows where agent_id = ? and session_token = ? and session_id = ?", gone)
-    database.executemany(f"insert or replace into ledger_rows values({placeholders(len(LedgerRow._fields))})", rows)
-
-
-def count_days(database: Database, days: Iterable[tuple[str, str]] | None) -> None:
-    """Recounts sessions by agent and day, for some days or (None) for all."""
-    if days is None:
-        database.execute("delete from ledger_days")
-        database.execute("insert into ledger_days select agent_id, day, count(*) from ledger_rows group by 1, 2")
-        return
-    for agent_id, day in days:
-        count: int = database.value("select count(*) from ledger_rows where agent_id = ? and day = ?", (agent_id, day))
-        if count:
-            database.execute("insert or replace into ledger_days values(?, ?, ?)", (agent_id, day, count))
-        else:
-            database.execute("delete from ledger_days where agent_id = ? and day = ?", (agent_id, day))
 
 
 def list_unresolved_targets(database: Database, targets: Iterable[str] | None = None) -> list[str]:
