@@ -51,7 +51,6 @@ from signet_sync.formats.filename import artifact_file_name, artifact_name, find
 from signet_sync.formats.ids import derive_token
 from signet_sync.formats.paths import leaves_workspace, targets
 from signet_sync.formats.snapshot import Found, Signature
-from signet_sync.formats.temporary_sessions import NoiseRule
 from signet_sync.graph import nodes
 from signet_sync.host.harness_settings import harness
 from signet_sync.host.harness_settings.json_text import JsonText
@@ -60,7 +59,7 @@ from signet_sync.pages.session_log import Part, compose
 from signet_sync.recall import query
 from signet_sync.sessions import input as sessions_input
 from signet_sync.statements import sections
-from signet_sync.sync.index_records import Judgement
+from signet_sync.sync.index_records import Judgement, NoiseRule
 from signet_sync.sync.planner import JudgeContext, Tombstones, judge, judge_tombstone
 from signet_sync.text import chunking, tags
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2

@@ -28,9 +28,16 @@ from signet_sync.capture.spool import CUT, Job
 from signet_sync.capture.store import TranscriptState
 from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.body import utf8
-from signet_sync.formats.ids import agent_for, asks_model, is_excluded, is_in_model_folder, is_session_id, token_of
+from signet_sync.formats.ids import (
+    agent_for,
+    asks_model,
+    is_excluded,
+    is_in_model_folder,
+    is_session_id,
+    origin_of,
+    token_of,
+)
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.origin import origin_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.host.repository import Repository, resolve, views
 from signet_sync.sessions import operations as sessions_operations

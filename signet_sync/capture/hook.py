@@ -5,7 +5,7 @@ error may fail the session: the exit code is 0 and the reason is in `logs/hook.l
 the payload), unless `--strict` asks for exit code 2 and a line on stderr.
 
 A session start and a prompt print the context that the caller composes, between the markers that the parsers remove
-again, and nothing of sessions if others read this one (`formats.scope`), in the form that the harness accepts
+again, and nothing of sessions if others read this one (`formats.ids`), in the form that the harness accepts
 (`host.harness_settings.facts`).
 """
 
@@ -32,9 +32,9 @@ from signet_sync.formats.ids import (
     is_in_model_folder,
     is_project,
     is_session_id,
+    is_shared,
 )
 from signet_sync.formats.paths import display
-from signet_sync.formats.scope import is_shared
 from signet_sync.host.repository import Repository, resolve, views
 from signet_sync.storage import locations
 from signet_sync.storage.durable import private_folder

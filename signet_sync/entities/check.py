@@ -16,7 +16,7 @@ from signet_sync.entities.evidence import Rationale, read_rationale
 from signet_sync.entities.finding import Finding
 from signet_sync.entities.repository import EntityRepository, FileContent
 from signet_sync.errors import UsageError, WorkspaceError
-from signet_sync.formats import locate
+from signet_sync.formats import frontmatter
 from signet_sync.formats.entity_paths import FILES
 from signet_sync.formats.timestamps import day_of
 from signet_sync.storage.database.connection import Database
@@ -112,6 +112,6 @@ def _check_file(repo: EntityRepository, seen: FileContent) -> list[Finding]:
         return [Finding("unfinished", "its creation was interrupted, and nothing of it stands yet", "", seen.path)]
     line, hint = 1, "restore it from a copy or from the history"
     if seen.text is not None:
-        line = max(problem.line, locate.line_of(seen.raw or b"", problem.code, problem.message))
+        line = max(problem.line, frontmatter.line_of(seen.raw or b"", problem.code, problem.message))
         hint = problem.hint
     return [Finding(problem.code, problem.message, hint, seen.path, line=line, verdict="invalid")]

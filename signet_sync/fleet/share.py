@@ -16,7 +16,6 @@ from signet_sync.fleet import removals, targets
 from signet_sync.fleet.places import Place, opened
 from signet_sync.fleet.tables import COLUMNS, SHARES, TABLES, VERSION, Tables
 from signet_sync.formats.paths import MEMORY, display
-from signet_sync.formats.temporary_sessions import KINDS, weight
 from signet_sync.formats.timestamps import day_of, iso, parse_instant
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
@@ -26,6 +25,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.files import Root
 from signet_sync.sync import scan
 from signet_sync.sync.engine import run_locked
+from signet_sync.sync.index_records import KINDS, weight
 from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.store.texts import text_of
 from signet_sync.sync.workspace import Request, Workspace

@@ -7,12 +7,14 @@ document or fifth level.
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Mapping
+from functools import cache
 from json.decoder import scanstring as _scanstring  # type: ignore[attr-defined]
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from signet_sync.formats.body import utf8, well_formed
+from signet_sync.formats.body import normalize, utf8, well_formed
 from signet_sync.formats.lazy_pattern import late
 
 HEAD_LIMIT = 64 * 1024
@@ -394,3 +396,94 @@ def _unindent(entry: str, indent: int) -> str:
     if entry.endswith(("\n", "\x85", "\u2028", "\u2029")):
         entry = entry[:-1]
     return re.sub(rf"(?<=\n) {{1,{indent}}}", "", entry) if indent else entry
+
+
+# ── the line that a problem is about ──
+
+_FIELD = {
+    "hash-mismatch": "content_sha256",
+    "captured-at-mismatch": "captured_at",
+    "agent-invalid": "agent_id",
+    "token-mismatch": "session_id",
+    "kind-mismatch": "kind",
+}
+_NAMED = late(r"the (?:field|key) `?([A-Za-z_][A-Za-z0-9_]*)")
+_LINE = late(r"\bline (\d+)")
+_BYTE = late(r"\bbyte (\d+)")
+
+
+def line_of(raw: bytes, code: str, message: str) -> int:
+    """Returns the line, from 1, that a person has to look at; 1 if the whole file is meant."""
+    if (found := _LINE.search(message)) is not None:
+        return min(int(found[1]), raw.count(b"\n") + 1)
+    if code == "not-utf8" and (found := _BYTE.search(message)) is not None:
+        return raw[: int(found[1])].count(b"\n") + 1
+    named = _NAMED.search(message)
+    field = named[1] if named is not None else _FIELD.get(code)
+    if field is None:
+        return 1
+    lines = [
+        number
+        for number, line in enumerate(raw[:65536].split(b"\n"), 1)
+        if re.match(rf"\"?{re.escape(field)}\"?\s*:".encode(), line)
+    ]
+    # A duplicate key is wrong where it occurs again.
+    return (lines[-1] if "twice" in message else lines[0]) if lines else 1
+
+
+def line_of_setting(raw: bytes, message: str) -> int:
+    """Returns the line, from 1, of the setting that begins an error message, or that a TOML parser names; else 1."""
+    if (found := _LINE.search(message)) is not None:
+        return min(int(found[1]), raw.count(b"\n") + 1)
+    key = message.partition(" ")[0].rpartition(".")[2]
+    assigned = re.compile(rf"[\w.\"' -]*\b{re.escape(key)}[\"']?\s*=".encode())
+    return next((number for number, line in enumerate(raw.split(b"\n"), 1) if key and assigned.match(line)), 1)
+
+
+# ── the bytes of a file in its seal, compressed ──
+
+
+@cache
+def _load_zstd() -> Any:
+    """Loads what only those need who seal or unseal a file."""
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+    return zstd
+
+
+@cache
+def _packer() -> Any:
+    """Returns one compressor for all frames: making it takes as long as compressing a small file."""
+    return _load_zstd().ZstdCompressor(1)
+
+
+def pack_seal(raw: bytes) -> bytes:
+    """Compresses bytes for a seal."""
+    packer = _packer()
+    packed: bytes = packer.compress(raw, packer.FLUSH_FRAME)
+    return packed
+
+
+def unpack_seal(packed: bytes | None) -> bytes | None:
+    """Returns the sealed bytes, or None if they are lost, deleted or damaged."""
+    if not packed:
+        return None
+    zstd = _load_zstd()
+    try:
+        raw: bytes = zstd.decompress(packed)
+    except zstd.ZstdError:
+        return None
+    return raw
+
+
+def body_of_seal(packed: bytes | None) -> str | None:
+    """Returns the normalised body of a sealed file, or None if its bytes do not hold one."""
+    raw = unpack_seal(packed)
+    if raw is None:
+        return None
+    try:
+        return normalize(open_source(raw).body)
+    except FrontmatterProblem:
+        return None

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from signet_sync.formats.body import js_trim
 from signet_sync.formats.handle import Letter, beginning, id_of, make_place_id
 from signet_sync.formats.paths import normalize_path
-from signet_sync.formats.temporary_sessions import KINDS, weight
+from signet_sync.sync.index_records import KINDS, weight
 from signet_sync.text import chunking
 from signet_sync.text.sentences import flatten
 

@@ -11,8 +11,8 @@ import stat
 from collections import namedtuple
 from contextlib import suppress
 
+from signet_sync.formats.ids import origin_of
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.origin import origin_of
 
 TYPE_CHECKING = False  # same as in `typing`, without the milliseconds of importing it
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from signet_sync.digest.sentence import derive_digest
 from signet_sync.entities import check as entities_check
 from signet_sync.entities import stage
 from signet_sync.errors import ConfigError
-from signet_sync.formats import locate
+from signet_sync.formats import frontmatter, managed_block
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import MEMORY, SETTINGS, artifact_path, display, head_page
 from signet_sync.formats.snapshot import Found
@@ -100,7 +100,9 @@ def check(
     for judgement in checked.judgements:
         if judgement.verdict in ("invalid", "violation"):
             found = files.read(place, judgement.path, settings.max_file_bytes)
-            line = locate.line_of(found.raw if isinstance(found, Found) else b"", judgement.code, judgement.message)
+            line = frontmatter.line_of(
+                found.raw if isinstance(found, Found) else b"", judgement.code, judgement.message
+            )
             checked.lines[judgement.path, judgement.code] = line
     if not plan.scanned:
         _add_excused_note(checked, MEMORY, "unchecked", "there is no artifact in memory/, so nothing was checked")
@@ -151,7 +153,7 @@ def _settings(root: str, vault: Vault | None, checked: CheckResult) -> Settings:
     for remark in remarks:
         if remark.broken:
             found = files.read(vault or root, SETTINGS, model.FILE_LIMIT)
-            line = locate.line_of_setting(found.raw if isinstance(found, Found) else b"", remark.message)
+            line = frontmatter.line_of_setting(found.raw if isinstance(found, Found) else b"", remark.message)
             entry = {
                 "path": SETTINGS,
                 "verdict": "invalid",
@@ -218,7 +220,7 @@ def _pages(root: Root, checked: CheckResult, agent: str | None, judging: JudgeCo
     for owner in [agent] if agent is not None else stage.possible_agents(root):
         path = head_page(owner)
         found = files.read(root, path, limit)
-        for fault in locate.page_faults(found.raw, sentences_of) if isinstance(found, Found) else ():
+        for fault in managed_block.page_faults(found.raw, sentences_of) if isinstance(found, Found) else ():
             checked.problems.append({**problem(path, "invalid", fault.code, fault.message), "line": fault.line})
             checked.counts["invalid"] += 1
 

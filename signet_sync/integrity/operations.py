@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.errors import reason as why
-from signet_sync.formats import seal as formats_seal
 from signet_sync.formats.artifact import Content, FieldProblem, validate
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.filename import artifact_name
-from signet_sync.formats.frontmatter import FrontmatterProblem, parse, unknown_entries, write
+from signet_sync.formats.frontmatter import FrontmatterProblem, pack_seal, parse, unknown_entries, unpack_seal, write
 from signet_sync.formats.snapshot import Found, Trouble
 from signet_sync.formats.timestamps import iso
 from signet_sync.pages.conflict_copies import copy_names, no_free_name
@@ -69,7 +68,7 @@ def difference(database: Database, root: str, path: str, limit: int) -> Differen
     Raises `UsageError` if the path has no open violation, or its sealed bytes are lost.
     """
     seal = _require_seal(database, path)
-    sealed = _unpack_seal(seal)
+    sealed = _read_sealed(seal)
     found = files.read(root, path, limit)
     if isinstance(found, Found):
         return Difference(path, seal.sealed_at, sealed, found.raw, "")
@@ -89,8 +88,8 @@ def _require_seal(database: Database, path: str) -> Seal:
     return seal
 
 
-def _unpack_seal(seal: Seal) -> bytes:
-    raw = formats_seal.unpack(seal.packed)
+def _read_sealed(seal: Seal) -> bytes:
+    raw = unpack_seal(seal.packed)
     if raw is None:
         let_go = seal.packed is not None and not seal.packed
         raise UsageError(
@@ -114,7 +113,7 @@ def restore_one(workspace: Workspace, path: str, now_us: int) -> str | None:
     if the bytes are lost or the path has no violation.
     """
     seal = _require_seal(workspace.database, path)
-    raw = _unpack_seal(seal)
+    raw = _read_sealed(seal)
     found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
     kept = None
     if isinstance(found, Found):
@@ -205,7 +204,7 @@ def accept_one(workspace: Workspace, path: str, reason: str, now_us: int) -> Non
         )
     # The new seal first: after a crash in between, the file violates it, and can be accepted or restored again.
     with workspace.database.transaction(durable=True):
-        artifacts.store_seals(workspace.database, [judgement.seal._replace(packed=formats_seal.pack(raw))])
+        artifacts.store_seals(workspace.database, [judgement.seal._replace(packed=pack_seal(raw))])
         # Where nothing is left to correct the file stays as it was, and only this makes the next pass renew its row.
         artifacts.forget_signatures(workspace.database, [path])
         violations.accept(workspace.database, path, iso(now_us), sanitize_line(reason))

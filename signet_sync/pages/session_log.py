@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from signet_sync.formats.paths import day_page, month_page, wikilink
-from signet_sync.formats.temporary_sessions import HEADLESS, KINDS, weight
 from signet_sync.formats.timestamps import day_of, iso
+from signet_sync.sync.index_records import HEADLESS, KINDS, weight
 from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import basename, escape, flatten, page_cell
 from signet_sync.text.token_estimate import estimate_tokens

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from signet_sync.errors import RevisionConflict, UsageError, WorkspaceError, reason
-from signet_sync.formats import seal as formats_seal
 from signet_sync.formats.artifact import REPOSITORY_FIELDS, FieldProblem
 from signet_sync.formats.filename import IMMUTABLE_KINDS, artifact_name, is_artifact_path
-from signet_sync.formats.frontmatter import FrontmatterProblem
+from signet_sync.formats.frontmatter import FrontmatterProblem, pack_seal, unpack_seal
 from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.formats.timestamps import iso
@@ -207,7 +206,7 @@ def _examine(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | Not
         if judgement.verdict != "indexed" or judgement.redacted:
             return NotRedacted(path, judgement.message or judgement.code, planner.HINTS.get(judgement.code, ""))
     elif found.code == "gone" and seal is not None:
-        kept = formats_seal.unpack(seal.packed)
+        kept = unpack_seal(seal.packed)
         if kept is None:
             return None  # neither file nor bytes
         raw = kept
@@ -230,7 +229,7 @@ def _examine(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | Not
         body_sha256=new.seal.body_sha256,
         file_sha256=new.seal.file_sha256,
         # A seal whose bytes were deleted gets new ones, until retention deletes them: an interrupted flow needs them.
-        packed=formats_seal.pack(made.raw),
+        packed=pack_seal(made.raw),
     )
     before = old.memory_sentence if old is not None else None
     return _Work(path, made.rules, present, made.raw, fresh, before, new.row.memory_sentence)

@@ -15,12 +15,12 @@ from signet_sync.entities import stage as entities_stage
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import artifact_name, find_ignored_code
+from signet_sync.formats.frontmatter import unpack_seal
 from signet_sync.formats.handle import SHORT_LENGTH, short_handle
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.managed_block import lines_without
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TEMPORARY
-from signet_sync.formats.seal import unpack
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.graph import words
@@ -226,7 +226,7 @@ def _redact_copies(workspace: Workspace) -> None:
             continue
         original = _ARTIFACT.match(path.rpartition("/")[2])
         seal = artifacts.seal_of(workspace.database, f"{MEMORY}/{original[0]}.md") if original else None
-        sealed = unpack(seal.packed) if seal is not None else None
+        sealed = unpack_seal(seal.packed) if seal is not None else None
         clean = sealed if sealed is not None and redacts(found.raw, sealed) else redact_bytes(found.raw)
         if clean != found.raw and files.replace(workspace.root, path, clean, found.raw).displaced is not None:
             raise page_files.refuse_changed(path)

@@ -10,7 +10,7 @@ from typing import Any
 from signet_sync.errors import UsageError
 from signet_sync.formats.artifact import REPOSITORY_FIELDS, repository_fields
 from signet_sync.formats.body import js_trim
-from signet_sync.formats.origin import origin_of
+from signet_sync.formats.ids import origin_of
 from signet_sync.formats.paths import AGENT_ID
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.stored_names import cut_to, measure_written, session_name, session_value

@@ -9,11 +9,10 @@ from signet_sync.formats.body import text_sha256
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Snapshot
-from signet_sync.formats.temporary_sessions import NoiseRule
 from signet_sync.storage import files
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync import deriving, outbox, planner, scan
-from signet_sync.sync.index_records import SESSION, Change, Judgement, Known, Source
+from signet_sync.sync.index_records import SESSION, Change, Judgement, Known, NoiseRule, Source
 from signet_sync.sync.planner import CliffRule, JudgeContext, Plan, Tombstones
 from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.reading import BULK_FROM, WORKERS_FROM, read_and_write

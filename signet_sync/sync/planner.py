@@ -16,15 +16,13 @@ from signet_sync.formats import filename, paths
 from signet_sync.formats.artifact import Content, FieldProblem, Manifest, Tombstone, read_artifact, validate_tombstone
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.filename import IMMUTABLE_KINDS, ArtifactName, artifact_name
-from signet_sync.formats.frontmatter import FrontmatterProblem, open_source, parse, read
+from signet_sync.formats.frontmatter import FrontmatterProblem, open_source, parse, read, unpack_seal
 from signet_sync.formats.ids import token_matches, token_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT_ID, MEMORY, TOMBSTONES
-from signet_sync.formats.seal import unpack
 from signet_sync.formats.snapshot import STRANGE_NAME, Found, Signature, Snapshot, Trouble
-from signet_sync.formats.temporary_sessions import HEADLESS, NOTHING, NoiseRule
 from signet_sync.formats.timestamps import day_of, parse_name_stamp
-from signet_sync.sync.index_records import Cliff, Judgement, Known, Note, Row, Seal
+from signet_sync.sync.index_records import HEADLESS, NOTHING, Cliff, Judgement, Known, NoiseRule, Note, Row, Seal
 from signet_sync.text.digest_mark import is_headless, says_nothing
 from signet_sync.text.redaction import redacts
 from signet_sync.text.sanitizer import sanitize_line, sanitize_normalized
@@ -264,7 +262,7 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
     if seal is not None:
         # The same bytes can have another digest only because an older version sealed them, which knew fewer fields.
         changed = _changes(seal, digest, actual) if seal.file_sha256 != file_sha else ""
-        sealed = unpack(seal.packed) if changed else None
+        sealed = unpack_seal(seal.packed) if changed else None
         # A redaction of what was sealed, made on another machine or here by hand.
         redacted = sealed is not None and redacts(sealed, found.raw)
         if changed and not redacted:
@@ -341,7 +339,7 @@ def judge_tombstone(path: str, found: Found | Trouble) -> "tuple[Judgement, Tomb
 
 def judge_sealed(seal: Seal, judging: JudgeContext) -> Judgement | None:
     """Returns the judgement of a path's sealed bytes, or None if the bytes are lost."""
-    raw = unpack(seal.packed)
+    raw = unpack_seal(seal.packed)
     if raw is None:
         return None
     known_good = Found(raw, Signature(len(raw), 0, 0, 0))
@@ -395,7 +393,7 @@ def is_removed(seal: Seal, tombstones: Tombstones) -> bool:
         return True
     if name.token != token_of(seal.agent_id, seal.session_id):  # the token is that of the key, which was checked above
         return False
-    raw = unpack(seal.packed)
+    raw = unpack_seal(seal.packed)
     return raw is not None and _is_covered(name, *_identity(raw), tombstones)
 
 

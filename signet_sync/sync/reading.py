@@ -10,8 +10,8 @@ from itertools import islice
 from typing import Any
 
 from signet_sync.errors import WorkspaceError, reason
+from signet_sync.formats.frontmatter import pack_seal
 from signet_sync.formats.paths import MEMORY
-from signet_sync.formats.seal import pack
 from signet_sync.formats.snapshot import Found, Signature, Trouble
 from signet_sync.storage import files
 from signet_sync.storage.files import Vault
@@ -43,7 +43,7 @@ def judge_and_pack(path: str, found: Found | Trouble, judging: JudgeContext) -> 
         return judgement._replace(raw=None)
     if judgement.seal is None or judgement.raw is None:
         return judgement
-    return judgement._replace(seal=judgement.seal._replace(packed=pack(judgement.raw)), raw=None)
+    return judgement._replace(seal=judgement.seal._replace(packed=pack_seal(judgement.raw)), raw=None)
 
 
 class FileJudge:

@@ -14,13 +14,12 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from signet_sync.errors import Interrupted
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.snapshot import Snapshot
-from signet_sync.formats.temporary_sessions import NoiseRule
 from signet_sync.formats.timestamps import iso
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.files import Root
-from signet_sync.sync.index_records import Change, Cliff, Judgement, Source
+from signet_sync.sync.index_records import Change, Cliff, Judgement, NoiseRule, Source
 from signet_sync.sync.workers import Alive, Workers
 
 T = TypeVar("T")

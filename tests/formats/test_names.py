@@ -22,7 +22,7 @@ from signet_sync.formats.filename import (
 )
 from signet_sync.formats.ids import MODEL_FOLDER, derive_token, token_matches, token_of
 from signet_sync.formats.paths import AGENT_ID, leaves_workspace, stray_artifact_links, targets
-from signet_sync.formats.temporary_sessions import NoiseRule
+from signet_sync.sync.index_records import NoiseRule
 
 KINDS = sorted(IMMUTABLE_KINDS | {"manifest"})
 STEM = "2026-03-28T22-34-06.792Z--abcdefghijklmnop--summary"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.formats.scope import is_shared, place_of
+from signet_sync.formats.ids import is_shared, place_of
 
 GROUPS = ["group", "channel", "guild", "room", "space", "server", "forum", "broadcast", "public", "supergroup"]
 PROGRAMS = ["whatsapp", "telegram", "discord", "slack", "signal", "matrix", "imessage"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from signet_sync.formats.origin import origin_of
+from signet_sync.formats.ids import origin_of
 from signet_sync.host import repository
 from signet_sync.host.repository import Repository, list_standing
 

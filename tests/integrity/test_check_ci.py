@@ -13,7 +13,7 @@ import yaml
 from workbench import NOW, ROOT, Vault, call, contents, numbered, tree
 
 from signet_sync.cli.check import _annotate
-from signet_sync.formats import locate
+from signet_sync.formats import frontmatter
 
 
 @pytest.fixture
@@ -242,7 +242,7 @@ HEAD = b'---\nkind: "summary"\nagent_id: "default"\nsession_id: "x"\nkind: "summ
     ],
 )
 def test_the_line_that_a_person_has_to_look_at(code, message, line):
-    assert locate.line_of(HEAD, code, message) == line
+    assert frontmatter.line_of(HEAD, code, message) == line
 
 
 def test_a_note_that_fails_is_shown_as_a_problem_in_every_form(vault, monkeypatch):

@@ -10,7 +10,7 @@ from artifacts_fixture import compaction, fill, judged, manifest, path_for, sess
 from benchmarks import index_rows
 from signet_sync.app.pipeline import PIPELINE
 from signet_sync.errors import LeaseBusy, UsageError
-from signet_sync.formats.seal import pack
+from signet_sync.formats.frontmatter import pack_seal
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.pages.store import pages
 from signet_sync.storage.database.connection import Database
@@ -67,7 +67,7 @@ def test_the_desks_rows_come_back_as_they_were(database):
     }
     for judgement in made:
         seal = artifacts.seal_of(database, judgement.path)
-        assert seal == (judgement.seal._replace(packed=pack(judgement.raw)) if judgement.seal else None)
+        assert seal == (judgement.seal._replace(packed=pack_seal(judgement.raw)) if judgement.seal else None)
     assert artifacts.seals_exist(database) and artifacts.seal_of(database, "memory/other.md") is None
 
 

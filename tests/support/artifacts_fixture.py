@@ -13,15 +13,13 @@ from typing import Any
 from signet_sync.formats.artifact import REPOSITORY_FIELDS, Manifest, Tombstone, validate_tombstone
 from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
 from signet_sync.formats.filename import artifact_file_name, tombstone_file_name
-from signet_sync.formats.frontmatter import parse, write
+from signet_sync.formats.frontmatter import pack_seal, parse, write
 from signet_sync.formats.ids import derive_token
-from signet_sync.formats.seal import pack
 from signet_sync.formats.snapshot import Found, Signature
-from signet_sync.formats.temporary_sessions import NoiseRule
 from signet_sync.pages.session_log import compose
 from signet_sync.pages.store import pages
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.index_records import Judgement
+from signet_sync.sync.index_records import Judgement, NoiseRule
 from signet_sync.sync.planner import JudgeContext, Tombstones, judge
 from signet_sync.sync.store import artifacts
 from signet_sync.text.sanitizer import SANITIZER_RULES, SANITIZER_VERSION
@@ -212,7 +210,7 @@ def fill(database: Database, judgements: Sequence[Judgement], *, log: bool = Tru
     with database.transaction():
         artifacts.delete_rows(database, [judgement.path for judgement in judgements])
         first = artifacts.next_row_id(database)
-        seals = [j.seal._replace(packed=pack(j.raw)) for j in judgements if j.seal is not None and j.raw]
+        seals = [j.seal._replace(packed=pack_seal(j.raw)) for j in judgements if j.seal is not None and j.raw]
         artifacts.store_seals(database, seals)
         artifacts.insert_rows(database, judgements, first)
         artifacts.store_files(database, judgements, 0)

@@ -27,12 +27,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.formats.artifact import Summary
+from signet_sync.formats.frontmatter import pack_seal, unpack_seal
 from signet_sync.formats.ids import token_matches, token_of
-from signet_sync.formats.seal import pack
 from signet_sync.formats.snapshot import STRANGE_NAME, Found, Signature, Snapshot, Trouble
-from signet_sync.formats.temporary_sessions import NoiseRule
 from signet_sync.sync import planner
-from signet_sync.sync.index_records import Judgement, Known
+from signet_sync.sync.index_records import Judgement, Known, NoiseRule
 from signet_sync.sync.planner import (
     HINTS,
     CliffRule,
@@ -42,7 +41,6 @@ from signet_sync.sync.planner import (
     judge_missing,
     judge_sealed,
     judge_tombstone,
-    unpack,
 )
 
 NOW = "2026-03-30T00:00:00.000Z"
@@ -67,7 +65,7 @@ def verdict(made, tombstones=NOTHING, seals=()):
 def sealed(made):
     """The seal that the first sight of a file leaves, with its bytes."""
     judgement = verdict(made)
-    return judgement.seal._replace(packed=pack(judgement.raw))
+    return judgement.seal._replace(packed=pack_seal(judgement.raw))
 
 
 def resaved(made):
@@ -333,7 +331,7 @@ def test_a_seal_without_its_bytes_gets_them_back_from_an_unchanged_file_only():
     changed = verdict(edited(GOOD, b"five", b"four"), seals=[lost])
     assert (changed.code, changed.row, changed.seal) == ("mutated", None, None)
     damaged = sealed(GOOD)._replace(packed=b"not packed at all")
-    assert unpack(damaged.packed) is None and verdict(edited(GOOD, b"five", b"x"), seals=[damaged]).row is None
+    assert unpack_seal(damaged.packed) is None and verdict(edited(GOOD, b"five", b"x"), seals=[damaged]).row is None
 
 
 def test_a_seal_holds_what_was_first_seen():
@@ -341,7 +339,7 @@ def test_a_seal_holds_what_was_first_seen():
     seal = judgement.seal
     assert seal.sealed_at == NOW and judgement.raw == GOOD[1] and seal.kind == "summary"
     assert (seal.agent_id, seal.session_token, seal.session_id) == ("default", token_for(session_key=KEY), SESSION)
-    assert unpack(sealed(GOOD).packed) == GOOD[1]
+    assert unpack_seal(sealed(GOOD).packed) == GOOD[1]
     assert judge_sealed(sealed(GOOD), bench()).row == judgement.row
     assert judge_sealed(seal, bench()) is None
 

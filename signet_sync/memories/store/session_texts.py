@@ -4,8 +4,7 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from signet_sync.formats.frontmatter import FrontmatterProblem, parse
-from signet_sync.formats.seal import unpack
+from signet_sync.formats.frontmatter import FrontmatterProblem, parse, unpack_seal
 from signet_sync.memories.store import memories
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.removal import Scope, within
@@ -38,7 +37,7 @@ def texts(database: Database, scope: Scope) -> Iterator[str]:
     for (packed,) in database.execute(
         f"select packed from seals where {where} and path not in (select source_path from memory_artifacts)", bindings
     ):
-        yield from _texts_in(unpack(packed) or b"")
+        yield from _texts_in(unpack_seal(packed) or b"")
     for memory in memories.find_orphans(database, *scope):
         yield memory.content
 
@@ -146,7 +145,7 @@ def read_sealed_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[s
     """Returns what was sealed of every session outside some scopes, whole files, where only seals are left."""
     outside, bindings = _outside(scopes)
     for (packed,) in database.execute(f"select packed from seals where packed is not null and {outside}", bindings):
-        yield (unpack(packed) or b"").decode("utf-8", "replace")
+        yield (unpack_seal(packed) or b"").decode("utf-8", "replace")
 
 
 def handles(database: Database, scopes: Sequence[Scope]) -> set[str]:

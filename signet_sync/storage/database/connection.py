@@ -598,9 +598,9 @@ def clear_suspect(path: str) -> None:
 
 def unpack_sealed(path: str | None, packed: bytes | None) -> str:
     """Returns the text in the bytes of a seal. Raises `DatabaseCorrupt`, with the database's path, if it has none."""
-    from signet_sync.formats.seal import body  # only callers that read a text pay for the libraries
+    from signet_sync.formats.frontmatter import body_of_seal  # only callers that read a text pay for the libraries
 
-    text = body(packed)
+    text = body_of_seal(packed)
     if text is None:
         raise make_damage_error("the text of an artifact cannot be read from its seal", path)
     return text

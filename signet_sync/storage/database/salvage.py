@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 
 from signet_sync.formats.artifact import validate_tombstone
-from signet_sync.formats.seal import unpack
+from signet_sync.formats.frontmatter import unpack_seal
 from signet_sync.storage.database.connection import Database, open_without_log, protect
 from signet_sync.storage.database.table import PATTERNS, placeholders
 from signet_sync.storage.database.tables import APPLICATION_ID, TABLES, native_tables
@@ -65,7 +65,7 @@ def _kinds(table: str) -> dict[str, str]:
 
 def _seal(row: Row) -> bool:
     """Returns whether it is named like its file, and its bytes, if they are kept, have its hash."""
-    raw = unpack(row["packed"])
+    raw = unpack_seal(row["packed"])
     fits = not row["packed"] or (raw is not None and sha256(raw).hexdigest() == row["file_sha256"])
     return fits and row["path"].endswith(f"--{row['session_token']}--{row['kind']}.md")
 
