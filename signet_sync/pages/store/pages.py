@@ -206,11 +206,13 @@ def next_change(database: Database, agent_id: str, now_us: int, window_us: int) 
 
 def months(database: Database, agent_id: str, limit: int) -> list[tuple[str, int]]:
     """Returns the newest months with sessions, and how many sessions each has."""
-    sql = (
-        "select substr(day, 1, 7) as month, sum(sessions) from ledger_days where agent_id = ?"
-        " group by month order by month desc limit ?"
-    )
-    return list(database.execute(sql, (agent_id, limit)))
+    found: dict[str, int] = {}
+    before = _LATER
+    sql = "select max(day) from ledger_days where agent_id = ? and day < ?"
+    while len(found) < limit and (day := database.value(sql, (agent_id, before))) is not None:
+        before = day[:7]
+        found[before] = sum(days(database, agent_id, before).values())
+    return [*found.items()]
 
 
 def days(database: Database, agent_id: str, month: str = "") -> dict[str, int]:
