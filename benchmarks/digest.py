@@ -32,7 +32,7 @@ from signet_sync.capture.harnesses import registry
 from signet_sync.capture.harnesses.claude_code import transcript as claude_code
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.opencode import transcript as opencode
-from signet_sync.capture.harnesses.records import Conversation
+from signet_sync.capture.harnesses.reader import Conversation
 from signet_sync.capture.hook import BUDGET
 from signet_sync.digest.outcome import outcome
 from signet_sync.digest.quotes import words_of

@@ -30,11 +30,11 @@ from benchmarks.digest import digest
 from signet_sync.capture.harnesses import markdown
 from signet_sync.capture.harnesses.claude_code import transcript as claude_code
 from signet_sync.capture.harnesses.codex import transcript as codex
-from signet_sync.capture.harnesses.compactions import compaction_text
 from signet_sync.capture.harnesses.gemini import transcript as gemini
 from signet_sync.capture.harnesses.openclaw import transcript as openclaw
 from signet_sync.capture.harnesses.opencode import transcript as opencode
 from signet_sync.capture.harnesses.reader import parse_line
+from signet_sync.capture.harnesses.texts import compaction_text
 from signet_sync.digest.model_answer import read as read_answer
 from signet_sync.digest.model_question import question
 from signet_sync.entities import events, evidence, replay

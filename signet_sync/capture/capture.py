@@ -12,17 +12,15 @@ from typing import NamedTuple
 from signet_sync.capture import injections, transcripts
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.harnesses import registry
-from signet_sync.capture.harnesses.compactions import compaction_text
 from signet_sync.capture.harnesses.markdown import entries_after, entries_after_text, render
-from signet_sync.capture.harnesses.records import (
+from signet_sync.capture.harnesses.reader import (
     NO_TIME,
     Conversation,
     EntryKind,
     TranscriptEntry,
     drop_future_times,
-    is_dated,
 )
-from signet_sync.capture.harnesses.texts import file_stem
+from signet_sync.capture.harnesses.texts import compaction_text, file_stem
 from signet_sync.capture.sources import TranscriptSource
 from signet_sync.capture.spool import CUT, Job
 from signet_sync.capture.store import TranscriptState
@@ -406,7 +404,7 @@ def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[TranscriptE
     kept = [row for row in transcripts if not said or not is_live(row.content)]
     fresh = conversation.entries
     if kept:
-        if not is_dated(conversation):
+        if all(entry.recorded_at == NO_TIME for entry in conversation.entries):
             fresh = drop_future_times(conversation, 0, min(row.membership_us for row in kept)).entries
         boundary = max(row.membership_us for row in kept)
         # If the clock was set back, several segments may end in the same millisecond.

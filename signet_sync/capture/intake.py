@@ -11,7 +11,7 @@ from signet_sync.capture import capture, live_transcript, spool, transcripts
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.capture import CaptureResult, ReportedCompaction
 from signet_sync.capture.harnesses import registry
-from signet_sync.capture.harnesses.records import Conversation
+from signet_sync.capture.harnesses.reader import Conversation
 from signet_sync.capture.live_transcript import rest_of, source_of
 from signet_sync.capture.sources import TranscriptSource
 from signet_sync.capture.spool import Job

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from signet_sync.capture import capture, transcripts
 from signet_sync.capture.harnesses.markdown import render
-from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry
+from signet_sync.capture.harnesses.reader import Conversation, TranscriptEntry
 from signet_sync.capture.sources import TranscriptSource
 from signet_sync.capture.spool import Job
 from signet_sync.errors import HarnessError

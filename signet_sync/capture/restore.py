@@ -10,7 +10,6 @@ from uuid import NAMESPACE_URL, uuid5
 
 from signet_sync.capture import store
 from signet_sync.capture.harnesses import registry
-from signet_sync.capture.harnesses.restored import PastSession, PastTurn
 from signet_sync.capture.harnesses.texts import IMAGE, UUID
 from signet_sync.errors import UsageError
 from signet_sync.formats.lazy_pattern import late
@@ -43,24 +42,28 @@ def restore(
         raise UsageError(what, hint=f"sessions are restored to {able}: --to-harness NAME", code="not-restorable")
     same = harness in ("", own) and UUID.fullmatch(ref.session_id) is not None
     session_id = ref.session_id if same else str(uuid5(NAMESPACE_URL, f"{agent_id}/{ref.session_id}"))
-    past = PastSession(session_id, project if os.path.isdir(project) else folder, tuple(turns))
-    made = write(past, environ)
+    folder = project if os.path.isdir(project) else folder
+    made, records, command = write(session_id, folder, turns, environ)
     held = [path for _, path, _ in store.sources(database, agent_id, {ref.session_id}, None) if same]
-    path = next((one for one in held if _is_at_home(one, harness or own, environ)), made.path)
-    for one in (path, made.path, *held):
+    path = next((one for one in held if _is_at_home(one, harness or own, environ)), made)
+    for one in (path, made, *held):
         if os.path.lexists(one):
-            hint = f"{made.command} continues it" if one == path else "the harness itself can resume it"
+            hint = f"{command} continues it" if one == path else "the harness itself can resume it"
             raise UsageError(f"the session is there already: {one}", hint=hint, code="exists")
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    os.close(publish(path, "".join(f"{json.dumps(one)}\n" for one in made.records).encode()))
-    said = "\n".join(one.text for one in turns)
-    lost = {
+    os.close(publish(path, "".join(f"{json.dumps(one)}\n" for one in records).encode()))
+    said = "\n".join(text for _, _, text in turns)
+    return {
+        "session_id": session_id,
+        "harness": harness or own,
+        "path": path,
+        "command": command,
+        "folder": folder,
+        "turns": len(turns),
         "redacted": said.count("[REDACTED:"),
         "images": said.count(IMAGE),
         "cut": said.count(" characters left out"),
     }
-    known = {"session_id": session_id, "harness": harness or own, "path": path, "command": made.command}
-    return {**known, "folder": past.folder, "turns": len(turns), **lost}
 
 
 def _is_at_home(path: str, harness: str, environ: Mapping[str, str]) -> bool:
@@ -70,8 +73,11 @@ def _is_at_home(path: str, harness: str, environ: Mapping[str, str]) -> bool:
     return any(os.path.realpath(path).startswith(f"{home}/") for home in homes)
 
 
-def turns_of(transcripts: Iterable[str]) -> list[PastTurn]:
-    """Returns the person's words, and between them the agent's with its calls and what these gave back."""
+def turns_of(transcripts: Iterable[str]) -> list[tuple[str, str, str]]:
+    """Returns the person's words, and between them the agent's with its calls and what these gave back.
+
+    Each turn is the role `user` or `assistant`, the time (ISO 8601) and the text.
+    """
     found: list[tuple[str, str, list[str]]] = []
     for text in transcripts:
         heads = list(_HEADS.finditer(text))
@@ -86,4 +92,4 @@ def turns_of(transcripts: Iterable[str]) -> list[PastTurn]:
                 found.append((role, head["at"], [said]))
             elif said:
                 found[-1][2].append(said)
-    return [PastTurn(role, at, "\n\n".join(parts)) for role, at, parts in found]
+    return [(role, at, "\n\n".join(parts)) for role, at, parts in found]

@@ -8,8 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from signet_sync.capture.harnesses.markdown import render
-from signet_sync.capture.harnesses.reader import JsonLines
-from signet_sync.capture.harnesses.records import EntryKind, TranscriptEntry
+from signet_sync.capture.harnesses.reader import EntryKind, JsonLines, TranscriptEntry
 from signet_sync.capture.harnesses.texts import text_of
 from signet_sync.errors import UsageError
 from signet_sync.formats.artifact import Tombstone

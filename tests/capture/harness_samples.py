@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from signet_sync.capture import capture, transcripts
-from signet_sync.capture.harnesses.records import Conversation
+from signet_sync.capture.harnesses.reader import Conversation
 from signet_sync.formats.timestamps import iso
 
 FOLDERS = [Path(__file__).parents[1] / "capture" / "harnesses"]

@@ -8,11 +8,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from transcripts import jsonl, kinds, read_sample, samples, words
 
-from signet_sync.capture.harnesses.claude_code.restore import restore
+from signet_sync.capture.harnesses.claude_code import restore
 from signet_sync.capture.harnesses.claude_code.transcript import compaction_text, read
 from signet_sync.capture.harnesses.markdown import render
-from signet_sync.capture.harnesses.records import UNNAMED
-from signet_sync.capture.harnesses.restored import PastSession, PastTurn
+from signet_sync.capture.harnesses.reader import UNNAMED
 from signet_sync.capture.harnesses.texts import RESULT_LIMIT
 from signet_sync.formats.managed_block import BACKGROUND, CLOSING, OPENING, STORED
 from signet_sync.formats.timestamps import parse_instant
@@ -365,8 +364,8 @@ def raw_words(path, aside):
 
 
 def test_a_long_folder_has_the_name_that_claude_code_gives_it():
-    turns = (PastTurn("user", "2026-03-01T10:00:00Z", "Light it."),)
+    turns = [("user", "2026-03-01T10:00:00Z", "Light it.")]
     long = f"/home/ada/code/{'Köln.' * 22}/{'Köln.' * 22}"
-    path = restore(PastSession("7a1b0c00-0000-4000-8000-00000000000b", long, turns), {"HOME": "/home/ada"}).path
+    path, _, _ = restore("7a1b0c00-0000-4000-8000-00000000000b", long, turns, {"HOME": "/home/ada"})
     folder = path.split("/")[-2]
     assert folder.startswith("-home-ada-code-K-ln-K-ln-") and folder[200:] == "-ea5dz5"

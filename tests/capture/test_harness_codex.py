@@ -6,7 +6,7 @@ import pytest
 from transcripts import jsonl, kinds, read_sample, samples, words
 
 from signet_sync.capture.harnesses.codex.transcript import read
-from signet_sync.capture.harnesses.records import UNNAMED
+from signet_sync.capture.harnesses.reader import UNNAMED
 from signet_sync.formats.managed_block import CLOSING, OPENING
 
 ID = "01a1ffcf-0000-7000-8000-000000000001"

@@ -7,7 +7,7 @@ from typing import Any
 from transcripts import jsonl, kinds, words
 
 from signet_sync.capture.harnesses.copilot.transcript import read
-from signet_sync.capture.harnesses.records import Conversation
+from signet_sync.capture.harnesses.reader import Conversation
 
 
 def event(kind: str, *, name: str = "e", agent: str = "", **data: Any) -> dict[str, Any]:

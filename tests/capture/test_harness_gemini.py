@@ -7,7 +7,7 @@ from transcripts import jsonl, kinds, read_sample, samples, words
 
 from signet_sync.capture.harnesses.gemini.transcript import read
 from signet_sync.capture.harnesses.markdown import render
-from signet_sync.capture.harnesses.records import UNNAMED
+from signet_sync.capture.harnesses.reader import UNNAMED
 from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.formats.timestamps import parse_instant
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.capture.harnesses.markdown import entries_after, render
-from signet_sync.capture.harnesses.records import NO_TIME, TranscriptEntry, settle_times
+from signet_sync.capture.harnesses.reader import NO_TIME, TranscriptEntry, settle_times
 from signet_sync.digest.turns import ToolCall
 from signet_sync.digest.turns import parse as digest_turns
 from signet_sync.formats.timestamps import iso, parse_instant

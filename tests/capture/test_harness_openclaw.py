@@ -43,7 +43,8 @@ def test_a_session_with_a_tool():
         said("assistant", "One fails.", 4),
     )  # fmt: skip
     assert told(conversation) == [
-        ("user", "run the tests"), ("assistant", "Running them."), ("tool", "npm test"), ("result", "1 failed"),
+        ("user", "run the tests\n\n[image]"), ("assistant", "Running them."), ("tool", "npm test"),
+        ("result", "1 failed"),
         ("assistant", "One fails."),
     ]  # fmt: skip
     tool, result = conversation.entries[2:4]

@@ -18,7 +18,7 @@ from transcript_builder import TranscriptBuilder, at, fire, fired, import_, micr
 from workbench import Vault
 
 from signet_sync.capture import capture
-from signet_sync.capture.harnesses.records import Conversation
+from signet_sync.capture.harnesses.reader import Conversation
 from signet_sync.capture.sources import TranscriptSource
 from signet_sync.formats.ids import MODEL_FOLDER, MODEL_MARK, is_excluded
 

@@ -225,7 +225,7 @@ FRAMINGS = (
 @pytest.mark.parametrize("framing", FRAMINGS)
 def test_a_page_that_the_agent_repeats_states_nothing(framing: str, payload: str) -> None:
     from signet_sync.capture.harnesses.markdown import render
-    from signet_sync.capture.harnesses.records import TranscriptEntry
+    from signet_sync.capture.harnesses.reader import TranscriptEntry
 
     fetched = call("WebFetch", "https://harbour.example", PAGE.format(payload=payload))
     report = render([TranscriptEntry("assistant", 1_800_000_000_000_000, framing.format(payload=payload))])

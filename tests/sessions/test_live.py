@@ -25,7 +25,7 @@ from workbench import ROOT, Answer, Vault
 
 from signet_sync.app.workspace import opened
 from signet_sync.capture import capture, intake, live_transcript, spool, transcripts
-from signet_sync.capture.harnesses.records import Conversation
+from signet_sync.capture.harnesses.reader import Conversation
 from signet_sync.cli import session
 from signet_sync.digest.outcome import ModelDigest
 from signet_sync.formats.timestamps import SECOND, iso

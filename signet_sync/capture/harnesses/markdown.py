@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
-from signet_sync.capture.harnesses.records import EntryKind, TranscriptEntry
+from signet_sync.capture.harnesses.reader import EntryKind, TranscriptEntry
 from signet_sync.digest.printed import Printed, fetches
 from signet_sync.digest.sentences import IS_CJK, split
 from signet_sync.formats.lazy_pattern import late

@@ -1,25 +1,135 @@
-"""Reads a harness's transcript record by record: what all parsers share. Each says what its own records mean."""
+"""Reads a harness's transcript into a conversation of entries, record by record: what all parsers share.
+
+Each parser says what its own records mean. Nothing that a file holds raises.
+"""
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, NamedTuple
 
-from signet_sync.capture.harnesses.records import NO_TIME, Conversation, TranscriptEntry, settle_times
 from signet_sync.capture.harnesses.texts import (
     call_line,
     cut_middle,
     drop_injected,
     file_stem,
+    first_text,
     mapping_of,
     one_line,
-    text_of,
 )
+from signet_sync.formats.timestamps import parse_instant
 from signet_sync.text.own_calls import OwnCalls
 
+EntryKind = Literal["user", "assistant", "tool", "result", "event", "compaction", "subagent"]
+
+# The time of an entry whose record has none, until `settle_times` assigns one.
+NO_TIME = -1
+UNNAMED = "unnamed"
 # What a line is replaced by that is longer than 64 MiB.
 TOO_LONG = b"(too long)\n"
 UNKNOWN_KINDS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptEntry:
+    """One event of a session, from one record of its transcript.
+
+    `at` is microseconds since 1970 UTC and never decreases: if a record's time does (or is missing), the time of the
+    record before is used; 0 if nothing tells one. `text` is unsanitized: Markdown of a user or assistant, one line
+    about a tool call, a tool's result (of a long one the beginning and the end), one line about an event, the summary
+    of a compaction (may be empty: a boundary alone), one line about a sub-agent. `name` is the name of a tool or
+    sub-agent, or what triggered a compaction. `call` links a result to its tool or sub-agent; `failed` means that the
+    tool failed. `omitted` is how many characters were left out of the middle of a result. `recorded` is the record's
+    own time if that is not `at`.
+    """
+
+    kind: EntryKind
+    at: int
+    text: str
+    name: str = ""
+    call: str = ""
+    failed: bool = False
+    omitted: int = 0
+    recorded: int | None = field(default=None, compare=False)
+
+    @property
+    def recorded_at(self) -> int:
+        """Returns the time that the record itself has, `NO_TIME` if it has none."""
+        return self.at if self.recorded is None else self.recorded
+
+
+class Conversation(NamedTuple):
+    """A parsed transcript file.
+
+    `session_id` is the harness's own id, empty if the file names none. `parent` is the session that started this one if
+    it is a sub-agent's file (such files are not sessions of their own), `UNNAMED` if the file does not name it.
+    `begins` is the header's time (`NO_TIME` if there is none). `unknown` counts records whose type is not on the
+    allow-list, `damaged` counts lines without a JSON object; `torn` means that the last line is incomplete (the session
+    may still be writing it). `remark` explains to a person why there are no entries. `origin` is the session of which
+    the file says that it is a fork, where the copied records have the time of the fork: those up to `copied_until`.
+    `headless` means that the file shows that a program asked, and no person. If its folder is gone, the session is of
+    the repository of the folder it was made a `worktree_of`, or of its `remote`. `branch` is its last one.
+    """
+
+    harness: str
+    session_id: str
+    project: str | None
+    entries: tuple[TranscriptEntry, ...]
+    title: str | None = None
+    parent: str | None = None
+    begins: int = NO_TIME
+    unknown: Mapping[str, int] = {}
+    damaged: int = 0
+    torn: bool = False
+    remark: str = ""
+    origin: str = ""
+    copied_until: int = NO_TIME
+    headless: bool = False
+    worktree_of: str = ""
+    remote: str = ""
+    branch: str = ""
+
+    @property
+    def turns(self) -> int:
+        """Counts the entries with words of the user or the assistant; a session without any is not worth keeping."""
+        return sum(1 for entry in self.entries if entry.kind in ("user", "assistant") and entry.text.strip())
+
+
+# ── times ──
+
+
+def time_of(value: object) -> int:
+    """Returns a record's ISO 8601 time; `NO_TIME` if it has none (or one before 1970)."""
+    instant = parse_instant(value) if isinstance(value, str) else None
+    return instant if instant is not None and instant >= 0 else NO_TIME
+
+
+def settle_times(entries: Iterable[TranscriptEntry], begins: int = NO_TIME) -> tuple[TranscriptEntry, ...]:
+    """Returns the entries with times that never decrease: the latest so far; before the first known time, that time.
+
+    If none is known, all are of the time when the session began, else 0.
+    """
+    found = tuple(entries)
+    latest = next((entry.at for entry in found if entry.at != NO_TIME), max(begins, 0))
+    placed = []
+    for entry in found:
+        latest = max(latest, entry.at)
+        placed.append(entry if entry.at == latest else replace(entry, at=latest, recorded=entry.recorded_at))
+    return tuple(placed)
+
+
+def drop_future_times(found: Conversation, latest: int, begins: int) -> Conversation:
+    """Returns the conversation without the times after `latest`, which no clock can have shown yet.
+
+    A record without a time has that of the one before; if none has any, all are of the time when the session `begins`.
+    """
+    times = (entry.recorded_at if entry.recorded_at <= latest else NO_TIME for entry in found.entries)
+    unsettled = (replace(entry, at=at, recorded=at) for entry, at in zip(found.entries, times, strict=True))
+    return found._replace(entries=settle_times(unsettled, begins))
+
+
+# ── lines ──
 
 
 class JsonLines:
@@ -27,8 +137,7 @@ class JsonLines:
 
     `read` counts the objects; `damaged` counts the lines without one (no JSON, nested too deep, another kind of value),
     except the last line: that sets `torn`, because a running session may be in the middle of writing it. Invalid UTF-8
-    becomes U+FFFD. `blank` counts the lines without a character, `too_long` those that were too long to read. No input
-    raises.
+    becomes U+FFFD. `blank` counts the lines without a character, `too_long` those that were too long to read.
     """
 
     def __init__(self, lines: Iterable[bytes]) -> None:
@@ -73,12 +182,15 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-class Reader:
-    """The session as far as it was read. A harness's reader may choose among its entries at the end.
+# ── records ──
+
+
+class LineReader(ABC):
+    """The session as far as its records were read. A harness's reader says what each means, and may choose at the end.
 
     `subagents` are the tools that start a sub-agent. `session` is the harness's own id, else its file's name is taken.
-    `unknown` counts records of unknown types: at most `UNKNOWN_KINDS` names are kept, for hostile files. Nothing that
-    a file holds raises.
+    `at` is the time of the record that is being taken. `unknown` counts records of unknown types: at most
+    `UNKNOWN_KINDS` names are kept, for hostile files. The other members are as in `Conversation`.
     """
 
     harness: ClassVar[str]
@@ -90,61 +202,10 @@ class Reader:
         self.tools: dict[str, str] = {}  # names by call
         self.ours = OwnCalls()
         self.unknown: dict[str, int] = {}
-        self.session = self.project = self.title = self.branch = ""
+        self.session = self.project = self.title = self.origin = self.worktree_of = self.remote = self.branch = ""
         self.parent: str | None = None
-        self.begins = NO_TIME
-
-    def chosen(self) -> Sequence[TranscriptEntry]:
-        """Returns the entries that belong to the session."""
-        return self.entries
-
-    def conversation(self, source: JsonLines) -> Conversation:
-        """Returns what was read."""
-        entries = self.chosen()
-        return Conversation(
-            self.harness,
-            self.session or self.stem,
-            self.project or None,
-            settle_times(entries, self.begins),
-            title=self.title or None,
-            parent=self.parent,
-            begins=self.begins,
-            unknown=self.unknown,
-            damaged=source.damaged,
-            torn=source.torn,
-            remark="" if entries else source.why_empty(),
-            branch=self.branch,
-        )
-
-    def count_unknown(self, kind: object) -> None:
-        """Counts a record of an unknown type."""
-        name = kind[:80] if isinstance(kind, str) and kind else "(none)"
-        if name not in self.unknown and len(self.unknown) >= UNKNOWN_KINDS:
-            name = "(others)"
-        self.unknown[name] = self.unknown.get(name, 0) + 1
-
-    def call(
-        self, key: str, name: str, given: object, at: int, server: str = "", *, failed: bool = False
-    ) -> TranscriptEntry:
-        """Returns the call of a tool, of an MCP `server` if that is named apart, or the start of a sub-agent."""
-        if name not in self.subagents:
-            self.ours.called(key, name, given, server)
-            self.tools[key] = name = one_line(name, 80) or "tool"
-            return TranscriptEntry("tool", at, call_line(given), name, key, failed)
-        asked = mapping_of(given)
-        self.tools[key] = name = one_line(first_text(asked, "subagent_type", "agent_type") or "agent", 80)
-        about = one_line(first_text(asked, "description", "message", "task", "prompt"))
-        return TranscriptEntry("subagent", at, about, name, key, failed)
-
-    def result(self, key: str, text: str, at: int, *, name: str = "", failed: bool = False) -> TranscriptEntry:
-        """Returns what a call gave back; of one of ours only that."""
-        name = (self.tools.get(key, "") if key else "") or name
-        kept, omitted = cut_middle(self.ours.kept(key, name, drop_injected(text)).strip("\r\n"))
-        return TranscriptEntry("result", at, kept, name, key, failed, omitted)
-
-
-class LineReader(Reader, ABC):
-    """A reader of JSON Lines, which says what each record means."""
+        self.at = self.begins = self.copied_until = NO_TIME
+        self.headless = False
 
     @classmethod
     def read(cls, lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
@@ -158,46 +219,94 @@ class LineReader(Reader, ABC):
     def take(self, record: Mapping[str, Any]) -> None:
         """Takes the next record."""
 
+    def choose(self) -> list[TranscriptEntry]:
+        """Returns the entries that belong to the session, once all records are taken."""
+        return self.entries
 
-def first_text(given: Mapping[str, Any], *names: str) -> str:
-    """Returns the first of some members that is a text with characters."""
-    return next(filter(None, (text_of(given.get(name)) for name in names)), "")
+    def conversation(self, source: JsonLines) -> Conversation:
+        """Returns what was read."""
+        entries = self.choose()
+        return Conversation(
+            self.harness,
+            self.session or self.stem,
+            self.project or None,
+            settle_times(entries, self.begins),
+            title=self.title or None,
+            parent=self.parent,
+            begins=self.begins,
+            unknown=self.unknown,
+            damaged=source.damaged,
+            torn=source.torn,
+            remark="" if entries else source.why_empty(),
+            origin=self.origin,
+            copied_until=self.copied_until,
+            headless=self.headless,
+            worktree_of=self.worktree_of,
+            remote=self.remote,
+            branch=self.branch,
+        )
+
+    def count_unknown(self, kind: object) -> None:
+        """Counts a record of an unknown type."""
+        name = kind[:80] if isinstance(kind, str) and kind else "(none)"
+        if name not in self.unknown and len(self.unknown) >= UNKNOWN_KINDS:
+            name = "(others)"
+        self.unknown[name] = self.unknown.get(name, 0) + 1
+
+    def add(self, kind: EntryKind, text: str, name: str = "", *, at: int | None = None) -> None:
+        """Adds words or an event, without what nobody said; a blank one is none, but a compaction is."""
+        text = drop_injected(text)
+        text = one_line(text) if kind == "event" else text.strip("\r\n")
+        if text.strip() or kind == "compaction":
+            self.entries.append(TranscriptEntry(kind, self.at if at is None else at, text, name))
+
+    def call(
+        self, key: str, name: str, given: object, alias: str = "", *, failed: bool = False, at: int | None = None
+    ) -> None:
+        """Adds the call of a tool, which may have another name, too, or the start of a sub-agent."""
+        at = self.at if at is None else at
+        if name not in self.subagents:
+            self.ours.called(key, name, given, alias)
+            self.tools[key] = name = one_line(name, 80) or "tool"
+            self.entries.append(TranscriptEntry("tool", at, call_line(given), name, key, failed))
+            return
+        asked = mapping_of(given)
+        self.tools[key] = name = one_line(first_text(asked, "subagent_type", "agent_type") or "agent", 80)
+        about = one_line(first_text(asked, "description", "message", "task", "prompt"))
+        self.entries.append(TranscriptEntry("subagent", at, about, name, key, failed))
+
+    def result(self, key: str, text: str, *, name: str = "", failed: bool = False, at: int | None = None) -> None:
+        """Adds what a call gave back; of one of ours only that it did."""
+        name = (self.tools.get(key, "") if key else "") or name
+        kept, omitted = cut_middle(self.ours.kept(key, name, drop_injected(text)).strip("\r\n"))
+        at = self.at if at is None else at
+        self.entries.append(TranscriptEntry("result", at, kept, name, key, failed, omitted))
 
 
-# ── records that form a tree ──
+class TreeReader(LineReader):
+    """A reader of records that form a tree: a rewind abandons the branches that do not lead to the last record."""
 
+    def __init__(self, file_name: str = "") -> None:
+        super().__init__(file_name)
+        self.nodes: list[tuple[str, str, bool, int]] = []
 
-class TreeRecord(NamedTuple):
-    """A record's entries and its position in the tree. Without `parent` it is a root or follows the previous record."""
+    def place(self, key: str, parent: str, *, linear: bool) -> None:
+        """Places a record before its entries are added; one without `parent` is a root, or `linear`: after the last."""
+        self.nodes.append((key, parent, linear, len(self.entries)))
 
-    id: str
-    parent: str
-    after_the_one_before: bool
-    entries: Sequence[TranscriptEntry]
-
-
-def choose_branch(records: Sequence[TreeRecord], root: object = None) -> list[TranscriptEntry]:
-    """Returns the entries from the root to the last record: a rewind abandons the other branches.
-
-    All of them if a parent is missing; `root` is no record's id.
-    """
-    places: dict[str, int] = {record.id: place for place, record in enumerate(records) if record.id}
-    everything = [entry for record in records for entry in record.entries]
-    if len(places) < sum(1 for record in records if record.id):
-        return everything
-    kept: list[TreeRecord] = []
-    place = len(records) - 1
-    while place >= 0:
-        record = records[place]
-        kept.append(record)
-        if len(kept) > len(records):
-            return everything
-        if record.after_the_one_before:
-            place -= 1
-        elif not record.parent or record.parent == root:
-            break
-        elif record.parent in places:
-            place = places[record.parent]
-        else:
-            return everything
-    return [entry for record in reversed(kept) for entry in record.entries]
+    def choose(self) -> list[TranscriptEntry]:
+        """Returns the entries from the root to the last record; all of them if a parent is missing."""
+        places = {key: place for place, (key, *_) in enumerate(self.nodes) if key}
+        if len(places) < sum(1 for key, *_ in self.nodes if key):
+            return self.entries
+        branch: list[int] = []
+        place = len(self.nodes) - 1
+        while place >= 0:
+            _, parent, linear, _ = self.nodes[place]
+            branch.append(place)
+            is_root = not linear and parent in ("", self.session)
+            if len(branch) > len(self.nodes) or not (linear or is_root or parent in places):
+                return self.entries
+            place = place - 1 if linear else -1 if is_root else places[parent]
+        ends = [*(first for *_, first in self.nodes[1:]), len(self.entries)]
+        return [entry for place in reversed(branch) for entry in self.entries[self.nodes[place][3] : ends[place]]]

@@ -1,7 +1,7 @@
 """Finds the harnesses: each package of this folder is one, and nothing else lists them.
 
 It has its `FACTS`; in `transcript` the parser `read` (and `prompt_of` if it rewrites prompts); in `database` what reads
-one, if the harness keeps one; in `restore` what writes a past session, if it takes one. What a session did is read from
+one, if the harness keeps one; beside the facts `restore`, if it takes a past session. What a session did is read from
 the names that the parser gives to tools (`digest.deeds`).
 """
 
@@ -15,13 +15,15 @@ from signet_sync.errors import UsageError
 
 TYPE_CHECKING = False  # same as in `typing`, without importing it
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from typing import Any
 
-    from signet_sync.capture.harnesses.records import Conversation
-    from signet_sync.capture.harnesses.restored import PastSession, Restored
+    from signet_sync.capture.harnesses.reader import Conversation
     from signet_sync.host.harness_settings.facts import HarnessFacts
     from signet_sync.host.harness_settings.harness import Harness
+
+    # A file with a past session, its records, and the command that continues it.
+    Restored = tuple[str, list[dict[str, Any]], str]
 
 
 def names() -> tuple[str, ...]:
@@ -80,10 +82,13 @@ def settings(name: str) -> Harness:
     return Harness(name, facts(name))
 
 
-def restorer(name: str) -> Callable[[PastSession, Mapping[str, str]], Restored] | None:
-    """Returns what writes a past session as the harness keeps it, None if nothing does."""
+def restorer(name: str) -> Callable[..., Restored] | None:
+    """Returns what writes a past session as the harness keeps it, None if nothing does.
+
+    It takes id, folder, turns (role, ISO 8601 time, text) and the environment.
+    """
     facts(name)
-    return getattr(_part(name, ".restore"), "restore", None)
+    return getattr(_part(name), "restore", None)
 
 
 def _part(name: str, module: str = "") -> Any:

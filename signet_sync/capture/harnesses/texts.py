@@ -1,4 +1,4 @@
-"""Helps the parsers with texts: reads them from any value, removes what we injected, cuts long ones."""
+"""Helps the parsers with texts: reads them from any value, drops what we injected, cuts long ones, unwraps a summary."""
 
 from __future__ import annotations
 
@@ -44,6 +44,25 @@ def items_of(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def first_text(given: Mapping[str, Any], *names: str) -> str:
+    """Returns the first of some members that is a text with characters."""
+    return next(filter(None, (text_of(given.get(name)) for name in names)), "")
+
+
+def texts_of(content: object) -> list[str]:
+    """Returns the texts of a message, which is one or has blocks; without thoughts, an image as a placeholder."""
+    texts = [content] if isinstance(content, str) and content else []
+    for block in items_of(content):
+        given = mapping_of(block)
+        if given.get("thought") is True:
+            continue
+        if text := text_of(block) or text_of(given.get("text")):
+            texts.append(text)
+        elif text_of(given.get("type")).endswith("image") or "inlineData" in given or "fileData" in given:
+            texts.append(IMAGE)
+    return texts
+
+
 def file_stem(file_name: str) -> str:
     """Returns the last part of a path without `.jsonl` or `.json`."""
     last = _STEM.search(file_name)
@@ -52,7 +71,7 @@ def file_stem(file_name: str) -> str:
 
 def join_paragraphs(parts: Iterable[str]) -> str:
     """Joins the parts that are not blank, as paragraphs."""
-    return "\n\n".join(part for part in parts if part.strip())
+    return "\n\n".join(part.strip("\r\n") for part in parts if part.strip())
 
 
 def drop_spans(text: str, opening: str, closing: str) -> str:
@@ -108,11 +127,7 @@ def drop_injected(text: str) -> str:
     """Removes what nobody said: what we (and hooks in general) injected into the conversation, and encoded data."""
     # Ours first: a page that mentions the other tag must not end its span early.
     text = drop_spans(_drop_our_blocks(text), "<hook_context>", "</hook_context>")
-    return _ENCODED.sub(_size_of, text) if len(text) > _DATA else text
-
-
-def _size_of(match: re.Match[str]) -> str:
-    return f"[base64, {len(match[0]):,} characters]"
+    return _ENCODED.sub(lambda data: f"[base64, {len(data[0]):,} characters]", text) if len(text) > _DATA else text
 
 
 def _drop_our_blocks(text: str) -> str:
@@ -216,3 +231,74 @@ def _value(value: object) -> str:
         return one_line(json.dumps(value, ensure_ascii=False), 80)
     except (RecursionError, ValueError):
         return "…"
+
+
+# ── summaries of compactions ──
+
+_REMINDERS = Tags("system-reminder")
+# The beginning of the record that Claude Code writes for its model after a compaction.
+CONTINUED = "This session is being continued from a previous conversation"
+_PREAMBLE = late(rf"{CONTINUED}[^.:\n]*[.:]?(?:[ \t]*The (?:conversation|summary)[^.:\n]*[.:])?")
+_SUMMARY_LINE = late(r"^Summary:[ \t]*\n", re.MULTILINE)
+# On the same line as the preamble.
+_SUMMARY = late(r"(?:(?<=[.:!?])[ \t]+|^[ \t]*)Summary:[ \t]*")
+_HEADED = late(r"(?:Summary:\s*)+")
+# What Claude Code writes for the model after the summary, in the known versions.
+_AFTERWORD = late(
+    r"^(?:If you need specific details from before compaction|The messages after this summary are the most recent"
+    r"|(?:Please )?[Cc]ontinue the conversation from where (?:it|we) left (?:it )?off"
+    r"|Recent messages are preserved verbatim)",
+    re.MULTILINE,
+)
+_HANDED_OVER = "Another language model started to solve this problem and produced a summary"
+_GAPS = late(r"\n\n+")
+
+
+def compaction_text(raw: str) -> str:
+    """Returns the summary itself, equal for both forms in which harnesses deliver it.
+
+    In the model's own words: `<analysis>…</analysis>` is dropped, `<summary>…</summary>` unwrapped. In the transcript:
+    the preamble (up to Claude Code's `Summary:`, up to the colon of Codex's) and the instructions after the summary are
+    dropped, however many lines they take; an unknown preamble is kept. Runs of empty lines become one, as Claude Code
+    does when it converts one form to the other.
+    """
+    text = drop_injected(raw.replace("\r\n", "\n").replace("\r", "\n"))
+    text = _REMINDERS.split(text)[0].strip()
+    if text.startswith(CONTINUED):
+        text = _find_continuation(text)
+    elif text.startswith(_HANDED_OVER):
+        preamble, _, rest = text.partition(":")
+        text = rest if "\n" not in preamble and rest.strip() else text
+    text = _unwrap_summary(text).strip()
+    if headed := _HEADED.match(text):
+        text = text[headed.end() :]
+    return _GAPS.sub("\n\n", text).strip()
+
+
+def _find_continuation(text: str) -> str:
+    preamble = _PREAMBLE.match(text)
+    rest = text[preamble.end() :] if preamble else text
+    line = rest.partition("\n")[0]
+    heading = _SUMMARY_LINE.search(rest)
+    before = rest[len(line) : heading.start()].strip() if heading else ""
+    if inline := _SUMMARY.search(line):
+        text = rest[inline.end() :]
+    elif heading and (not before or before.startswith(("Analysis:", "<analysis>"))):
+        # An unknown sentence on the preamble's line belongs to the preamble.
+        text = rest[heading.end() :]
+    else:
+        text = rest
+    afterword = _AFTERWORD.search(text)
+    return text[: afterword.start()] if afterword else text
+
+
+def _unwrap_summary(text: str) -> str:
+    text = drop_spans(text, "<analysis>", "</analysis>")
+    if text.lstrip().startswith("<analysis>"):
+        text = text[text.find("<summary>") :] if "<summary>" in text else text.replace("<analysis>", "", 1)
+    before, opened, rest = text.partition("<summary>")
+    if not opened:
+        return text
+    # The last closing tag: a summary may quote the tags.
+    inner, _, after = rest.rpartition("</summary>") if "</summary>" in rest else (rest, "", "")
+    return "\n\n".join(part.strip() for part in (before, inner, after) if part.strip())

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
 from signet_sync.host.harness_settings.facts import Environ, JsonFacts, Payload, home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
+
+    from signet_sync.capture.harnesses.registry import Restored
 
 # What it calls itself where a person sits before it; `sdk-cli` is `claude -p`.
 _ATTENDED = frozenset(("cli", "claude-vscode", "claude-jetbrains", "claude-desktop"))
+_LONGEST = 200  # characters of a folder's name; a longer one has a hash at its end
 
 
 def folders(environ: Environ) -> list[str]:
@@ -68,3 +71,47 @@ class _ClaudeCode(JsonFacts):
 
 
 FACTS = _ClaudeCode()
+
+
+def restore(session_id: str, place: str, turns: Sequence[tuple[str, str, str]], environ: Environ) -> Restored:
+    """Returns what Claude Code resumes in a folder: a file, its records, and the command."""
+    import re  # a hook needs none of these
+    from uuid import UUID, uuid5
+
+    cwd = os.path.realpath(place)
+    name = re.sub(r"[^A-Za-z0-9]", "-", cwd)
+    if len(name) > _LONGEST:
+        name = f"{name[:_LONGEST]}-{_hash_folder(cwd)}"
+    records: list[dict[str, Any]] = []
+    for number, (role, at, text) in enumerate(turns):
+        message: dict[str, Any] = {"role": role, "content": text}
+        if role == "assistant":
+            message |= {
+                "id": f"msg_restored_{number}", "type": "message", "model": "restored", "stop_reason": "end_turn",
+                "content": [{"type": "text", "text": text}], "stop_sequence": None,
+                "usage": {"input_tokens": 0, "output_tokens": 0},
+            }  # fmt: skip
+        records.append({
+            "type": role, "uuid": str(uuid5(UUID(session_id), str(number))),
+            "parentUuid": records[-1]["uuid"] if records else None, "sessionId": session_id, "timestamp": at,
+            "cwd": cwd, "isSidechain": False, "userType": "external", "version": "2.0.0", "gitBranch": "",
+            "message": message,
+        })  # fmt: skip
+    return (
+        os.path.join(folder(environ), "projects", name, f"{session_id}.jsonl"),
+        records,
+        f"claude --resume {session_id}",
+    )
+
+
+def _hash_folder(path: str) -> str:
+    """Returns the hash with which it tells long folders apart: of 32 bits, as Java has it, in base 36."""
+    value = 0
+    for unit in memoryview(path.encode("utf-16-le")).cast("H"):
+        value = (value * 31 + unit) & 0xFFFFFFFF
+    value = abs(value - (1 << 32) if value >> 31 else value)
+    digits = ""
+    while value or not digits:
+        value, digit = divmod(value, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
+    return digits

@@ -1,37 +1,34 @@
 """Parses Claude Code's transcripts: one JSON object a line, a graph by `uuid` and `parentUuid`, text in blocks."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from signet_sync.capture.harnesses.compactions import CONTINUED, compaction_text
-from signet_sync.capture.harnesses.reader import JsonLines, LineReader
-from signet_sync.capture.harnesses.records import UNNAMED, Conversation, TranscriptEntry, time_of
+from signet_sync.capture.harnesses.reader import UNNAMED, LineReader, TranscriptEntry, time_of
 from signet_sync.capture.harnesses.texts import (
+    CONTINUED,
     IMAGE,
     UUID,
     Tags,
+    compaction_text,
     drop_injected,
     items_of,
     join_paragraphs,
     mapping_of,
     one_line,
     text_of,
+    texts_of,
 )
 from signet_sync.formats.lazy_pattern import late
 
 # Known bookkeeping that is left out. The api-request family holds copies of messages and whole system prompts.
 _BOOKKEEPING = frozenset(
-    (
-        *("agent-name", "agent-setting", "api-request", "api-request-blob", "api-request-resumed"),
-        *("api-request-shape", "atis-latch", "bridge-session", "content-replacement", "cost-state"),
-        *("file-history-delta", "file-history-snapshot", "fork-context-ref", "frame-link", "mode"),
-        *("permission-mode", "pr-link", "progress", "queue-operation", "relocated", "result", "started", "tag"),
-        "tools-used",
-    )
+    """
+    agent-name agent-setting api-request api-request-blob api-request-resumed api-request-shape atis-latch
+    bridge-session content-replacement cost-state file-history-delta file-history-snapshot fork-context-ref
+    frame-link mode permission-mode pr-link progress queue-operation relocated result started tag tools-used
+    """.split()
 )
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle"}
 # Where a prompt comes from that no person typed. Windows for persons use the SDK as well, but not for a single prompt.
@@ -56,22 +53,18 @@ _TAGS = Tags(
     *("task-notification", "system-reminder", "user-memory-input", "ide_opened_file", "ide_selection"),
     *("ide_diagnostics", "user-prompt-submit-hook", "teammate-message"),
 )
+_TOLD = {"bash-input": "!", "user-memory-input": "to be remembered:", "teammate-message": "message of a teammate:"}
 _NOTIFICATION = Tags("summary", "result", "tool-use-id", "status")
 
 
-def prompt_of(text: str) -> str:
-    """Returns a prompt as a transcript will contain it later; empty if the harness submitted it by itself."""
-    return next((entry.text for entry in _ClaudeCodeReader()._words(text, 0) if entry.kind == "user"), "")
-
-
-@dataclass(slots=True)
-class _Turn:
-    """The entries of one record, and its position in the graph."""
+class _Turn(NamedTuple):
+    """One record's position in the graph, and the range of its entries."""
 
     uuid: str
     session: str
     aside: bool
-    entries: list[TranscriptEntry]
+    first: int
+    end: int
 
 
 class _ClaudeCodeReader(LineReader):
@@ -91,8 +84,8 @@ class _ClaudeCodeReader(LineReader):
         self.agents: dict[str, str] = {}
         self.titles: dict[str, str] = {}
         self.summaries: list[tuple[str, str]] = []
-        self.agent_id = self.tip = self.leaf = self.worktree_of = ""
-        self.boundary: list[TranscriptEntry] | None = None
+        self.agent_id = self.tip = self.leaf = ""
+        self.boundary = -1  # the place of a compaction that waits for its summary
 
     def take(self, record: Mapping[str, Any]) -> None:
         kind, session, uuid = (text_of(record.get(name)) for name in ("type", "sessionId", "uuid"))
@@ -117,39 +110,34 @@ class _ClaudeCodeReader(LineReader):
             self.count_unknown(kind)
 
     def _turn(self, kind: str, uuid: str, session: str, record: Mapping[str, Any]) -> None:
-        agent_id = text_of(record.get("agentId"))
+        agent_id, branch = text_of(record.get("agentId")), text_of(record.get("gitBranch"))
         self.agent_id = self.agent_id or agent_id
-        turn = _Turn(uuid, session, bool(agent_id) or record.get("isSidechain") is True, [])
-        branch = text_of(record.get("gitBranch"))
-        if branch not in ("", "HEAD") and not turn.aside:  # so it calls a commit that is checked out, as in a rebase
+        aside = bool(agent_id) or record.get("isSidechain") is True
+        if branch not in ("", "HEAD") and not aside:  # so it calls a commit that is checked out, as in a rebase
             self.branch = branch
-        if kind in ("user", "assistant") and not turn.aside:
+        if kind in ("user", "assistant") and not aside:
             # A `last-prompt` written before this record does not refer to it.
             self.tip, self.leaf = uuid, ""
         if cwd := text_of(record.get("cwd")):
             self.projects.setdefault(session, cwd)
-        turn.entries.extend(self._entries(kind, turn, record))
-        if turn.entries:
-            self.turns.append(turn)
-
-    def _entries(self, kind: str, turn: _Turn, record: Mapping[str, Any]) -> Iterator[TranscriptEntry]:
-        at = time_of(record.get("timestamp"))
+        self.at, first = time_of(record.get("timestamp")), len(self.entries)
         content = mapping_of(record.get("message")).get("content")
         if kind == "assistant":
-            yield from self._assistant(content, at, record)
+            self._assistant(content, record)
         elif kind == "user":
-            yield from self._user(content, at, turn, record)
+            self._user(content, uuid, record)
         elif kind == "attachment":
             # Typed while the assistant was working: no other record contains these words.
             attachment = mapping_of(record.get("attachment"))
             if attachment.get("type") == "queued_command":
-                yield from self._words(attachment.get("prompt"), at)
+                self.add_words(attachment.get("prompt"))
         elif record.get("subtype") == "compact_boundary":
-            trigger = one_line(text_of(mapping_of(record.get("compactMetadata")).get("trigger")), 40)
-            self.boundary = turn.entries
-            yield TranscriptEntry("compaction", at, "", name=trigger)
+            self.boundary = len(self.entries)
+            self.add("compaction", "", one_line(text_of(mapping_of(record.get("compactMetadata")).get("trigger")), 40))
+        if len(self.entries) > first:
+            self.turns.append(_Turn(uuid, session, aside, first, len(self.entries)))
 
-    def _assistant(self, content: object, at: int, record: Mapping[str, Any]) -> Iterator[TranscriptEntry]:
+    def _assistant(self, content: object, record: Mapping[str, Any]) -> None:
         # Written by the program in the assistant's name.
         synthetic = record.get("isApiErrorMessage") is True
         synthetic = synthetic or mapping_of(record.get("message")).get("model") == "<synthetic>"
@@ -157,53 +145,44 @@ class _ClaudeCodeReader(LineReader):
         for block in map(mapping_of, blocks):
             kind = block.get("type")
             if kind == "text":
-                text = drop_injected(text_of(block.get("text"))).strip("\r\n")
-                if not text.strip() or text.strip() in _FILLERS:
-                    continue
-                yield (
-                    TranscriptEntry("event", at, one_line(text))
-                    if synthetic
-                    else TranscriptEntry("assistant", at, text)
-                )
+                if text_of(block.get("text")).strip() not in _FILLERS:
+                    self.add("event" if synthetic else "assistant", text_of(block.get("text")))
             elif kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
                 name = text_of(block.get("name"))
-                server = f"{text_of(block.get('server_name'))}_{name}"
-                yield self.call(text_of(block.get("id")), name, block.get("input"), at, server)
+                self.call(
+                    text_of(block.get("id")), name, block.get("input"), f"{text_of(block.get('server_name'))}_{name}"
+                )
             elif kind == "image":
-                yield TranscriptEntry("assistant", at, IMAGE)
+                self.add("assistant", IMAGE)
             elif kind not in _BLOCKS_WITHOUT_WORDS:
                 self.count_unknown(f"assistant/{text_of(kind)}")
 
-    def _user(self, content: object, at: int, turn: _Turn, record: Mapping[str, Any]) -> Iterator[TranscriptEntry]:
+    def _user(self, content: object, uuid: str, record: Mapping[str, Any]) -> None:
         if record.get("isMeta") is True:
             return
         if record.get("isCompactSummary") is True or (isinstance(content, str) and content.startswith(CONTINUED)):
-            yield from self._summary(content, at)
+            if self.boundary < 0:
+                self.boundary = len(self.entries)
+                self.add("compaction", "")
+            summary = compaction_text(join_paragraphs(texts_of(content)))
+            self.entries[self.boundary] = replace(self.entries[self.boundary], text=summary)
+            self.boundary = -1
             return
         results = [block for block in map(mapping_of, items_of(content)) if block.get("type") == "tool_result"]
         for block in results:
-            yield from self._result(block, at, mapping_of(record.get("toolUseResult")))
-        for entry in self._words(content, at):
-            if entry.kind == "user" and not results and turn.uuid:
-                self.prompts.add(turn.uuid)
-                self.entrypoints.add(text_of(record.get("entrypoint")))
-            yield entry
+            self._result(block, mapping_of(record.get("toolUseResult")))
+        words = self.add_words(content)
+        if words and not results and uuid:
+            self.prompts.add(uuid)
+            self.entrypoints.add(text_of(record.get("entrypoint")))
 
-    def _summary(self, content: object, at: int) -> Iterator[TranscriptEntry]:
-        text = compaction_text(join_paragraphs(_texts(content)))
-        if self.boundary:
-            self.boundary[0] = replace(self.boundary[0], text=text)
-            self.boundary = None
-        else:
-            yield TranscriptEntry("compaction", at, text)
-
-    def _result(self, block: Mapping[str, Any], at: int, details: Mapping[str, Any]) -> Iterator[TranscriptEntry]:
+    def _result(self, block: Mapping[str, Any], details: Mapping[str, Any]) -> None:
         call = text_of(block.get("tool_use_id"))
         if agent_id := text_of(details.get("agentId")):
             self.agents[call] = one_line(agent_id, 80)
             if details.get("isAsync") is True:
                 return
-        texts = [text for text in _texts(block.get("content")) if not (agent_id and text.startswith(_AGENT_NOTE))]
+        texts = [text for text in texts_of(block.get("content")) if not (agent_id and text.startswith(_AGENT_NOTE))]
         text, _ = _TAGS.split(drop_injected("\n".join(texts)))
         # In some versions the background task's id is only next to the text.
         if (task := text_of(details.get("backgroundTaskId"))) and self.ours.is_ours(call):
@@ -212,53 +191,41 @@ class _ClaudeCodeReader(LineReader):
         # A server of somebody else words its own failures.
         foreign = self.tools.get(call, "mcp__").startswith("mcp__")
         refused = _REFUSED.fullmatch(text.strip()) if failed and not foreign else None
-        yield self.result(call, refused[1] if refused else text, at, failed=failed)
+        self.result(call, refused[1] if refused else text, failed=failed)
         if refused:
-            yield from self._words(refused[2], at)
+            self.add_words(refused[2])
 
-    def _words(self, content: object, at: int) -> Iterator[TranscriptEntry]:
-        """Yields the user's own words as one entry, after events for what the harness added to them."""
+    def add_words(self, content: object) -> str:
+        """Adds the user's words as one entry, after events for what the harness added to them; returns the words."""
         words = []
-        for text in _texts(content):
+        for text in texts_of(content):
             own, spans = _TAGS.split(drop_injected(text))
-            yield from self._events(spans, at)
+            if command := dict(spans).get("command-name"):
+                self.add("event", f"{command} {dict(spans).get('command-args', '')}")
+            for name, inner in spans:
+                if name in _TOLD:
+                    self.add("event", f"{_TOLD[name]} {inner}")
+                elif name == "task-notification":
+                    told = dict(_NOTIFICATION.split(inner)[1])
+                    self.add("event", told.get("summary") or f"background task {told.get('status', 'ended')}")
+                    if report := told.get("result", "").strip():
+                        self.result(told.get("tool-use-id", ""), report, failed=told.get("status") == "failed")
             if _INTERRUPTED.fullmatch(own.strip()):
-                yield TranscriptEntry("event", at, "interrupted by the user")
+                self.add("event", "interrupted by the user")
             elif not own.lstrip().startswith(_CAVEAT):
-                words.append(own.strip("\r\n"))
-        if said := join_paragraphs(words):
-            yield TranscriptEntry("user", at, said)
-
-    def _events(self, spans: list[tuple[str, str]], at: int) -> Iterator[TranscriptEntry]:
-        given = dict(spans)
-        if command := given.get("command-name"):
-            yield TranscriptEntry("event", at, one_line(f"{command} {given.get('command-args', '')}"))
-        for name, text in spans:
-            if name == "bash-input":
-                yield TranscriptEntry("event", at, one_line(f"! {text}"))
-            elif name == "user-memory-input":
-                yield TranscriptEntry("event", at, one_line(f"to be remembered: {text}"))
-            elif name == "teammate-message":
-                yield TranscriptEntry("event", at, one_line(f"message of a teammate: {text}"))
-            elif name == "task-notification":
-                yield from self._notification(dict(_NOTIFICATION.split(text)[1]), at)
-
-    def _notification(self, details: Mapping[str, str], at: int) -> Iterator[TranscriptEntry]:
-        yield TranscriptEntry(
-            "event", at, one_line(details.get("summary") or f"background task {details.get('status', 'ended')}")
-        )
-        if report := details.get("result", "").strip():
-            yield self.result(details.get("tool-use-id", ""), report, at, failed=details.get("status") == "failed")
+                words.append(own)
+        said = join_paragraphs(words)
+        self.add("user", said)
+        return said
 
     # ── the result ──
 
-    def conversation(self, source: JsonLines) -> Conversation:
+    def choose(self) -> list[TranscriptEntry]:
         aside = self.stem.startswith("agent-") or (bool(self.turns) and all(turn.aside for turn in self.turns))
         turns = [turn for turn in self.turns if aside or not turn.aside]
         if not aside:
-            dead = self._dead(turns)
+            dead = self._find_dead(turns)
             turns = [turn for turn in turns if turn.uuid not in dead]
-        self.entries = [self._linked(entry) for turn in turns for entry in turn.entries]
         # The file's own session; those of other records in it are the ones that it continues.
         self.session = self.stem
         if not (UUID.fullmatch(self.stem) and (self.stem in self.sessions or not self.sessions)):
@@ -270,49 +237,41 @@ class _ClaudeCodeReader(LineReader):
         self.title = one_line(self.titles.get("custom-title") or self.titles.get("ai-title") or summary)
         single = sum(turn.uuid in self.prompts for turn in turns) == 1
         by_program = self.entrypoints <= (_BY_PROGRAM | _BY_SDK if single else _BY_PROGRAM)
-        found = super().conversation(source)
+        self.headless = bool(self.entrypoints) and by_program
         if aside:
-            own = self.agent_id or self.stem.removeprefix("agent-")
-            found = found._replace(session_id=own, parent=self.session or UNNAMED)
-        else:
-            found = found._replace(session_id=self.session)
-        return found._replace(headless=bool(self.entrypoints) and by_program, worktree_of=self.worktree_of)
+            self.parent, self.session = self.session or UNNAMED, self.agent_id or self.stem.removeprefix("agent-")
+        self.stem = ""  # it does not name the session
+        chosen = [entry for turn in turns for entry in self.entries[turn.first : turn.end]]
+        for place, entry in enumerate(chosen):
+            if entry.kind == "subagent" and (agent_id := self.agents.get(entry.call)):
+                chosen[place] = replace(entry, text=f"{entry.text} (agent {agent_id})".strip())
+        return chosen
 
-    def _linked(self, entry: TranscriptEntry) -> TranscriptEntry:
-        agent_id = self.agents.get(entry.call) if entry.kind == "subagent" else None
-        return replace(entry, text=f"{entry.text} (agent {agent_id})".strip()) if agent_id else entry
-
-    # ── rewinds ──
-
-    def _dead(self, turns: Iterable[_Turn]) -> set[str]:
+    def _find_dead(self, turns: Iterable[_Turn]) -> set[str]:
         """Returns the records of branches that a rewind abandoned.
 
         A record is dead only if the graph proves it: its ancestors lead to the active branch, and between there and the
         record (or in it) the user said something that is not on the active branch. All others are kept: parallel tool
         calls and their results fork the graph too, old files have gaps, and after a compaction parents may be missing.
         """
-        active = self._ancestry(self.tip)
+        active = self._list_ancestors(self.tip)
         if self.leaf and self.leaf not in active:
-            active = self._ancestry(self.leaf)
-        verdicts: dict[str, bool | None] = dict.fromkeys(active, False)
+            active = self._list_ancestors(self.leaf)
+        verdicts: dict[str, bool | None] = dict.fromkeys(active, False)  # None: they do not lead to the active branch
         for turn in turns:
-            self._judge(turn.uuid, verdicts)
+            path, uuid = [], turn.uuid
+            while uuid not in verdicts and uuid in self.parents:
+                verdicts[uuid] = None
+                path.append(uuid)
+                uuid = self.parents[uuid]
+            verdict = verdicts.get(uuid)
+            for step in reversed(path):
+                if verdict is not None:
+                    verdict = verdict or step in self.prompts
+                verdicts[step] = verdict
         return {uuid for uuid, dead in verdicts.items() if dead}
 
-    def _judge(self, uuid: str, verdicts: dict[str, bool | None]) -> None:
-        """Records whether a record and its ancestors are dead; None if they do not lead to the active branch."""
-        path = []
-        while uuid not in verdicts and uuid in self.parents:
-            verdicts[uuid] = None
-            path.append(uuid)
-            uuid = self.parents[uuid]
-        verdict = verdicts.get(uuid)
-        for step in reversed(path):
-            if verdict is not None:
-                verdict = verdict or step in self.prompts
-            verdicts[step] = verdict
-
-    def _ancestry(self, uuid: str) -> set[str]:
+    def _list_ancestors(self, uuid: str) -> set[str]:
         path: set[str] = set()
         while uuid in self.parents and uuid not in path:
             path.add(uuid)
@@ -320,17 +279,9 @@ class _ClaudeCodeReader(LineReader):
         return path
 
 
-def _texts(content: object) -> list[str]:
-    """Returns the texts of a message or result (a text or a list of blocks); images become a placeholder."""
-    if isinstance(content, str):
-        return [content]
-    texts = []
-    for block in map(mapping_of, items_of(content)):
-        if block.get("type") == "text":
-            texts.append(text_of(block.get("text")))
-        elif block.get("type") == "image":
-            texts.append(IMAGE)
-    return texts
+def prompt_of(text: str) -> str:
+    """Returns a prompt as a transcript will contain it later; empty if the harness submitted it by itself."""
+    return _ClaudeCodeReader().add_words(text).strip("\r\n")
 
 
 read = _ClaudeCodeReader.read

@@ -7,12 +7,14 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 
-from signet_sync.capture.notes import part_of_file
-from signet_sync.host.harness_settings.facts import Environ, JsonFacts, Payload
+from signet_sync.host.harness_settings.facts import Environ, JsonFacts, Payload, part_of_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
+
+    from signet_sync.capture.harnesses.registry import Restored
 
 _WINDOWS = frozenset(("cli", "vscode"))  # `exec` is without a person
 _FIRST_LINE = 256 * 1024
@@ -60,3 +62,23 @@ class _Codex(JsonFacts):
 
 
 FACTS = _Codex()
+
+
+def restore(session_id: str, place: str, turns: Sequence[tuple[str, str, str]], environ: Environ) -> Restored:
+    """Returns what Codex resumes, a rollout of the day on which the session began: file, records and the command."""
+    began = turns[0][1]
+    meta: dict[str, Any] = {
+        "id": session_id, "timestamp": began, "cwd": os.path.realpath(place), "source": "cli",
+        "originator": "codex_cli_rs", "cli_version": "0.100.0", "model_provider": None,
+    }  # fmt: skip
+    records = [{"timestamp": began, "type": "session_meta", "payload": meta}]
+    for role, at, text in turns:
+        content = [{"type": "input_text" if role == "user" else "output_text", "text": text}]
+        said = {"type": "message", "role": role, "content": content}
+        records.append({"timestamp": at, "type": "response_item", "payload": said})
+        if role == "user":
+            shown = {"type": "user_message", "message": text, "kind": "plain"}  # its list of sessions reads these
+            records.append({"timestamp": at, "type": "event_msg", "payload": shown})
+    name = f"rollout-{began[:19].replace(':', '-')}-{session_id}.jsonl"
+    path = os.path.join(FACTS.homes(environ)[0], "sessions", *began[:10].split("-"), name)
+    return path, records, f"codex resume {session_id}"

@@ -4,37 +4,34 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from signet_sync.capture.harnesses.compactions import compaction_text
-from signet_sync.capture.harnesses.reader import JsonLines, LineReader
-from signet_sync.capture.harnesses.records import NO_TIME, UNNAMED, Conversation, TranscriptEntry, time_of
+from signet_sync.capture.harnesses.reader import NO_TIME, UNNAMED, EntryKind, LineReader, TranscriptEntry, time_of
 from signet_sync.capture.harnesses.texts import (
-    IMAGE,
     UUID,
     Tags,
+    compaction_text,
     drop_injected,
+    first_text,
     items_of,
     join_paragraphs,
     mapping_of,
     one_line,
     text_of,
+    texts_of,
 )
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import SECOND
 
-_BOOKKEEPING = frozenset(("turn_context", "world_state", "token_usage_record", "ghost_snapshot", "state"))
+_BOOKKEEPING = ("turn_context", "world_state", "token_usage_record", "ghost_snapshot", "state")
 _EVENTS_LEFT_OUT = frozenset(
-    (
-        *("agent_reasoning", "agent_reasoning_raw_content", "context_compacted", "item_completed", "item_started"),
-        *("task_complete", "task_started", "thread_goal_updated", "thread_settings_applied", "token_count"),
-        *("turn_complete", "turn_started"),
-    )
+    """
+    agent_reasoning agent_reasoning_raw_content context_compacted item_completed item_started task_complete task_started
+    thread_goal_updated thread_settings_applied token_count turn_complete turn_started
+    """.split()
 )
-_ITEMS_LEFT_OUT = frozenset(
-    (*("reasoning", "compaction", "compaction_summary", "context_compaction", "ghost_snapshot", "other"),)
-)
+_ITEMS_LEFT_OUT = ("reasoning", "compaction", "compaction_summary", "context_compaction", "ghost_snapshot", "other")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call", "mcp_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
 # A fork copies at once what it continues, and each record gets the time at which it was copied.
@@ -74,27 +71,30 @@ class _CodexReader(LineReader):
         # Entries from `event_msg` that repeat messages, with their role: used only if no message has that role.
         self.echoes: dict[int, str] = {}
         self.canonical: set[str] = set()
-        self.origin = self.remote = ""
         self.began = NO_TIME
-        self.headless = False
 
     def take(self, record: Mapping[str, Any]) -> None:
-        kind, at = text_of(record.get("type")), time_of(record.get("timestamp"))
-        payload = mapping_of(record.get("payload"))
+        kind, payload = text_of(record.get("type")), mapping_of(record.get("payload"))
+        self.at = time_of(record.get("timestamp"))
         if kind == "session_meta":
             self._header(payload)
-            self.began = at if self.began == NO_TIME else self.began
+            self.began = self.at if self.began == NO_TIME else self.began
         elif kind == "response_item":
-            self._item(payload, at)
+            self._item(payload)
         elif kind == "event_msg":
-            self._event(payload, at)
+            self._event(payload)
         elif kind == "compacted":
-            self._compacted(payload, at)
+            summary = compaction_text(text_of(payload.get("message")))
+            last = self.entries[-1] if self.entries else None
+            # The model's answer to the request for a summary is not addressed to the user.
+            if last and summary and last.kind == "assistant" and compaction_text(last.text) == summary:
+                self.entries.pop()
+            self.add("compaction", summary)
         elif kind in _BOOKKEEPING:
             self.project = self.project or text_of(payload.get("cwd"))
         elif "payload" not in record and (kind == "message" or kind in _CALLS or kind in _OUTPUTS):
             # The first versions wrote the items without a wrapper and without times.
-            self._item(record, at)
+            self._item(record)
         elif not kind and UUID.fullmatch(text_of(record.get("id"))):
             self._header(record)
         elif kind not in _ITEMS_LEFT_OUT and "record_type" not in record:
@@ -103,11 +103,11 @@ class _CodexReader(LineReader):
     def _header(self, meta: Mapping[str, Any]) -> None:
         """Reads the first header: a fork's file continues with that of its original session, and the history of it."""
         if self.session:
-            original = text_of(meta.get("id")) or text_of(meta.get("session_id"))
+            original = first_text(meta, "id", "session_id")
             self.origin = self.origin or (original if original != self.session else "")
             return
         self.origin = text_of(meta.get("forked_from_id"))
-        self.session = text_of(meta.get("id")) or text_of(meta.get("session_id"))
+        self.session = first_text(meta, "id", "session_id")
         self.project = text_of(meta.get("cwd")) or self.project
         git = mapping_of(meta.get("git"))
         self.remote, self.branch = text_of(git.get("repository_url")), text_of(git.get("branch"))
@@ -119,203 +119,133 @@ class _CodexReader(LineReader):
             root = text_of(meta.get("session_id"))
             self.parent = text_of(spawn.get("parent_thread_id")) or (root if root != self.session else "") or UNNAMED
 
-    # ── items ──
-
-    def _item(self, item: Mapping[str, Any], at: int) -> None:
-        kind = text_of(item.get("type"))
+    def _item(self, item: Mapping[str, Any]) -> None:
+        kind, content, first = text_of(item.get("type")), item.get("content"), len(self.entries)
         if kind == "message":
-            self._message(item, at)
+            if item.get("role") == "assistant":
+                self.add("assistant", join_paragraphs(texts_of(content)))
+            elif item.get("role") == "user":
+                folder = next(filter(None, map(_FOLDER.search, texts_of(content))), None)
+                self.project = self.project or (folder[1].strip() if folder else "")
+                self.add_words(_choose_own_texts(item))
+            self.canonical.update(entry.kind for entry in self.entries[first:])
         elif kind in _CALLS:
-            self._call(kind, item, at)
+            self._call(kind, item)
         elif kind in _OUTPUTS:
-            self._output(item, at)
+            call = text_of(item.get("call_id"))
+            output = item.get("output", item.get("tools"))
+            text, failed = _read_output(output)
+            name = self.tools.get(call, "") or text_of(item.get("name"))
+            if self.ours.is_ours(call, name):
+                # With the harness's header, which names the session that the command continues in.
+                text = self.ours.kept(call, name, "\n".join(texts_of(output)))
+            self.result(call, text, failed=failed)
         elif kind == "image_generation_call":
-            self.entries.append(
-                TranscriptEntry("tool", at, one_line(text_of(item.get("revised_prompt"))), name="image_generation")
-            )
+            about = one_line(text_of(item.get("revised_prompt")))
+            self.entries.append(TranscriptEntry("tool", self.at, about, name="image_generation"))
         elif kind not in _ITEMS_LEFT_OUT:
             self.count_unknown(f"response_item/{kind}")
 
-    def _message(self, item: Mapping[str, Any], at: int) -> None:
-        role = item.get("role")
-        if role == "assistant":
-            found = [
-                TranscriptEntry("assistant", at, text)
-                for text in [join_paragraphs(_texts(item.get("content")))]
-                if text
-            ]
-        elif role == "user":
-            if not self.project and (
-                folder := next(filter(None, map(_FOLDER.search, _texts(item.get("content")))), None)
-            ):
-                self.project = folder[1].strip()
-            found = list(_words(_own_texts(item), at))
-        else:
-            return
-        self.canonical.update(entry.kind for entry in found)
-        self.entries.extend(found)
-
-    def _call(self, kind: str, item: Mapping[str, Any], at: int) -> None:
-        call = text_of(item.get("call_id")) or text_of(item.get("id"))
+    def _call(self, kind: str, item: Mapping[str, Any]) -> None:
+        call = first_text(item, "call_id", "id")
         name = one_line(text_of(item.get("name")) or kind.removesuffix("_call"), 80)
         given = item.get("arguments", item.get("input", item.get("action")))
         if isinstance(given, str) and given.lstrip().startswith("{"):
-            given = _json(given)
+            given = _read_json(given)
         # MCP tools are identified by name and namespace (`mcp__<server>`), in older versions by one name.
-        space = text_of(item.get("namespace")) or text_of(item.get("server_label"))
-        self.ours.called(call, name, given, f"{space}_{name}")  # before its program is looked into
-        if isinstance(given, str) and name == "exec":
-            name, given = _in_program(given)
-        self.entries.append(self.call(call, name, given, at))
+        self.ours.called(call, name, given, f"{first_text(item, 'namespace', 'server_label')}_{name}")
+        if isinstance(given, str) and name == "exec":  # a program: the tool that it calls, with its commands or patch
+            called = set(_CALLED.findall(given))
+            if commands := [str(_read_json(found)).strip("`") for found in _RUN.findall(given)]:
+                name, given = "exec_command", {"cmd": "; ".join(commands)}
+            else:
+                name, given = called.pop() if len(called) == 1 else name, given.replace("\\n", "\n")
+        self.call(call, name, given)
 
-    def _output(self, item: Mapping[str, Any], at: int) -> None:
-        call = text_of(item.get("call_id"))
-        output = item.get("output", item.get("tools"))
-        text, failed = _outcome(output)
-        name = self.tools.get(call, "") or text_of(item.get("name"))
-        if self.ours.is_ours(call, name):
-            # With the harness's header, which names the session that the command continues in.
-            text = self.ours.kept(call, name, output if isinstance(output, str) else "\n".join(_texts(output)))
-        self.entries.append(self.result(call, text, at, failed=failed))
-
-    def _compacted(self, payload: Mapping[str, Any], at: int) -> None:
-        summary = compaction_text(text_of(payload.get("message")))
-        last = self.entries[-1] if self.entries else None
-        # The model's answer to the request for a summary is not addressed to the user.
-        if last and summary and last.kind == "assistant" and compaction_text(last.text) == summary:
-            self.entries.pop()
-        self.entries.append(TranscriptEntry("compaction", at, summary))
-
-    # ── events ──
-
-    def _event(self, event: Mapping[str, Any], at: int) -> None:
-        kind = text_of(event.get("type"))
+    def _event(self, event: Mapping[str, Any]) -> None:
+        kind, message, count = text_of(event.get("type")), text_of(event.get("message")), event.get("num_turns")
         if kind in ("user_message", "agent_message"):
-            self._echo("user" if kind == "user_message" else "assistant", text_of(event.get("message")), at)
-        elif kind == "thread_rolled_back":
-            self._roll_back(event.get("num_turns"))
+            role: EntryKind = "user" if kind == "user_message" else "assistant"
+            first = len(self.entries)
+            if role not in self.canonical:
+                self.add_words([message]) if role == "user" else self.add(role, message)
+            self.echoes.update(dict.fromkeys(range(first, len(self.entries)), role))
+        elif kind == "thread_rolled_back" and isinstance(count, int) and count > 0:
+            begins = [place for place, entry in enumerate(self.entries) if entry.kind == "user"]
+            begins = [place for place in begins if self.echoes.get(place) not in self.canonical]
+            if begins:
+                first = begins[max(len(begins) - count, 0)]
+                del self.entries[first:]
+                self.echoes = {place: role for place, role in self.echoes.items() if place < first}
         elif kind == "turn_aborted":
             reason = one_line(text_of(event.get("reason")), 80)
-            self.entries.append(
-                TranscriptEntry(
-                    "event", at, "turn interrupted" if reason == "interrupted" else f"turn aborted: {reason}"
-                )
-            )
+            self.add("event", "turn interrupted" if reason == "interrupted" else f"turn aborted: {reason}")
         elif kind == "error":
-            self.entries.append(TranscriptEntry("event", at, one_line(f"error: {text_of(event.get('message'))}")))
+            self.add("event", f"error: {message}")
         elif kind == "thread_name_updated":
             self.title = one_line(text_of(event.get("thread_name"))) or self.title
-        elif kind not in _EVENTS_LEFT_OUT:
+        elif kind != "thread_rolled_back" and kind not in _EVENTS_LEFT_OUT:
             self.count_unknown(f"event_msg/{kind}")
 
-    def _echo(self, role: str, message: str, at: int) -> None:
-        if role in self.canonical:
-            return
-        for entry in (
-            _words([message], at)
-            if role == "user"
-            else [TranscriptEntry("assistant", at, join_paragraphs([drop_injected(message)]))]
-        ):
-            if entry.text:
-                self.echoes[len(self.entries)] = role
-                self.entries.append(entry)
+    def add_words(self, texts: Iterable[str]) -> str:
+        """Adds the user's own words as one entry, after events for what the harness wrote in the user's name."""
+        words = []
+        for text in map(drop_injected, texts):
+            if text.lstrip().startswith(_CONTEXT):
+                continue
+            own, spans = _TAGS.split(text.strip("\r\n"))
+            for name, inner in spans:
+                if name == "user_shell_command":
+                    self.add("event", f"! {dict(_SHELL.split(inner)[1]).get('command', inner)}")
+                elif name == "subagent_notification":
+                    self.add("event", f"sub-agent: {inner}")
+            if own.lstrip().startswith(_IDE_CONTEXT) and (request := _IDE_REQUEST.search(own)):
+                own = own[request.end() :]
+            words.append(own if own.strip() not in ("<image>", "</image>") else "")
+        said = join_paragraphs(words)
+        self.add("user", said)
+        return said
 
-    def _roll_back(self, count: object) -> None:
-        """Drops the last `count` turns, from the user's message that began the first of them."""
-        if not isinstance(count, int) or count < 1:
-            return
-        begins = [place for place, entry in enumerate(self.entries) if entry.kind == "user"]
-        begins = [place for place in begins if self.echoes.get(place) not in self.canonical]
-        if begins:
-            first = begins[max(len(begins) - count, 0)]
-            del self.entries[first:]
-            self.echoes = {place: role for place, role in self.echoes.items() if place < first}
-
-    # ── the result ──
-
-    def chosen(self) -> list[TranscriptEntry]:
+    def choose(self) -> list[TranscriptEntry]:
+        self.copied_until = self.began + FORK_US if self.origin else NO_TIME
         return [entry for place, entry in enumerate(self.entries) if self.echoes.get(place) not in self.canonical]
 
-    def conversation(self, source: JsonLines) -> Conversation:
-        until = self.began + FORK_US if self.origin else NO_TIME
-        found = super().conversation(source)
-        return found._replace(origin=self.origin, copied_until=until, headless=self.headless, remote=self.remote)
+
+def prompt_of(text: str) -> str:
+    """Returns a prompt as a transcript will contain it later."""
+    return _CodexReader().add_words([text]).strip("\r\n")
 
 
-def _texts(content: object) -> list[str]:
-    if isinstance(content, str):
-        return [drop_injected(content).strip("\r\n")]
-    texts = []
-    for block in map(mapping_of, items_of(content)):
-        if isinstance(block.get("text"), str):
-            texts.append(drop_injected(block["text"]).strip("\r\n"))
-        elif text_of(block.get("type")).endswith("image"):
-            texts.append(IMAGE)
-    return texts
-
-
-def _own_texts(item: Mapping[str, Any]) -> list[str]:
+def _choose_own_texts(item: Mapping[str, Any]) -> list[str]:
     """Returns the blocks of a message in the user's name that the harness marks as the user's; all if it marks none."""
     content = item.get("content")
     metadata = mapping_of(item.get("internal_chat_message_metadata_passthrough"))
     kinds = [text_of(kind) for kind in items_of(metadata.get("content_item_kinds"))]
     if isinstance(content, list) and len(kinds) == len(content):
         content = [block for block, kind in zip(content, kinds, strict=True) if kind.startswith(("user.", "unknown"))]
-    return _texts(content)
+    return texts_of(content)
 
 
-def prompt_of(text: str) -> str:
-    """Returns a prompt as a transcript will contain it later."""
-    return next((entry.text for entry in _words([drop_injected(text)], 0) if entry.kind == "user"), "")
-
-
-def _words(texts: Iterable[str], at: int) -> Iterator[TranscriptEntry]:
-    """Yields the user's own words as one entry, after events for what the harness wrote in the user's name."""
-    words = []
-    for text in texts:
-        if text.lstrip().startswith(_CONTEXT):
-            continue
-        own, spans = _TAGS.split(text)
-        for name, inner in spans:
-            if name == "user_shell_command":
-                yield TranscriptEntry("event", at, one_line(f"! {dict(_SHELL.split(inner)[1]).get('command', inner)}"))
-            elif name == "subagent_notification":
-                yield TranscriptEntry("event", at, one_line(f"sub-agent: {inner}"))
-        if own.lstrip().startswith(_IDE_CONTEXT) and (request := _IDE_REQUEST.search(own)):
-            own = own[request.end() :]
-        words.append(own.strip("\r\n") if own.strip() not in ("<image>", "</image>") else "")
-    if said := join_paragraphs(words):
-        yield TranscriptEntry("user", at, said)
-
-
-def _outcome(output: object) -> tuple[str, bool]:
+def _read_output(output: object) -> tuple[str, bool]:
     """Returns a tool's output without the harness's header, and whether the tool failed."""
     failed = False
     if isinstance(output, dict):
         failed = output.get("success") is False
         output = output.get("content", output.get("output"))
     if isinstance(output, str) and output.startswith('{"output"'):
-        whole = mapping_of(_json(output))
+        whole = mapping_of(_read_json(output))
         failed = failed or mapping_of(whole.get("metadata")).get("exit_code") not in (0, None)
         output = whole.get("output", output)
-    text = "\n".join(_texts(output))
+    text = drop_injected("\n".join(texts_of(output))).strip("\r\n")
     failed = failed or _ENDED_BADLY.search(text) is not None
-    head = _OUTPUT_HEAD.match(text)
-    if head:
+    if head := _OUTPUT_HEAD.match(text):
         code = _EXIT.search(head.group())
         return text[head.end() :], failed or (code is not None and int(code[1]) != 0)
     return text, failed
 
 
-def _in_program(code: str) -> tuple[str, object]:
-    """Returns the tool that a program calls, with its commands or its patch; of several others, the program itself."""
-    if commands := [str(_json(found)).strip("`") for found in _RUN.findall(code)]:
-        return "exec_command", {"cmd": "; ".join(commands)}
-    called = set(_CALLED.findall(code))
-    return called.pop() if len(called) == 1 else "exec", code.replace("\\n", "\n")
-
-
-def _json(text: str) -> object:
+def _read_json(text: str) -> object:
+    """Returns the value of a text in JSON, else the text."""
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from signet_sync.capture.harnesses.reader import LineReader
-from signet_sync.capture.harnesses.records import TranscriptEntry, time_of
-from signet_sync.capture.harnesses.texts import drop_injected, mapping_of, one_line, prompt_of, text_of
+from signet_sync.capture.harnesses.reader import LineReader, time_of
+from signet_sync.capture.harnesses.texts import mapping_of, one_line, text_of
 from signet_sync.formats.lazy_pattern import late
 
 # Families of events that tell of the program, not of what was said.
 _LEFT_OUT = frozenset(
-    (
-        *("assistant", "auto_mode_switch", "capabilities", "command", "commands", "elicitation", "exit_plan_mode"),
-        *("external_tool", "factory", "hook", "mcp", "model", "pending_messages", "permission", "sampling", "session"),
-        *("session_limits_exhausted", "skill", "subagent", "system", "tool", "tool_search", "ui", "user_input"),
-    )
+    """
+    assistant auto_mode_switch capabilities command commands elicitation exit_plan_mode external_tool factory hook mcp
+    model pending_messages permission sampling session session_limits_exhausted skill subagent system tool tool_search
+    ui user_input
+    """.split()
 )
 _ENDED_BADLY = late(r"<shellId: \S{1,40} completed with exit code -?[1-9]\d*>\s*\Z")
 _TOOLS = {"create": "create_file"}  # the name by which it is known that a file was written
@@ -36,6 +35,7 @@ class _CopilotReader(LineReader):
         kind, event, data = text_of(record.get("type")), text_of(record.get("id")), mapping_of(record.get("data"))
         if record.get("agentId"):  # of a sub-agent
             return
+        self.at = time_of(record.get("timestamp"))
         if kind == "session.start":
             self.session = self.session or text_of(data.get("sessionId"))
             self.begins = max(self.begins, time_of(data.get("startTime")))
@@ -49,38 +49,31 @@ class _CopilotReader(LineReader):
             self.count_unknown(kind)
         if kind in ("session.start", "session.resume", "session.context_changed"):
             self.project = self.project or text_of(mapping_of(data.get("context")).get("cwd"))
-        self.entries += self._entries(kind, data, time_of(record.get("timestamp")))
+        self._add_event(kind, data)
         self.events += [event] * (len(self.entries) - len(self.events))
 
-    def _entries(self, kind: str, data: Mapping[str, Any], at: int) -> Iterator[TranscriptEntry]:
-        text = prompt_of(text_of(data.get("content")))
+    def _add_event(self, kind: str, data: Mapping[str, Any]) -> None:
+        call = text_of(data.get("toolCallId"))
         if kind == "user.message":
-            typed = data.get("source") in (None, "", "user") and data.get("isAutopilotContinuation") is not True
-            if text.strip() and typed:
-                yield TranscriptEntry("user", at, text)
-        elif kind == "assistant.message":
-            if text.strip() and not data.get("parentToolCallId"):
-                yield TranscriptEntry("assistant", at, text)
+            if data.get("source") in (None, "", "user") and data.get("isAutopilotContinuation") is not True:
+                self.add("user", text_of(data.get("content")))
+        elif kind == "assistant.message" and not data.get("parentToolCallId"):
+            self.add("assistant", text_of(data.get("content")))
         elif kind in ("tool.execution_start", "tool.user_requested"):
             name = text_of(data.get("toolName"))
             server = f"{text_of(data.get('mcpServerName'))}_{text_of(data.get('mcpToolName'))}"
-            call = text_of(data.get("toolCallId"))
-            yield self.call(call, _TOOLS.get(name, name), data.get("arguments"), at, server)
+            self.call(call, _TOOLS.get(name, name), data.get("arguments"), server)
         elif kind == "tool.execution_complete":
-            yield self._result(data, at)
+            code = mapping_of(data.get("shellExecution")).get("exitCode")
+            said = text_of(mapping_of(data.get("result")).get("content"))
+            failed = data.get("success") is False or code not in (None, 0) or _ENDED_BADLY.search(said) is not None
+            self.result(call, said or text_of(mapping_of(data.get("error")).get("message")), failed=failed)
         elif kind == "session.compaction_complete" and data.get("success") is True:
-            yield TranscriptEntry("compaction", at, drop_injected(text_of(data.get("summaryContent"))))
+            self.add("compaction", text_of(data.get("summaryContent")))
         elif kind == "session.error":
-            yield TranscriptEntry("event", at, one_line(f"error: {text_of(data.get('message'))}"))
+            self.add("event", f"error: {text_of(data.get('message'))}")
         elif kind == "abort":
-            yield TranscriptEntry("event", at, "interrupted by the user")
-
-    def _result(self, data: Mapping[str, Any], at: int) -> TranscriptEntry:
-        code = mapping_of(data.get("shellExecution")).get("exitCode")
-        said = text_of(mapping_of(data.get("result")).get("content"))
-        failed = data.get("success") is False or code not in (None, 0) or _ENDED_BADLY.search(said) is not None
-        said = said or text_of(mapping_of(data.get("error")).get("message"))
-        return self.result(text_of(data.get("toolCallId")), said, at, failed=failed)
+            self.add("event", "interrupted by the user")
 
 
 read = _CopilotReader.read

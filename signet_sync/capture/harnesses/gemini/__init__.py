@@ -6,8 +6,7 @@ import json
 import os
 from contextlib import suppress
 
-from signet_sync.capture.notes import part_of_file
-from signet_sync.host.harness_settings.facts import Environ, JsonFacts, Payload
+from signet_sync.host.harness_settings.facts import Environ, JsonFacts, Payload, part_of_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,12 +2,19 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from signet_sync.capture.harnesses.reader import JsonLines, Reader, parse_line
-from signet_sync.capture.harnesses.records import NO_TIME, Conversation, TranscriptEntry
+from signet_sync.capture.harnesses.reader import (
+    NO_TIME,
+    Conversation,
+    JsonLines,
+    LineReader,
+    TranscriptEntry,
+    parse_line,
+)
 from signet_sync.capture.harnesses.texts import (
     drop_injected,
+    first_text,
     join_paragraphs,
     mapping_of,
     one_line,
@@ -31,8 +38,11 @@ class MessageRow(NamedTuple):
 def read(session: Mapping[str, object], messages: Sequence[MessageRow]) -> Conversation:
     """Reads a session from its row and messages (tables and part types of OpenCode 1.18); never raises."""
     reader, source = _OpenCodeReader(), JsonLines(())  # its counts: rows, not lines, are read
-    for message in _drop_reverted(messages, _object(text_of(session.get("revert"))) or {}):
-        source.damaged += reader.take_message(message)
+    for row in _drop_reverted(messages, _read_object(text_of(session.get("revert"))) or {}):
+        message, parts = _read_object(row.data), [_read_object(text) for _, text in row.parts]
+        source.damaged += parts.count(None) if message is not None else 1
+        if message is not None:
+            reader.take({**message, "parts": [part for part in parts if part is not None]})
     title = text_of(session.get("title")).strip()
     reader.title = "" if title.startswith(_TITLE_OF_OPENCODE) else title
     reader.session, reader.project = text_of(session.get("id")), text_of(session.get("directory"))
@@ -56,89 +66,70 @@ def _drop_reverted(messages: Sequence[MessageRow], revert: Mapping[str, object])
         return
 
 
-class _OpenCodeReader(Reader):
+class _OpenCodeReader(LineReader):
+    """Each record is a message with its parts."""
+
     harness = "opencode"
     subagents = ("task",)
 
-    def take_message(self, message: MessageRow) -> int:
-        """Takes the next message; returns how many of its rows are damaged."""
-        data = _object(message.data)
-        if data is None:
-            return 1
-        role = data.get("role")
+    def take(self, record: Mapping[str, Any]) -> None:
+        role, parts, first = record.get("role"), record["parts"], len(self.entries)
         if role not in ("user", "assistant"):
             self.count_unknown(role)
-            return 0
-        at = _time(data.get("time"), "created")
-        parts = [_object(text) for _, text in message.parts]
-        found = [entry for part in parts if part is not None for entry in self._part(part, str(role), at)]
+            return
+        self.at = _time(record.get("time"), "created")
+        words = [
+            part for part in parts if part.get("type") == "text" and not (part.get("synthetic") or part.get("ignored"))
+        ]
+        if role == "user" and words:  # the parts of what a person said are one turn
+            at = _time(words[0].get("time"), "start", self.at)
+            self.add("user", join_paragraphs(drop_injected(text_of(part.get("text"))) for part in words), at=at)
+        for part in parts:
+            if part.get("type") != "text":
+                self._part(part)
+            elif role == "assistant" and part in words:
+                self.add("assistant", text_of(part.get("text")), at=_time(part.get("time"), "start", self.at))
         if role == "assistant" and (
-            data.get("summary") is True or "compaction" in (data.get("mode"), data.get("agent"))
+            record.get("summary") is True or "compaction" in (record.get("mode"), record.get("agent"))
         ):
-            self._compaction(at, found)
-        else:
-            self.entries.extend(_join_parts(found) if role == "user" else found)
-            self.entries.extend(_trouble(data.get("error"), at))
-        return parts.count(None)
+            summary = join_paragraphs(entry.text for entry in self.entries[first:] if entry.kind == "assistant")
+            del self.entries[first:]
+            last = self.entries[-1] if self.entries else None
+            # The request for it precedes it: both are one compaction.
+            if last is not None and last.kind == "compaction" and not last.text:
+                self.at = max(self.at, self.entries.pop().at)
+            self.add("compaction", summary)
+        elif error := mapping_of(record.get("error")):
+            said = (text_of(error.get("name")), text_of(mapping_of(error.get("data")).get("message")))
+            self.add("event", ": ".join(filter(None, said)))
 
-    def _part(self, part: Mapping[str, object], role: str, at: int) -> Iterator[TranscriptEntry]:
+    def _part(self, part: Mapping[str, Any]) -> None:
         kind = part.get("type")
-        if kind == "text":
-            text = drop_injected(text_of(part.get("text")))
-            if text.strip() and part.get("synthetic") is not True and part.get("ignored") is not True:
-                yield TranscriptEntry(
-                    "user" if role == "user" else "assistant", _time(part.get("time"), "start", at), text
-                )
-        elif kind == "tool":
-            yield from self._tool(part, at)
+        if kind == "tool":
+            self._tool(part)
         elif kind == "subtask":
-            about = text_of(part.get("description")) or text_of(part.get("prompt"))
-            yield TranscriptEntry("subagent", at, one_line(about), name=text_of(part.get("agent")))
+            about = one_line(first_text(part, "description", "prompt"))
+            self.entries.append(TranscriptEntry("subagent", self.at, about, name=text_of(part.get("agent"))))
         elif kind == "file":
-            name = text_of(part.get("filename")) or text_of(part.get("mime")) or "a file"
-            yield TranscriptEntry("event", at, f"attached {one_line(name)}")
+            self.add("event", f"attached {first_text(part, 'filename', 'mime') or 'a file'}")
         elif kind == "compaction":
-            yield TranscriptEntry("compaction", at, "")
+            self.add("compaction", "")
         elif kind not in _PASSED:
             self.count_unknown(kind)
 
-    def _tool(self, part: Mapping[str, object], at: int) -> Iterator[TranscriptEntry]:
+    def _tool(self, part: Mapping[str, Any]) -> None:
         state = mapping_of(part.get("state"))
         # The argument gets the name that other harnesses use, from which the line about the call is made.
         given = {"file_path" if key == "filePath" else key: one for key, one in mapping_of(state.get("input")).items()}
         name, call, status = text_of(part.get("tool")), text_of(part.get("callID")), state.get("status")
         failed = status == "error" or mapping_of(state.get("metadata")).get("exit") not in (0, None)
-        began = _time(state.get("time"), "start", at)
-        called = self.call(call, name, given, began, failed=failed)
-        yield called if called.text else replace(called, text=one_line(text_of(state.get("title"))))
+        began = _time(state.get("time"), "start", self.at)
+        self.call(call, name, given, failed=failed, at=began)
+        if not self.entries[-1].text:
+            self.entries[-1] = replace(self.entries[-1], text=one_line(text_of(state.get("title"))))
         if status in ("completed", "error"):
             said = text_of(state.get("error") if status == "error" else state.get("output"))
-            yield self.result(call, said, _time(state.get("time"), "end", began), failed=failed)
-
-    def _compaction(self, at: int, found: Sequence[TranscriptEntry]) -> None:
-        """Merges the summary with the request for it, which precedes it: both are one compaction."""
-        summary = join_paragraphs(entry.text for entry in found if entry.kind == "assistant")
-        last = self.entries[-1] if self.entries else None
-        if last is not None and last.kind == "compaction" and not last.text:
-            self.entries[-1] = replace(last, at=max(at, last.at), text=summary)
-        else:
-            self.entries.append(TranscriptEntry("compaction", at, summary))
-
-
-def _join_parts(entries: Sequence[TranscriptEntry]) -> list[TranscriptEntry]:
-    """Joins the parts of a user's message into one turn."""
-    words = [entry for entry in entries if entry.kind == "user"]
-    others = [entry for entry in entries if entry.kind != "user"]
-    if not words:
-        return others
-    return [replace(words[0], text=join_paragraphs(entry.text for entry in words)), *others]
-
-
-def _trouble(error: object, at: int) -> Iterator[TranscriptEntry]:
-    name = text_of(mapping_of(error).get("name"))
-    said = text_of(mapping_of(mapping_of(error).get("data")).get("message"))
-    if name or said:
-        yield TranscriptEntry("event", at, one_line(": ".join(part for part in (name, said) if part)))
+            self.result(call, said, failed=failed, at=_time(state.get("time"), "end", began))
 
 
 def _time(times: object, name: str, otherwise: int = NO_TIME) -> int:
@@ -149,5 +140,5 @@ def _time(times: object, name: str, otherwise: int = NO_TIME) -> int:
     return otherwise
 
 
-def _object(text: str) -> Mapping[str, object] | None:
+def _read_object(text: str) -> dict[str, Any] | None:
     return parse_line(text.encode("utf-8", "replace"))
