@@ -1,4 +1,4 @@
-"""Helps the parsers with texts: reads them from any value, drops what we injected, cuts long ones, unwraps a summary."""
+"""Helps the parsers with texts: reads them from any value, drops what we injected, cuts long ones."""
 
 from __future__ import annotations
 
