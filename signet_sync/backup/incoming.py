@@ -18,8 +18,7 @@ from signet_sync.formats.filename import find_carried_token
 from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import iso
-from signet_sync.memories import text_match
-from signet_sync.memories.store import memories, recall_events
+from signet_sync.memories.store import memories
 from signet_sync.sessions.live import store as live
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database import native_backup, salvage
@@ -124,21 +123,14 @@ def _drop_sessions(
     rows: Database, tombstones: Sequence[Tombstone], now_us: int, dropped: DroppedRows, erasers: Iterable[Eraser]
 ) -> None:
     scopes: dict[tuple[str, str], set[str]] = {}
-    silent: set[str] = set()
     counting = Tombstones(tombstones)
     for seal in [Seal(*row) for row in rows.execute("select * from seals")]:
         if not planner.is_removed(seal, counting):
             continue
         scopes.setdefault((seal.agent_id, seal.session_token), set()).add(seal.session_id)
-        if not seal.packed:  # without bytes, the queries that repeat its words cannot be found
-            silent.add(seal.agent_id)
     found: list[Scope] = [(*key, tuple(sorted(ids))) for key, ids in sorted(scopes.items())]
     dropped.sessions += sum(len(ids) for _, _, ids in found)
     dropped.agents |= {agent_id for agent_id, _, _ in found}
-    if found:
-        recall_events.forget_queries(rows, text_match.queries_of(rows, found, sealed=True))
-    for agent_id in silent:
-        recall_events.drop_before(rows, now_us, agent_id)
     # For sessions that another tombstone covers under a different name.
     names = (tombstones_store.name_tombstone(*scope[:2], iso(now_us)).changed(session_ids=scope[2]) for scope in found)
     removals.remove_covered(rows, [*tombstones, *names], erasers)
@@ -149,12 +141,9 @@ def _drop_forgotten(workspace: Workspace, rows: Database, dropped: DroppedRows) 
     for agent_id, memory_id in rows.execute("select agent_id, id from memories"):
         imported.setdefault(agent_id, []).append(memory_id)
     for agent_id, ids in imported.items():
-        gone = sorted(memories.once_forgotten(workspace.database, agent_id, ids))
-        lost = [memory for one in gone if (memory := memories.get(rows, agent_id, one)) is not None]
-        if lost:
-            recall_events.forget_queries(rows, text_match.queries_of(rows, [], lost, sealed=True))
+        if gone := sorted(memories.once_forgotten(workspace.database, agent_id, ids)):
             memories.forget(rows, agent_id, gone)
-            dropped.memories += len(lost)
+            dropped.memories += len(gone)
 
 
 def _list_going(workspace: Workspace, tombstones: Sequence[Tombstone], now_us: int) -> Iterator[str]:

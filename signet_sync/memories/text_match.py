@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Sequence
-from itertools import chain
 
-from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import display
-from signet_sync.memories.store import recall_events, session_texts
+from signet_sync.memories.store import session_texts
 from signet_sync.memories.store.memories import Memory
 from signet_sync.storage import foreign_files as storage_foreign_files
 from signet_sync.storage.database.connection import Database
@@ -20,7 +18,6 @@ from signet_sync.text.sentences import escape, flatten
 
 MOST_PHRASES = 1000
 _FEW = 16
-_QUERIED = late(r"[^\W_]+")
 
 
 def distinctive(database: Database, scopes: Sequence[Scope]) -> set[bytes]:
@@ -42,39 +39,6 @@ def identify_memory(database: Database, memory: Memory) -> set[bytes]:
 def identify_texts(database: Database, own: Iterable[str]) -> set[bytes]:
     """Returns phrases of texts whose rows are deleted that nothing in the index has."""
     return _distinctive_phrases(own, session_texts.other_texts(database, ()))
-
-
-def queries_of(
-    database: Database, scopes: Sequence[Scope], memories: Sequence[Memory] = (), *, sealed: bool = False
-) -> set[str]:
-    """Returns queries of recall events with a word that only the sessions of some scopes, and some memories, have.
-
-    With `sealed`, other sessions are known from their seals, too, as in a database that has no rows of them.
-    """
-    queries = recall_events.queries(database)
-    words = {query: {word for word in _QUERIED.findall(query.casefold()) if len(word) > 2} for query in queries}
-    left = set().union(*words.values())
-    if not left:
-        return set()
-    keys = {memory[:2] for memory in memories}
-    gone = keys | session_texts.find_remembered_alone(database, scopes)
-    tags = list(session_texts.tags(database))
-    own = (text for scope in scopes for text in session_texts.texts(database, scope))
-    found: set[str] = set()
-    for text in chain(own, (one.content for one in memories), (text for key, text in tags if key in gone)):
-        folded = text.casefold()
-        found |= {word for word in left if word in folded}
-    others = chain(
-        session_texts.other_texts(database, scopes, but=keys),
-        session_texts.read_sealed_texts(database, scopes) if sealed else (),
-        (text for key, text in tags if key not in gone),
-    )
-    for text in others:
-        if not found:
-            break
-        folded = text.casefold()
-        found = {word for word in found if word not in folded}
-    return {query for query in queries if not found.isdisjoint(words[query])}
 
 
 def _distinctive_phrases(texts: Iterable[str], others: Iterable[str]) -> set[bytes]:

@@ -12,7 +12,7 @@ from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.ids import token_of
 from signet_sync.graph import words
 from signet_sync.graph.store import marks
-from signet_sync.memories.store import memories, recall_events
+from signet_sync.memories.store import memories
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Eraser, Pass
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class RemovedWords(Eraser):
-    """Deletes removed sessions' words from kept copies, queries and marks, while rows still contain them."""
+    """Deletes removed sessions' words from kept copies and marks, while rows still contain them."""
 
     name = "removed words"
 
@@ -33,9 +33,8 @@ class RemovedWords(Eraser):
         return scrub.gather(run, removed)
 
     def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: scrub.RemovedTexts) -> Callable[[], None]:
-        """Deletes queries; returns what deletes orphaned marks, and words, once derived rows are up to date."""
+        """Remembers their lines; returns what deletes orphaned marks, and words, once derived rows are up to date."""
         database = run.database
-        recall_events.forget_queries(database, gathered.queries)
         tombstones_store.remember_lines(database, gathered.lines)
         for (agent_id, token), ids in gathered.handles.items():
             tombstones_store.remember(database, agent_id, token, ids)

@@ -14,7 +14,7 @@ from signet_sync.formats.paths import dream_page, head_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.history import repository as history_repository
 from signet_sync.memories import operations, text_match
-from signet_sync.memories.store import memories, recall_events
+from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import Memory
 from signet_sync.privacy import scrub
 from signet_sync.storage import files, state_dir
@@ -58,8 +58,7 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int) -> Forge
         # cleaned.
         operations.update_page(workspace, agent_id, now_us)
         needles = text_match.identify_memory(workspace.database, memory)
-        queries = text_match.queries_of(workspace.database, (), [memory])
-        done = _erase(workspace, agent_id, memory.id, needles, queries, now_us)
+        done = _erase(workspace, agent_id, memory.id, needles, now_us)
     return replace(done, memory=memory)
 
 
@@ -88,13 +87,11 @@ def _forget_earlier(
         raise unknown
     texts = {_TAIL.sub("", line.partition(mark)[0].decode("utf-8", "replace")).strip() for line in shown}
     needles = {memory_id.encode()} | text_match.identify_texts(workspace.database, sorted(texts))
-    return _erase(workspace, agent_id, memory_id, needles, set(), now_us)
+    return _erase(workspace, agent_id, memory_id, needles, now_us)
 
 
-def _erase(
-    workspace: Workspace, agent_id: str, memory_id: str, needles: set[bytes], queries: set[str], now_us: int
-) -> ForgetResult:
-    """Deletes all traces of a memory, given by id and text, and the events of the given queries."""
+def _erase(workspace: Workspace, agent_id: str, memory_id: str, needles: set[bytes], now_us: int) -> ForgetResult:
+    """Deletes all traces of a memory, given by id and text."""
     try:
         # First, because after the row is gone it is unknown what a crash has left in these copies.
         scrub.clean_of_words(workspace, needles)
@@ -105,7 +102,6 @@ def _erase(
         ) from error
     with workspace.database.transaction(durable=True):
         memories.forget(workspace.database, agent_id, [memory_id])
-        recall_events.forget_queries(workspace.database, queries)
     outcome = operations.update_page(workspace, agent_id, now_us)
     if outcome.cliff is not None:  # a halted pass does not reach the scrub
         scrub.scrub(workspace, now_us)

@@ -58,11 +58,10 @@ _ARTIFACT = late(r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transcript|c
 class RemovedTexts(NamedTuple):
     """Where words of newly removed sessions are, while these have rows.
 
-    Queries, digests of lines that cannot be deleted now, and by agent and token the ids that only they have, and the
+    Digests of lines that cannot be deleted now, and by agent and token the ids that only they have, and the
     marks of their prompts, by which copies are recognised.
     """
 
-    queries: set[str]
     lines: set[str]
     handles: dict[tuple[str, str], set[str]]
     prompts: dict[tuple[str, str], set[str]]
@@ -87,13 +86,12 @@ def gather(run: Pass, removed: Sequence[Tombstone]) -> RemovedTexts:
             lines = _lines_of_removed(workspace, removed)
     pending = tombstones_store.pending(database)
     scopes = [one.scope for one in removed if one.key in pending]
-    queries = text_match.queries_of(database, scopes) if scopes else set()
     # Memories have marks of their own.
     handles = {scope[:2]: session_texts.list_derived_handles(database, scope, scopes) for scope in scopes}
     for scope in scopes:
         if known := handles[scope[:2]]:  # by the beginning of its id a person names the session to lift its removal
             known.update(one for one in session_texts.names(database, scope) if not one.endswith(".md"))
-    return RemovedTexts(queries, lines, handles, _prompts_of_removed(database, removed, scopes))
+    return RemovedTexts(lines, handles, _prompts_of_removed(database, removed, scopes))
 
 
 def scrub(workspace: Workspace, now_us: int) -> None:

@@ -187,13 +187,14 @@ def record(database: Database, agent_id: str, text: str, hits: Sequence[RankedHi
     """Records which memories a question found and at which place, for the dream sweep; False if the database was busy.
 
     Only those count that answer nearly as well as the best hit. The score is
-    1/rank in the whole answer. The question is stored sanitized and on one line.
+    1/rank in the whole answer.
     """
     least = _COUNTED * max((hit.score for hit in hits), default=0.0)
     scored = [(hit.id, 1 / rank) for rank, hit in enumerate(hits, 1) if hit.tier == "memory" and hit.score >= least > 0]
     if not scored:
         return True
-    return recall_events.record(database, agent_id, clean_query(text), scored, at_us)
+    asked = " ".join(sanitize_beginning(text, MOST_READ).split())
+    return recall_events.record(database, agent_id, asked, scored, at_us)
 
 
 def count_hits(place: IndexPlace, agent_id: str, text: str, hits: Sequence[RankedHit], at_us: int) -> None:
@@ -203,8 +204,3 @@ def count_hits(place: IndexPlace, agent_id: str, text: str, hits: Sequence[Ranke
         if database is not None:
             counts.count_ids(database, agent_id, [hit.id for hit in hits], day_of(at_us))
             record(database, agent_id, text, hits, at_us)
-
-
-def clean_query(text: str) -> str:
-    """Returns a question as it is stored: without secrets, on one line, not longer than a hit."""
-    return flatten(sanitize_beginning(text, MOST_READ), _STORED)

@@ -55,7 +55,8 @@ HOSTILE: dict[str, tuple[str, dict[str, Any]]] = {
     "a text in place of a number": ("artifact_telemetry", {"accesses": "3"}),
     "a text in place of a list": ("memories", {"tags": '"x"'}),
     "what is no JSON": ("memories", {"tags": "x"}),
-    "half a letter": ("recall_events", {"query": "\ud800"}),
+    "words in place of a digest": ("recall_events", {"query": "what about the wick"}),
+    "half a letter": ("memories", {"content": "\ud800"}),
     "a time that is none": ("acceptances", {"at": "soon"}),
     "another mark": ("forgotten_memories", {"mark": "halted"}),
 }
@@ -78,7 +79,6 @@ def test_a_removal_of_what_is_no_artifact_is_none() -> None:
 def test_words_pass_the_sanitizer_before_they_reach_a_row(rows: Rows) -> None:
     for table, changed in (
         ("memories", {"content": f"The key is {SECRET}"}),
-        ("recall_events", {"query": f"what is {SECRET} for"}),
         ("captures", {"path": f"~/{SECRET}/s.jsonl", "conversation": SECRET}),
         ("flow_results", {"answer": json.dumps({"more": [SECRET]})}),
     ):

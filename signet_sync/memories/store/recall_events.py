@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.timestamps import DAY
 from signet_sync.memories.promotion_score import Totals
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.tables import TABLES
 
 # The SQL of totals.
 _TOTALS = (
@@ -18,11 +18,12 @@ _TOTALS = (
 
 
 def record(database: Database, agent_id: str, query: str, hits: Iterable[tuple[str, float]], at_us: int) -> bool:
-    """Records an event for each hit (memory id, score in (0, 1]) on an existing memory; `query` is sanitized.
+    """Records an event for each hit (memory id, score in (0, 1]) on an existing memory; of the query only its digest.
 
     Returns False if the database was busy: an answer does not wait for its event.
     """
-    rows = [(agent_id, memory_id, query, score, at_us) for memory_id, score in hits]
+    asked = digest(query)
+    rows = [(agent_id, memory_id, asked, score, at_us) for memory_id, score in hits]
     if not rows:
         return True
     try:
@@ -35,6 +36,14 @@ def record(database: Database, agent_id: str, query: str, hits: Iterable[tuple[s
     except DatabaseError:
         return False
     return True
+
+
+def digest(query: str) -> str:
+    """Returns what is kept of a query: signals only need to know whether it is another one.
+
+    Whoever asks after a removal whether something is really gone must not bring its words back.
+    """
+    return hashlib.sha256(query.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def totals_of(database: Database, agent_id: str, memory_id: str) -> Totals | None:
@@ -89,10 +98,9 @@ def any_before(database: Database, before_us: int) -> bool:
     return bool(database.value("select exists(select 1 from recall_events where at_us < ?)", (before_us,)))
 
 
-def drop_before(database: Database, before_us: int, agent_id: str | None = None) -> int:
-    """Deletes older events, of all agents or one; returns their number. In the caller's transaction."""
-    where = "at_us < ?1 and (?2 is null or agent_id = ?2)"
-    database.execute(f"delete from recall_events where {where}", (before_us, agent_id))
+def drop_before(database: Database, before_us: int) -> int:
+    """Deletes older events of all agents; returns their number. In the caller's transaction."""
+    database.execute("delete from recall_events where at_us < ?", (before_us,))
     return database.connection.changes()
 
 
@@ -101,17 +109,3 @@ def bytes_used(database: Database) -> tuple[int, int]:
     size = "coalesce(sum(length(query) + length(memory_id) + 40), 0)"
     count, taken = next(database.execute(f"select count(*), {size} from recall_events"))
     return count, taken
-
-
-def queries(database: Database) -> list[str]:
-    """Returns every query that found a memory, of all agents, and other texts in columns of tables; each once."""
-    words = [f"select {column} from {table.name}" for table in TABLES.values() for column in table.texts]
-    return [text for (text,) in database.execute(" union ".join(words)) if text]
-
-
-def forget_queries(database: Database, texts: Iterable[str]) -> None:
-    """Deletes rows with these texts, which contain words of what was removed. In the caller's transaction."""
-    rows = [(text,) for text in texts]
-    for table in TABLES.values():
-        for column in table.texts:
-            database.executemany(f"delete from {table.name} where {column} = ?", rows)

@@ -141,13 +141,6 @@ def other_texts(database: Database, scopes: Sequence[Scope], but: Collection[tup
             yield content
 
 
-def read_sealed_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[str]:
-    """Returns what was sealed of every session outside some scopes, whole files, where only seals are left."""
-    outside, bindings = _outside(scopes)
-    for (packed,) in database.execute(f"select packed from seals where packed is not null and {outside}", bindings):
-        yield (unpack_seal(packed) or b"").decode("utf-8", "replace")
-
-
 def handles(database: Database, scopes: Sequence[Scope]) -> set[str]:
     """Returns ids of statements, threads and memories in which no session outside some scopes has part."""
     found = {memory.id for scope in scopes for memory in memories.find_orphans(database, *scope)}
@@ -173,9 +166,3 @@ def list_derived_handles(database: Database, scope: Scope, scopes: Sequence[Scop
 def find_remembered_alone(database: Database, scopes: Sequence[Scope]) -> set[tuple[str, str]]:
     """Returns agent and id of the memories that come from the sessions of some scopes and from nowhere else."""
     return {memory[:2] for scope in scopes for memory in memories.find_orphans(database, *scope)}
-
-
-def tags(database: Database) -> Iterator[tuple[tuple[str, str], str]]:
-    """Returns the tags that people gave to memories, as one text for each; with agent and id."""
-    for agent_id, memory_id, listed in database.execute("select agent_id, id, tags from memories where tags <> '[]'"):
-        yield (agent_id, memory_id), " ".join(json.loads(listed))

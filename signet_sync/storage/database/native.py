@@ -245,15 +245,14 @@ NATIVE: tuple[Table, ...] = (
         handle="id",
     ),
     native(
-        "every hit of `recall` on a memory: the query, sanitized, and 1/rank",
+        "every hit of `recall` on a memory: a digest of the query, and 1/rank",
         """create table recall_events(
         id integer primary key, agent_id text not null, memory_id text not null, query text not null,
         score real not null, at_us integer not null)""",
         "create index recall_events_memory on recall_events(agent_id, memory_id, at_us)",
         "create index recall_events_time on recall_events(agent_id, at_us)",
-        row=columns(agent_id=Agent, memory_id=MemoryId, query=SanitizedLine, score=float, at_us=Instant),
+        row=columns(agent_id=Agent, memory_id=MemoryId, query=Mark, score=float, at_us=Instant),
         handle="memory_id",
-        texts=("query",),
         mark="count(*) || ':' || coalesce(max(id), 0)",
     ),
     native(

@@ -79,7 +79,6 @@ class Table(NamedTuple):
     joined: how to read a table that holds numbers of sessions, artifacts or the like, with their names instead.
     artifact: the columns (the agent and) the path of the artifact a row belongs to; it is removed with the artifact.
     handle: the column of an id that a page may show; a native row is removed with what has the id.
-    texts: columns that may hold anyone's words; a row is removed if they hold a word that only removed texts had.
     key: its order in the canonical dump; a table without one is not in the dump, because nothing in it follows
         from files. `local` are columns that are left out: they belong to a machine or a moment.
     only: a condition: which rows of a native table are worth keeping, and which of a derived one follow from files.
@@ -100,7 +99,6 @@ class Table(NamedTuple):
     joined: JoinedRows | None = None
     artifact: tuple[str, ...] | None = None
     handle: str | None = None
-    texts: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
     local: tuple[str, ...] = ()
     only: str | None = None
