@@ -23,7 +23,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from signet_sync.capture.notes import REQUEST
+from signet_sync.capture.hook import REQUEST
 from signet_sync.cli.context import REQUEST as GO_ON
 from signet_sync.formats.managed_block import CLOSING, OPENING
 

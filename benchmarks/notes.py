@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from benchmarks.labelled import share
-from signet_sync.capture.notes import REQUEST
+from signet_sync.capture.hook import REQUEST
 from signet_sync.digest.notes import note_lines
 
 SYSTEM = "You are a coding agent in a terminal. The tools of this turn have run; write its report now, in Markdown."

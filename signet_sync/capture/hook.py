@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 
-from signet_sync.capture import notes, spool
+from signet_sync.capture import spool
 from signet_sync.capture.harnesses import registry
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.ids import (
@@ -34,7 +34,9 @@ from signet_sync.formats.ids import (
     is_session_id,
     is_shared,
 )
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import display
+from signet_sync.host.harness_settings.facts import part_of_file
 from signet_sync.host.repository import Repository, resolve, views
 from signet_sync.storage import locations
 from signet_sync.storage.durable import private_folder
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from signet_sync.capture.injections import HookSession, Injection, Moment
-    from signet_sync.host.harness_settings.facts import HarnessFacts
 
 # The harnesses' events and ours; all others are ignored. Our hook in OpenClaw uses Claude Code's names.
 EVENTS = {
@@ -83,6 +84,16 @@ LONGEST_COMMAND = 4_000  # and of a command, and an error
 LOG_LIMIT = 256 * 1024  # bytes; one earlier file is kept
 # How much of an answer's end is looked for at a transcript's end.
 _ENDING, _TAIL = 80, 256 * 1024
+# Lines with which an agent hands its work over are asked for only where a person sees them: a program that runs a
+# harness (headless, an SDK, CI) reads its answer, another agent that of a sub-agent, and a line more could break them.
+LABELS = "Outcome:, Decided:, Next:, Blocked:, Tried:"
+REQUEST = (
+    f"If a turn edited, decided or stopped, end its report with one to three lines for the next session: {LABELS}"
+    " (and the ^handle it ends)"
+)
+IN_COMPACTION = f"End the summary with the newest lines of these labels, word for word: {LABELS}"
+_EDITS = late(rb'"name":\s*"(?:Edit|Write|MultiEdit|NotebookEdit|apply_patch)"|\*\*\* (?:Update|Add|Delete) File: ')
+_NOTED = late(r"^\W*(?:Outcome|Decided|Next|Blocked|Tried):\W*\s\S", re.MULTILINE)
 # A folder's path without any of these holds no secret; any other is sanitized, which costs an import.
 _MAY_BE_SECRET = re.compile(r"[^\w./ -]|(?:^|/)(?=[^/]*\d)[^/]{16}|(?:key|token|secret|pass|pwd|auth)", re.IGNORECASE)
 
@@ -123,39 +134,20 @@ def answer(
 
     What the session gets is recorded, or `later`, by the caller.
     """
-    words = _parse_arguments(arguments)[0]
-    call, trouble = _HookEvent(words[0] if words else "", root, folder, context, environ, later), ""
+    event, trouble = _HookEvent(_parse_arguments(arguments)[0], root, folder, context, environ, later), ""
     try:
-        call.run(payload)
+        event.handle(payload)
     except (_RefusedEvent, SignetSyncError) as error:
         trouble = display(str(error))
     except OSError as error:
         trouble = f"failed: {error.strerror or type(error).__name__}"
     except Exception as error:  # noqa: BLE001 - no error may fail a session
         trouble = f"unexpected {type(error).__name__}"
-    return _finish_hook(arguments, call, trouble)
+    return _finish_hook(arguments, event, trouble)
 
 
-def _finish_hook(arguments: list[str], call: _HookEvent | None, trouble: str) -> HookAnswer:
-    words, _, strict = _parse_arguments(arguments)
-    harness = words[0] if words else ""
-    out = "".join(f"{text}\n" for text in call.printed) if call is not None else ""
-    known = _facts(harness)
-    if known is not None and known.silence and not (call is not None and call.answered):
-        out += f"{known.silence}\n"
-    record = call.record if call is not None else lambda: None
-    if not trouble:
-        return 0, out, "", record
-    if call is not None:
-        from signet_sync.text.sanitizer import redact  # errors quote settings and paths
-
-        trouble = redact(trouble)[0]
-        _log(call.folder, f"{harness if known is not None else 'hook'}: {trouble}")
-    return 2 if strict else 0, out, f"signet-sync hook: {trouble}\n" if strict else "", record
-
-
-def _parse_arguments(arguments: list[str]) -> tuple[list[str], str | None, bool]:
-    """Returns the words after `hook`, the workspace and `--strict`; other options are ignored, with their values."""
+def _parse_arguments(arguments: list[str]) -> tuple[str, str | None, bool]:
+    """Returns the harness, the workspace and `--strict`; other options are ignored, with their values."""
     words: list[str] = []
     workspace = None
     rest = iter(arguments)
@@ -166,17 +158,29 @@ def _parse_arguments(arguments: list[str]) -> tuple[list[str], str | None, bool]
             workspace = value if name == "--workspace" else workspace
         elif not word.startswith("-"):
             words.append(word)
-    return words[1:], workspace, "--strict" in arguments
+    return words[1] if len(words) > 1 else "", workspace, "--strict" in arguments
 
 
-def _facts(harness: str) -> HarnessFacts | None:
+def _finish_hook(arguments: list[str], event: _HookEvent | None, trouble: str) -> HookAnswer:
+    harness, _, strict = _parse_arguments(arguments)
+    facts = None
     with suppress(SignetSyncError):
-        return registry.facts(harness)
-    return None
+        facts = registry.facts(harness)
+    printed = event.printed if event is not None else []
+    if not printed and facts is not None and facts.silence:
+        printed = [facts.silence]
+    if trouble and event is not None:
+        from signet_sync.text.sanitizer import redact  # errors quote settings and paths
+
+        trouble = redact(trouble)[0]
+        _log(event.folder, f"{harness if facts is not None else 'hook'}: {trouble}")
+    said = f"signet-sync hook: {trouble}\n" if trouble and strict else ""
+    record: Callable[[], object] = event.record if event is not None and not trouble else str
+    return 2 if said else 0, "".join(f"{text}\n" for text in printed), said, record
 
 
 class _HookEvent:
-    """One event of one harness."""
+    """One event of one harness: what it prints, and the job that it leaves."""
 
     def __init__(
         self,
@@ -189,134 +193,204 @@ class _HookEvent:
     ) -> None:
         self.harness = harness
         self.root = root
+        self.folder = folder
         self.context = context
         self.environ = environ
         self.later = later
-        self.answered = False
         self.printed: list[str] = []
-        self.record: Callable[[], object] = lambda: None
-        self.folder = folder
+        self.record: Callable[[], object] = str
 
-    def run(self, data: bytes | bytearray) -> None:
+    def handle(self, data: bytes | bytearray) -> None:
         """Handles the event, and keeps what is to be printed. Raises `_RefusedEvent`, `SignetSyncError`, `OSError`."""
         self.facts = registry.facts(self.harness)
-        payload = self.facts.payload(_payload(data), self.environ)
-        name = payload.get("hook_event_name")
+        self.payload = self.facts.payload(_parse_payload(data), self.environ)
+        name, cwd, session_id = (self.payload.get(one) for one in ("hook_event_name", "cwd", "session_id"))
         if not isinstance(name, str):
             raise _RefusedEvent("hook_event_name is missing")
         event = EVENTS.get(name)
-        if payload.get("agent_id"):  # inside a sub-agent, which is no session of its own
+        if self.payload.get("agent_id"):  # inside a sub-agent, which is no session of its own
             return
         at_moment = name in MOMENTS and self.later  # only the agent is asked
         if event is None and not at_moment and (name != BEFORE_COMPACTION or not self.facts.asks_in_compaction):
             return
-        cwd = payload.get("cwd")
-        project = cwd if isinstance(cwd, str) and is_project(cwd) else None
-        if is_in_model_folder(project) or asks_model(payload.get("prompt")):
+        self.project = project = cwd if isinstance(cwd, str) and is_project(cwd) else None
+        if is_in_model_folder(project) or asks_model(self.payload.get("prompt")):
             return
-        settings = _settings(self.root, self.folder)
+        settings = _read_settings(self.root, self.folder)
         rules = settings.get("agents_projects", ())
         places = views(project, resolve(project)) if project is not None and rules else []
-        agent = agent_for(places, self.environ, rules)
+        self.agent = agent_for(places, self.environ, rules)
+        self.session = session_name(session_id) if isinstance(session_id, str) and session_id != TRIAL else None
         excluded = is_excluded(project, settings.get("capture_exclude", ()), self.environ)
-        how = "off" if excluded else settings.get("context_notes", "report")
+        notes = "off" if excluded else settings.get("context_notes", "report")
         try:
             if event == "session-start" or name in PROMPTS or (at_moment and not excluded):
-                self._print_context(name, agent, project, payload, settings, how)
-            elif name == BEFORE_COMPACTION and how != "off" and self._is_attended(payload):
-                self.printed.append(notes.IN_COMPACTION)
-            elif name == "Stop" and how == "ask" and notes.wants_note(payload) and self._is_attended(payload):
-                self._continue(agent, payload)
+                self._print_context(name, settings, asks=notes != "off")
+            elif name == BEFORE_COMPACTION and notes != "off" and self._is_attended():
+                self.printed.append(IN_COMPACTION)
+            elif name == "Stop" and notes == "ask" and self._lacks_note() and self._is_attended():
+                self._continue_turn()
         finally:
-            job = None if excluded or event is None else self._job(event, agent, project, payload)
-            if job is not None:
-                self._hand_over(job)
+            if not excluded and event is not None and session_id != TRIAL:
+                job = self._make_job(event, name)
+                if job is not None:
+                    self._hand_over(job)
 
-    def _is_attended(self, payload: Mapping[str, object]) -> bool:
-        """Returns whether a person sits before a session that no one else reads; False if in doubt."""
-        return (
-            os.path.isdir(self.root)
-            and not is_shared(payload, carries_chats=self.facts.carries_chats)
-            and self.environ.get("CI", "").lower() in ("", "0", "false")
-            and not payload.get("agent_id")
-            and self.facts.is_attended(payload, self.environ)
-        )
+    # ── what is printed ──
 
-    def _continue(self, agent: str, payload: Mapping[str, object]) -> None:
-        """Continues a turn that stopped, once in a session: only if that can be recorded."""
-        from signet_sync.capture import injections  # for those who have chosen it
+    def _print_context(self, name: str, settings: Mapping[str, Any], *, asks: bool) -> None:
+        from signet_sync.capture.injections import HookSession  # most events need none
 
-        session_id = payload.get("session_id")
-        if isinstance(session_id, str) and is_session_id(session_id) and session_id != TRIAL:
-            with suppress(OSError):
-                with injections.updating(self.folder, agent, self.harness, session_name(session_id)) as record:
-                    asked, record.asked = record.asked, True
-                if not asked:
-                    self.printed.append(notes.continuation())
-
-    def _print_context(
-        self,
-        name: str,
-        agent: str,
-        project: str | None,
-        payload: Mapping[str, object],
-        settings: Mapping[str, Any],
-        how: str,
-    ) -> None:
         if not os.path.isdir(self.root):
             return
         words: str | Moment | None = None
         if name in MOMENTS:
-            words = _moment(payload, self.facts) if settings.get("context_moments", True) else None
+            words = self._read_moment() if settings.get("context_moments", True) else None
             if words is None:
                 return
         elif name in PROMPTS:
-            words = _find_searched_words(payload.get("prompt")) if settings.get("context_prompts", True) else ""
+            words = ""
+            if settings.get("context_prompts", True):
+                from signet_sync.text.prompt import find_search_words  # most events are no prompts
+
+                words = find_search_words(_read_prompt(self.payload.get("prompt")))
             if not words and self.facts.reports_compaction:
                 return
-        found = self._context(
-            agent, project, payload, words, settings.get("context_budget_tokens", BUDGET), how != "off"
-        )
-        self.record = found.record if self.later else self.record
-        text = found.text if self.later else found.record()
-        if not text:
-            return
-        self.answered = True
-        self.printed.append(self.facts.printed(name, text))
-
-    def _context(
-        self,
-        agent: str,
-        project: str | None,
-        payload: Mapping[str, object],
-        words: str | Moment | None,
-        budget: int,
-        notes_wanted: bool,
-    ) -> Injection:
-        """Returns the caller's context; the state folder, where it is recorded, moves when a workspace gets its id."""
-        from signet_sync.capture.injections import HookSession  # most events need none
-
-        session_id = payload.get("session_id")
-        known = session_name(session_id) if isinstance(session_id, str) and session_id != TRIAL else None
+        source, budget = _word(self.payload.get("source")), settings.get("context_budget_tokens", BUDGET)
+        shared = is_shared(self.payload, carries_chats=self.facts.carries_chats)
 
         @cache  # reads a file, and only a start needs it
         def hands_over() -> bool:
-            return notes_wanted and self._is_attended(payload)
+            return asks and self._is_attended()
 
+        def compose() -> Injection:
+            database = os.path.expanduser(self.environ.get("SIGNET_DB") or self.folder.database)
+            names = self.agent, self.harness, self.session or "", self.project, shared, hands_over
+            return self.context(HookSession(self.root, self.folder, database, *names), words, source, budget)
+
+        found = self._follow_folder(compose)
+        self.record = found.record if self.later else self.record
+        if text := found.text if self.later else found.record():
+            self.printed.append(self.facts.printed(name, text))
+
+    def _read_moment(self) -> Moment | None:
+        """Returns the files or the command that a tool is called with, and its error; None for any other tool."""
+        from signet_sync.capture.harnesses.texts import call_line, mapping_of  # only the agent comes here
+        from signet_sync.capture.injections import Moment
+
+        fields, error = mapping_of(self.payload.get("tool_input")), self.payload.get("error")
+        path, command = fields.get("file_path", fields.get("path")), fields.get("command")
+        if error is None:
+            said = mapping_of(self.payload.get(self.facts.result[0])).get(self.facts.result[1])
+            error = said if isinstance(said, str) and re.search(self.facts.failed, said) else ""
+        if isinstance(command, str) and "*** Begin Patch" in command:
+            path, command = call_line(command), None
+        if isinstance(command, str) and isinstance(error, str):
+            return Moment("", command[:LONGEST_COMMAND], error[:LONGEST_COMMAND])
+        return Moment(path, "", "") if isinstance(path, str) and not error else None
+
+    def _is_attended(self) -> bool:
+        """Returns whether a person sits before a session that no one else reads; False if in doubt."""
+        return (
+            os.path.isdir(self.root)
+            and not is_shared(self.payload, carries_chats=self.facts.carries_chats)
+            and self.environ.get("CI", "").lower() in ("", "0", "false")
+            and self.facts.is_attended(self.payload, self.environ)
+        )
+
+    def _lacks_note(self) -> bool:
+        """Returns whether a turn that stops edited, has no lines that hand it over, and was not continued."""
+        said = self.payload.get("last_assistant_message")
+        if self.payload.get("stop_hook_active") is not False or self.payload.get("background_tasks"):
+            return False
+        if not isinstance(said, str) or _NOTED.search(said[-2_000:]):
+            return False
+        return _EDITS.search(part_of_file(self.payload.get("transcript_path"), -_TAIL)) is not None
+
+    def _continue_turn(self) -> None:
+        """Continues a turn that stopped, once in a session: only if that can be recorded."""
+        from signet_sync.capture import injections  # for those who have chosen it
+        from signet_sync.formats.managed_block import CLOSING, OPENING
+
+        if is_session_id(self.session):
+            with suppress(OSError):
+                with injections.updating(self.folder, self.agent, self.harness, str(self.session)) as record:
+                    asked, record.asked = record.asked, True
+                if not asked:  # the parsers of transcripts remove it
+                    reason = f"{OPENING}\n{REQUEST}. Add only these lines now, and do nothing else.\n{CLOSING}"
+                    self.printed.append(json.dumps({"decision": "block", "reason": reason}))
+
+    # ── the job ──
+
+    def _make_job(self, event: str, name: str) -> spool.Job | None:
+        """Returns the job of an event, None if there is nothing to keep."""
+        if not is_session_id(self.session):
+            raise _RefusedEvent("session_id is missing or blank")
+        payload, path = self.payload, self.payload.get("transcript_path")
+        if path is None and self.facts.pathless == "not to be kept":
+            return None
+        if path is None and self.facts.pathless == "an error":
+            raise _RefusedEvent("transcript_path is missing")
+        said: dict[str, Any] = {"session_id": str(self.session), "agent_id": self.agent, "harness": self.harness}
+        if path is not None:
+            # A session in which nothing was said (`claude mcp list`, an early SIGTERM) ends without a file.
+            present = _find_transcript(path, may_be_absent=event != "compact")
+            if present is None and event == "end":
+                # A stop that found the transcript; a prompt comes before it is first written.
+                marker = spool.marker(self.folder.spool, spool.Job(event="stop", at="", **said))
+                if marker is None or marker.transcript_path is None or marker.prompt is not None:
+                    return None
+            if present is None and event == "stop" and payload.get("prompt") is None:
+                return None
+            # At a session's first prompt its file does not exist yet, and it may be deleted before the end.
+            path = str(path) if event in ("stop", "end") else present
+        if not os.path.isdir(self.root) and not os.path.isdir(self.folder.path):
+            raise _RefusedEvent("there is no workspace; create it with: signet-sync setup")
+        project = self.project
+        reason = {"end": "reason", "session-start": "source", "compact": "trigger"}.get(event, "")
+        repository = resolve(project) if project is not None else None  # now, because it may be gone at the capture
+        if repository is not None and any(map(_MAY_BE_SECRET.search, filter(None, repository))):
+            repository = Repository._make(part and session_value(part) for part in repository)
+        return spool.Job(
+            **said,
+            event=event,
+            transcript_path=path if isinstance(path, str) else None,
+            cwd=storable_path(project) if project is not None and _MAY_BE_SECRET.search(project) else project,
+            at=_now(),
+            reason=_word(payload.get(reason)),
+            compaction=_sanitize(payload.get("compact_summary")) if event == "compact" else None,
+            prompt=_sanitize(_read_prompt(payload.get("prompt"))) if name in PROMPTS else None,
+            answer=_sanitize(self._find_answer(path)) if event == "stop" and name not in PROMPTS else None,
+            repository=repository,
+        )
+
+    def _find_answer(self, path: object) -> str:
+        """Returns the assistant's last answer if the transcript does not end with it yet."""
+        said = self.payload.get("last_assistant_message") or self.payload.get("prompt_response")
+        if not isinstance(said, str) or not isinstance(path, str):
+            return ""
+        written, ends = part_of_file(path, -_TAIL), said.rstrip()[-_ENDING:]
+        forms = (json.dumps(ends), json.dumps(ends, ensure_ascii=False))
+        known = any(form[1:-1].encode("utf-8", "replace") in written for form in forms)
+        return "" if written and known else _read_prompt(said)
+
+    def _hand_over(self, job: spool.Job) -> None:
+        def put() -> None:
+            put = spool.put(self.folder.spool, job)
+            if locations.locate(self.root).path != self.folder.path:
+                spool.finish(put)
+                raise FileNotFoundError(self.folder.path)
+
+        self._follow_folder(put)
+        # A stop is only a marker for the next sweep. Without a workspace no worker could do anything yet.
+        if job.event != "stop" and os.path.isdir(self.root) and not _is_agent_listening(self.folder):
+            _start_worker(self.root, self.folder)
+
+    def _follow_folder(self, act: Callable[[], Any]) -> Any:
+        """Returns what is done in the current state folder, which moves when a workspace gets its id."""
         for _ in range(_MOVES):
-            session = HookSession(
-                self.root,
-                self.folder,
-                os.path.expanduser(self.environ.get("SIGNET_DB") or self.folder.database),
-                agent,
-                self.harness,
-                known or "",
-                project,
-                is_shared(payload, carries_chats=self.facts.carries_chats),
-                hands_over,
-            )
             try:
-                return self.context(session, words, _word(payload.get("source")), budget)
+                return act()
             except FileNotFoundError:
                 present = locations.locate(self.root)
                 if present == self.folder:
@@ -324,81 +398,11 @@ class _HookEvent:
                 self.folder = present
         raise _RefusedEvent("the state folder keeps moving")
 
-    def _job(self, event: str, agent: str, project: str | None, payload: Mapping[str, object]) -> spool.Job | None:
-        session_id, name = payload.get("session_id"), payload.get("hook_event_name")
-        if session_id == TRIAL:
-            return None
-        session_id = session_name(session_id) if isinstance(session_id, str) else None
-        if not is_session_id(session_id):
-            raise _RefusedEvent("session_id is missing or blank")
-        path = payload.get("transcript_path")
-        if path is None and self.facts.pathless == "not to be kept":
-            return None
-        if path is None and self.facts.pathless == "an error":
-            raise _RefusedEvent("transcript_path is missing")
-        if path is not None:
-            # A session in which nothing was said (`claude mcp list`, an early SIGTERM) ends without a file.
-            present = _transcript(path, may_be_absent=event != "compact")
-            if present is None and event == "end" and not self._was_at_work(agent, str(session_id)):
-                return None
-            if present is None and event == "stop" and payload.get("prompt") is None:
-                return None
-            # At a session's first prompt its file does not exist yet, and it may be deleted before the end.
-            path = str(path) if event in ("stop", "end") else present
-        if not os.path.isdir(self.root) and not os.path.isdir(self.folder.path):
-            raise _RefusedEvent("there is no workspace; create it with: signet-sync setup")
-        return spool.Job(
-            event=event,
-            harness=self.harness,
-            session_id=str(session_id),
-            transcript_path=path if isinstance(path, str) else None,
-            cwd=storable_path(project) if project is not None and _MAY_BE_SECRET.search(project) else project,
-            agent_id=agent,
-            at=_now(),
-            reason=_word(
-                payload.get({"end": "reason", "session-start": "source", "compact": "trigger"}.get(event, ""))
-            ),
-            compaction=_sanitize_field(payload.get("compact_summary")) if event == "compact" else None,
-            prompt=_prompt(payload.get("prompt")) if name in PROMPTS else None,
-            answer=_answer(payload, path) if event == "stop" and name not in PROMPTS else None,
-            # Now, because a worktree may be gone when its session is captured.
-            repository=_repository(project),
-        )
-
-    def _was_at_work(self, agent: str, session_id: str) -> bool:
-        """Checks whether a stop of the session found its transcript; a prompt comes before it is first written."""
-        job = spool.Job(event="stop", harness=self.harness, session_id=session_id, agent_id=agent, at="")
-        marker = spool.marker(self.folder.spool, job)
-        return marker is not None and marker.transcript_path is not None and marker.prompt is None
-
-    def _hand_over(self, job: spool.Job) -> None:
-        self._put(job)
-        # A stop is only a marker for the next sweep. Without a workspace no worker could do anything yet.
-        if job.event != "stop" and os.path.isdir(self.root) and not _agent_listens(self.folder):
-            _start_worker(self.root, self.folder)
-
-    def _put(self, job: spool.Job) -> None:
-        """Spools the job in the current state folder, which moves when a workspace gets its id."""
-        for _ in range(_MOVES):
-            put = None
-            try:
-                put = spool.put(self.folder.spool, job)
-            except FileNotFoundError:
-                if not os.path.isdir(self.root):
-                    raise
-            present = locations.locate(self.root)
-            if put is not None and present.path == self.folder.path:
-                return
-            if put is not None:
-                spool.finish(put)
-            self.folder = present
-        raise _RefusedEvent("the state folder keeps moving")
-
 
 # ── input ──
 
 
-def _payload(data: bytes | bytearray) -> dict[str, object]:
+def _parse_payload(data: bytes | bytearray) -> dict[str, object]:
     if not data:
         raise _RefusedEvent("stdin is empty")
     if len(data) > PAYLOAD_LIMIT:
@@ -412,7 +416,7 @@ def _payload(data: bytes | bytearray) -> dict[str, object]:
     return value
 
 
-def _transcript(path: object, *, may_be_absent: bool) -> str | None:
+def _find_transcript(path: object, *, may_be_absent: bool) -> str | None:
     """Returns a transcript's path if it may be read later: absolute, of a regular file that the user owns."""
     import stat
 
@@ -433,14 +437,6 @@ def _transcript(path: object, *, may_be_absent: bool) -> str | None:
     return path
 
 
-def _repository(project: str | None) -> Repository | None:
-    """Returns the repository of a folder, without secrets in its names."""
-    found = resolve(project) if project is not None else None
-    if found is None or not any(map(_MAY_BE_SECRET.search, filter(None, found))):
-        return found
-    return Repository._make(name and session_value(name) for name in found)
-
-
 def _word(value: object) -> str | None:
     """Returns a harness's reason if it is a plain word such as `prompt_input_exit`, else None."""
     if isinstance(value, str) and len(value) <= 40 and value.isascii() and value.replace("_", "").isalnum():
@@ -448,7 +444,7 @@ def _word(value: object) -> str | None:
     return None
 
 
-def _sanitize_field(value: object) -> str | None:
+def _sanitize(value: object) -> str | None:
     if not isinstance(value, str) or not value.strip():
         return None
     from signet_sync.text.sanitizer import sanitize_transcript_v2  # slow; most events hold no text
@@ -456,61 +452,16 @@ def _sanitize_field(value: object) -> str | None:
     return sanitize_transcript_v2(value)
 
 
-def _prompt(value: object) -> str | None:
-    """Returns the user's prompt, sanitized and without what hooks put before it."""
-    return _sanitize_field(_prompt_words(value))
+def _read_prompt(value: object) -> str:
+    """Returns the user's prompt without what hooks put before it.
 
-
-def _answer(payload: Mapping[str, object], path: object) -> str | None:
-    """Returns the assistant's last answer, sanitized, if the transcript does not end with it yet."""
-    answer = payload.get("last_assistant_message") or payload.get("prompt_response")
-    if not isinstance(answer, str) or not isinstance(path, str):
-        return None
-    ends = answer.rstrip()[-_ENDING:]
-    with suppress(OSError), open(path, "rb") as transcript:
-        transcript.seek(max(os.fstat(transcript.fileno()).st_size - _TAIL, 0))
-        written = transcript.read(_TAIL)
-        forms = (json.dumps(ends), json.dumps(ends, ensure_ascii=False))
-        if any(form[1:-1].encode("utf-8", "replace") in written for form in forms):
-            return None
-    return _prompt(answer)
-
-
-def _moment(payload: Mapping[str, object], facts: HarnessFacts) -> Moment | None:
-    """Returns the files or the command that a tool is called with, and its error; None for any other tool."""
-    from signet_sync.capture.harnesses.texts import call_line, mapping_of  # only the agent comes here
-    from signet_sync.capture.injections import Moment
-
-    fields = mapping_of(payload.get("tool_input"))
-    path, command, error = fields.get("file_path", fields.get("path")), fields.get("command"), payload.get("error")
-    said = mapping_of(payload.get(facts.result[0])).get(facts.result[1])
-    if error is None:
-        error = said if isinstance(said, str) and re.search(facts.failed, said) else ""
-    if isinstance(command, str) and "*** Begin Patch" in command:
-        path, command = call_line(command), None
-    if isinstance(command, str) and isinstance(error, str):
-        return Moment("", command[:LONGEST_COMMAND], error[:LONGEST_COMMAND])
-    return Moment(path, "", "") if isinstance(path, str) and not error else None
-
-
-def _find_searched_words(value: object) -> str:
-    """Returns the words of a prompt that are searched for."""
-    from signet_sync.text.prompt import find_search_words  # most events are no prompts
-
-    return find_search_words(_prompt_words(value))
-
-
-def _prompt_words(value: object) -> str:
-    """Returns the user's prompt without what hooks put before it."""
+    Of a very long one the beginning in whole lines, else words, so that no secret is cut.
+    """
     if not isinstance(value, str):
         return ""
-    from signet_sync.capture.harnesses.texts import prompt_of  # as above
+    from signet_sync.capture.harnesses.texts import prompt_of  # most events are no prompts
 
-    return _beginning(prompt_of(value))
-
-
-def _beginning(prompt: str) -> str:
-    """Returns a prompt; of a very long one the beginning in whole lines, else words, so that no secret is cut."""
+    prompt = prompt_of(value)
     if len(prompt) <= LONGEST_PROMPT:
         return prompt
     ends = prompt.rfind("\n", LONGEST_PROMPT // 2, LONGEST_PROMPT)
@@ -519,7 +470,7 @@ def _beginning(prompt: str) -> str:
     return f"{prompt[: max(ends, 0)]}\n\n{spool.CUT}"
 
 
-def _settings(root: str, folder: locations.StateFolder) -> dict[str, Any]:
+def _read_settings(root: str, folder: locations.StateFolder) -> dict[str, Any]:
     """Returns the settings of hooks that are set, by field name; files are parsed only if one mentions them.
 
     A copy of the settings that were last readable counts, too. Broken settings never fail a session; the problem is
@@ -527,7 +478,7 @@ def _settings(root: str, folder: locations.StateFolder) -> dict[str, Any]:
     """
     places = (locations.user_file(), os.path.join(root, "signet-sync.toml"), folder.settings)
     given = any(name in os.environ for name in _VARIABLES)
-    if not given and not any(_mentions(place, word) for place in places for word in _SETTINGS):
+    if not given and not any(word in part_of_file(place, 1 << 17) for place in places for word in _SETTINGS):
         return {}
     from signet_sync.settings import model  # for those who have such a setting
 
@@ -535,19 +486,6 @@ def _settings(root: str, folder: locations.StateFolder) -> dict[str, Any]:
     for remark in remarks:
         _log(folder, display(str(remark)))
     return settings
-
-
-def _mentions(path: str, word: bytes) -> bool:
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        return word in os.read(handle, 1 << 17)
-    except OSError:
-        return False
-    finally:
-        os.close(handle)
 
 
 def _now() -> str:
@@ -559,7 +497,7 @@ def _now() -> str:
 # ── worker ──
 
 
-def _agent_listens(folder: locations.StateFolder) -> bool:
+def _is_agent_listening(folder: locations.StateFolder) -> bool:
     """Checks whether a live `run` will take the job; if in doubt False, since an additional worker does no harm."""
     beat = locations.read_heartbeat(folder)
     if beat is None or beat.get("boot") != locations.boot_id() or type(beat.get("pid")) is not int:

@@ -12,8 +12,9 @@ from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from signet_sync.capture import injections, notes
+from signet_sync.capture import injections
 from signet_sync.capture.harnesses import registry
+from signet_sync.capture.hook import REQUEST
 from signet_sync.capture.injections import HookSession, Injection, Injections
 from signet_sync.formats.paths import running_session
 from signet_sync.host.repository import resolve, small_text
@@ -50,7 +51,7 @@ def answer_start(session: HookSession, source: str | None, budget: int) -> Injec
 def _begin_context(session: HookSession, source: str | None, budget: int) -> tuple[Injection, set[str]]:
     """Returns the context of a start, and the ids in it."""
     resumed = source == RESUMED and session.id != ""
-    request = notes.REQUEST if session.hands_over() else ""
+    request = REQUEST if session.hands_over() else ""
     composed = _compose_context(session, _held(session) if resumed else None, budget, request)
     text = context.wrap(composed.text, session.root, session.program, "" if resumed else request)
 

@@ -398,7 +398,7 @@ def test_a_workspace_that_gets_its_id_meanwhile_takes_the_job_along(vault, monke
     monkeypatch.setattr(spool, "put", put)
     told = hook._HookEvent("claude-code", str(vault.root), before, lambda *_: Injection(""), {}, later=False)
     at = "2026-03-28T00:00:00.000Z"
-    told._put(spool.Job(event="end", harness="claude-code", session_id="s", agent_id="default", at=at))
+    told._hand_over(spool.Job(event="stop", harness="claude-code", session_id="s", agent_id="default", at=at))
     after = locations.locate(str(vault.root))
     assert moments == [before.spool] and after.path != before.path
     assert [found.session_id for found in spool.jobs(after.spool)] == ["s"]
@@ -409,12 +409,12 @@ def test_a_workspace_that_gets_its_id_meanwhile_takes_the_job_along(vault, monke
 def test_of_a_very_long_prompt_the_beginning_is_kept_in_whole_words(blank):
     secret = "ghp_" + "Ab3dEf7hIj9kLm1nOp5qRs7tUv9wXy2zAb4d"
     before = f"word{blank}" * ((hook.LONGEST_PROMPT - 20) // 5)
-    kept = hook._prompt(f"{before}{secret} and more " + "x." * 500_000)
+    kept = hook._sanitize(hook._read_prompt(f"{before}{secret} and more " + "x." * 500_000))
     words, _, cut = kept.rpartition("\n\n")
     assert cut == spool.CUT and len(kept) <= hook.LONGEST_PROMPT + len(spool.CUT) + 2
     assert set(words.split()) == {"word"} and len(words) > hook.LONGEST_PROMPT - 40
-    assert hook._prompt("x." * 500_000).strip() == spool.CUT
-    assert hook._prompt("x" * 1_000) == "x" * 1_000
+    assert hook._read_prompt("x." * 500_000).strip() == spool.CUT
+    assert hook._read_prompt("x" * 1_000) == "x" * 1_000
 
 
 def test_the_log_is_bounded(listened):

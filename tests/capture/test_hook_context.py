@@ -17,8 +17,7 @@ from workbench import Answer, Vault, cast, sampled
 
 from signet_sync.capture import injections
 from signet_sync.capture.harnesses import gemini
-from signet_sync.capture.hook import BUDGET
-from signet_sync.capture.notes import IN_COMPACTION, REQUEST
+from signet_sync.capture.hook import BUDGET, IN_COMPACTION, REQUEST
 from signet_sync.formats.handle import make_place_id
 from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.settings.model import Settings
