@@ -23,12 +23,12 @@ from typing import Any
 
 from benchmarks.ground import machine, percentile
 from signet_sync.app.workspace import opened
+from signet_sync.entities import document as documents
 from signet_sync.entities import operations, replay
-from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import EntityDocument, blank, render
-from signet_sync.entities.documents.escaping import fit, fit_item
+from signet_sync.entities.agent_text import fit, fit_item
+from signet_sync.entities.document import EntityDocument, blank, render
 from signet_sync.entities.events import GENESIS, Event, encode, seal, ulid_at, verify
-from signet_sync.entities.log import EventLog
+from signet_sync.entities.repository import EventLog
 from signet_sync.formats.body import text_sha256
 from signet_sync.formats.entity_paths import EntityPlace, ledger_page, new_id
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
@@ -59,11 +59,11 @@ def plant(root: Path, entities: int, events: int, chance: random.Random) -> list
                 after = document
                 section, words = chance.choice(SECTIONS), " ".join(chance.choices(WORDS, k=12)).capitalize() + "."
                 if step and section in SECTIONS[:4]:
-                    after = edits.replace(document, section, fit(words)[0])
+                    after = documents.replace(document, section, fit(words)[0])
                 elif step:
-                    after = edits.append_item(document, section, fit_item(words))
+                    after = documents.append_item(document, section, fit_item(words))
                 at += chance.randint(1, 300 * DAY // events)
-                after = edits.with_fields(after, {"updated_at": iso(at)})
+                after = documents.with_fields(after, {"updated_at": iso(at)})
                 text = replay.change(before, after) | ({} if step else {"slug": place.slug})
                 found = None if before is None else text_sha256(render(before))
                 told.append(

@@ -37,11 +37,10 @@ from signet_sync.capture.harnesses.reader import parse_line
 from signet_sync.capture.harnesses.texts import compaction_text
 from signet_sync.digest.model_answer import read as read_answer
 from signet_sync.digest.model_question import question
-from signet_sync.entities import events, evidence, replay
-from signet_sync.entities.documents import document as documents_document
-from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.escaping import fit
-from signet_sync.entities.documents.lint import lint
+from signet_sync.entities import agent_text, events, replay
+from signet_sync.entities import document as documents
+from signet_sync.entities.agent_text import fit
+from signet_sync.entities.lint import lint
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats import frontmatter, managed_block, turn
 from signet_sync.formats.artifact import MODELS, FieldProblem, validate_tombstone
@@ -72,7 +71,7 @@ OURS = (
     SignetSyncError,
     frontmatter.FrontmatterProblem,
     FieldProblem,
-    documents_document.DocumentProblem,
+    documents.DocumentProblem,
 )
 NOW_US = 1_774_785_600_000_000  # 2026-03-29T12:00:00Z
 _AT = "2026-03-28T10:00:00.000Z"
@@ -311,25 +310,21 @@ def _read_page(raw: bytes) -> object:
 
 
 @cache
-def _entity() -> documents_document.EntityDocument:
-    document = documents_document.blank(
-        "part", title="Wick", entity_id="p-aaaaaaaaaaaa", agent_id="default", created_at=_AT
-    )
-    return edits.append(document, "identity", fit("The one who trims.\n\n### More\n\n- a\n- b")[0])
+def _entity() -> documents.EntityDocument:
+    document = documents.blank("part", title="Wick", entity_id="p-aaaaaaaaaaaa", agent_id="default", created_at=_AT)
+    return documents.append(document, "identity", fit("The one who trims.\n\n### More\n\n- a\n- b")[0])
 
 
 def _entity_files() -> Sequence[bytes]:
-    return [documents_document.render(_entity()).encode()]
+    return [documents.render(_entity()).encode()]
 
 
 def _read_entity(raw: bytes) -> object:
-    document = documents_document.parse(raw.decode("utf-8", "replace"))
-    assert documents_document.render(document) == raw.decode("utf-8", "replace"), (
-        "an entity file is not read to the byte"
-    )
+    document = documents.parse(raw.decode("utf-8", "replace"))
+    assert documents.render(document) == raw.decode("utf-8", "replace"), "an entity file is not read to the byte"
     for section in document.sections:
-        for item in edits.items(section):
-            evidence.read_item(item.text)
+        for item in documents.items(section):
+            agent_text.read_item(item.text)
     return lint(document, shapes("part"))
 
 

@@ -1,21 +1,13 @@
 """Applies a removal to entities: deletes its words and evidence from files and event log; the chain stays valid."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
-from signet_sync.entities import observe, sections, write
-from signet_sync.entities import replay as replaying
-from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import (
-    DocumentProblem,
-    DocumentSection,
-    EntityDocument,
-    document_of,
-    render,
-    reread,
-)
+from signet_sync.entities import document as documents
+from signet_sync.entities import observe, replay, sections
+from signet_sync.entities.document import DocumentProblem, DocumentSection, EntityDocument, document_of, render, reread
 from signet_sync.entities.events import Event, canonical
 from signet_sync.entities.repository import EntityRepository, FileContent
 from signet_sync.errors import UsageError, WorkspaceError
@@ -28,6 +20,8 @@ from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import escape
 
 _TRIES = 3
+# Checks whether a text contains removed text.
+_Holds = Callable[[str], bool]
 
 
 class TakenLine(NamedTuple):
@@ -38,27 +32,11 @@ class TakenLine(NamedTuple):
     text: str
 
 
-class _RemovedText:
-    """Recognises removed text."""
-
-    def __init__(self, words: Collection[bytes]) -> None:
-        self.words = [word for word in dict.fromkeys(words) if word]
-        self._sieve = Sieve(self.words)
-
-    def holds(self, text: str) -> bool:
-        """Checks whether a text contains removed text."""
-        return bool(self._sieve.caught(text.encode("utf-8", "surrogateescape")))
-
-    def holds_event(self, event: Event) -> bool:
-        """Checks whether an event's text contains removed text or refers to it."""
-        return event.text is not None and self.holds(canonical(event.text))
-
-
 def preview(workspace: Workspace, agent_id: str, *, paths: Iterable[str], needles: Iterable[bytes]) -> list[TakenLine]:
     """Returns what `erase` would take, and changes nothing."""
     repo = EntityRepository(workspace, agent_id, 0)
-    removed, _ = _wanted(repo, paths, needles)
-    return [line for seen in _files(repo) for line in _taken(seen, removed)]
+    holds, _ = _find_removed(repo, paths, needles)
+    return [line for place in _places(repo) for line in _find_lines(repo.read(place), holds)]
 
 
 def erase(
@@ -72,21 +50,21 @@ def erase(
     """
     repo = EntityRepository(workspace, agent_id, now_us)
     observe.look(repo, None)
-    removed, gone = _wanted(repo, paths, needles)
+    holds, gone = _find_removed(repo, paths, needles)
     lines: list[TakenLine] = []
     touched = {(event.entity_id, event.file) for event in gone}
-    for place in [seen.place for seen in _files(repo)]:
-        renamed = (place.id, None) in touched and place.file == "profile"
-        lines += _clean_file(repo, place, removed, again=(place.id, place.file) in touched or renamed)
-    for places in repo.places().values():
-        for place in places:
-            _clean_name(repo, place, removed)
+    for place in _places(repo):
+        again = (place.id, place.file) in touched or (place.file == "profile" and (place.id, None) in touched)
+        lines += _clean_file(repo, place, holds, again=again)
+    for place in (place for places in repo.places().values() for place in places if holds(place.slug)):
+        _clean_name(repo, place)
+        observe.examine(repo, {place.id}, doubtful=None)
     ids = {event.id for event in gone}
-    if ids or any(removed.holds(line.text) for line in repo.log.unreadable()):
+    if ids or any(holds(line.text) for line in repo.log.unreadable()):
         # It says which events lose their texts, and why; the entry is hashed, so an erasure cannot be forged.
         facts = {"tombstone": tombstone, "events": sorted(ids)}
         repo.append(repo.event("erase", "observer", facts=facts))
-        repo.log.erase(lambda one: one.id in ids if isinstance(one, Event) else removed.holds(one), tombstone)
+        repo.log.erase(lambda one: one.id in ids if isinstance(one, Event) else holds(one), tombstone)
         repo.forget_states()
         with workspace.database.transaction(durable=True):
             repo.remember_log_end()
@@ -95,21 +73,28 @@ def erase(
     return lines
 
 
-def _wanted(repo: EntityRepository, paths: Iterable[str], needles: Iterable[bytes]) -> tuple[_RemovedText, list[Event]]:
-    """Returns what is removed text, and the events that contain it or refer to it."""
-    removed = _RemovedText([*(utf8(path) for path in paths), *needles])
-    gone = [event for event in repo.log.events() if removed.holds_event(event)]
+def _find_removed(repo: EntityRepository, paths: Iterable[str], needles: Iterable[bytes]) -> tuple[_Holds, list[Event]]:
+    """Returns what recognises removed text, and the events that contain it or refer to it."""
+
+    def find(words: list[bytes]) -> tuple[_Holds, list[Event]]:
+        sieve = Sieve(words)
+
+        def holds(text: str) -> bool:
+            return bool(sieve.caught(text.encode("utf-8", "surrogateescape")))
+
+        return holds, [one for one in repo.log.events() if one.text is not None and holds(canonical(one.text))]
+
+    wanted = list(dict.fromkeys(filter(None, [*map(utf8, paths), *needles])))
+    _, gone = find(wanted)
     # Evidence names the tokens of events that refer to removed text.
-    removed = _RemovedText([*removed.words, *(utf8(event.token) for event in gone)])
-    return removed, [event for event in repo.log.events() if removed.holds_event(event)]
+    return find([*wanted, *(utf8(event.token) for event in gone)])
 
 
-def _files(repo: EntityRepository) -> list[FileContent]:
-    found = [place._replace(file=file) for places in repo.places().values() for place in places for file in FILES]
-    return [repo.read(place) for place in found]
+def _places(repo: EntityRepository) -> list[EntityPlace]:
+    return [place._replace(file=file) for places in repo.places().values() for place in places for file in FILES]
 
 
-def _taken(seen: FileContent, removed: _RemovedText) -> list[TakenLine]:
+def _find_lines(seen: FileContent, holds: _Holds) -> list[TakenLine]:
     """Returns the lines of a file with removed text; no line may be shown whose words run into the next."""
     document = seen.document
     if document is None:
@@ -117,29 +102,25 @@ def _taken(seen: FileContent, removed: _RemovedText) -> list[TakenLine]:
     else:
         parts = [("", document.head + document.lead)]
         parts += [(one.heading, one.opening + one.body) for one in document.sections]
-    return [
-        TakenLine(seen.path, heading, line)
-        for heading, text in parts
-        for line in text.split("\n")
-        if removed.holds(line)
-    ]
+    lines = ((heading, line) for heading, text in parts for line in text.split("\n"))
+    return [TakenLine(seen.path, heading, line) for heading, line in lines if holds(line)]
 
 
-def _clean_file(repo: EntityRepository, place: EntityPlace, removed: _RemovedText, *, again: bool) -> list[TakenLine]:
+def _clean_file(repo: EntityRepository, place: EntityPlace, holds: _Holds, *, again: bool) -> list[TakenLine]:
     """Rewrites a file without removed text; states it in an event if it changes, or (`again`) its events lose texts."""
     for _ in range(_TRIES):
         seen = repo.read(place)
-        document, taken = seen.document, _taken(seen, removed)
+        document, taken = seen.document, _find_lines(seen, holds)
         # A copied folder waits as a whole.
         waits = any(
             one.path == place.path or (one.code == "id-twice" and one.path.rpartition("/")[0] == place.folder)
             for one in repo.drift()
         )
-        after = None if document is None or waits else _without(document, place, removed, taken)
+        after = None if document is None or waits else _clean_document(document, place, holds, taken)
         if after is None:
             # It is no entity file, or must not be recorded as what its events describe.
             lines = (seen.raw or b"").split(b"\n")
-            kept = b"\n".join(line for line in lines if not removed.holds(line.decode("utf-8", "surrogateescape")))
+            kept = b"\n".join(line for line in lines if not holds(line.decode("utf-8", "surrogateescape")))
             if seen.raw is None or kept == seen.raw:
                 return []
             if files.replace(repo.workspace.root, seen.path, kept, seen.raw).displaced is None:
@@ -151,49 +132,44 @@ def _clean_file(repo: EntityRepository, place: EntityPlace, removed: _RemovedTex
             names = " and ".join(dict.fromkeys(line.section for line in taken if line.section))
             line = f"Removed with a session: {count_noun(len(taken), 'line')}" + (f" of {names}" if names else "")
             with suppress(UsageError):  # unless a person has changed the change log's form
-                after = sections.finished(repo, after, place.file, [line])
-        slug, text = place.kind if removed.holds(place.slug) else place.slug, render(after)
-        said = {replaying.WHOLE: text, "slug": slug}
+                after = sections.finish(repo, after, place.file, [line])
+        text = render(after)
+        said = {replay.WHOLE: text, "slug": place.kind if holds(place.slug) else place.slug}
         of = {"entity_id": place.id, "file": place.file, "found": seen.known_as, "left": text_sha256(text)}
         with suppress(observe.FileChanged):
-            write.record(repo, [(repo.event("restate", "observer", text=said, **of), seen, after)])
+            observe.record(repo, [(repo.event("restate", "observer", text=said, **of), seen, after)])
             return taken
     raise WorkspaceError("it is being saved again and again", path=place.folder, hint="it is tried again by itself")
 
 
-def _clean_name(repo: EntityRepository, place: EntityPlace, removed: _RemovedText) -> None:
+def _clean_name(repo: EntityRepository, place: EntityPlace) -> None:
     """Gives a folder whose name contains removed text the name of its kind, even if its files are drift."""
-    if not removed.holds(place.slug):
-        return
     for slug in (place.kind, *(f"{place.kind}-{number}" for number in range(2, 10))):
-        try:
+        with suppress(WorkspaceError):
             rename.rename_folder(repo.workspace.root, place.folder, place._replace(slug=slug).folder.rpartition("/")[2])
-        except WorkspaceError:
-            continue
-        observe.examine(repo, {place.id}, doubtful=None)
-        return
+            return
     raise WorkspaceError("its folder cannot be called otherwise", path=place.folder, hint="move its copies away")
 
 
-def _without(
-    document: EntityDocument, place: EntityPlace, removed: _RemovedText, taken: Collection[TakenLine]
+def _clean_document(
+    document: EntityDocument, place: EntityPlace, holds: _Holds, taken: Collection[TakenLine]
 ) -> EntityDocument | None:
     """Returns the file without items, lines and fields that contain removed text; replaces such titles and headings.
 
     Returns None if no entity file would be left.
     """
     after = document
-    if not taken and not removed.holds(render(document)):
+    if not taken and not holds(render(document)):
         return after
-    if removed.holds(after.title):
-        after = edits.with_title(after, f"{place.kind.capitalize()} {place.id}")
-    fields = {key: None for key, value in after.fields.items() if removed.holds(str(value))}
+    if holds(after.title):
+        after = documents.with_title(after, f"{place.kind.capitalize()} {place.id}")
+    fields = {key: None for key, value in after.fields.items() if holds(str(value))}
     if fields:
-        after = edits.with_fields(after, fields)
-    if removed.holds(after.lead):
+        after = documents.with_fields(after, fields)
+    if holds(after.lead):
         after = replace(after, lead=f"# {escape(after.title)}\n\n")
     # By position: two sections may have the same name.
-    after = replace(after, sections=tuple(_section(section, removed) for section in after.sections))
+    after = replace(after, sections=tuple(_clean_section(section, holds) for section in after.sections))
     try:
         after = reread(after)
     except DocumentProblem:
@@ -202,19 +178,19 @@ def _without(
         kept = (new if new.body == old.body else replace(new, body="\n") for old, new in pairs)
         after = replace(after, sections=tuple(kept))
     text = render(after)
-    if removed.holds(text):
-        text = "\n".join(line for line in text.split("\n") if not removed.holds(line))
+    if holds(text):
+        text = "\n".join(line for line in text.split("\n") if not holds(line))
     return document_of(text)
 
 
-def _section(section: DocumentSection, removed: _RemovedText) -> DocumentSection:
-    if removed.holds(section.opening):
+def _clean_section(section: DocumentSection, holds: _Holds) -> DocumentSection:
+    if holds(section.opening):
         # The anchor comes from the schema; the heading is a person's text.
         name = (section.anchor or "removed").replace("-", " ").capitalize()
         anchor = f"<!-- section {section.anchor} -->\n" if section.anchor else ""
         section = replace(section, heading=name, opening=f"## {name}\n{anchor}")
-    if not removed.holds(section.body):
+    if not holds(section.body):
         return section
-    kept = "\n".join(line for line in section.body.split("\n") if not removed.holds(line))
+    kept = "\n".join(line for line in section.body.split("\n") if not holds(line))
     # If a phrase remains that runs over several lines, the whole body is deleted.
-    return replace(section, body="\n" if removed.holds(kept) else kept)
+    return replace(section, body="\n" if holds(kept) else kept)

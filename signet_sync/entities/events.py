@@ -131,10 +131,7 @@ _OUTSIDE = ("prev", "hash", "erased", "text")
 
 def canonical(value: Any) -> str:
     """Returns a value as JSON on one line, keys sorted, characters escaped that end a line for some readers."""
-    text = _encoder.encode(value)
-    for unsafe in set(_UNSAFE.findall(text)):
-        text = text.replace(unsafe, f"\\u{ord(unsafe):04x}")
-    return text
+    return _UNSAFE.sub(lambda unsafe: f"\\u{ord(unsafe[0]):04x}", _encoder.encode(value))
 
 
 def encode(event: Event) -> str:

@@ -2,15 +2,14 @@
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import replace as but
 from typing import Any, Literal, NamedTuple
 
-from signet_sync.entities import execute, observe, sections, write
-from signet_sync.entities import replay as replaying
+from signet_sync.entities import observe, operations, replay, sections
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import (
+from signet_sync.entities.agent_text import SafeText, blocks
+from signet_sync.entities.document import (
     DocumentProblem,
     DocumentSection,
     EntityDocument,
@@ -18,13 +17,15 @@ from signet_sync.entities.documents.document import (
     find,
     opening_of,
     parse,
+    put_body,
     render,
+    replace,
+    with_fields,
 )
-from signet_sync.entities.documents.escaping import SafeText, blocks
 from signet_sync.entities.events import Actor
-from signet_sync.entities.execute import EntityResult
 from signet_sync.entities.finding import Finding
 from signet_sync.entities.observe import LEDGER
+from signet_sync.entities.operations import EntityResult
 from signet_sync.entities.repository import EntityRepository, FileContent, version_of
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import text_sha256
@@ -72,7 +73,7 @@ class Resolution(NamedTuple):
 def preview(workspace: Workspace, agent_id: str, ref: str, keep: Keep, now_us: int) -> list[Resolution]:
     """Returns what `resolve` would do with each drifted file of an entity. Raises as `resolve`."""
     with state_dir.workspace_lock(workspace.state):
-        return _resolutions(EntityRepository(workspace, agent_id, now_us), ref, keep)
+        return _plan_resolutions(EntityRepository(workspace, agent_id, now_us), ref, keep)
 
 
 def resolve(
@@ -83,22 +84,22 @@ def resolve(
     The text that goes stays in the event log. Raises `UsageError`: `actor-refused` for any actor but a maintainer,
     `not-drifted`, `file-unreadable`, `events-incomplete` (what is to be kept does not exist).
     """
-    execute.require(actor, "maintainer", "resolve drift")
+    operations.require(actor, "maintainer", "resolve drift")
     with state_dir.workspace_lock(workspace.state):
         before = entities_store.page_inputs(workspace.database, agent_id)
         repo = EntityRepository(workspace, agent_id, now_us)
-        wanted = _resolutions(repo, ref, keep)
+        wanted = _plan_resolutions(repo, ref, keep)
         done = [_settle(repo, one) for one in wanted]
         observe.examine(repo, {one.drift.id for one in wanted} - {LEDGER}, doubtful=None)
-        waiting = execute.update_page(repo, before)
+        waiting = operations.update_page(repo, before)
         return [one._replace(waiting=waiting) for one in done]
 
 
-def _resolutions(repo: EntityRepository, ref: str, keep: Keep) -> list[Resolution]:
+def _plan_resolutions(repo: EntityRepository, ref: str, keep: Keep) -> list[Resolution]:
     observe.look(repo, None)
     name = ref.strip()
     # A missing entity needs its full id.
-    wanted = LEDGER if name == LOG else name if kind_of(name) is not None else write.locate(repo, name).id
+    wanted = LEDGER if name == LOG else name if kind_of(name) is not None else observe.locate(repo, name).id
     found = []
     for drift in (one for one in repo.drift() if one.id == wanted):
         place = parse_path(drift.path)
@@ -111,7 +112,7 @@ def _resolutions(repo: EntityRepository, ref: str, keep: Keep) -> list[Resolutio
         if keep == "events" and want is None:
             message, hint = "its events do not contain the file", "keep the file, or restore the event log from a copy"
             raise UsageError(message, path=drift.path, hint=hint, code="events-incomplete")
-        kept = want if keep == "events" else _repaired(text, place, want) if text is not None else None
+        kept = want if keep == "events" else _repair(text, place, want) if text is not None else None
         if kept is None:
             hint = "keep the events, or correct it first"
             raise UsageError("there is no file to keep", path=drift.path, hint=hint, code="file-unreadable")
@@ -121,7 +122,7 @@ def _resolutions(repo: EntityRepository, ref: str, keep: Keep) -> list[Resolutio
     return found
 
 
-def _repaired(text: str, place: EntityPlace, want: str | None) -> str | None:
+def _repair(text: str, place: EntityPlace, want: str | None) -> str | None:
     """Returns a file's text made an entity file of this entity again; None if that does not work.
 
     Its frontmatter and title come from the events where they cannot be read; a second section of one anchor loses it.
@@ -143,18 +144,17 @@ def _repaired(text: str, place: EntityPlace, want: str | None) -> str | None:
             else:
                 return None
             continue
-        fields = {"kind": place.kind, "id": place.id, "agent_id": place.agent_id}
-        version = known.fields.get("schema_version") if known is not None else document.fields.get("schema_version")
-        changes = {key: value for key, value in (fields | {"schema_version": version}).items()
-                   if document.fields.get(key) != value}  # fmt: skip
-        return render(edits.with_fields(document, changes)) if changes else text
+        version = (known or document).fields.get("schema_version")
+        fields = {"kind": place.kind, "id": place.id, "agent_id": place.agent_id, "schema_version": version}
+        changes = {key: value for key, value in fields.items() if document.fields.get(key) != value}
+        return render(with_fields(document, changes)) if changes else text
     return None
 
 
 def _settle(repo: EntityRepository, one: Resolution) -> EntityResult:
     """Records a decision, then carries it out."""
-    drift, place = one.drift, parse_path(one.drift.path)
-    root, document = repo.workspace.root, document_of(one.after)
+    drift, place, root = one.drift, parse_path(one.drift.path), repo.workspace.root
+    document = document_of(one.after)
     if place is None or one.after is None or document is None:
         facts = {"accepted": drift.sha256} if drift.id == LEDGER else None
         event = repo.event("resolve", "maintainer", entity_id=drift.id or None, facts=facts, text={"was": drift.code})
@@ -166,25 +166,20 @@ def _settle(repo: EntityRepository, one: Resolution) -> EntityResult:
         with repo.workspace.database.transaction(durable=True):
             entities_store.clear_drift(repo.workspace.database, [drift.path])
             repo.remember_log_end()
-        return execute.result_of(repo, event)
-    seen = repo.read(place)
-    said = {replaying.WHOLE: one.after, "displaced": one.before if one.before != one.after else None}
-    of = {
-        "entity_id": place.id,
-        "file": place.file,
-        "found": text_sha256(one.before or ""),
-        "left": text_sha256(one.after),
-    }
-    event = repo.event("resolve", "maintainer", text={**said, "slug": place.slug}, **of)
+        return operations.result_of(repo, event)
+    seen, displaced = repo.read(place), one.before if one.before != one.after else None
+    said = {replay.WHOLE: one.after, "displaced": displaced, "slug": place.slug}
+    hashes = {"found": text_sha256(one.before or ""), "left": text_sha256(one.after)}
+    event = repo.event("resolve", "maintainer", entity_id=place.id, file=place.file, text=said, **hashes)
     if seen.raw is None and not seen.is_gone:  # a link, a folder, a pipe is in its place
         while not rename.move_away(root, place.path, f"{place.file}.displaced-{event.id}"):
             pass
         seen = FileContent(place)
     try:
-        write.record(repo, [(event, seen, document)])
+        observe.record(repo, [(event, seen, document)])
     except observe.FileChanged:
-        raise write.busy(place.path) from None
-    return execute.result_of(repo, event)
+        raise observe.busy(place.path) from None
+    return operations.result_of(repo, event)
 
 
 # ── schema ──
@@ -207,17 +202,16 @@ def promote(
 ) -> PromotedField:
     """Makes `### field` of Extensions a section of a kind (None: the one kind that has it), and migrates the files.
 
-    Raises `UsageError`: `actor-refused` for any actor but a maintainer, `unknown-field`, `ambiguous-field`,
-    `field-exists`, `field-invalid`.
+    Running it again continues with a file that waited. Raises `UsageError`: `actor-refused` for any actor but a
+    maintainer, `unknown-field`, `ambiguous-field`, `field-exists`, `field-invalid`.
     """
-    execute.require(actor, "maintainer", "change the schema")
+    operations.require(actor, "maintainer", "change the schema")
     wanted = " ".join(sections.clean(field, lines=False)[0].lstrip("#").split())
     with state_dir.workspace_lock(workspace.state):
         repo = EntityRepository(workspace, agent_id, now_us)
         observe.look(repo, None)
         ids = [row.id for row in entities_store.entities(workspace.database, agent_id)]
-        profiles = [entity.profile for one in ids if (entity := write.load_quietly(repo, one)) is not None]
-        kind, heading = _find_field(profiles, wanted, kind)
+        kind, heading = _find_field(repo, ids, wanted, kind)
         anchor = anchor_of(heading)
         known = [
             event.id
@@ -226,37 +220,31 @@ def promote(
         ]
         event_id = known[0] if known else _record_rule(repo, kind, heading)
         version, shape = next((version, shape) for version, shape in repo.rules(kind) if shape.anchor == anchor)
-        migrated = [path for one in ids if (path := _migrate(repo, one, kind, version, shape))]
+        migrated = []
+        for entity_id in (one for one in ids if kind_of(one) == kind):
+            entity = observe.load_quietly(repo, entity_id)
+            if entity is None or version_of(entity.profile) >= version:
+                continue
+            after = with_fields(_move_field(entity.profile, shape), {"schema_version": version})
+            after = sections.finish(repo, after, "profile", [f"Schema {version}: {shape.heading} became a section"])
+            named: dict[str, Any] = {"section": anchor, "facts": {"version": version}}
+            observe.write(repo, observe.plan(repo, entity, "schema", "maintainer", "profile", after, **named))
+            migrated.append(entity.place.path)
         if known and not migrated:
             message = f"{heading} is already a section of every {kind}"
             raise UsageError(message, hint="set it like any other", code="field-exists")
-        return PromotedField(shape.anchor, event_id, kind, shape.anchor, heading, version, tuple(migrated))
+        return PromotedField(anchor, event_id, kind, anchor, heading, version, tuple(migrated))
 
 
-def fields_of(document: EntityDocument) -> Iterator[tuple[str, int, int]]:
-    """Yields heading and lines (start, end) of each `###` field of Extensions."""
-    section = next((one for one in document.sections if one.anchor == _EXTENSIONS), None)
-    if section is None:
-        return
-    found = [
-        (token.map[0], tokens[at + 1].content.strip())
-        for tokens in [blocks(section.body)]
-        for at, token in enumerate(tokens)
-        if token.type == "heading_open" and token.tag == "h3" and not token.level and token.map
-    ]
-    ends = [start for start, _ in found[1:]] + [section.body.count("\n") + 1] * bool(found)
-    for (start, heading), end in zip(found, ends, strict=True):
-        yield heading, start, end
-
-
-def _find_field(profiles: Sequence[EntityDocument], wanted: str, kind: Kind | None) -> tuple[Kind, str]:
+def _find_field(repo: EntityRepository, ids: list[str], wanted: str, kind: Kind | None) -> tuple[Kind, str]:
     """Returns the kind and the heading of a field. Raises `UsageError` (`unknown-field`, `ambiguous-field`)."""
     found: set[tuple[Kind, str]] = set()
-    for profile in profiles:
-        of = kind_of(str(profile.fields.get("id")))
-        headings = [*(heading for heading, *_ in fields_of(profile)), *(one.heading for one in profile.sections)]
-        if of is not None and kind in (None, of):
-            found |= {(of, heading) for heading in headings if heading.casefold() == wanted.casefold()}
+    for entity in filter(None, (observe.load_quietly(repo, one) for one in ids)):
+        fields = (heading for heading, *_ in _fields_of(entity.profile))
+        headings = [*fields, *(one.heading for one in entity.profile.sections)]
+        if kind in (None, entity.place.kind):
+            same = (heading for heading in headings if heading.casefold() == wanted.casefold())
+            found |= {(entity.place.kind, heading) for heading in same}
     kinds = {one for one, _ in found}
     if not kinds:
         hint = "it has to be a ### heading under Extensions"
@@ -281,37 +269,37 @@ def _record_rule(repo: EntityRepository, kind: Kind, heading: str) -> str:
     return event.id
 
 
-def _migrate(repo: EntityRepository, entity_id: str, kind: Kind, version: int, shape: Shape) -> str:
-    """Gives a file the section, with the field's text from Extensions; returns its path, empty if it needs nothing.
+def _fields_of(document: EntityDocument) -> Iterator[tuple[str, int, int]]:
+    """Yields heading and lines (start, end) of each `###` field of Extensions."""
+    section = next((one for one in document.sections if one.anchor == _EXTENSIONS), None)
+    if section is None:
+        return
+    tokens = blocks(section.body)
+    found = [
+        (token.map[0], tokens[at + 1].content.strip())
+        for at, token in enumerate(tokens)
+        if token.type == "heading_open" and token.tag == "h3" and not token.level and token.map
+    ]
+    ends = [start for start, _ in found[1:]] + [section.body.count("\n") + 1] * bool(found)
+    for (start, heading), end in zip(found, ends, strict=True):
+        yield heading, start, end
 
-    Running the command again continues with a file that waits.
-    """
-    entity = write.load_quietly(repo, entity_id) if kind_of(entity_id) == kind else None
-    if entity is None or version_of(entity.profile) >= version:
-        return ""
-    after = edits.with_fields(_with_field_moved(entity.profile, shape), {"schema_version": version})
-    after = sections.finished(repo, after, "profile", [f"Schema {version}: {shape.heading} became a section"])
-    named: dict[str, Any] = {"section": shape.anchor, "facts": {"version": version}}
-    event = write.event_of(repo, entity, "schema", "maintainer", "profile", after, **named)
-    write.write(repo, entity, (event, after))
-    return entity.place.path
 
-
-def _with_field_moved(document: EntityDocument, shape: Shape) -> EntityDocument:
-    text = ""
-    for heading, start, end in fields_of(document):
-        if heading.casefold() == shape.heading.casefold():
-            lines = find(document, _EXTENSIONS).body.split("\n")
-            text = "\n".join(lines[start + 1 : end]).strip("\n")
-            document = edits.put_body(document, _EXTENSIONS, "\n".join([*lines[:start], *lines[end:]]))
-            break
+def _move_field(document: EntityDocument, shape: Shape) -> EntityDocument:
+    """Gives a file the section, with the field's text from Extensions, or that of a section of the same heading."""
+    text, wanted = "", shape.heading.casefold()
+    for start, end in ((start, end) for heading, start, end in _fields_of(document) if heading.casefold() == wanted):
+        lines = find(document, _EXTENSIONS).body.split("\n")
+        text = "\n".join(lines[start + 1 : end]).strip("\n")
+        document = put_body(document, _EXTENSIONS, "\n".join([*lines[:start], *lines[end:]]))
+        break
     found = list(document.sections)
     fresh = DocumentSection(shape.anchor, shape.heading, opening_of(shape), "\n")
-    same = [at for at, one in enumerate(found) if one.heading.casefold() == shape.heading.casefold()]
+    same = [at for at, one in enumerate(found) if one.heading.casefold() == wanted]
     if same:
-        found[same[0]] = replace(fresh, body=found[same[0]].body)
+        found[same[0]] = but(fresh, body=found[same[0]].body)
     else:
         common = {one.anchor for one in COMMON}
         found.insert(next((at for at, one in enumerate(found) if one.anchor in common), len(found)), fresh)
-    document = replace(document, sections=tuple(found))
-    return edits.replace(document, shape.anchor, SafeText(text)) if text.strip() else document
+    document = but(document, sections=tuple(found))
+    return replace(document, shape.anchor, SafeText(text)) if text.strip() else document

@@ -1,37 +1,43 @@
-"""Creates entities, writes their sections, prunes items, changes status, takes an edit back; proposals and guards."""
+"""Creates entities, writes their sections, prunes items, changes status, takes an edit back; proposals and guards.
 
-from __future__ import annotations
+Each operation is done once for a key, under the workspace's lock; patterns of relationships and MEMORY.md follow it.
+"""
 
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, NamedTuple, Required, TypedDict, Unpack
 
-from signet_sync.entities import execute, queries, sections, write
-from signet_sync.entities import replay as replaying
+from signet_sync.entities import document, observe, own_edits, queries, replay, sections
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import EntityDocument, blank, document_of, render, text_of
-from signet_sync.entities.documents.escaping import SafeText, fit_title
-from signet_sync.entities.events import Actor, Event, Operation, token_of, tokens_in
-from signet_sync.entities.execute import Caller, EntityRequest, EntityResult, edit_entity
-from signet_sync.entities.observe import FileChanged
+from signet_sync.entities.agent_text import SafeText, fit_title
+from signet_sync.entities.document import EntityDocument, blank, document_of, render
+from signet_sync.entities.events import Actor, Event, Operation, canonical, token_of, tokens_in
+from signet_sync.entities.observe import Write
 from signet_sync.entities.repository import PATTERN, Entity, EntityRepository, FileContent, words
-from signet_sync.entities.sections import SectionText, TargetSection
 from signet_sync.entities.store import EntityFile
-from signet_sync.entities.write import Planned, Sign, event_of
 from signet_sync.errors import UsageError
-from signet_sync.formats.entity_paths import FILES, EntityPlace, File, Kind, anchor_of, new_id, slug_of
-from signet_sync.formats.paths import wikilink
+from signet_sync.formats.body import text_sha256
+from signet_sync.formats.entity_paths import FILES, EntityPlace, File, Kind, anchor_of, kind_of, new_id, slug_of
+from signet_sync.formats.paths import head_page, wikilink
 from signet_sync.formats.timestamps import iso
-from signet_sync.sync.workspace import Workspace
-from signet_sync.text.phrases import count_noun
+from signet_sync.storage import state_dir
+from signet_sync.sync import deriving, engine
+from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.sentences import flatten
 
 Guard = Literal["pin", "unpin", "lock", "unlock"]
 DEPRECATED = "deprecated"
 _STATUS_LENGTH = 40
+_GONE = object()
+
+
+class Caller(TypedDict, total=False):
+    """Who asks, and when (microseconds since 1970 UTC); an idempotency `key` makes a repeated request harmless."""
+
+    actor: Actor
+    now_us: Required[int]
+    key: str | None
 
 
 class Writer(Caller, total=False):
@@ -48,11 +54,94 @@ class Writer(Caller, total=False):
     propose: bool
 
 
-def _request(
-    caller: Caller, fields: Mapping[str, Any], redactions: Mapping[str, int] | None = None, *, actor: Actor = "agent"
-) -> EntityRequest:
-    """Makes the request of a call; `actor` is the one that most often makes such a request."""
-    return EntityRequest(caller.get("actor", actor), caller["now_us"], caller.get("key"), fields, redactions or {})
+class EntityResult(NamedTuple):
+    """A recorded operation: entity, event, its `ev:…`, and the file it concerns.
+
+    `before` and `after` are hashes of the section (None without one): `after` is what the next edit may `expect`.
+    `replayed`: it was done earlier under the same idempotency key. `waiting` is the reason why MEMORY.md does not show
+    it yet.
+    """
+
+    id: str
+    event_id: str
+    section: str | None
+    before: str | None
+    after: str | None
+    warnings: tuple[str, ...]
+    path: str
+    token: str
+    replayed: bool = False
+    redactions: Mapping[str, int] = {}
+    waiting: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """Returns the JSON document of the result."""
+        return {name: value for name, value in self._asdict().items() if name != "waiting"}
+
+
+# ── a request ──
+
+
+def require(actor: Actor, who: str, what: str) -> None:
+    """Raises `UsageError` (`actor-refused`) unless a maintainer, or at least a person, asks for it."""
+    if actor not in (("maintainer",) if who == "maintainer" else ("person", "maintainer")):
+        raise UsageError(f"only a {who} can {what}", hint=f"--actor {who}", code="actor-refused")
+
+
+def _run(
+    workspace: Workspace,
+    agent_id: str,
+    caller: Caller,
+    fields: Mapping[str, Any],
+    plan: Callable[[EntityRepository], Sequence[Write]],
+    redactions: Mapping[str, int] | None = None,
+) -> EntityResult:
+    """Carries out what `plan` returns, once for an idempotency key; `fields` are all that makes two requests equal."""
+    key, now_us, request = caller.get("key"), caller["now_us"], None
+    if key is not None:  # it may contain anything: events store only its digest
+        key = text_sha256(f"entity\n{agent_id}\n{key}")
+        request = text_sha256(canonical({"actor": caller["actor"], **fields}))
+    with state_dir.workspace_lock(workspace.state):
+        before = entities_store.page_inputs(workspace.database, agent_id)
+        if deriving.is_stale(workspace.database, workspace.pipeline):
+            # The vault was not scanned yet, but evidence refers to its files, and the page shows them.
+            engine.run_locked(workspace, Request(now_us=now_us))
+        repo = EntityRepository(workspace, agent_id, now_us)
+        observe.look(repo)
+        known = repo.log.events(f'"key":"{key}"') if key is not None else []
+        for event in (one for one in known if one.key == key):
+            if event.request != request:
+                message, hint = "this idempotency key was used for another request", "use a different key for each"
+                raise UsageError(message, hint=f"{hint} request", code="idempotency-conflict")
+            return result_of(repo, event)._replace(replayed=True)
+        (event, seen, after), *more = plan(repo)
+        event = replace(event, key=key, request=request)
+        observe.write(repo, (event, seen, after), *more)
+        if kind_of(event.entity_id or "") != "part" or event.op in ("deprecate", "status", "undo"):
+            own_edits.update_patterns(repo)
+        done = result_of(repo, event)
+        return done._replace(redactions=dict(redactions or {}), waiting=update_page(repo, before))
+
+
+def update_page(repo: EntityRepository, before: frozenset[tuple[object, ...]]) -> str:
+    """Updates MEMORY.md if its lines about entities changed; returns why it has to wait, or an empty string."""
+    workspace, page = repo.workspace, head_page(repo.agent_id)
+    if entities_store.page_inputs(workspace.database, repo.agent_id) == before:
+        return ""
+    outcome = engine.run_locked(workspace, Request(now_us=repo.now_us, paths=frozenset({page}), resume=False))
+    if outcome.held:
+        return f"{page} was not updated: {outcome.held}"
+    return f"{page} will be updated by the next pass: {outcome.trouble[0]}" if outcome.trouble else ""
+
+
+def result_of(repo: EntityRepository, event: Event) -> EntityResult:
+    """Makes the answer for an event."""
+    file: File = event.file or "profile"
+    rows = entities_store.files_of(repo.workspace.database, repo.agent_id, event.entity_id or "")
+    section = f"notes/{event.section}" if event.section is not None and file == "notes" else event.section
+    path, warnings = next((row.path for row in rows if row.file == file), ""), tuple(event.said("warnings") or ())
+    of_section = section, event.before, event.after
+    return EntityResult(event.entity_id or "", event.id, *of_section, warnings, path, event.token)
 
 
 # ── new entities ──
@@ -72,48 +161,47 @@ def create(
 
     Raises `UsageError`: `entity-exists`, `text-empty`, `relation-needed`, `unknown-entity`, `idempotency-conflict`.
     """
+    actor = caller.setdefault("actor", "agent")
     named, redactions = sections.clean(name, lines=False)
     edge = None if relation is None else flatten(sections.clean(relation, lines=False)[0], 60)
-    fields = {"op": "create", "kind": kind, "name": named, "relation": edge, "between": list(between)}
-    request = _request(caller, fields, redactions)
 
-    def act(repo: EntityRepository, sign: Sign) -> Event:
+    def plan(repo: EntityRepository) -> list[Write]:
         title = fit_title(named)
-        members, slug = _members(repo, kind, edge, between), slug_of(title)
+        members, slug = _find_members(repo, kind, edge, between), slug_of(title)
         _refuse_second(repo, kind, title, slug, edge, members)
-        place = EntityPlace(agent_id, kind, slug, _unused_id(repo, kind, slug, edge, members))
-        of_edge: dict[str, Any] = {"relation": edge, "participants": [row.id for row in members]}
-        version, named_as = repo.version(kind), {"title": title, "entity_id": place.id, "agent_id": agent_id}
-        of_edge |= {"schema_version": version, "created_at": iso(repo.now_us), **named_as}
+        # A name may be used again, an id never.
+        seed = [agent_id, edge or "", *sorted(row.id for row in members)] if members else [agent_id, slug]
+        ids = (new_id(kind, *seed, *([str(number)] if number else [])) for number in range(10_000))
+        unused = next((one for one in ids if not repo.log.of(one) and not repo.places([one])), None)
+        if unused is None:
+            raise UsageError("no id is left for this name", hint="choose another name", code="entity-exists")
+        version = repo.version(kind)
+        given: dict[str, Any] = {"title": title, "entity_id": unused, "agent_id": agent_id, "schema_version": version}
+        given |= {"relation": edge, "participants": [row.id for row in members], "created_at": iso(repo.now_us)}
         documents: dict[File, EntityDocument] = {
-            file: blank(kind, file=file, sections=repo.shapes(kind, file, version), **of_edge) for file in FILES
+            file: blank(kind, file=file, sections=repo.shapes(kind, file, version), **given) for file in FILES
         }
+        profile = documents["profile"]
         for row in members:
-            link = SafeText(wikilink(row.path, row.title))
-            documents["profile"] = edits.append_item(documents["profile"], "participants", link)
-        documents["profile"] = sections.finished(repo, documents["profile"], "profile", ["Created"])
+            profile = document.append_item(profile, "participants", SafeText(wikilink(row.path, row.title)))
+        documents["profile"] = sections.finish(repo, profile, "profile", ["Created"])
+        place = EntityPlace(agent_id, kind, slug, unused)
         entity = Entity(place, {file: FileContent(place._replace(file=file)) for file in FILES})
-        events = [
-            event_of(repo, entity, "create", request.actor, file, document, text={"slug": slug})
-            for file, document in documents.items()
-        ]
-        events[0] = sign(events[0])
-        writes = zip(events, entity.files.values(), documents.values(), strict=True)
-        with suppress(FileChanged):  # somebody made a file in its place: the next look says what it is
-            write.record(repo, list(writes))
-        return events[0]
+        said = {"slug": slug}
+        return [observe.plan(repo, entity, "create", actor, file, made, text=said) for file, made in documents.items()]
 
-    return execute.run(workspace, agent_id, request, act)
+    fields = {"op": "create", "kind": kind, "name": named, "relation": edge, "between": list(between)}
+    return _run(workspace, agent_id, caller, fields, plan, redactions)
 
 
-def _members(repo: EntityRepository, kind: Kind, relation: str | None, between: Sequence[str]) -> list[EntityFile]:
+def _find_members(repo: EntityRepository, kind: Kind, relation: str | None, between: Sequence[str]) -> list[EntityFile]:
     """Returns the participants of a relationship. Raises `UsageError` (`relation-needed`, `unknown-entity`)."""
     if kind != "relationship":
         if relation is not None or between:
             message = f"a {kind} has no type and no participants"
             raise UsageError(message, hint="omit type and between", code="relation-unfit")
         return []
-    found = {row.id: row for row in (write.locate(repo, ref) for ref in between)}
+    found = {row.id: row for row in (observe.locate(repo, ref) for ref in between)}
     if len(found) < 2 or not relation or not any(map(str.isalnum, relation)):
         message, hint = "a relationship needs a type and two entities", "--type protects --between ID ID"
         raise UsageError(message, hint=hint, code="relation-needed")
@@ -122,34 +210,24 @@ def _members(repo: EntityRepository, kind: Kind, relation: str | None, between: 
     return list(found.values())
 
 
-def _unused_id(repo: EntityRepository, kind: Kind, slug: str, relation: str | None, members: list[EntityFile]) -> str:
-    """Returns an unused id: a name may be used again, an id never."""
-    seed = [repo.agent_id, slug] if not members else [repo.agent_id, relation or "", *sorted(r.id for r in members)]
-    for number in range(10_000):
-        made = new_id(kind, *seed, *([str(number)] if number else []))
-        if not repo.log.of(made) and not repo.places([made]):
-            return made
-    raise UsageError("no id is left for this name", hint="choose another name", code="entity-exists")
-
-
 def _refuse_second(
     repo: EntityRepository, kind: Kind, title: str, slug: str, relation: str | None, members: Sequence[EntityFile]
 ) -> None:
     """Refuses a second entity of a name, or relationship of a pair and type. Deprecated ones do not count."""
+
+    def fold(text: str | None) -> str:
+        return " ".join((text or "").casefold().split())
+
     for row in entities_store.entities(repo.workspace.database, repo.agent_id):
         if row.kind != kind or row.status == DEPRECATED:
             continue
         if kind == "relationship":
-            same = set(row.participants) == {r.id for r in members} and _folded(row.type) == _folded(relation)
+            same = set(row.participants) == {r.id for r in members} and fold(row.type) == fold(relation)
         else:
-            same = row.slug == slug or _folded(row.title) == _folded(title)
+            same = row.slug == slug or fold(row.title) == fold(title)
         if same:
             hint = f"change it by its id: {row.id}"
             raise UsageError(f"{row.title} already exists", path=row.path, hint=hint, code="entity-exists")
-
-
-def _folded(text: str | None) -> str:
-    return " ".join((text or "").casefold().split())
 
 
 # ── sections ──
@@ -185,40 +263,35 @@ def _write(
 
     Approval does what would have been done; planning it now reports errors that it would meet.
     """
+    actor = writer.setdefault("actor", "agent")
     said, redactions = sections.clean(text)
     empties = op == "set" and not said.strip()
     proposes = bool(writer.get("propose")) and not empties
     why = sections.clean_reason(writer.get("reason"), required=empties)
-    given = {name: writer.get(name) for name in ("rationale", "evidence", "expect", "reason")}
-    fields = {"op": f"propose {op}" if proposes else op, "ref": ref, "section": section, "text": said, **given}
-    request = _request(writer, fields, redactions)
-    wanted = SectionText(op, said, writer.get("rationale"), writer.get("evidence"))
+    rationale, source = writer.get("rationale"), writer.get("evidence")
 
-    def plan(repo: EntityRepository, entity: Entity) -> Planned:
-        where, actor = sections.find_target(repo, entity, section, writer.get("expect")), request.actor
+    def plan(repo: EntityRepository) -> list[Write]:
+        entity = observe.load(repo, ref)
+        where = sections.find_target(repo, entity, section, writer.get("expect"))
         if not proposes:
             sections.refuse_guarded(entity, where, actor)
         if empties:
             sections.require_narrative(where)
-            after, line = (
-                edits.replace(where.document, where.name, SafeText("")),
-                f"{where.section.heading} emptied: {why}",
-            )
-            more: dict[str, Any] = {"material": line, "text": {"reason": why}}
-            return sections.plan_edit(repo, entity, where, after, op="clear", actor=actor, **more)
+            after = document.replace(where.document, where.section.name, SafeText(""))
+            more: dict[str, Any] = {"material": f"{where.section.heading} emptied: {why}", "text": {"reason": why}}
+            return [sections.plan_edit(repo, where, after, "clear", actor, **more)]
+        replaces = op == "set" and (where.form == "narrative" or not proposes)
+        planned = sections.plan_text(repo, where, said, actor, replaces=replaces, source=source, rationale=rationale)
         if not proposes:
-            return sections.plan_text(repo, entity, where, wanted, actor)
-        of_form = replace(wanted, op=op if where.form == "narrative" else "append")
-        planned, _ = sections.plan_text(repo, entity, where, of_form, actor)
-        lines = sum(bool(line.strip()) for line in text_of(where.section).splitlines())
-        effect = {"append": "adds a paragraph", "append_item": "adds an item"}.get(
-            planned.op, f"replaces {count_noun(lines, 'line')}" if lines else "writes the first text"
-        )
-        proposed = {"op": planned.op, "proposed": said, "source": wanted.evidence, "effect": effect}
-        proposed |= {name: planned.said(name) for name in ("rationale", "evidence", "warnings")}
-        return event_of(repo, entity, "propose", actor, where.file, section=where.name, text=proposed), None
+            return [planned]
+        event, *_ = planned
+        proposed = {"op": event.op, "proposed": said, "source": source}
+        proposed |= {name: event.said(name) for name in ("rationale", "evidence", "warnings")}
+        return [observe.plan(repo, entity, "propose", actor, where.file, section=where.section.name, text=proposed)]
 
-    return edit_entity(workspace, agent_id, ref, request, plan)
+    given = {name: writer.get(name) for name in ("rationale", "evidence", "expect", "reason")}
+    fields = {"op": f"propose {op}" if proposes else op, "ref": ref, "section": section, "text": said, **given}
+    return _run(workspace, agent_id, writer, fields, plan, redactions)
 
 
 def prune(
@@ -228,21 +301,20 @@ def prune(
 
     A pattern in a user's Overview can be pruned, too; it does not come back.
     """
-    why = sections.clean_reason(reason, required=True)
-    request = _request(caller, {"op": "prune", "ref": ref, "section": section, "item": item, "reason": why})
+    actor, why = caller.setdefault("actor", "agent"), sections.clean_reason(reason, required=True)
 
-    def plan(repo: EntityRepository, entity: Entity) -> Planned:
-        where = sections.find_target(repo, entity, section)
-        sections.refuse_guarded(entity, where, request.actor)
-        named = [one for one in edits.items(where.section) if item in (one.key, str(one.number))]
+    def plan(repo: EntityRepository) -> list[Write]:
+        where = sections.find_target(repo, observe.load(repo, ref), section)
+        sections.refuse_guarded(where.entity, where, actor)
+        named = [one for one in document.items(where.section) if item in (one.key, str(one.number))]
         if where.form != "list" and not any(one.text.startswith(PATTERN) for one in named):
             hint = "only list items can be pruned; replace a narrative with entity set"
             raise UsageError(f"{where.section.heading} is not a list", hint=hint, code="section-form")
-        after, gone = edits.prune_item(where.document, where.name, item)
-        said = {"reason": why, "gone": gone}
-        return sections.plan_edit(repo, entity, where, after, op="prune_item", actor=request.actor, text=said)
+        after, gone = document.prune_item(where.document, where.section.name, item)
+        return [sections.plan_edit(repo, where, after, "prune_item", actor, text={"reason": why, "gone": gone})]
 
-    return edit_entity(workspace, agent_id, ref, request, plan)
+    fields = {"op": "prune", "ref": ref, "section": section, "item": item, "reason": why}
+    return _run(workspace, agent_id, caller, fields, plan)
 
 
 # ── the whole entity ──
@@ -252,25 +324,26 @@ def set_status(
     workspace: Workspace, agent_id: str, ref: str, status: str, *, reason: str | None = None, **caller: Unpack[Caller]
 ) -> EntityResult:
     """Sets an entity's status, a word or a few; `deprecated` needs a reason. Raises as `set_section`."""
+    actor = caller.setdefault("actor", "agent")
     wanted = flatten(sections.clean(status, lines=False)[0], _STATUS_LENGTH).casefold()
     if not any(map(str.isalnum, wanted)):
         raise UsageError("the status is empty", hint="use a word: active, resting, …", code="text-empty")
     leaves = wanted == DEPRECATED
     why = sections.clean_reason(reason, required=leaves)
-    request = _request(caller, {"op": "status", "ref": ref, "status": wanted, "reason": why})
 
-    def plan(repo: EntityRepository, entity: Entity) -> Planned:
-        sections.refuse_guarded(entity, None, request.actor)
+    def plan(repo: EntityRepository) -> list[Write]:
+        entity = observe.load(repo, ref)
+        sections.refuse_guarded(entity, None, actor)
         before = str(entity.profile.fields.get("status") or "active")
-        gone = ("deprecated_at", "deprecated_reason")
+        gone = () if leaves else ("deprecated_at", "deprecated_reason")
         marked = {"deprecated_at": iso(repo.now_us), "deprecated_reason": why} if leaves else {}
-        after = edits.with_fields(entity.profile, {"status": wanted, **marked}, gone=() if leaves else gone)
+        after = document.with_fields(entity.profile, {"status": wanted, **marked}, gone=gone)
         line = f"Deprecated: {why}" if leaves else f"Status: {before} → {wanted}" + (f" ({why})" if why else "")
-        after = sections.finished(repo, after, "profile", [line] if before != wanted or leaves else [])
+        after = sections.finish(repo, after, "profile", [line] if before != wanted or leaves else [])
         op: Operation = "deprecate" if leaves else "status"
-        return event_of(repo, entity, op, request.actor, "profile", after, text={"reason": why}), after
+        return [observe.plan(repo, entity, op, actor, "profile", after, text={"reason": why})]
 
-    return edit_entity(workspace, agent_id, ref, request, plan)
+    return _run(workspace, agent_id, caller, {"op": "status", "ref": ref, "status": wanted, "reason": why}, plan)
 
 
 def guard(
@@ -281,25 +354,21 @@ def guard(
     A pin means that the section matters as it is. Raises `UsageError`: `actor-refused` for an agent, and as
     `set_section`.
     """
-    field = "pins" if op.endswith("pin") else "locks"
-    request = _request(caller, {"op": op, "ref": ref, "section": section}, actor="person")
-    execute.require(request.actor, "person", op)
+    field, actor = "pins" if op.endswith("pin") else "locks", caller.setdefault("actor", "person")
+    require(actor, "person", op)
 
-    def plan(repo: EntityRepository, entity: Entity) -> Planned:
-        everything = section is None or section.strip() == sections.WHOLE
-        where = None if everything or section is None else sections.find_target(repo, entity, section)
-        name = sections.guard_name(where)
+    def plan(repo: EntityRepository) -> list[Write]:
+        entity, where = observe.load(repo, ref), None
+        if section is not None and section.strip() != sections.WHOLE:
+            where = sections.find_target(repo, entity, section)
+        name = sections.WHOLE if where is None else where.guard_name
         kept = [one for one in words(entity.profile.fields.get(field)) if anchor_of(one) != anchor_of(name)]
-        after = edits.with_fields(entity.profile, {field: kept if op.startswith("un") else [*kept, name]})
-        named = where.name if where is not None and where.file == "profile" else None
-        after = sections.finished(repo, after, "profile", [])
-        event = event_of(repo, entity, op, request.actor, "profile", after, section=named, text={"name": name})
-        return event, after
+        after = document.with_fields(entity.profile, {field: kept if op.startswith("un") else [*kept, name]})
+        after = sections.finish(repo, after, "profile", [])
+        named = where.section.name if where is not None and where.file == "profile" else None
+        return [observe.plan(repo, entity, op, actor, "profile", after, section=named, text={"name": name})]
 
-    return edit_entity(workspace, agent_id, ref, request, plan)
-
-
-# ── proposals ──
+    return _run(workspace, agent_id, caller, {"op": op, "ref": ref, "section": section}, plan)
 
 
 def review(
@@ -316,25 +385,22 @@ def review(
     Raises `UsageError`: `unknown-proposal`, `actor-refused`, and as `set_section`.
     """
     op: Operation = "approve" if approve else "reject"
-    why = sections.clean_reason(reason)
-    request = _request(caller, {"op": op, "proposal": proposal, "reason": why}, actor="person")
-    execute.require(request.actor, "person", op)
+    why, actor = sections.clean_reason(reason), caller.setdefault("actor", "person")
+    require(actor, "person", op)
 
-    def act(repo: EntityRepository, sign: Sign) -> Event:
+    def plan(repo: EntityRepository) -> list[Write]:
         found = queries.find_proposal(repo, proposal)
-        entity = write.load(repo, found.entity_id)
-        where = sections.find_target(repo, entity, found.section)
-        more: dict[str, Any] = {"facts": {"proposal": found.id}, "text": {"reason": why}}
-        if approve:
-            said = SectionText("set" if found.op == "set" else "append", found.text, found.rationale, found.source)
-            # An item of Evidence names the proposal's event.
-            more |= {"token": token_of(found.id), "op": "approve"}
-            planned = sections.plan_text(repo, entity, where, said, request.actor, **more)
-        else:
-            planned = event_of(repo, entity, "reject", request.actor, where.file, section=where.name, **more), None
-        return write.write(repo, entity, planned, sign)
+        where = sections.find_target(repo, observe.load(repo, found.entity_id), found.section)
+        facts, said = {"proposal": found.id}, {"reason": why}
+        if not approve:
+            name = where.section.name
+            return [observe.plan(repo, where.entity, op, actor, where.file, section=name, facts=facts, text=said)]
+        # An item of Evidence names the proposal's event.
+        more: dict[str, Any] = {"source": found.source, "rationale": found.rationale, "token": token_of(found.id)}
+        more |= {"replaces": found.op == "set", "facts": facts}
+        return [sections.plan_text(repo, where, found.text, actor, op=op, said=said, **more)]
 
-    return execute.run(workspace, agent_id, request, act)
+    return _run(workspace, agent_id, caller, {"op": op, "proposal": proposal, "reason": why}, plan)
 
 
 # ── taking back ──
@@ -346,60 +412,53 @@ def undo(workspace: Workspace, agent_id: str, event: str, **caller: Unpack[Calle
     Later edits of other parts stay. Raises `UsageError`: `unknown-event`, `undo-refused` (it changed no text, a
     removal took the text, or a later edit changed the same passage), and as `set_section`.
     """
-    wanted = next(iter(tokens_in(event)), event.strip().upper())
-    request = _request(caller, {"op": "undo", "event": wanted})
+    wanted, actor = next(iter(tokens_in(event)), event.strip().upper()), caller.setdefault("actor", "agent")
 
-    def act(repo: EntityRepository, sign: Sign) -> Event:
+    def plan(repo: EntityRepository) -> list[Write]:
         found = repo.log.event(wanted)
         if found is None or found.entity_id is None:
             message = f"agent {agent_id} has no event {event.strip()[:60]}"
             raise UsageError(message, hint="entity log", code="unknown-event")
-        entity = write.load(repo, found.entity_id)
-        return write.write(repo, entity, _plan_undo(repo, entity, found, request.actor), sign)
+        return [_plan_undo(repo, observe.load(repo, found.entity_id), found, actor)]
 
-    return execute.run(workspace, agent_id, request, act)
+    return _run(workspace, agent_id, caller, {"op": "undo", "event": wanted}, plan)
 
 
-def _plan_undo(repo: EntityRepository, entity: Entity, event: Event, actor: Actor) -> Planned:
+def _plan_undo(repo: EntityRepository, entity: Entity, event: Event, actor: Actor) -> Write:
     file: File = event.file or "profile"
-    after, parts = entity.files[file].document, replaying.parts_of(event)
+    now, parts = entity.files[file].document, replay.parts_of(event)
     nothing = UsageError("the event holds no edit that could be taken back", hint="entity log", code="undo-refused")
-    if after is None or not parts:
+    if now is None or not parts:
         raise nothing
-    document, shapes = after, {shape.anchor: shape for shape in repo.shapes(entity.place.kind, file, after)}
-    bodies = dict(zip(replaying.names_of(document), document.sections, strict=True))
+    bodies = dict(zip(replay.names_of(now), now.sections, strict=True))
     where = {
-        name: TargetSection(file, document, bodies[name], shapes.get(bodies[name].anchor or ""))
+        name: sections.target_of(repo, entity, file, now, bodies[name])
         for name in parts
         if name in bodies and name != "change-log"
     }
     for name, target in where.items():
         sections.refuse_guarded(entity, target, actor)
-        body = _taken_back(target.section.body, *parts[name])
+        body = _take_back(target.section.body, *parts[name])
         if body is None:
             message = f"{target.section.heading} was changed again since"
             raise UsageError(message, hint=f"entity log {entity.id}", code="undo-refused")
         bodies[name] = replace(target.section, body=body)
-    after = replace(document, sections=tuple(bodies.values()))
-    fields = _fields_before(document, parts)
+    after, fields = replace(now, sections=tuple(bodies.values())), _fields_before(now, parts)
     if fields:
         sections.refuse_guarded(entity, None, actor)
         changed = {key: value for key, value in fields.items() if value is not _GONE}
-        after = edits.with_fields(after, changed, gone=fields.keys() - changed.keys())
-    if after == document:
+        after = document.with_fields(after, changed, gone=fields.keys() - changed.keys())
+    if after == now:
         raise nothing
     what = ", ".join(target.section.heading for target in where.values()) or ", ".join(fields)
     is_core = next((target.is_core for target in where.values()), bool(fields))
     lines = [f"{what}: the edit of {event.at[:10]} was taken back"] if is_core else []
-    after = sections.finished(repo, after, file, lines)
+    after = sections.finish(repo, after, file, lines)
     section = next(iter(where)) if len(where) == 1 else None
-    return event_of(repo, entity, "undo", actor, file, after, section=section, facts={"of": event.id}), after
+    return observe.plan(repo, entity, "undo", actor, file, after, section=section, facts={"of": event.id})
 
 
-_GONE = object()
-
-
-def _taken_back(body: str, at: int, old: str, new: str) -> str | None:
+def _take_back(body: str, at: int, old: str, new: str) -> str | None:
     """Returns a section's body without a change; None if the changed passage is not there as it was left."""
     if body[at : at + len(new)] == new and (new or body[:at].endswith("\n") or not at):
         return body[:at] + old + body[at + len(new) :]
@@ -413,20 +472,20 @@ def _taken_back(body: str, at: int, old: str, new: str) -> str | None:
     return body[: found[0].start()] + (f"{former}\n" if former else "") + body[found[0].end() :]
 
 
-def _fields_before(document: EntityDocument, parts: Mapping[str, tuple[int, str, str]]) -> dict[str, Any]:
+def _fields_before(now: EntityDocument, parts: Mapping[str, tuple[int, str, str]]) -> dict[str, Any]:
     """Returns the fields that an event changed, as they were, without the time of the last change.
 
     Nothing if their lines have changed since; lines about other fields may have.
     """
-    _, *texts = parts.get(replaying.HEAD, (0, "", ""))
+    _, *texts = parts.get(replay.HEAD, (0, "", ""))
     old, new = (
         "".join(line for line in text.splitlines(keepends=True) if not line.startswith("updated_at:")) for text in texts
     )
-    if not new or document.head.count(new) != 1:
+    if not new or now.head.count(new) != 1:
         return {}
-    before = document_of(document.head.replace(new, old) + render(document)[len(document.head) :])
+    before = document_of(now.head.replace(new, old) + render(now)[len(now.head) :])
     if before is None:
         return {}
-    keys = (document.fields.keys() | before.fields.keys()) - {"updated_at"}
-    changed = {key for key in keys if document.fields.get(key) != before.fields.get(key)}
+    keys = (now.fields.keys() | before.fields.keys()) - {"updated_at"}
+    changed = {key for key in keys if now.fields.get(key) != before.fields.get(key)}
     return {key: before.fields.get(key, _GONE) for key in sorted(changed)}

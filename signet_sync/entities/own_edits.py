@@ -10,18 +10,18 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import combinations
+from typing import Any
 
-from signet_sync.entities import observe, replay, sections, write
+from signet_sync.entities import document, observe, replay, sections
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.escaping import SafeText, fit_item
+from signet_sync.entities.agent_text import SafeText, fit_item
 from signet_sync.entities.events import Event
+from signet_sync.entities.observe import Write
 from signet_sync.entities.repository import PATTERN, Entity, EntityRepository
 from signet_sync.entities.store import EntityFile
-from signet_sync.entities.write import Planned
 from signet_sync.errors import UsageError
 from signet_sync.formats.paths import wikilink
-from signet_sync.formats.timestamps import day_of
+from signet_sync.formats.timestamps import DAY, day_of
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import flatten_cell
@@ -105,41 +105,41 @@ def update_patterns(repo: EntityRepository) -> bool:
     wrote = False
     # Bounded: an item that is read differently because of a person's Markdown must not be added without end.
     for _ in range(_MOST if user is not None else 0):
-        entity = write.load_quietly(repo, user or "")
-        planned = _next(repo, entity, wanted) if entity is not None else None
-        if entity is None or planned is None:
+        entity = observe.load_quietly(repo, user or "")
+        planned = _plan_pattern(repo, entity, wanted) if entity is not None else None
+        if planned is None:
             break
-        write.write(repo, entity, planned)
+        observe.write(repo, planned)
         wrote = True
     return wrote
 
 
-def _next(repo: EntityRepository, entity: Entity, wanted: list[SafeText]) -> Planned | None:
+def _plan_pattern(repo: EntityRepository, entity: Entity, wanted: list[SafeText]) -> Write | None:
     """Plans one item to prune or to add; returns None if nothing is left to do."""
     try:
         where = sections.find_target(repo, entity, OVERVIEW)
         sections.refuse_guarded(entity, where, "observer")
     except UsageError:
         return None
-    known = [item for item in edits.items(where.section) if item.text.startswith(PATTERN)]
+    known = [item for item in document.items(where.section) if item.text.startswith(PATTERN)]
     texts = [item.text for item in known]
     for item in known:
         if item.text not in wanted or texts.index(item.text) != known.index(item):
-            after, gone = edits.prune_item(where.document, where.name, str(item.number))
+            after, gone = document.prune_item(where.document, where.section.name, str(item.number))
             said = {"reason": "no relationships say so any more", "gone": gone}
-            return sections.plan_edit(repo, entity, where, after, op="prune_item", actor="observer", text=said)
+            return sections.plan_edit(repo, where, after, "prune_item", "observer", text=said)
     missing = [text for text in wanted if text not in texts]
     pruned: set[str] = set()  # the patterns that somebody else than we took out last
     for event in repo.log.of(entity.id) if missing else ():
-        before, after_it = replay.section_texts(event).get(OVERVIEW, ("", ""))
         old, new = (
-            {line[2:] for line in text.split("\n") if line.startswith(f"- {PATTERN}")} for text in (before, after_it)
+            {line[2:] for line in text.split("\n") if line.startswith(f"- {PATTERN}")}
+            for text in replay.section_texts(event).get(OVERVIEW, ("", ""))
         )
         pruned = (pruned | (old - new if event.actor != "observer" else set())) - new
     for text in missing:
         if text not in pruned:
-            after = edits.append_item(where.document, where.name, text)
-            return sections.plan_edit(repo, entity, where, after, op="append_item", actor="observer")
+            after = document.append_item(where.document, where.section.name, text)
+            return sections.plan_edit(repo, where, after, "append_item", "observer")
     return None
 
 
@@ -161,42 +161,33 @@ def summarize_days(workspace: Workspace, agents: Iterable[str], now_us: int) -> 
 
     An entry follows from the event log alone: equal events give an equal entry. The workspace's lock is held.
     """
-    today = day_of(now_us)
     written: list[str] = []
     for agent_id in agents:
         repo = EntityRepository(workspace, agent_id, now_us)
-        observe.catch_up(repo)
-        last = entities_store.remembered(workspace.database, agent_id, "told_day")
-        events = [event for event in repo.log.events() if last < event.at[:10] < today]
-        for day in sorted({event.at[:10] for event in events}):
-            written += _summarize_day(repo, day, [event for event in events if event.at.startswith(day)])
-        if events:
+        observe.look(repo)
+        last, yesterday = entities_store.remembered(workspace.database, agent_id, "told_day"), day_of(now_us - DAY)
+        by_entity: dict[tuple[str, str], list[Event]] = {}
+        for event in repo.log.events():
+            day = event.at[:10]
+            if last < day <= yesterday and event.entity_id is not None and event.fact("rollup") is None:
+                by_entity.setdefault((day, event.entity_id), []).append(event)
+        told = {(event.fact("rollup"), event.entity_id) for event in repo.log.events('"rollup":"')}
+        for (day, entity_id), events in sorted(by_entity.items()):
+            entity = observe.load_quietly(repo, entity_id) if (day, entity_id) not in told else None
+            if entity is None:
+                continue
+            with suppress(UsageError):  # a person has locked or pinned it, or changed its form
+                where = sections.find_target(repo, entity, LOG)
+                sections.refuse_guarded(entity, where, "observer")
+                item = fit_item(f"{day} — {entry_text(events)}")
+                after = sections.finish(repo, document.append_item(where.document, LOG, item), "profile", [])
+                named: dict[str, Any] = {"section": LOG, "facts": {"rollup": day}}
+                observe.write(repo, observe.plan(repo, entity, "append_item", "observer", "profile", after, **named))
+                written.append(entity.place.path)
+        if last < yesterday:
             with workspace.database.transaction():
-                entities_store.remember(workspace.database, agent_id, "told_day", max(e.at[:10] for e in events))
+                entities_store.remember(workspace.database, agent_id, "told_day", yesterday)
     return tuple(dict.fromkeys(written))
-
-
-def _summarize_day(repo: EntityRepository, day: str, events: Sequence[Event]) -> list[str]:
-    by_entity: dict[str, list[Event]] = {}
-    for event in events:
-        if event.entity_id is not None and event.fact("rollup") is None:
-            by_entity.setdefault(event.entity_id, []).append(event)
-    told = {event.entity_id for event in repo.log.events(f'"rollup":"{day}"')}
-    written = []
-    for entity_id, of_day in sorted(by_entity.items()):
-        entity = write.load_quietly(repo, entity_id) if entity_id not in told else None
-        if entity is None:
-            continue
-        with suppress(UsageError):  # a person has locked or pinned it, or changed its form
-            where = sections.find_target(repo, entity, LOG)
-            sections.refuse_guarded(entity, where, "observer")
-            item = fit_item(f"{day} — {entry_text(of_day)}")
-            after = sections.finished(repo, edits.append_item(where.document, LOG, item), "profile", [])
-            facts = {"rollup": day}
-            event = write.event_of(repo, entity, "append_item", "observer", "profile", after, section=LOG, facts=facts)
-            write.write(repo, entity, (event, after))
-            written.append(entity.place.path)
-    return written
 
 
 def entry_text(events: Sequence[Event]) -> str:

@@ -1,25 +1,33 @@
 """Shows, lists and checks an agent's entities and their event log."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from copy import copy
 from typing import Any, NamedTuple
 
-from signet_sync.entities import observe, replay, write
+from signet_sync.entities import observe, replay, stage
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.check import lint_file, verify_log
-from signet_sync.entities.documents.document import body_sha, text_of
-from signet_sync.entities.documents.edits import ListItem, items
-from signet_sync.entities.events import Event, tokens_in
+from signet_sync.entities.agent_text import Rationale, read_rationale
+from signet_sync.entities.document import ListItem, body_sha, items, text_of
+from signet_sync.entities.events import Event, tokens_in, verify
 from signet_sync.entities.finding import Finding
+from signet_sync.entities.lint import lint
 from signet_sync.entities.repository import EntityRepository, FileContent, words
 from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.formats import frontmatter
 from signet_sync.formats.entity_paths import FILES, Kind, kind_of, parse_path
+from signet_sync.formats.timestamps import day_of
 from signet_sync.storage import locations, state_dir
+from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.workspace import Workspace
 
 _SHORTEST = 6
+_LOG = "change-log"
+
+
+# ── proposals ──
 
 
 class Proposal(NamedTuple):
@@ -65,6 +73,9 @@ def find_proposal(repo: EntityRepository, name: str) -> Proposal:
         return found[0]
     message = f"{len(found) or 'no'} open proposal{'s' if len(found) > 1 else ''} called {name.strip()[:60]!r}"
     raise UsageError(message, hint="signet-sync entity show lists them", code="unknown-proposal")
+
+
+# ── without a lock: nothing is settled, recorded or written ──
 
 
 class SectionView(NamedTuple):
@@ -116,18 +127,6 @@ class EntityView(NamedTuple):
         }
 
 
-class EventSource(NamedTuple):
-    """What an event token refers to: the event, and the artifact (path, line from 1) that supports it, if any."""
-
-    event: Event
-    entity_path: str
-    path: str | None
-    line: int | None
-
-
-# ── without a lock: nothing is settled, recorded or written ──
-
-
 @contextmanager
 def open_read_only(place: IndexPlace, agent_id: str, now_us: int) -> Iterator[EntityRepository]:
     """Opens an agent's entities over a read-only index.
@@ -139,11 +138,28 @@ def open_read_only(place: IndexPlace, agent_id: str, now_us: int) -> Iterator[En
         yield EntityRepository(workspace, agent_id, now_us)
 
 
+def list_entities(repo: EntityRepository, kind: Kind | None = None) -> list[EntityFile]:
+    """Lists the profiles in the index by kind and title."""
+    rows = entities_store.entities(repo.workspace.database, repo.agent_id)
+    return [row for row in rows if kind in (None, row.kind)]
+
+
 def view(repo: EntityRepository, row: EntityFile) -> EntityView:
     """Returns an entity with its sections, read from its files."""
-    seen = _files(repo, row)
-    profile = seen[0].document
-    fields = profile.fields if profile is not None else {}
+    sections, fields = list[SectionView](), dict[str, Any]()
+    for seen in _read_files(repo, row):
+        file, document = seen.place.file, seen.document
+        if document is None:
+            sections += [SectionView("", None, "", seen.text, None)] if seen.text is not None else []
+            continue
+        if file == "profile":
+            fields = dict(document.fields)
+        forms = {shape.anchor: shape.form for shape in repo.shapes(row.kind, file, document)}
+        for section in document.sections:
+            name = f"notes/{section.name}" if file == "notes" else section.name
+            listed = items(section) if forms.get(section.anchor or "", "narrative") != "narrative" else None
+            of = name, section.anchor, section.heading, text_of(section)
+            sections.append(SectionView(*of, listed, body_sha(section)))
     return EntityView(
         id=row.id,
         agent_id=repo.agent_id,
@@ -153,7 +169,7 @@ def view(repo: EntityRepository, row: EntityFile) -> EntityView:
         status=row.status,
         type=row.type,
         participants=row.participants,
-        sections=tuple(one for each in seen for one in _sections(repo, each)),
+        sections=tuple(sections),
         pins=words(fields.get("pins")),
         locks=words(fields.get("locks")),
         proposals=tuple(list_proposals(repo, row.id)),
@@ -161,15 +177,9 @@ def view(repo: EntityRepository, row: EntityFile) -> EntityView:
     )
 
 
-def list_entities(repo: EntityRepository, kind: Kind | None = None) -> list[EntityFile]:
-    """Lists the profiles in the index by kind and title."""
-    rows = entities_store.entities(repo.workspace.database, repo.agent_id)
-    return [row for row in rows if kind in (None, row.kind)]
-
-
 def lint_files(repo: EntityRepository, row: EntityFile) -> list[Finding]:
     """Lists deviations of an entity's files from the schema."""
-    return [one for seen in _files(repo, row) for one in lint_file(repo, seen)]
+    return [one for seen in _read_files(repo, row) for one in _lint_file(repo, seen)]
 
 
 def describe_event(event: Event) -> str:
@@ -184,80 +194,55 @@ def texts_of(event: Event) -> dict[str, tuple[str, str]]:
     found = replay.section_texts(event)
     if isinstance(event.said("proposed"), str):
         found = {event.section or "": ("", event.said("proposed"))}
-    return {name: texts for name, texts in found.items() if name not in ("change-log", replay.LEAD)}
+    return {name: texts for name, texts in found.items() if name not in (_LOG, replay.LEAD)}
 
 
-def _files(repo: EntityRepository, row: EntityFile) -> list[FileContent]:
+def _read_files(repo: EntityRepository, row: EntityFile) -> list[FileContent]:
     place = parse_path(row.path)
     if place is None:
         raise WorkspaceError("the index contains a path that is not that of an entity", path=row.path)
     return [repo.read(place._replace(file=file)) for file in FILES]
 
 
-def _sections(repo: EntityRepository, seen: FileContent) -> Iterator[SectionView]:
-    document, place = seen.document, seen.place
-    if document is None:
-        if seen.text is not None:
-            yield SectionView("", None, "", seen.text, None)
-        return
-    forms = {shape.anchor: shape.form for shape in repo.shapes(place.kind, place.file, document)}
-    for section in document.sections:
-        name = section.anchor or section.heading
-        listed = items(section) if forms.get(section.anchor or "", "narrative") != "narrative" else None
-        shown = f"notes/{name}" if place.file == "notes" else name
-        yield SectionView(shown, section.anchor, section.heading, text_of(section), listed, body_sha(section))
+class EventSource(NamedTuple):
+    """What an event token refers to: the event, and the artifact (path, line from 1) that supports it, if any."""
+
+    event: Event
+    entity_path: str
+    path: str | None
+    line: int | None
 
 
 # ── under the workspace's lock, after a look at the files ──
 
 
 @contextmanager
-def _opened(workspace: Workspace, agent_id: str, now_us: int | None = None) -> Iterator[EntityRepository]:
+def _open(workspace: Workspace, agent_id: str, now_us: int | None = None) -> Iterator[EntityRepository]:
     with state_dir.workspace_lock(workspace.state):
         yield EntityRepository(workspace, agent_id, now_us or locations.now_us())
 
 
 def show(workspace: Workspace, agent_id: str, ref: str, *, now_us: int) -> EntityView:
     """Returns an entity with its sections. Raises `UsageError` (`unknown-entity`, `ambiguous-entity`)."""
-    with _opened(workspace, agent_id, now_us) as repo:
-        observe.catch_up(repo)
-        row = write.locate(repo, ref)
+    with _open(workspace, agent_id, now_us) as repo:
+        observe.look(repo)
+        row = observe.locate(repo, ref)
         observe.examine(repo, {row.id})
         return view(repo, repo.find(row.id) or row)
 
 
 def listing(workspace: Workspace, agent_id: str, *, kind: Kind | None = None, now_us: int) -> list[EntityFile]:
     """Lists the entities of an agent by kind and title."""
-    with _opened(workspace, agent_id, now_us) as repo:
+    with _open(workspace, agent_id, now_us) as repo:
         observe.look(repo, None)
         return list_entities(repo, kind)
 
 
 def log(workspace: Workspace, agent_id: str, ref: str | None = None, *, limit: int = 0) -> list[Event]:
     """Lists the events of an entity (None: of all), newest first; `limit` 0: all of them. Raises as `show`."""
-    with _opened(workspace, agent_id) as repo:
+    with _open(workspace, agent_id) as repo:
         found = repo.log.events() if ref is None else repo.log.of(_identify(repo, ref))
     return found[::-1][: limit or None]
-
-
-def findings(
-    workspace: Workspace, agent_id: str, ref: str | None = None, *, only_log: bool = False, now_us: int
-) -> list[Finding]:
-    """Checks the event log, and the files of an entity (None: of all) against schema and events. Raises as `show`."""
-    with _opened(workspace, agent_id, now_us) as repo:
-        found = verify_log(repo)
-        codes = {one.code for one in found}
-        only = {observe.LEDGER} if only_log else None if ref is None else {observe.LEDGER, _identify(repo, ref)}
-        if not only_log:
-            observe.look(repo, None if only is None else only - {observe.LEDGER})
-        rows = [row for row in list_entities(repo) if only is None or row.id in only]
-        found += [one for row in rows for one in lint_files(repo, row)]
-        # Which sections are gone, and how, is known from the file.
-        told = {
-            (one.path, "section-missing") for one in found if one.code.startswith(("section-", "heading-", "anchor-"))
-        }
-        waiting = [one for one in repo.drift() if (only is None or one.id in only) and (one.path, one.code) not in told]
-        return found + [one for one in waiting if one.id != observe.LEDGER or one.code not in codes]
 
 
 def source(workspace: Workspace, agent_id: str, token: str) -> EventSource:
@@ -266,7 +251,7 @@ def source(workspace: Workspace, agent_id: str, token: str) -> EventSource:
     if len(read) != 1:
         message = f"{token.strip()[:60]!r} is not the name of an event"
         raise UsageError(message, hint="ev:20260328T223406Z-…", code="token-invalid")
-    with _opened(workspace, agent_id) as repo:
+    with _open(workspace, agent_id) as repo:
         event = repo.log.event(read[0])
         row = repo.find(event.entity_id) if event is not None and event.entity_id is not None else None
     if event is None:
@@ -282,4 +267,114 @@ def _identify(repo: EntityRepository, ref: str) -> str:
     row = repo.find(ref)
     if row is None and kind_of(ref.strip()) is not None and repo.log.of(ref.strip()):
         return ref.strip()
-    return (row or write.locate(repo, ref)).id
+    return (row or observe.locate(repo, ref)).id
+
+
+# ── findings ──
+
+
+def findings(
+    workspace: Workspace, agent_id: str, ref: str | None = None, *, only_log: bool = False, now_us: int
+) -> list[Finding]:
+    """Checks the event log, and the files of an entity (None: of all) against schema and events. Raises as `show`."""
+    with _open(workspace, agent_id, now_us) as repo:
+        found = _verify_log(repo)
+        codes = {one.code for one in found}
+        only = {observe.LEDGER} if only_log else None if ref is None else {observe.LEDGER, _identify(repo, ref)}
+        if not only_log:
+            observe.look(repo, None if only is None else only - {observe.LEDGER})
+        rows = [row for row in list_entities(repo) if only is None or row.id in only]
+        found += [one for row in rows for one in lint_files(repo, row)]
+        # Which sections are gone, and how, is known from the file.
+        told = {
+            (one.path, "section-missing") for one in found if one.code.startswith(("section-", "heading-", "anchor-"))
+        }
+        waiting = [one for one in repo.drift() if (only is None or one.id in only) and (one.path, one.code) not in told]
+        return found + [one for one in waiting if one.id != observe.LEDGER or one.code not in codes]
+
+
+def check(workspace: Workspace, agent: str | None, database: Database | None, now_us: int) -> list[Finding]:
+    """Checks the entities of an agent (None: of all) for `check`; writes nothing.
+
+    Unreadable files are `invalid`, changed event logs a `violation`; untidy files are noted.
+    """
+    found: list[Finding] = []
+    owners = [one for one in stage.agents(workspace.vault) if agent in (None, one)]
+    with ExitStack() as stack:
+        if owners:
+            # EntityRepository needs a workspace: without an index it gets an empty one.
+            known = database or stack.enter_context(closing(Database(":memory:")))
+            workspace = copy(workspace)
+            workspace.database = known
+        for owner in owners:
+            try:
+                repo = EntityRepository(workspace, owner, now_us)
+                for one in _verify_log(repo):
+                    # A torn line is repaired by the next write.
+                    verdict, path = "" if one.code == "torn" else "violation", one.path or stage.entities_folder(owner)
+                    found.append(one._replace(code=f"ledger-{one.code}", verdict=verdict, path=path))
+                for place in (place for places in repo.places().values() for place in places):
+                    for file in FILES:
+                        found += _check_file(repo, repo.read(place._replace(file=file)))
+            except (OSError, WorkspaceError) as error:
+                hint = "check its permissions, and that no folder on the way is a symlink"
+                message = f"entities cannot be read: {error}"
+                path = stage.entities_folder(owner)
+                found.append(Finding("unreadable", message, hint, path, verdict="invalid"))
+    return found
+
+
+def _check_file(repo: EntityRepository, seen: FileContent) -> list[Finding]:
+    problem, state = seen.problem, repo.state(seen.place.id).files.get(seen.place.file)
+    if problem is None:
+        return [one._replace(message=f"{one.message}: {one.hint}") for one in _lint_file(repo, seen)]
+    if seen.is_gone and seen.place.file == "notes":
+        return []
+    if seen.is_gone and (state is None or state.is_new):
+        return [Finding("unfinished", "its creation was interrupted, and nothing of it stands yet", "", seen.path)]
+    line, hint = 1, "restore it from a copy or from the history"
+    if seen.text is not None:
+        line = max(problem.line, frontmatter.line_of(seen.raw or b"", problem.code, problem.message))
+        hint = problem.hint
+    return [Finding(problem.code, problem.message, hint, seen.path, line=line, verdict="invalid")]
+
+
+def _verify_log(repo: EntityRepository) -> list[Finding]:
+    """Lists the defects of the event log; without an index a missing end cannot be detected."""
+    _, last_id, _ = entities_store.log_end(repo.workspace.database, repo.agent_id) or (None, None, None)
+    return verify(repo.log.lines(), known_last=last_id, agent_id=repo.agent_id)
+
+
+def _lint_file(repo: EntityRepository, seen: FileContent) -> list[Finding]:
+    """Lists deviations of a file from the schema; a given rationale excuses a long section until its day has come."""
+    document, place, found = seen.document, seen.place, list[Finding]()
+    if document is None:  # it is in the maintainer's queue
+        return []
+    events, given = [event for event in repo.log.of(place.id) if event.file == place.file], dict[str, Rationale]()
+    for event in events:
+        said = event.said("rationale")
+        if event.section is not None and isinstance(said, str) and event.left is not None:
+            try:
+                given[event.section] = read_rationale(said)
+            except UsageError:
+                continue
+    for one in lint(document, repo.shapes(place.kind, place.file, document)):
+        why = given.get(one.anchor or "") if one.code == "too-long" else None
+        if why is None:
+            found.append(one)
+        elif why.is_over(day_of(repo.now_us)):
+            message = f"{one.message}, which was agreed until {why.until}"
+            found.append(one._replace(code="rationale-over", message=message, hint=f"plan: {why.plan}"))
+    # Lines of the change log that no operation wrote: somebody typed them, or another program.
+    section = next((one for one in document.sections if one.anchor == _LOG), None)
+    if section is not None and events and not any(event.erased for event in events):
+        known = set[str]()
+        for event in events:
+            if event.op != "human_edit" or event is events[0]:
+                text = event.said(replay.WHOLE) or replay.parts_of(event).get(_LOG, (0, "", ""))[2]
+                known.update(line[2:] for line in text.split("\n") if line.startswith("- "))
+        hint = "entity log shows who edited the file; remove the line, or leave it"
+        for item in (item for item in items(section) if item.text not in known):
+            message = f"item {item.number} was written by no operation"
+            found.append(Finding("log-line-unknown", message, hint, anchor=_LOG))
+    return [one._replace(id=place.id, path=seen.path) for one in found]

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace as but
 from typing import Any, NamedTuple
 
-from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import (
+from signet_sync.entities.document import (
     DocumentProblem,
     DocumentSection,
     EntityDocument,
@@ -17,6 +16,7 @@ from signet_sync.entities.documents.document import (
     parse,
     render,
     text_of,
+    with_fields,
 )
 from signet_sync.entities.events import Event
 from signet_sync.formats.entity_paths import File, Shape
@@ -64,10 +64,9 @@ def change(before: EntityDocument | None, after: EntityDocument) -> dict[str, An
 
 
 def _splice(name: str, old: str, new: str) -> list[Any]:
-    one, other = old.splitlines(keepends=True), new.splitlines(keepends=True)
-    is_list = name in (HEAD, LEAD) or _is_list(old) or _is_list(new)
-    if not is_list:
+    if not (name in (HEAD, LEAD) or _is_list(old) or _is_list(new)):
         return [0, old, new]
+    one, other = old.splitlines(keepends=True), new.splitlines(keepends=True)
     most = min(len(one), len(other))
     lead = next((n for n in range(most) if one[n] != other[n]), most)
     most -= lead
@@ -81,7 +80,7 @@ def _is_list(body: str) -> bool:
     return bool(lines) and all(line.startswith(("- ", "* ", "  ")) for line in lines)
 
 
-def _spliced(body: str, at: int, old: str, new: str) -> str:
+def _apply(body: str, at: int, old: str, new: str) -> str:
     """Applies a change to a part; where another machine changed it meanwhile, the lines count, not the place."""
     if body[at : at + len(old)] == old:
         return body[:at] + new + body[at + len(old) :]
@@ -150,7 +149,7 @@ def states(events: Iterable[Event], file: File) -> Iterator[tuple[Event, str | N
         else:
             for name, (at, old, new) in parts_of(event).items():
                 if name in parts:
-                    parts[name] = _spliced(parts[name], at, old, new)
+                    parts[name] = _apply(parts[name], at, old, new)
         reached.add(event.left)
         head, lead, *bodies = parts.values() or ("", "")
         yield event, head + lead + "".join(map(str.__add__, openings, bodies)) if parts else None
@@ -194,16 +193,16 @@ def judge(
         raise DocumentProblem("identity-changed", f"`{taken}` was changed", "restore its former value")
     there, known = names_of(disk), names_of(want)
     lost = [shape.anchor for shape in shapes if shape.anchor in known and shape.anchor not in there]
-    healed = _healed(disk, want, lost[0]) if len(lost) == 1 else None
+    healed = _heal(disk, want, lost[0]) if len(lost) == 1 else None
     if lost and healed is None:
         hint = "put its heading and its anchor line back, or close the code fence or comment above it"
         raise DocumentProblem("section-missing", f"the section `{lost[0]}` is gone", hint)
-    merged, kept, over = _merged(healed or disk, want, events)
+    merged, kept, over = _merge(healed or disk, want, events)
     facts = {"kept": kept, "over": over, "reanchored": healed is not None}
     return merged, {name: value for name, value in facts.items() if value}
 
 
-def _merged(
+def _merge(
     disk: EntityDocument, want: EntityDocument, events: Iterable[Event]
 ) -> tuple[EntityDocument, list[str], list[str]]:
     """Joins a save from an older version with what was written since; returns it, and what was kept and overwritten.
@@ -233,13 +232,13 @@ def _merged(
         for key in want.fields
         if disk.fields.get(key) == base.fields.get(key) != want.fields.get(key)
     }
-    merged = edits.with_fields(but(disk, sections=sections), fields)
+    merged = with_fields(but(disk, sections=sections), fields)
     if merged.lead == base.lead:
         merged = but(merged, lead=want.lead, title=want.title)
     return (merged, kept, over) if document_of(render(merged)) == merged else (disk, [], kept)
 
 
-def _healed(disk: EntityDocument, want: EntityDocument, name: str) -> EntityDocument | None:
+def _heal(disk: EntityDocument, want: EntityDocument, name: str) -> EntityDocument | None:
     """Puts back the one anchor that a file lost; None if its section is not certain.
 
     Candidates are sections at most two places from its own whose anchor is not known. The one with the same heading
@@ -250,7 +249,7 @@ def _healed(disk: EntityDocument, want: EntityDocument, name: str) -> EntityDocu
     section = want.sections[place]
     near = range(max(0, place - _NEARBY), min(len(disk.sections), place + _NEARBY + 1))
     free = [at for at in near if disk.sections[at].anchor not in known]
-    ranked = sorted(((_likeness(disk.sections[at], section), at) for at in free), reverse=True)
+    ranked = sorted(((_compare(disk.sections[at], section), at) for at in free), reverse=True)
     if not ranked or ranked[0][0] < SIMILARITY or (len(ranked) > 1 and ranked[1][0] == ranked[0][0]):
         return None
     sections = list(disk.sections)
@@ -259,7 +258,7 @@ def _healed(disk: EntityDocument, want: EntityDocument, name: str) -> EntityDocu
     return healed if healed is not None and name in names_of(healed) else None
 
 
-def _likeness(found: DocumentSection, section: DocumentSection) -> float:
+def _compare(found: DocumentSection, section: DocumentSection) -> float:
     if found.heading.casefold() == section.heading.casefold():
         return 2.0
     from rapidfuzz import fuzz

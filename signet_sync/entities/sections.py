@@ -1,4 +1,4 @@
-"""Prepares text for a section: sanitizes and fits it, quotes evidence, and checks caps, locks and pins."""
+"""Plans edits of a section: cleans and fits the text, quotes evidence, checks caps, locks and pins."""
 
 from __future__ import annotations
 
@@ -6,23 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from signet_sync.entities import evidence
-from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import (
-    DocumentSection,
-    EntityDocument,
-    body_sha,
-    find,
-    reread,
-    text_of,
-)
-from signet_sync.entities.documents.escaping import TEXT_LIMIT, fit, fit_item, log_item
-from signet_sync.entities.documents.lint import size_of, too_long
+from signet_sync.entities import agent_text, document, observe
+from signet_sync.entities.agent_text import Evidence, fit, fit_item, log_item
+from signet_sync.entities.document import DocumentSection, EntityDocument, body_sha, text_of
 from signet_sync.entities.events import Actor, Operation, token_of
-from signet_sync.entities.evidence import Evidence
-from signet_sync.entities.log import new_ulid
-from signet_sync.entities.repository import Entity, EntityRepository, words
-from signet_sync.entities.write import Planned, event_of
+from signet_sync.entities.lint import size_of, too_long
+from signet_sync.entities.observe import Write
+from signet_sync.entities.repository import Entity, EntityRepository, new_ulid, words
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import COMMON, File, Shape, anchor_of
 from signet_sync.formats.snapshot import Found
@@ -32,8 +22,8 @@ from signet_sync.sync.store import artifacts
 from signet_sync.text.sanitizer import redact, sanitize_counted, sanitize_line, sanitize_line_counted
 from signet_sync.text.sentences import flatten
 
-WHOLE = "*"
-_EVIDENCE_HINT = f"name the line and say why it matters: {evidence.EXAMPLE}"
+WHOLE = "*"  # the name of the whole entity in `pins` and `locks`
+_EVIDENCE_HINT = f"name the line and say why it matters: {agent_text.EXAMPLE}"
 _NOTES = "notes/"
 _COMMON = {shape.anchor for shape in COMMON}
 
@@ -41,21 +31,11 @@ _COMMON = {shape.anchor for shape in COMMON}
 # ── texts of a caller ──
 
 
-@dataclass(frozen=True, slots=True)
-class SectionText:
-    """A text for a section without secrets, and what it rests on; `op` is `set` or `append`."""
-
-    op: str
-    text: str
-    rationale: str | None = None
-    evidence: str | None = None
-
-
 def clean(text: str, *, lines: bool = True) -> tuple[str, Mapping[str, int]]:
     """Sanitizes a text of several lines, or of one; counts replacements. Raises `UsageError` (`text-too-long`)."""
     # Keeps the sanitizer from processing a large file passed by mistake.
-    if len(text) > TEXT_LIMIT * 4:
-        message = f"the text has {len(text):,} characters, at most {TEXT_LIMIT:,}"
+    if len(text) > agent_text.TEXT_LIMIT * 4:
+        message = f"the text has {len(text):,} characters, at most {agent_text.TEXT_LIMIT:,}"
         raise UsageError(message, hint="keep what matters here and link the rest", code="text-too-long")
     return sanitize_counted(text) if lines else sanitize_line_counted(text)
 
@@ -72,18 +52,14 @@ def clean_reason(reason: str | None, *, required: bool = False) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetSection:
+class Target:
     """A section of an entity to be changed; `shape` is None if the schema does not define it."""
 
+    entity: Entity
     file: File
     document: EntityDocument
     section: DocumentSection
     shape: Shape | None
-
-    @property
-    def name(self) -> str:
-        """Returns its name in `edits` and in the event log."""
-        return self.section.anchor or self.section.heading
 
     @property
     def form(self) -> str:
@@ -95,32 +71,37 @@ class TargetSection:
         """Checks whether it is a core section of its kind: rewriting one is a material change."""
         return self.file == "profile" and self.shape is not None and self.shape.anchor not in _COMMON
 
+    @property
+    def guard_name(self) -> str:
+        """Returns its name in `pins` and `locks` of the frontmatter."""
+        return f"{_NOTES}{self.section.name}" if self.file == "notes" else self.section.name
 
-def find_target(repo: EntityRepository, entity: Entity, name: str, expect: str | None = None) -> TargetSection:
+
+def find_target(repo: EntityRepository, entity: Entity, name: str, expect: str | None = None) -> Target:
     """Finds a section by name: `identity`, `Open Questions`, `notes/inbox`.
 
     Raises `UsageError`: `section-unknown`, and `section-changed` if its hash is not the one to `expect`.
     """
     file: File = "notes" if name.strip().casefold().startswith(_NOTES) else "profile"
-    document = entity.files[file].document
-    if document is None:
+    within = entity.files[file].document
+    if within is None:
         raise UsageError("the entity has no notes", hint="entity create makes them", code="section-unknown")
-    section = find(document, name.strip()[len(_NOTES) :] if file == "notes" else name)
+    section = document.find(within, name.strip()[len(_NOTES) :] if file == "notes" else name)
     if expect is not None and body_sha(section) != expect:
         message = f"{section.heading} has changed since it was read"
         raise UsageError(message, hint="read it again", code="section-changed")
-    known = {shape.anchor: shape for shape in repo.shapes(entity.place.kind, file, document)}
-    return TargetSection(file, document, section, known.get(section.anchor or ""))
+    return target_of(repo, entity, file, within, section)
 
 
-def guard_name(where: TargetSection | None) -> str:
-    """Returns a section's name in `pins` and `locks` of the frontmatter; `*` is the whole entity."""
-    if where is None:
-        return WHOLE
-    return f"{_NOTES}{where.name}" if where.file == "notes" else where.name
+def target_of(
+    repo: EntityRepository, entity: Entity, file: File, within: EntityDocument, section: DocumentSection
+) -> Target:
+    """Returns a section of a file of an entity as a target."""
+    shapes = {shape.anchor: shape for shape in repo.shapes(entity.place.kind, file, within)}
+    return Target(entity, file, within, section, shapes.get(section.anchor or ""))
 
 
-def refuse_guarded(entity: Entity, where: TargetSection | None, actor: Actor) -> None:
+def refuse_guarded(entity: Entity, where: Target | None, actor: Actor) -> None:
     """Raises `UsageError` if the actor may not write a section, or (None) the entity.
 
     `section-locked`, `section-pinned`: a person protected it from agents; `section-form`: it is the change log.
@@ -133,70 +114,71 @@ def refuse_guarded(entity: Entity, where: TargetSection | None, actor: Actor) ->
     for field, word in (("locks", "locked"), ("pins", "pinned")):
         # People may write headings.
         kept = {anchor_of(" ".join(name.split())) for name in words(entity.profile.fields.get(field))}
-        if WHOLE in kept or (where is not None and anchor_of(guard_name(where)) in kept):
+        if WHOLE in kept or (where is not None and anchor_of(where.guard_name) in kept):
             what = f"the section {where.section.heading}" if where is not None and WHOLE not in kept else "the entity"
             hint = "propose the change (--propose)"
             raise UsageError(f"{what} is {word} by a person", hint=hint, code=f"section-{word}")
 
 
-# ── texts for it ──
-
-
-def plan_text(
-    repo: EntityRepository,
-    entity: Entity,
-    where: TargetSection,
-    said: SectionText,
-    actor: Actor,
-    *,
-    token: str | None = None,
-    **more: Any,
-) -> Planned:
-    """Plans a new text of a narrative, another paragraph of it, or another item of a list; Evidence quotes a line.
-
-    `more` are fields of the event. Raises `UsageError`: `section-form`, `evidence-missing` if an item of Evidence names
-    no line, `evidence-unquoted` if its quote is not in the line, and as `plan_edit`.
-    """
-    ulid, notes, material = new_ulid(repo.now_us), tuple[str, ...](), None
-    place, quote = quote_source(repo, said.evidence) if said.evidence is not None else (None, None)
-    op: Operation = "set" if said.op == "set" else "append" if where.form == "narrative" else "append_item"
-    if op == "set":
-        require_narrative(where)
-    if op != "append_item":
-        fitted, notes = fit(said.text)
-        after = (edits.replace if op == "set" else edits.append)(where.document, where.name, fitted)
-        # The first text of a section is no material change.
-        if op == "set" and where.is_core and text_of(where.section):
-            material = f"{where.section.heading} rewritten"
-    else:
-        fitted = fit_item(said.text)
-        if where.shape is not None and where.shape.anchor == "evidence":
-            if place is None or quote is None:
-                message = "an item of Evidence must quote a line of an artifact"
-                raise UsageError(message, hint=_EVIDENCE_HINT, code="evidence-missing")
-            own = evidence.read_item(fitted)
-            if own is not None and not evidence.stands_in(own.quote, quote):
-                message = f"{place} does not contain {own.quote[:80]!r}"
-                raise UsageError(message, hint=_EVIDENCE_HINT, code="evidence-unquoted")
-            quote, why = (own.quote, own.why) if own is not None else (quote, str(fitted))
-            item = Evidence(quote, why, place.rpartition("#")[0], token or token_of(ulid))
-            fitted = evidence.item_text(item)
-        after = edits.append_item(where.document, where.name, fitted)
-    text = {"evidence": [place] if place is not None else [], "warnings": list(notes), **more.pop("text", {})}
-    more = {"op": op, "id": ulid, **more}
-    return plan_edit(
-        repo, entity, where, after, actor=actor, rationale=said.rationale, material=material, text=text, **more
-    )
-
-
-def require_narrative(where: TargetSection) -> None:
+def require_narrative(where: Target) -> None:
     """Raises `UsageError` (`section-form`) for a list or log."""
     if where.form != "narrative":
         hint = "append an item, or prune one"
         raise UsageError(f"{where.section.heading} is a {where.form}", hint=hint, code="section-form")
 
 
-def quote_source(repo: EntityRepository, source: str) -> tuple[str, str]:
+# ── edits ──
+
+
+def plan_text(
+    repo: EntityRepository,
+    where: Target,
+    text: str,
+    actor: Actor,
+    *,
+    replaces: bool,
+    source: str | None = None,
+    op: Operation | None = None,
+    token: str | None = None,
+    said: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> Write:
+    """Plans a new text of a narrative, another paragraph of it, or another item of a list; Evidence quotes a line.
+
+    `source` is `PATH#LINE`, `token` what an item of Evidence names if not this event, `op` that of the event if it is
+    not the edit's, `more` as in `plan_edit`. Raises `UsageError`: `section-form`, `evidence-missing` if an item of
+    Evidence names no line, `evidence-unquoted` if its quote is not in the line, and as `plan_edit`.
+    """
+    ulid, notes, material, name = new_ulid(repo.now_us), tuple[str, ...](), None, where.section.name
+    place, quote = _quote_source(repo, source) if source is not None else (None, None)
+    edit: Operation = "set" if replaces else "append" if where.form == "narrative" else "append_item"
+    if edit == "append_item":
+        fitted = fit_item(text)
+        if where.shape is not None and where.shape.anchor == "evidence":
+            if place is None or quote is None:
+                message = "an item of Evidence must quote a line of an artifact"
+                raise UsageError(message, hint=_EVIDENCE_HINT, code="evidence-missing")
+            own = agent_text.read_item(fitted)
+            if own is not None and not agent_text.stands_in(own.quote, quote):
+                message = f"{place} does not contain {own.quote[:80]!r}"
+                raise UsageError(message, hint=_EVIDENCE_HINT, code="evidence-unquoted")
+            quote, why = (own.quote, own.why) if own is not None else (quote, str(fitted))
+            item = Evidence(quote, why, place.rpartition("#")[0], token or token_of(ulid))
+            fitted = agent_text.item_text(item)
+        after = document.append_item(where.document, name, fitted)
+    else:
+        if replaces:
+            require_narrative(where)
+        fitted, notes = fit(text)
+        after = (document.replace if replaces else document.append)(where.document, name, fitted)
+        # The first text of a section is no material change.
+        if replaces and where.is_core and text_of(where.section):
+            material = f"{where.section.heading} rewritten"
+    told = {"evidence": [place] if place is not None else [], "warnings": list(notes), **(said or {})}
+    return plan_edit(repo, where, after, op or edit, actor, material=material, text=told, id=ulid, **more)
+
+
+def _quote_source(repo: EntityRepository, source: str) -> tuple[str, str]:
     """Returns `PATH#LINE` in its stored form, and the text of the line without secrets.
 
     Raises `UsageError`: `evidence-invalid`, `evidence-unknown` (no artifact of this agent), `evidence-empty`.
@@ -217,8 +199,8 @@ def quote_source(repo: EntityRepository, source: str) -> tuple[str, str]:
     line = lines[int(number) - 1] if int(number) <= len(lines) else ""
     bare = sanitize_line(line)
     # A line inside a secret that spans several lines looks harmless by itself.
-    hidden = bare.strip() == line.strip() and line not in redact(text)[0].split("\n")
-    quote = "" if hidden else bare.lstrip("#>-*+ ")
+    is_hidden = bare.strip() == line.strip() and line not in redact(text)[0].split("\n")
+    quote = "" if is_hidden else bare.lstrip("#>-*+ ")
     if not any(map(str.isalnum, quote)):
         message = f"line {number} of {path} contains nothing to quote"
         raise UsageError(message, hint="name another line", code="evidence-empty")
@@ -227,25 +209,25 @@ def quote_source(repo: EntityRepository, source: str) -> tuple[str, str]:
 
 def plan_edit(
     repo: EntityRepository,
-    entity: Entity,
-    where: TargetSection,
+    where: Target,
     after: EntityDocument,
-    *,
     op: Operation,
     actor: Actor,
+    *,
     rationale: str | None = None,
     material: str | None = None,
     text: Mapping[str, Any] | None = None,
     **fields: Any,
-) -> Planned:
+) -> Write:
     """Plans a change of one section. `material` is its line in the change log, `fields` are of the event.
 
     A section that grows beyond its soft cap is warned of; an agent needs a rationale, and Evidence does. Raises
     `UsageError`: `section-cap`, `evidence-cap`, `rationale-invalid`.
     """
     said, lines = dict(text or {}), [material] if material is not None else []
-    why = None if rationale is None else evidence.read_rationale(clean(rationale, lines=False)[0])
-    shape, now = where.shape, find(after, where.name)
+    why = None if rationale is None else agent_text.read_rationale(clean(rationale, lines=False)[0])
+    shape, name = where.shape, where.section.name
+    now = document.find(after, name)
     over = list(too_long(now, shape)) if shape is not None else []
     if shape is not None and over and size_of(now, shape) > size_of(where.section, shape):
         bound = where.file == "profile" and shape.form != "log" and (shape.anchor == "evidence" or actor == "agent")
@@ -258,12 +240,12 @@ def plan_edit(
             reasons = why.text()
             lines.append(f"{where.section.heading} is above its soft cap. {reasons[:1].upper()}{reasons[1:]}")
     said["rationale"] = None if why is None else why.text()
-    after = finished(repo, after, where.file, lines)
-    return event_of(repo, entity, op, actor, where.file, after, section=where.name, text=said, **fields), after
+    after = finish(repo, after, where.file, lines)
+    return observe.plan(repo, where.entity, op, actor, where.file, after, section=name, text=said, **fields)
 
 
-def finished(repo: EntityRepository, after: EntityDocument, file: File, lines: list[str]) -> EntityDocument:
+def finish(repo: EntityRepository, after: EntityDocument, file: File, lines: list[str]) -> EntityDocument:
     """Completes a file before writing: adds material changes to its change log, sets its time, checks its structure."""
     for line in lines if file == "profile" else ():
-        after = edits.append_item(after, "change-log", log_item(iso(repo.now_us), line))
-    return reread(edits.with_fields(after, {"updated_at": iso(repo.now_us)}))
+        after = document.append_item(after, "change-log", log_item(iso(repo.now_us), line))
+    return document.reread(document.with_fields(after, {"updated_at": iso(repo.now_us)}))

@@ -19,10 +19,9 @@ from signet_sync.formats.entity_paths import FILES, FOLDERS, parse_ledger_page, 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT, OF_AGENT, agent_folder
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature
-from signet_sync.formats.timestamps import day_of
+from signet_sync.formats.timestamps import DAY, day_of
 from signet_sync.storage import files
 from signet_sync.storage.files import Root, reading
-from signet_sync.sync.store import passes
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Eraser, Maintenance, Pass, Workspace
 
@@ -98,9 +97,9 @@ def record_changes(
         return tended
     known, now_ns = entities_store.signatures(workspace.database), now_us * 1000
     young = range(now_ns - int(settle_seconds * 1e9), now_ns + _FUTURE_NS)
-    for agent_id, asked in _hinted_by_agent(workspace, paths, known).items():
+    for agent_id, asked in _group_by_agent(workspace, paths, known).items():
         try:
-            moved = _moved(workspace.root, agent_id, asked, known)
+            moved = _find_moved(workspace.root, agent_id, asked, known)
             if moved is None:
                 continue
             for path, signature in moved.items() if settle_seconds > 0 else ():
@@ -109,8 +108,12 @@ def record_changes(
             _record_agent(workspace, agent_id, sorted(moved.keys() - tended.unsettled), now_us, tended)
         except (OSError, UsageError, WorkspaceError) as error:
             tended.trouble.append(f"the entities of agent {agent_id} were not checked: {error}")
+    yesterday, due = day_of(now_us - DAY), list[str]()
     if paths is None and known:
-        _summarize_days(workspace, now_us, tended)
+        told = {one: entities_store.remembered(workspace.database, one, "told_day") for one in agents(workspace.root)}
+        due = [agent_id for agent_id, day in told.items() if day < yesterday]
+    if due:
+        _summarize_days(workspace, due, now_us, tended)
     return tended
 
 
@@ -123,9 +126,9 @@ def differing(workspace: Workspace) -> dict[str, Signature | None]:
     """Returns the signatures of entity files that differ from the index (None: the file is gone). Reads no file."""
     known = entities_store.signatures(workspace.database)
     found: dict[str, Signature | None] = {}
-    for agent_id in _hinted_by_agent(workspace, None, known):
+    for agent_id in _group_by_agent(workspace, None, known):
         with suppress(OSError, WorkspaceError):  # a full pass reports it
-            found |= _moved(workspace.vault, agent_id, None, known) or {}
+            found |= _find_moved(workspace.vault, agent_id, None, known) or {}
     return found
 
 
@@ -152,7 +155,7 @@ def mirror(workspace: Workspace, now_us: int) -> None:
         entities_store.put_files(workspace.database, found)
 
 
-def _hinted_by_agent(
+def _group_by_agent(
     workspace: Workspace, paths: Collection[str] | None, known: Iterable[str]
 ) -> dict[str, Collection[str] | None]:
     """Returns the agents concerned, and for each the paths to examine (None: all)."""
@@ -180,7 +183,7 @@ def _agent_of(path: str) -> str | None:
     return place.agent_id if place is not None else (folder[1] or DEFAULT_AGENT) if folder is not None else None
 
 
-def _moved(
+def _find_moved(
     root: Root, agent_id: str, asked: Collection[str] | None, known: dict[str, Signature | None]
 ) -> dict[str, Signature | None] | None:
     """Returns the signatures of files that changed (None: gone); None for an agent without entities."""
@@ -223,15 +226,12 @@ def _record_agent(workspace: Workspace, agent_id: str, moved: list[str], now_us:
     _remember_log(workspace, agent_id)
 
 
-def _summarize_days(workspace: Workspace, now_us: int, tended: EntityPassResult) -> None:
-    """Summarises the events of earlier days in change logs, once a day."""
-    day = day_of(now_us)
-    if passes.days_summarized_on(workspace.database) == day:
-        return
+def _summarize_days(workspace: Workspace, due: list[str], now_us: int, tended: EntityPassResult) -> None:
+    """Summarises the events of earlier days in change logs."""
     from signet_sync.entities import own_edits  # slow import, needed once a day
 
     try:
-        written = own_edits.summarize_days(workspace, agents(workspace.root), now_us)
+        written = own_edits.summarize_days(workspace, due, now_us)
     except (OSError, UsageError, WorkspaceError) as error:
         tended.trouble.append(f"the daily summaries of entities were not written: {error}")
         return
@@ -239,8 +239,6 @@ def _summarize_days(workspace: Workspace, now_us: int, tended: EntityPassResult)
     tended.agents |= told
     for agent_id in told:
         _remember_log(workspace, agent_id)
-    with workspace.database.transaction():
-        passes.record_summarized(workspace.database, day)
 
 
 def _remember_log(workspace: Workspace, agent_id: str) -> None:
@@ -291,12 +289,14 @@ def scan(root: Root, agent_id: str) -> dict[str, Signature] | None:
         with reading(root, where) as top:
             for kind in FOLDERS.values():
                 with top.inside(kind) as entities:
-                    for name in entities.names() if entities is not None else ():
-                        if not name.isprintable() or entities is None:
-                            continue
+                    if entities is None:
+                        continue
+                    for name in filter(str.isprintable, entities.names()):
                         with entities.inside(name) as entity:
-                            for file in FILES if entity is not None else ():
-                                status = entity.status(f"{file}.md") if entity is not None else None
+                            if entity is None:
+                                continue
+                            for file in FILES:
+                                status = entity.status(f"{file}.md")
                                 if status is not None and stat.S_ISREG(status.st_mode):
                                     found[f"{where}/{kind}/{name}/{file}.md"] = files.signature_of(status)
     except FileNotFoundError:

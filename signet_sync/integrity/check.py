@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from signet_sync.digest.sentence import derive_digest
-from signet_sync.entities import check as entities_check
+from signet_sync.entities import queries as entities_queries
 from signet_sync.entities import stage
 from signet_sync.errors import ConfigError
 from signet_sync.formats import frontmatter, managed_block
@@ -175,7 +175,7 @@ def _add_excused_note(checked: CheckResult, path: str, code: str, message: str) 
 def _entities(
     workspace: Workspace, checked: CheckResult, agent: str | None, database: Database | None, now_us: int
 ) -> None:
-    for one in entities_check.check(workspace, agent, database, now_us):
+    for one in entities_queries.check(workspace, agent, database, now_us):
         entry: dict[str, Any] = {"path": one.path, "verdict": one.verdict, "code": one.code, "message": one.message}
         if one.verdict:
             checked.problems.append({**entry, "hint": one.hint, "line": one.line or 1})

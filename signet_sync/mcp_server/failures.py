@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import apsw
 from pydantic import ValidationError
 
-from signet_sync.entities.evidence import EXAMPLE
+from signet_sync.entities.agent_text import EXAMPLE
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.body import utf8
 from signet_sync.formats.managed_block import neutral

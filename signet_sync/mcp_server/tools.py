@@ -483,7 +483,7 @@ def entity_edit(
     event with the text before and after. What a person pinned or locked can only be proposed.
     """
     from signet_sync.entities import operations
-    from signet_sync.entities.execute import Caller
+    from signet_sync.entities.operations import Caller
 
     grounds: dict[str, Any] = {"rationale": rationale, "evidence": evidence, "propose": propose, "expect": expect}
     grounds["reason"] = reason

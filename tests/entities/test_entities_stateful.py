@@ -26,9 +26,8 @@ from signet_sync.app.workspace import open_workspace
 from signet_sync.entities import erase as entities_erase
 from signet_sync.entities import maintenance, observe, operations, own_edits, queries
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.log import EventLog
 from signet_sync.entities.replay import fold
-from signet_sync.entities.repository import EntityRepository
+from signet_sync.entities.repository import EntityRepository, EventLog
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.entity_paths import parse_path
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant

@@ -8,29 +8,27 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from signet_sync.entities.documents.document import (
+from signet_sync.entities.agent_text import TEXT_LIMIT, SafeText, fit, fit_item, fit_title, log_item
+from signet_sync.entities.document import (
     SIZE_LIMIT,
     DocumentProblem,
+    append,
+    append_item,
     blank,
     body_sha,
     find,
-    parse,
-    render,
-    reread,
-    text_of,
-)
-from signet_sync.entities.documents.edits import (
-    append,
-    append_item,
     items,
+    parse,
     prune_item,
     put_body,
+    render,
     replace,
+    reread,
+    text_of,
     with_fields,
     with_title,
 )
-from signet_sync.entities.documents.escaping import TEXT_LIMIT, SafeText, fit, fit_item, fit_title, log_item
-from signet_sync.entities.documents.lint import lint
+from signet_sync.entities.lint import lint
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import normalize, well_formed
 from signet_sync.formats.entity_paths import KINDS, shapes

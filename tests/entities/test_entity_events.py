@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signet_sync.entities import document as edits
 from signet_sync.entities import replay
-from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import DocumentProblem, EntityDocument, blank, document_of, parse, render
-from signet_sync.entities.documents.escaping import fit, fit_item
+from signet_sync.entities.agent_text import fit, fit_item
+from signet_sync.entities.document import DocumentProblem, EntityDocument, blank, document_of, parse, render
 from signet_sync.entities.events import (
     GENESIS,
     Event,

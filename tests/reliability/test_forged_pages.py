@@ -15,10 +15,8 @@ from markdown_it import MarkdownIt
 from workbench import NOW, Vault
 
 from benchmarks import mutation
-from signet_sync.entities.documents import document as documents_document
-from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.escaping import fit, fit_item, log_item
-from signet_sync.entities.evidence import Evidence, item_text
+from signet_sync.entities import document as documents
+from signet_sync.entities.agent_text import Evidence, fit, fit_item, item_text, log_item
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import CORE
 from signet_sync.formats.managed_block import CLOSING, OPENING, block
@@ -172,33 +170,31 @@ def dream_page(words: Sequence[str]) -> str:
 
 def entity_page(words: Sequence[str]) -> str:
     """A profile: the words as items of its lists, as its title and in its log."""
-    document = documents_document.blank(
+    document = documents.blank(
         "part", title=words[0], entity_id="p-aaaaaaaaaaaa", agent_id="default", created_at=iso(NOW_US)
     )
     for number, word in enumerate(words):
         evidence = item_text(Evidence(word, words[number - 1], _path(number), None))
         items = {"highlights": fit_item(word), "evidence": evidence, "change-log": log_item(iso(NOW_US), word)}
         for section, item in items.items():
-            document = edits.append_item(document, section, item)
-    return documents_document.render(document)
+            document = documents.append_item(document, section, item)
+    return documents.render(document)
 
 
 def narrated(word: str) -> list[str]:
     """The headings and the HTML of a profile in whose narrative an agent wrote this: what else is inside is its own."""
     document = _blank()
-    document = edits.append(document, CORE["part"][0].anchor, fit(word)[0])
-    page = documents_document.render(document)
-    found = documents_document.parse(page)
+    document = documents.append(document, CORE["part"][0].anchor, fit(word)[0])
+    page = documents.render(document)
+    found = documents.parse(page)
     assert all(not section.body.strip() for section in found.sections[1:])
     html = [mark for kind, *_, mark in skeleton(page) if kind in ("html_block", "html_inline")]
     return [*html, *(f"{section.heading} {section.anchor}" for section in found.sections)]
 
 
 @cache
-def _blank() -> documents_document.EntityDocument:
-    return documents_document.blank(
-        "part", title="x", entity_id="p-aaaaaaaaaaaa", agent_id="default", created_at=iso(NOW_US)
-    )
+def _blank() -> documents.EntityDocument:
+    return documents.blank("part", title="x", entity_id="p-aaaaaaaaaaaa", agent_id="default", created_at=iso(NOW_US))
 
 
 def prompt_page(words: Sequence[str]) -> str:

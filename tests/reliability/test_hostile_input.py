@@ -26,7 +26,7 @@ from workbench import NOW, Vault, sampled
 import signet_sync
 from benchmarks import fuzz
 from signet_sync.capture import spool
-from signet_sync.entities.documents.document import LINE_LIMIT, DocumentProblem, parse
+from signet_sync.entities.document import LINE_LIMIT, DocumentProblem, parse
 from signet_sync.errors import ConfigError
 from signet_sync.formats import frontmatter
 from signet_sync.formats.lazy_pattern import Late

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from workbench import sampled
 
 from signet_sync.cli.main import _json
-from signet_sync.entities.documents import escaping
+from signet_sync.entities import agent_text
 from signet_sync.formats.body import normalize
 from signet_sync.formats.paths import display
 from signet_sync.text import sanitizer
@@ -515,7 +515,7 @@ def test_a_secret_is_found_in_every_dress(dress: str) -> None:
         lambda text: sanitize_transcript_v2(words_of(text)),
         display,
         spell_out_unseen,
-        lambda text: escaping.fit(text)[0],
+        lambda text: agent_text.fit(text)[0],
         lambda text: _json(text).decode(),
     ],
 )

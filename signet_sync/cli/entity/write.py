@@ -21,7 +21,7 @@ from signet_sync.formats.paths import display
 
 if TYPE_CHECKING:
     from signet_sync.entities.events import Actor
-    from signet_sync.entities.execute import EntityResult
+    from signet_sync.entities.operations import EntityResult
 
 KIND = click.Choice(KINDS)
 ACTORS = ("agent", "person", "maintainer")
@@ -46,8 +46,7 @@ class EntityCall:
 
         def show() -> None:
             again = "; this key was used before, nothing was written" if done.replayed else ""
-            approving = f"; approving it {done.effect}" if done.effect else ""
-            click.echo(" ".join(filter(None, [title, done.section])) + approving + again)
+            click.echo(" ".join(filter(None, [title, done.section])) + again)
             click.secho(f"  {display(done.path)}\n  {done.token}", dim=True)
             for warning in done.warnings:
                 click.secho(f"  {warning}", fg="yellow")

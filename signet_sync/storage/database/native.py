@@ -309,13 +309,12 @@ NATIVE: tuple[Table, ...] = (
     native(
         "one row: why passes are halted (null: they are not); how many files a first index has left to read; whether "
         "manifests may be missing, rows that went may have left bytes, dropped recall lines words in full text, and "
-        "pages wait for the end of many passes; when the database was examined; the day on which "
-        "`garden_days` was brought up to date",
+        "pages wait for the end of many passes; when the database was examined",
         """create table passes(
         one integer primary key check(one = 1), halted text, unread integer not null default 0,
         manifests_due integer not null default 0,
         wipe_due integer not null default 0, scour_due integer not null default 0, pages_due integer not null default 0,
-        examined_at text, days_told_on text)""",
+        examined_at text)""",
         salvaged=False,
     ),
     native(

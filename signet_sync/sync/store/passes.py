@@ -72,16 +72,6 @@ def record_examined(database: Database, at: str) -> None:
     database.set_state(_TABLE, "examined_at", at)
 
 
-def days_summarized_on(database: Database) -> str:
-    """Returns the day on which the change logs of entities were last updated; empty if unknown."""
-    return database.state(_TABLE, "days_told_on") or ""
-
-
-def record_summarized(database: Database, day: str) -> None:
-    """Records the day on which the change logs of entities were updated. In the caller's transaction."""
-    database.set_state(_TABLE, "days_told_on", day)
-
-
 def any_due(database: Database) -> bool:
     """Returns whether something is due for the next full pass."""
     return is_halted(database) or any(is_due(database, what) for what in ("manifests_due", "wipe_due", "pages_due"))

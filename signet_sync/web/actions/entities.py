@@ -3,8 +3,7 @@
 from typing import NamedTuple, get_args
 
 from signet_sync.entities import operations, queries
-from signet_sync.entities.execute import EntityResult
-from signet_sync.entities.operations import Guard
+from signet_sync.entities.operations import EntityResult, Guard
 from signet_sync.entities.queries import EntityView, Proposal
 from signet_sync.errors import UsageError
 from signet_sync.web.action import Action, ActionCall, ActionPlan, ActionResult, FormField, ViewLink, digest

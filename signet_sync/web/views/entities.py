@@ -8,8 +8,8 @@ from typing import Any
 
 from signet_sync.entities import queries
 from signet_sync.entities import store as entities_store
+from signet_sync.entities.agent_text import read_item
 from signet_sync.entities.events import Event, tokens_in
-from signet_sync.entities.evidence import read_item
 from signet_sync.entities.queries import EntityView, SectionView
 from signet_sync.formats.entity_paths import anchor_of
 from signet_sync.formats.timestamps import parse_instant

@@ -1,25 +1,34 @@
-"""Makes an agent's text safe for a section: it cannot forge sections, anchors or items, nor hide anything."""
+"""Makes an agent's text fit for an entity file: it cannot forge sections, anchors or items, nor hide anything. Pure.
 
-from __future__ import annotations
+Narratives, items, titles; and the two kinds of text with a form: items of Evidence (a quote, why it matters, its
+artifact, its event token), and the rationale for exceeding a soft cap.
+"""
 
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NewType
+from typing import NamedTuple, NewType
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import CONTROLS, drop_unseen, normalize, well_formed
+from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import leaves_workspace, wikilink
-from signet_sync.text.sentences import flatten, page_line
+from signet_sync.text.sentences import flatten, page_line, unescape
 
 # Text that has been through `fit` or `fit_item`, now or when its event was recorded.
 SafeText = NewType("SafeText", str)
 
 TEXT_LIMIT = 20_000  # characters
 TITLE_LIMIT = 120
+QUOTE_LENGTH = 160
+PART_LENGTH = 300  # characters of each part of a rationale
+# The example shown in hints.
+EXAMPLE = (
+    "signet-sync entity append ID evidence --evidence 'memory/…--transcript.md#34' --text 'It is what she waits for.'"
+)
 _ROUNDS = 8
 
 _CONTROL = re.compile(f"[{CONTROLS}]")
@@ -37,6 +46,9 @@ _LINK_APART = re.compile(r"\[ \[([^\[\]|<>]+)(?:\|([^\[\]<>]*))?\] \]")
 _BLOCK = re.compile(r"(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|[~=]{3,}[ \t]*)*")
 _DEFINITION = re.compile(r"^(\[[^\]]*\]):")
 _SAYS = re.compile(r"[^\s!-/:-@\[-`{-~]")
+_ITEM = re.compile(r'"([^"]*)" — (.*?)(?: \[\[([^\[\]|]+)\|[^\[\]]*\]\])?(?: (ev:\S+))?')
+_DAY = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)", re.ASCII)
+_PART = re.compile(r"(?:^|;)\s*(why|until|plan)\s*:", re.IGNORECASE)
 
 _markdown = MarkdownIt("commonmark").disable("inline")
 _whole_markdown = MarkdownIt("commonmark").enable("table")
@@ -55,7 +67,7 @@ def fit(text: str) -> tuple[SafeText, tuple[str, ...]]:
     Headings of the first two levels become `###`, comments and raw HTML are shown as text, fences are closed. Raises
     `UsageError` (`text-empty`, `text-too-long`, `text-unfit`).
     """
-    _limited(text)
+    _refuse_long(text)
     # Without control and invisible characters, and blank lines and indentation at its start.
     visible = drop_unseen(_CONTROL.sub(" ", normalize(well_formed(text))))
     fitted = normalize(visible).lstrip(" \t\n")
@@ -81,7 +93,7 @@ def fit_item(text: str) -> SafeText:
 
     Raises `UsageError` (`text-empty`, `text-too-long`).
     """
-    _limited(text)
+    _refuse_long(text)
     flat = page_line(text)
     while (bare := _DEFINITION.sub(r"\1 :", flat[_block_end(flat) :].lstrip())) != flat:
         flat = bare
@@ -106,7 +118,7 @@ def log_item(at: str, text: str) -> SafeText:
     return fit_item(f"{at} — {fit_item(text)}")
 
 
-def _limited(text: str) -> None:
+def _refuse_long(text: str) -> None:
     if len(text) > TEXT_LIMIT:
         message = f"the text has {len(text):,} characters, more than {TEXT_LIMIT:,}"
         raise UsageError(message, hint="keep what matters here and link the rest", code="text-too-long")
@@ -116,7 +128,7 @@ def _empty() -> UsageError:
     return UsageError("the text contains no words", hint="write at least one word", code="text-empty")
 
 
-def _headings_lowered(text: str) -> str:
+def _lower_headings(text: str) -> str:
     if "#" not in text and _UNDERLINE.search(text) is None:
         return text
     lines = text.split("\n")
@@ -132,7 +144,7 @@ def _headings_lowered(text: str) -> str:
     return normalize("\n".join(lines))
 
 
-def _html_shown(text: str) -> str:
+def _show_html(text: str) -> str:
     if _TAGS.search(text) is None:
         return text
     lines = text.split("\n")
@@ -141,20 +153,20 @@ def _html_shown(text: str) -> str:
             continue
         start, end = token.map
         # What looks like code is none where a link's address or a cell ends in its middle: the parser decides.
-        parsed = _whole_markdown.parse(_TAGS_OUTSIDE_CODE.sub(_tag_shown, token.content))
+        parsed = _whole_markdown.parse(_TAGS_OUTSIDE_CODE.sub(_show_tag, token.content))
         kinds = {child.type for one in parsed for child in one.children or [one]}
         codeless = token.type == "html_block" or not kinds.isdisjoint(("html_inline", "html_block"))
         tags = _TAGS if codeless else _TAGS_OUTSIDE_CODE
-        shown = tags.sub(_tag_shown, "\n".join(lines[start:end]))
+        shown = tags.sub(_show_tag, "\n".join(lines[start:end]))
         lines[start:end] = shown.split("\n")
     return "\n".join(lines)
 
 
-def _tag_shown(found: re.Match[str]) -> str:
+def _show_tag(found: re.Match[str]) -> str:
     return r"\<" if found["tag"] else found[0]
 
 
-def _fence_closed(text: str) -> str:
+def _close_fence(text: str) -> str:
     if "```" not in text and "~~~" not in text:
         return text
     tokens = blocks(f"{text}\n\n## end\n")
@@ -164,19 +176,19 @@ def _fence_closed(text: str) -> str:
 
 
 _RULES: tuple[tuple[Callable[[str], str], str], ...] = (
-    (_headings_lowered, "headings of the first two levels became ###: sections are made by the schema"),
-    (lambda text: _outside_code(text, _COMMENT, r"\g<0> "), "comments are shown as text"),
-    (_html_shown, "raw HTML is shown as text"),
+    (_lower_headings, "headings of the first two levels became ###: sections are made by the schema"),
+    (lambda text: _sub_outside_code(text, _COMMENT, r"\g<0> "), "comments are shown as text"),
+    (_show_html, "raw HTML is shown as text"),
     # An unclosed opening would include everything that follows.
     (
-        lambda text: _outside_code(text, _MATHS, "$ ") if text.count("$$") % 2 else text,
+        lambda text: _sub_outside_code(text, _MATHS, "$ ") if text.count("$$") % 2 else text,
         "a formula that was never closed is shown as text",
     ),
-    (_fence_closed, "a code fence was closed"),
+    (_close_fence, "a code fence was closed"),
 )
 
 
-def _outside_code(text: str, pattern: re.Pattern[str], replacement: str) -> str:
+def _sub_outside_code(text: str, pattern: re.Pattern[str], replacement: str) -> str:
     if pattern.search(text) is None:
         return text
     code: set[int] = set()
@@ -190,3 +202,80 @@ def _outside_code(text: str, pattern: re.Pattern[str], replacement: str) -> str:
 def _block_end(text: str) -> int:
     block = _BLOCK.match(text)
     return block.end() if block is not None else 0
+
+
+# ── evidence and rationale ──
+
+
+class Evidence(NamedTuple):
+    """An item: quote, why it matters, the artifact (path relative to the workspace), the event."""
+
+    quote: str
+    why: str
+    path: str | None
+    token: str | None
+
+
+class Rationale(NamedTuple):
+    """Why a soft cap is exceeded, until when, and the plan to prune back."""
+
+    why: str
+    until: str
+    plan: str
+
+    def is_over(self, today: str) -> bool:
+        """Returns whether `until` names a day (`YYYY-MM-DD`) that is past; without a day it is never over."""
+        days = _DAY.findall(self.until)
+        return bool(days) and max(days) < today
+
+    def text(self) -> str:
+        """Formats the rationale on one line, as `read_rationale` reads it."""
+        return f"why: {self.why}; until: {self.until}; plan: {self.plan}"
+
+
+def item_text(evidence: Evidence) -> SafeText:
+    """Formats an item on one line: `"quote" — why [[path|kind]] ev:…`. Long quotes are cut. `read_item` parses it.
+
+    Raises `UsageError`: `text-empty` for an empty quote or why, `path-escape` for a path outside the workspace.
+    """
+    quote = page_line(evidence.quote.replace('"', "'"), QUOTE_LENGTH)
+    why = page_line(evidence.why)
+    if not quote or not why:
+        raise UsageError("evidence needs a quote and why it matters", hint='write "quote" — why', code="text-empty")
+    link, path = "", evidence.path
+    if path is not None:
+        if leaves_workspace(path) or not path.strip() or re.search(r"[\[\]|#^<>\n]", path):
+            raise UsageError("evidence needs a path inside the workspace", hint="memory/…", code="path-escape")
+        name = artifact_name(path.rpartition("/")[2])
+        link = wikilink(path, name.kind if name else "source")
+    return SafeText(" ".join(filter(None, (f'"{quote}" — {why}', link, evidence.token))))
+
+
+def read_item(text: str) -> Evidence | None:
+    """Parses an item's text; returns None if it has another form."""
+    match = _ITEM.fullmatch(text)
+    return Evidence(match[1], match[2], match[3], match[4]) if match else None
+
+
+def stands_in(quote: str, line: str) -> bool:
+    """Checks whether a line contains a quote; ignores a final ellipsis, kinds of quotation marks and white space."""
+    bare, within = (" ".join(flatten(unescape(text)).replace('"', "'").split()) for text in (quote, line))
+    return bare.removesuffix("…").rstrip() in within
+
+
+def read_rationale(text: str) -> Rationale:
+    """Parses `why: …; until: …; plan: …` in any order and flattens each. Raises `UsageError` (`rationale-invalid`)."""
+    before, *parts = _PART.split(text)
+    said: dict[str, str] = {}
+    wrong = ""
+    for name, value in zip(map(str.lower, parts[::2]), parts[1::2], strict=True):
+        wrong = wrong or (f"the rationale contains `{name}` twice" if name in said else "")
+        said[name] = flatten(value.strip().rstrip(";"), PART_LENGTH)
+    missing = [f"`{name}`" for name in Rationale._fields if not any(map(str.isalnum, said.get(name, "")))]
+    wrong = wrong or (f"the rationale lacks {' and '.join(missing)}" if missing else "")
+    if not wrong and before.strip():
+        wrong = "the rationale has to begin with `why:`, `until:` or `plan:`"
+    if wrong:
+        hint = 'write "why: …; until: …; plan: …": why more is kept, for how long, and how it will be pruned'
+        raise UsageError(wrong, hint=hint, code="rationale-invalid")
+    return Rationale(said["why"], said["until"], said["plan"])

@@ -1,1 +1,0 @@
-"""Parses, edits, compares and checks the text of entity files; pure."""
