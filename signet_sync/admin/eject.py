@@ -37,9 +37,9 @@ from signet_sync.pages.memory_page import HINT
 from signet_sync.pages.store import pages
 from signet_sync.sessions.live import files as live_files
 from signet_sync.settings.model import Settings
-from signet_sync.storage import files, locations, state_dir
+from signet_sync.storage import files, locations, state_dir, writing
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.safe_paths import require_root
+from signet_sync.storage.files import require_root
 from signet_sync.sync import engine
 from signet_sync.sync.store import counts
 from signet_sync.sync.workspace import Request, Workspace
@@ -271,7 +271,7 @@ def _rewrite(root: str, wanted: str) -> str:
     """Writes one page without our markers. Raises `WorkspaceError` if a program keeps writing to it."""
     for _ in range(_ATTEMPTS):
         page = next((page for page in _pages(root) if page[0] == wanted), None)
-        if page is None or files.replace(root, wanted, page[2], page[1]).displaced is None:
+        if page is None or writing.replace(root, wanted, page[2], page[1]).displaced is None:
             return wanted
     raise WorkspaceError(
         "the page kept changing while it was written", path=wanted, hint="close it in other programs, then eject again"
@@ -313,8 +313,8 @@ def _discard(root: str, folder: state_dir.StateFolder, done: Ejected) -> None:
     elif os.path.lexists(folder.path):
         done.notes.append(f"{folder.path} is a link, which is not followed: what it leads to stays")
     for path in (f"{OWN}/.gitignore", WORKSPACE_ID):
-        files.unlink(root, path)
+        writing.unlink(root, path)
     for path in (TEMPORARY, OWN):
-        files.remove_empty_folders(root, path, "")
+        writing.remove_empty_folders(root, path, "")
     if files.status_of(root, OWN) is not None:
         done.notes.append(f"{OWN}/ holds files that are not ours, and stays")

@@ -22,7 +22,7 @@ from signet_sync.pages.others import daemon_pid
 from signet_sync.settings.model import DEFAULT_WORKSPACE
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.safe_paths import require_root
+from signet_sync.storage.files import require_root
 
 AUTO = "auto"
 

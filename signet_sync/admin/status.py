@@ -20,7 +20,6 @@ from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import LARGE_LOG, Database, list_set_aside, log_size, note_damage
 from signet_sync.storage.locations import base, has_settings, now_us
 from signet_sync.storage.state_dir import SILENCE
-from signet_sync.sync import outbox
 from signet_sync.sync.store import counts, passes
 from signet_sync.text.phrases import human
 
@@ -184,7 +183,7 @@ def _count(database: Database, root: str) -> dict[str, Any]:
         },
         "violations": [row[0] for row in database.execute("select path from violations order by path limit 20")],
         "entity_drift": database.value("select count(*) from garden_drift"),
-        "backlog": outbox.backlog(database) + passes.unread(database),
+        "backlog": passes.count_waiting(database) + passes.unread(database),
         "sizes": sizes,
         "rows": rows,
         "memory": {agent: stats.count_remembered(database, agent) for agent in agents},

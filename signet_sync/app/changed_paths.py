@@ -8,7 +8,7 @@ from signet_sync.formats.paths import MEMORY, TOMBSTONES, WORDS, dream_page, hea
 from signet_sync.formats.snapshot import STRANGE_NAME, Signature, Snapshot
 from signet_sync.pages.store import pages
 from signet_sync.storage import files
-from signet_sync.sync import scan
+from signet_sync.sync import reading
 from signet_sync.sync.index_records import Known
 from signet_sync.sync.store import artifacts, counts
 from signet_sync.sync.workspace import Workspace
@@ -57,7 +57,7 @@ def not_written_by_us(workspace: Workspace, heard: frozenset[str]) -> frozenset[
 
 def new_or_gone(workspace: Workspace) -> frozenset[str] | None:
     """Returns paths that appeared or disappeared, by name only, at a tenth of a scan's cost; None: scan everything."""
-    found = scan.names(workspace.root)
+    found = reading.list_names(workspace.root)
     if found is None:
         return None
     gone = set()
@@ -78,7 +78,7 @@ class Poll:
 
     def changed(self, workspace: Workspace) -> frozenset[str] | None:
         """Returns files that came, went or changed size, time or inode, pages and entities too; None: all of them."""
-        snapshot = scan.scan(workspace.root)
+        snapshot = reading.scan(workspace.root)
         if snapshot.ground != "present":
             return None
         changed = _pages(workspace)

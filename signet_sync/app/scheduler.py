@@ -32,8 +32,8 @@ from signet_sync.sessions import journal
 from signet_sync.sessions.live import store as live
 from signet_sync.storage.database import batches
 from signet_sync.storage.locations import now_us
-from signet_sync.sync import engine, outbox, quarantine
-from signet_sync.sync.store import artifacts, counts
+from signet_sync.sync import engine, quarantine
+from signet_sync.sync.store import artifacts, counts, passes
 from signet_sync.sync.watcher import Hint, Watcher
 from signet_sync.sync.workspace import Outcome, Request, Workspace
 from signet_sync.text.phrases import count_noun
@@ -453,7 +453,7 @@ class Scheduler:
             self._plan("merge", MERGE_AFTER)
             logger.debug("{} paths moved, {} sources followed", len(change.paths), change.derived)
         self._update_state(outcome)
-        if outcome.cliff is None and outbox.any_waits(database):
+        if outcome.cliff is None and passes.anything_waits(database):
             self._plan("backlog", 0.0)
         if request.paths is None or any(path.startswith(f"{MEMORY}/") for path in request.paths):
             self.commits.note_change()

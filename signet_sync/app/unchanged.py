@@ -26,8 +26,8 @@ from signet_sync.formats.paths import MEMORY, OWN, TEMPORARY, TOMBSTONES, WORDS
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage import locations
 from signet_sync.storage.durable import READ, publish, unlink
+from signet_sync.storage.files import folder
 from signet_sync.storage.locations import SNAPSHOT
-from signet_sync.storage.safe_paths import folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,9 +13,9 @@ from signet_sync.errors import DatabaseError, WorkspaceError, sentence_of
 from signet_sync.formats.paths import MEMORY, WORKSPACE_ID
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
-from signet_sync.storage import files, locations, state_dir
+from signet_sync.storage import locations, state_dir, writing
 from signet_sync.storage.database.connection import note_damage
-from signet_sync.storage.safe_paths import require_root
+from signet_sync.storage.files import require_root
 from signet_sync.sync.database import open_database
 from signet_sync.sync.workspace import Workspace
 
@@ -84,15 +84,15 @@ def establish(root: str) -> state_dir.StateFolder:
     """Creates the state folder for a command that may write; gives the workspace an id if it has none."""
 
     def write_id(fresh: str, old: str | None) -> None:
-        files.prepare(root)
+        writing.prepare(root)
         data = (fresh + "\n").encode()
         if old is not None:
-            files.replace(root, WORKSPACE_ID, data, None)
+            writing.replace(root, WORKSPACE_ID, data, None)
             return
         try:
-            files.create_once(root, WORKSPACE_ID, data)
+            writing.create_once(root, WORKSPACE_ID, data)
         except FileExistsError:
-            files.replace(root, WORKSPACE_ID, data, None)
+            writing.replace(root, WORKSPACE_ID, data, None)
 
     return state_dir.establish(root, write_id)
 

@@ -22,17 +22,17 @@ from signet_sync.memories.store import memories
 from signet_sync.sessions.live import store as live
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database import native_backup, salvage
+from signet_sync.storage.database.batches import Scope
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.removal import Scope
 from signet_sync.storage.database.table import Table
 from signet_sync.storage.database.tables import list_backed_up
 from signet_sync.sync import engine, planner
+from signet_sync.sync import tombstones as removals
+from signet_sync.sync import tombstones as tombstones_files
 from signet_sync.sync.index_records import Seal
 from signet_sync.sync.planner import JudgeContext, Tombstones
 from signet_sync.sync.store import texts
-from signet_sync.sync.tombstones import files as tombstones_files
-from signet_sync.sync.tombstones import removals
-from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Eraser, Request, Workspace
 
 

@@ -16,12 +16,12 @@ from signet_sync.graph.store.marks import Orphans
 from signet_sync.memories import operations as memories_operations
 from signet_sync.sessions.live import operations as live
 from signet_sync.sessions.live import store as live_store
-from signet_sync.storage import state_dir, user_files
+from signet_sync.storage import durable, state_dir
 from signet_sync.storage.database import native_backup
 from signet_sync.storage.durable import private_folder, sync_folder
 from signet_sync.sync import engine
 from signet_sync.sync.database import back_up, backups, open_database
-from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Request, Workspace
 
 
@@ -88,7 +88,7 @@ def create(workspace: Workspace, target: str | None, now_us: int) -> Written:
             _rotate(workspace, path)
         else:
             path, known = os.path.abspath(target), places(workspace.root)
-            with user_files.replacing(path, native_backup.is_backup) as temporary:
+            with durable.replacing(path, native_backup.is_backup) as temporary:
                 try:
                     native_backup.write(
                         workspace.database,

@@ -29,7 +29,7 @@ from signet_sync.sessions.states import Propose
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import engine
-from signet_sync.sync.tombstones.files import is_removed, refuse_removed_session
+from signet_sync.sync.tombstones import is_removed, refuse_removed_session
 from signet_sync.sync.workspace import Request, Workspace
 
 # When the hook runs, the harness has not yet written the record of its compaction.

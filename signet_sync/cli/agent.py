@@ -10,7 +10,7 @@ from signet_sync.app.daemon import Daemon, Options
 from signet_sync.app.upgrade import Upgrade, is_restarted
 from signet_sync.cli.main import Context, pass_context
 from signet_sync.cli.parsing import Command
-from signet_sync.storage.safe_paths import require_root
+from signet_sync.storage.files import require_root
 
 
 @click.command(cls=Command)

@@ -13,7 +13,7 @@ from signet_sync.backup import operations as backup_operations
 from signet_sync.cli.main import Context, confirm, json_option, now_option, pass_context, yes_option
 from signet_sync.cli.parsing import Group
 from signet_sync.formats.paths import display
-from signet_sync.storage.safe_paths import require_root
+from signet_sync.storage.files import require_root
 from signet_sync.text.phrases import count_noun, human
 
 # Singular and plural for the rows of each table.

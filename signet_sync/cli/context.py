@@ -13,7 +13,7 @@ from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.errors import UsageError
 from signet_sync.formats.handle import handle
 from signet_sync.formats.ids import require_agent
-from signet_sync.storage.safe_paths import require_root
+from signet_sync.storage.files import require_root
 from signet_sync.text.phrases import count_noun
 
 _NOTHING = (

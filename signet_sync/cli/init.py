@@ -17,9 +17,9 @@ from signet_sync.formats.paths import MEMORY, SETTINGS, display
 from signet_sync.llm import provider_choice
 from signet_sync.settings import model
 from signet_sync.settings.model import ALL_SETTINGS
-from signet_sync.storage import files
+from signet_sync.storage import writing
+from signet_sync.storage.files import folder, require_root
 from signet_sync.storage.locations import locate, read_id
-from signet_sync.storage.safe_paths import folder, require_root
 from signet_sync.text.phrases import count_noun
 
 _TEMPLATE_HEAD = """\
@@ -66,9 +66,9 @@ def make(root: str) -> list[str]:
     if not os.path.isdir(os.path.join(root, MEMORY)):
         with folder(root, MEMORY, create=True):
             made.append(MEMORY)
-    files.prepare(root)
+    writing.prepare(root)
     try:
-        files.create_once(root, SETTINGS, template().encode())
+        writing.create_once(root, SETTINGS, template().encode())
         made.append(SETTINGS)
     except FileExistsError:
         pass

@@ -13,7 +13,7 @@ import click
 from signet_sync.cli.main import Context, emit, json_option, pass_context
 from signet_sync.cli.parsing import Command
 from signet_sync.errors import UsageError
-from signet_sync.storage.safe_paths import require_root
+from signet_sync.storage.files import require_root
 
 # What each is about, and what writes it.
 _LOGS = {

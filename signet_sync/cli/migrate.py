@@ -27,8 +27,8 @@ from signet_sync.formats.paths import display
 from signet_sync.migration import databases, operations
 from signet_sync.migration.items import Report
 from signet_sync.storage.database.connection import Database
+from signet_sync.storage.files import require_root
 from signet_sync.storage.locations import StateFolder
-from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync import engine
 from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.phrases import count_noun

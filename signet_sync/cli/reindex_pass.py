@@ -18,10 +18,9 @@ from signet_sync.memories.store import recall_events
 from signet_sync.pages.store import pages
 from signet_sync.storage.database import native_backup
 from signet_sync.storage.locations import now_us
-from signet_sync.sync import outbox
 from signet_sync.sync.engine import run_pass_mending
 from signet_sync.sync.store import counts, passes, violations
-from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.phrases import count_noun
 
@@ -80,7 +79,7 @@ def lasts_until(workspace: Workspace, now_us: int) -> int | None:
         return None
     if tombstones_store.is_unscrubbed(database) or counts.find_dated_after(database, now_us) is not None:
         return None
-    if outbox.any_waits(database):
+    if passes.anything_waits(database):
         return None
     next_us = pages.next_instant(database)
     until = day_start(now_us) + DAY

@@ -32,7 +32,7 @@ from signet_sync.pages.operations import compose_at_start
 from signet_sync.pages.others import daemon_pid
 from signet_sync.pages.sections import clause
 from signet_sync.settings.user_settings import set_value
-from signet_sync.storage.safe_paths import require_root
+from signet_sync.storage.files import require_root
 from signet_sync.text.digest_mark import ASKED
 from signet_sync.text.index_words import STOP_WORDS, fold
 from signet_sync.text.phrases import count_noun

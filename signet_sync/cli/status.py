@@ -14,7 +14,7 @@ from signet_sync.cli.parsing import Command
 from signet_sync.errors import DatabaseError, SignetSyncError, WorkspaceError
 from signet_sync.formats.paths import display, head_page
 from signet_sync.formats.timestamps import local_day
-from signet_sync.storage.safe_paths import require_root
+from signet_sync.storage.files import require_root
 from signet_sync.sync.read_only import require_index
 from signet_sync.text.phrases import count_noun, human
 

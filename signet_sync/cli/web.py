@@ -12,7 +12,7 @@ from signet_sync.cli.parsing import Command
 from signet_sync.errors import UsageError, extra_hint
 from signet_sync.formats.ids import require_agent
 from signet_sync.storage.durable import private_folder
-from signet_sync.storage.safe_paths import require_root
+from signet_sync.storage.files import require_root
 
 _INSTALL = extra_hint("ui")
 

@@ -13,7 +13,7 @@ from signet_sync.entities.repository import EntityRepository, FileContent
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.body import text_sha256, utf8
 from signet_sync.formats.entity_paths import FILES, EntityPlace
-from signet_sync.storage import files, rename
+from signet_sync.storage import writing
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrase_search import Sieve
 from signet_sync.text.phrases import count_noun
@@ -123,7 +123,7 @@ def _clean_file(repo: EntityRepository, place: EntityPlace, holds: _Holds, *, ag
             kept = b"\n".join(line for line in lines if not holds(line.decode("utf-8", "surrogateescape")))
             if seen.raw is None or kept == seen.raw:
                 return []
-            if files.replace(repo.workspace.root, seen.path, kept, seen.raw).displaced is None:
+            if writing.replace(repo.workspace.root, seen.path, kept, seen.raw).displaced is None:
                 return taken
             continue
         if after == document and not again:
@@ -146,7 +146,9 @@ def _clean_name(repo: EntityRepository, place: EntityPlace) -> None:
     """Gives a folder whose name contains removed text the name of its kind, even if its files are drift."""
     for slug in (place.kind, *(f"{place.kind}-{number}" for number in range(2, 10))):
         with suppress(WorkspaceError):
-            rename.rename_folder(repo.workspace.root, place.folder, place._replace(slug=slug).folder.rpartition("/")[2])
+            writing.rename_folder(
+                repo.workspace.root, place.folder, place._replace(slug=slug).folder.rpartition("/")[2]
+            )
             return
     raise WorkspaceError("its folder cannot be called otherwise", path=place.folder, hint="move its copies away")
 

@@ -40,7 +40,7 @@ from signet_sync.formats.entity_paths import (
     parse_path,
     shapes,
 )
-from signet_sync.storage import rename, state_dir
+from signet_sync.storage import state_dir, writing
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import redact
 from signet_sync.text.sentences import flatten
@@ -161,7 +161,7 @@ def _settle(repo: EntityRepository, one: Resolution) -> EntityResult:
         repo.append(event)
         if place is not None:  # a second folder of the entity: its files stay, under a name that no entity has
             name = f"{place.slug} (copy)"
-            while not rename.move_away(root, place.folder, name):
+            while not writing.move_away(root, place.folder, name):
                 name += "+"
         with repo.workspace.database.transaction(durable=True):
             entities_store.clear_drift(repo.workspace.database, [drift.path])
@@ -172,7 +172,7 @@ def _settle(repo: EntityRepository, one: Resolution) -> EntityResult:
     hashes = {"found": text_sha256(one.before or ""), "left": text_sha256(one.after)}
     event = repo.event("resolve", "maintainer", entity_id=place.id, file=place.file, text=said, **hashes)
     if seen.raw is None and not seen.is_gone:  # a link, a folder, a pipe is in its place
-        while not rename.move_away(root, place.path, f"{place.file}.displaced-{event.id}"):
+        while not writing.move_away(root, place.path, f"{place.file}.displaced-{event.id}"):
             pass
         seen = FileContent(place)
     try:

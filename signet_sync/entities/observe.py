@@ -23,7 +23,7 @@ from signet_sync.formats.body import text_sha256, utf8
 from signet_sync.formats.entity_paths import FILES, EntityPlace, File, kind_of, ledger_page, parse_path
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import iso
-from signet_sync.storage import files
+from signet_sync.storage import files, writing
 
 # The entity id under which the queue lists problems of the event log itself.
 LEDGER = ""
@@ -345,11 +345,11 @@ def _put(repo: EntityRepository, seen: FileContent, document: EntityDocument) ->
     data = utf8(text)
     if seen.raw is None:
         try:
-            signature: Signature | None = files.create_once(root, seen.path, data)
+            signature: Signature | None = writing.create_once(root, seen.path, data)
         except FileExistsError:
             raise FileChanged from None
     else:
-        replaced = files.replace(root, seen.path, data, seen.raw)
+        replaced = writing.replace(root, seen.path, data, seen.raw)
         if replaced.displaced is not None:
             raise FileChanged
         signature = replaced.signature

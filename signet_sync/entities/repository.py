@@ -51,9 +51,8 @@ from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import agent_folder
 from signet_sync.formats.snapshot import Found, Signature, Trouble
 from signet_sync.formats.timestamps import iso, parse_instant
-from signet_sync.storage import files
-from signet_sync.storage.files import Root, reading
-from signet_sync.storage.safe_paths import split_path
+from signet_sync.storage import files, writing
+from signet_sync.storage.files import Root, reading, split_path
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import redact
 from signet_sync.text.sentences import flatten, unescape
@@ -178,7 +177,7 @@ class EventLog:
                 added = True
             own = self._pages.get(month)
             if own is None or raw != self._page(month) or files.is_later(self.root, own, path):
-                files.retract(self.root, path, raw)
+                writing.retract(self.root, path, raw)
         return added
 
     def erase(self, gone: Callable[[Event | str], bool], tombstone: str) -> None:
@@ -203,8 +202,8 @@ class EventLog:
         path, before = self._pages.get(month) or ledger_page(self.agent_id, month), self._raw.get(month)
         self._lines = None
         if before is None:
-            files.create_once(self.root, path, data)
-        elif files.replace(self.root, path, data, before).displaced is not None:
+            writing.create_once(self.root, path, data)
+        elif writing.replace(self.root, path, data, before).displaced is not None:
             self._raw.clear()
             message, hint = "the page changed since it was read", "it will be retried"
             raise WorkspaceError(message, path=path, hint=hint, code="ledger-changed")

@@ -22,7 +22,7 @@ from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature
 from signet_sync.formats.timestamps import DAY, day_of
 from signet_sync.storage import files
 from signet_sync.storage.files import Root, reading
-from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Eraser, Maintenance, Pass, Workspace
 
 if TYPE_CHECKING:

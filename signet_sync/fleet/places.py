@@ -13,8 +13,7 @@ from signet_sync.errors import SignetSyncError, Unreachable, UsageError, Workspa
 from signet_sync.formats.paths import display
 from signet_sync.formats.snapshot import Found, Trouble
 from signet_sync.history import repository
-from signet_sync.storage.files import Vault, kind_of, signature_of
-from signet_sync.storage.safe_paths import require_root
+from signet_sync.storage.files import Vault, kind_of, require_root, signature_of
 from signet_sync.text.sanitizer import sanitize_line
 
 _SECRET = re.compile(r"(?<=//)[^/\s]*@|\?[^#\s]*")

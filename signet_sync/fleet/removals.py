@@ -17,7 +17,7 @@ from signet_sync.formats.paths import AGENT_ID
 from signet_sync.formats.timestamps import iso
 from signet_sync.privacy import quotes, remove
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_line
 

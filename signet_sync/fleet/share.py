@@ -23,10 +23,10 @@ from signet_sync.storage import locations, state_dir
 from signet_sync.storage.database import tables as database_tables
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.files import Root
-from signet_sync.sync import scan
 from signet_sync.sync.engine import run_locked
 from signet_sync.sync.index_records import KINDS, weight
 from signet_sync.sync.read_only import IndexPlace, reading
+from signet_sync.sync.reading import scan
 from signet_sync.sync.store.texts import text_of
 from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text import digest_mark
@@ -163,7 +163,7 @@ def index_in_memory(place: Place, settings: Settings, now_us: int) -> Iterator[D
 
 def _listing(root: Root) -> list[object] | None:
     """Lists path and signature of every file on which rows depend; None without `memory/`. Raises `WorkspaceError`."""
-    found = scan.scan(root)
+    found = scan(root)
     if found.ground == "missing":
         return None
     if found.ground != "present":

@@ -14,7 +14,7 @@ from signet_sync.statements.store import rows
 from signet_sync.sync import deriving
 from signet_sync.sync.index_records import Source
 from signet_sync.sync.planner import Tombstones
-from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Workspace
 
 _NAME = "words"  # of what was read last, in the table derivers

@@ -18,8 +18,7 @@ from signet_sync.history import repository
 from signet_sync.history.repository import MAIN, run_git
 from signet_sync.storage import files
 from signet_sync.storage.durable import create, sync_folder, unlink
-from signet_sync.storage.files import signature_of
-from signet_sync.storage.safe_paths import folder
+from signet_sync.storage.files import folder, signature_of
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line, sanitize_transcript_v2
 
 if TYPE_CHECKING:

@@ -20,11 +20,11 @@ from signet_sync.memories.promotion_score import Promotion, sweep_id
 from signet_sync.memories.store import promotions
 from signet_sync.sessions import store as results
 from signet_sync.sessions.store import RecordedEnd
-from signet_sync.storage import files, state_dir
+from signet_sync.storage import state_dir, writing
 from signet_sync.storage.durable import sync_folder
-from signet_sync.storage.safe_paths import folder, require_root
+from signet_sync.storage.files import folder, require_root
 from signet_sync.sync import engine
-from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.phrases import count_noun
 from signet_sync.text.sanitizer import sanitize_line, sanitizer_stamp
@@ -282,7 +282,7 @@ def forget(workspace: Workspace, agent_id: str, now_us: int, *, yes: bool) -> Ch
                 refuse_others(workspace)
             with repository.opened(workspace.root, workspace.state.key):
                 repository.refuse_busy(workspace.root)
-            files.prepare(workspace.root)
+            writing.prepare(workspace.root)
             with folder(workspace.root, TEMPORARY, create=True):
                 pass
             os.rename(os.path.join(workspace.root, ".git"), gone)

@@ -21,9 +21,9 @@ from signet_sync.errors import SignetSyncError, extra_hint
 from signet_sync.formats.paths import TEMPORARY, display
 from signet_sync.formats.snapshot import Found
 from signet_sync.host import git as git_program
-from signet_sync.storage import files
+from signet_sync.storage import files, writing
 from signet_sync.storage.durable import sync_folder, sync_path
-from signet_sync.storage.safe_paths import folder
+from signet_sync.storage.files import folder
 
 if TYPE_CHECKING:
     import pygit2
@@ -280,8 +280,8 @@ def create(root: str, workspace_id: str, beside: dict[str, bytes]) -> None:
 
     for name, text in beside.items():
         with suppress(FileExistsError):
-            files.create_once(root, name, text)
-    files.prepare(root)
+            writing.create_once(root, name, text)
+    writing.prepare(root)
     with folder(root, TEMPORARY, create=True):
         pass
     building = os.path.join(root, BUILDING)

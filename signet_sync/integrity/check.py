@@ -22,9 +22,8 @@ from signet_sync.settings import model
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.files import Root, Vault
+from signet_sync.storage.files import Root, Vault, require_root
 from signet_sync.storage.locations import base, locate_by_path
-from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync import planner
 from signet_sync.sync.index_records import PROBLEMS, Judgement, Known, Row
 from signet_sync.sync.indexing import look

@@ -15,7 +15,7 @@ from signet_sync.formats.frontmatter import FrontmatterProblem, pack_seal, parse
 from signet_sync.formats.snapshot import Found, Trouble
 from signet_sync.formats.timestamps import iso
 from signet_sync.pages.conflict_copies import copy_names, no_free_name
-from signet_sync.storage import files, rename
+from signet_sync.storage import files, writing
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import planner
 from signet_sync.sync.engine import run_pass
@@ -117,13 +117,13 @@ def restore_one(workspace: Workspace, path: str, now_us: int) -> str | None:
     found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
     kept = None
     if isinstance(found, Found):
-        if found.raw != raw and files.replace(workspace.root, path, raw, found.raw).displaced is not None:
+        if found.raw != raw and writing.replace(workspace.root, path, raw, found.raw).displaced is not None:
             raise UsageError("the file changed in the meantime", path=path, hint="check it, then restore again")
     elif found.code in ("gone", "not-a-file"):
         if found.code == "not-a-file":
             kept = _move_away(workspace, path, now_us)
         try:
-            files.create_once(workspace.root, path, raw)
+            writing.create_once(workspace.root, path, raw)
         except FileExistsError:
             raise UsageError(
                 "another file has appeared at the path", path=path, hint="check it, then restore again"
@@ -140,7 +140,7 @@ def _move_away(workspace: Workspace, path: str, now_us: int) -> str | None:
     """
     for target in copy_names(path, "user", now_us):
         try:
-            if rename.move_away(workspace.root, path, target.rpartition("/")[2]):
+            if writing.move_away(workspace.root, path, target.rpartition("/")[2]):
                 return target
         except FileNotFoundError:
             return None
@@ -209,7 +209,7 @@ def accept_one(workspace: Workspace, path: str, reason: str, now_us: int) -> Non
         artifacts.forget_signatures(workspace.database, [path])
         violations.accept(workspace.database, path, iso(now_us), sanitize_line(reason))
     if raw != found.raw:
-        files.replace(workspace.root, path, raw, found.raw)
+        writing.replace(workspace.root, path, raw, found.raw)
 
 
 def accept_gone(workspace: Workspace, paths: Sequence[str], reason: str, now_us: int) -> None:

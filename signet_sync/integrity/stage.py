@@ -8,7 +8,7 @@ from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.memories.store import recall_events
 from signet_sync.storage import files
-from signet_sync.storage.database import removal
+from signet_sync.storage.database import batches
 from signet_sync.sync.store import passes, violations
 from signet_sync.sync.workspace import Maintenance, Pass, Workspace
 
@@ -69,6 +69,6 @@ def _wipe(workspace: Workspace) -> None:
     if not database.checkpoint(truncate=True):
         return
     with database.transaction():
-        if removal.wipe(database):
+        if batches.wipe(database):
             passes.done(database, "wipe_due")
     database.checkpoint(truncate=True)

@@ -17,7 +17,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync import deriving, engine
 from signet_sync.sync.database import back_up
 from signet_sync.sync.store import sessions
-from signet_sync.sync.tombstones.files import is_removed
+from signet_sync.sync.tombstones import is_removed
 from signet_sync.sync.workspace import Outcome, Request, Workspace
 from signet_sync.text import tags as text_tags
 from signet_sync.text.memory import clean_text, memory_id, tags_of

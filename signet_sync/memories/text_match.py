@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from signet_sync.formats.paths import display
 from signet_sync.memories.store import session_texts
 from signet_sync.memories.store.memories import Memory
-from signet_sync.storage import foreign_files as storage_foreign_files
+from signet_sync.storage import files
+from signet_sync.storage.database.batches import Scope
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.removal import Scope
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrase_search import SURE, Sieve, phrases
 from signet_sync.text.sentences import escape, flatten
@@ -77,6 +77,6 @@ def foreign_files(workspace: Workspace, needles: Iterable[bytes], tombstone: str
     ours = {os.path.realpath(workspace.state.path), *(database + suffix for suffix in ("", "-wal", "-shm", "-journal"))}
     return sorted(
         display(path)
-        for path, descriptor in storage_foreign_files.foreign_files(workspace.root, ours)
-        if any(sieve.caught(piece.replace(pointer, b"")) for piece in storage_foreign_files.pieces(descriptor, overlap))
+        for path, descriptor in files.foreign_files(workspace.root, ours)
+        if any(sieve.caught(piece.replace(pointer, b"")) for piece in files.pieces(descriptor, overlap))
     )

@@ -19,7 +19,7 @@ from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import parse_since
 from signet_sync.migration.items import FILES, NO_STATEMENT, Item, kind_of, statement, states
 from signet_sync.storage import files
-from signet_sync.storage.safe_paths import folder
+from signet_sync.storage.files import folder
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from signet_sync.migration.writer import MemoryWriter
 from signet_sync.privacy import signet_tombstones
 from signet_sync.storage import state_dir
 from signet_sync.sync import engine
+from signet_sync.sync import tombstones as tombstones_files
 from signet_sync.sync.store import sessions as sessions_store
-from signet_sync.sync.tombstones import files as tombstones_files
-from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Outcome, Request, Workspace
 from signet_sync.text.phrases import count_noun
 

@@ -26,7 +26,7 @@ from signet_sync.storage import files
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.store import sessions as sessions_store
 from signet_sync.sync.store.sessions import SessionRef
-from signet_sync.sync.tombstones.removals import all_tombstones
+from signet_sync.sync.tombstones import all_tombstones
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.chunking import Speaker, speaker_of
 from signet_sync.text.sanitizer import sanitize_transcript_v2

@@ -28,7 +28,7 @@ from signet_sync.migration.writer import MemoryWriter
 from signet_sync.privacy import signet_tombstones
 from signet_sync.storage import files
 from signet_sync.storage.database.foreign import ForeignDatabase
-from signet_sync.sync.tombstones import files as tombstones_files
+from signet_sync.sync import tombstones as tombstones_files
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 

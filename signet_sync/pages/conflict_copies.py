@@ -23,7 +23,7 @@ from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, MEMORY, add_link
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso, parse_instant, parse_name_stamp
 from signet_sync.pages import others
-from signet_sync.storage import files, state_dir
+from signet_sync.storage import files, state_dir, writing
 from signet_sync.sync import manifests
 from signet_sync.sync.workspace import Pass, Recovery, Workspace
 
@@ -67,7 +67,7 @@ def keep_copy(workspace: Workspace, path: str, suffix: str, data: bytes, now_us:
             return None
     for target in copy_names(path, suffix, now_us):
         try:
-            files.create_once(workspace.root, target, data)
+            writing.create_once(workspace.root, target, data)
         except FileExistsError:
             continue
         workspace.events.append(f"{path}: its previous content is kept as {target}; write above or below the block")
@@ -109,14 +109,14 @@ class DisplacedSaves(Recovery):
         yield
 
 
-def keep_displaced(workspace: Workspace, now_us: int, *, rest: float = files.REST) -> str:
+def keep_displaced(workspace: Workspace, now_us: int, *, rest: float = writing.REST) -> str:
     """Keeps what the user saved into files that were displaced; returns why something must wait, or "".
 
     `rest` is the age in seconds from which a displaced file counts as no longer in use, if nothing else shows that.
     """
-    files.sweep(workspace.root, beside=BESIDE, rest=rest)
+    writing.sweep(workspace.root, beside=BESIDE, rest=rest)
     waiting = ""
-    for found in files.list_displaced(workspace.root, beside=BESIDE, rest=rest):
+    for found in writing.list_displaced(workspace.root, beside=BESIDE, rest=rest):
         try:
             if found.raw is None:
                 waiting = f"{found.path or found.place} is being written by some program"
@@ -127,7 +127,7 @@ def keep_displaced(workspace: Workspace, now_us: int, *, rest: float = files.RES
                 is_page = page_agent(found.path) is not None
                 beside = found.path if is_page else found.path.rpartition("/")[2] or _NAMELESS
                 keep_copy(workspace, beside, "user", text, now_us)
-            files.unlink(workspace.root, found.place)
+            writing.unlink(workspace.root, found.place)
         except (OSError, SignetSyncError) as error:
             waiting = f"{found.path or found.place} was displaced and cannot be kept: {error}"
     return waiting
@@ -191,12 +191,12 @@ def _clear_copy(root: str, copy: Copy, *, is_page: bool) -> None:
     later = files.is_later(root, copy.original, copy.path)
     if later and is_page and isinstance(present, Found) and not _has_lines(words, known):
         whole = managed_block.join_people_lines(present.raw, found.raw)
-        if whole is not None and files.replace(root, copy.original, whole, present.raw).displaced is None:
+        if whole is not None and writing.replace(root, copy.original, whole, present.raw).displaced is None:
             words = b""  # the page has them now
     if not words.strip() or (later and _has_lines(words, known)):
-        files.retract(root, copy.path, found.raw)
+        writing.retract(root, copy.path, found.raw)
     elif is_page and managed_block.is_generated(found.raw):
-        files.replace(root, copy.path, words, found.raw)
+        writing.replace(root, copy.path, words, found.raw)
 
 
 def _has_lines(words: bytes, known: bytes) -> bool:
@@ -266,7 +266,7 @@ def _merge_manifest(workspace: Workspace, copy: str, path: str) -> set[str]:
     written = manifests.swap(
         workspace.root, path, change, lambda: state_dir.session_lock(workspace.state, name.token), limit=limit
     )
-    if not joined or not files.retract(workspace.root, copy, found.raw):
+    if not joined or not writing.retract(workspace.root, copy, found.raw):
         return {path} if written else set()
     return {path, copy} if written else {copy}
 

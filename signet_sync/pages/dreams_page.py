@@ -16,7 +16,7 @@ from signet_sync.memories.store import memories, promotions
 from signet_sync.pages import page_files
 from signet_sync.pages.sections import plain
 from signet_sync.pages.store import pages
-from signet_sync.storage import files
+from signet_sync.storage import files, writing
 from signet_sync.sync.workspace import Pass, Request, Workspace
 from signet_sync.text.phrases import count_noun
 
@@ -116,12 +116,12 @@ def update(run: Pass, agent_id: str) -> None:
             gone = [one.encode() for one in page_files.forgotten_on(database, agent_id, found.raw)]
             rest = managed_block.drop_lines(found.raw, lambda line: any(one in line for one in gone))
             if rest != found.raw:
-                files.replace(workspace.root, path, rest, found.raw)
+                writing.replace(workspace.root, path, rest, found.raw)
         return
     folders: set[str] = set()
     text = diary(promotions.sweeps(database, agent_id))
     state, _ = page_files.publish(run, agent_id, path, text, folders, inputs=inputs)
-    files.sync_folders(workspace.root, folders)
+    writing.sync_folders(workspace.root, folders)
     with database.transaction():
         pages.store_page(database, path, state)
 

@@ -16,10 +16,10 @@ from signet_sync.memories.store import memories
 from signet_sync.pages.conflict_copies import keep_copy, tree
 from signet_sync.pages.store import pages
 from signet_sync.pages.store.pages import PageLease, PageState
-from signet_sync.storage import files
+from signet_sync.storage import files, writing
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import counts as counts_store
-from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Pass, Workspace
 
 _MEMORY = late(rb"\^(m-[a-z0-9]+)")
@@ -90,7 +90,7 @@ def write(
         if merged.data == existing:
             return (found.signature if isinstance(found, Found) else None), False
         if merged.keep is not None:
-            if files.is_being_written(workspace.root, path):
+            if writing.is_being_written(workspace.root, path):
                 # Half of a save looks like a damaged block; it is not worth a copy.
                 raise WorkspaceError("another process is writing this page", path=path, hint=_RETRIED)
             if files.read(workspace.root, path, PAGE_LIMIT) != found:
@@ -102,10 +102,10 @@ def write(
                 raise WorkspaceError("the vault disappeared during the pass", path=path, hint=_RETRIED)
             # A file that appears meanwhile is newer than ours: create the page only if the path is still free.
             with suppress(FileExistsError):
-                signature = files.create_once(workspace.root, path, merged.data, sync_folder=False, entitled=entitled)
+                signature = writing.create_once(workspace.root, path, merged.data, sync_folder=False, entitled=entitled)
                 return signature, True
             continue
-        replaced = files.replace(workspace.root, path, merged.data, existing, sync_folder=False, entitled=entitled)
+        replaced = writing.replace(workspace.root, path, merged.data, existing, sync_folder=False, entitled=entitled)
         if replaced.displaced is None:
             return replaced.signature, True
         # An editor saved between our read and the swap: its file is back in place and is merged like any other.
@@ -153,10 +153,10 @@ def withdraw(workspace: Workspace, path: str) -> None:
     if isinstance(found, Found):
         rest = managed_block.drop_block(found.raw)
         if rest is None:
-            saved = not files.retract(workspace.root, path, found.raw)
-            files.remove_empty_folders(workspace.root, path.rpartition("/")[0], "")
+            saved = not writing.retract(workspace.root, path, found.raw)
+            writing.remove_empty_folders(workspace.root, path.rpartition("/")[0], "")
         else:
-            saved = rest != found.raw and files.replace(workspace.root, path, rest, found.raw).displaced is not None
+            saved = rest != found.raw and writing.replace(workspace.root, path, rest, found.raw).displaced is not None
         if saved:
             raise refuse_changed(path)
     with workspace.database.transaction():

@@ -35,7 +35,7 @@ from signet_sync.pages.store import pages
 from signet_sync.pages.store.pages import PageState
 from signet_sync.pages.store.project_inputs import warnings
 from signet_sync.settings import model
-from signet_sync.storage import files
+from signet_sync.storage import files, writing
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import deriving
 from signet_sync.sync.index_records import MANIFEST, SESSION, Change, Source
@@ -188,7 +188,7 @@ def _write(run: Pass, agent_id: str, text: str, next_us: int | None) -> bool:
             _keep_other_rows(workspace, agent_id, run.request.now_us)
         folders: set[str] = set()
         state, changed = page_files.publish(run, agent_id, path, text, folders, lease=lease)
-        files.sync_folders(workspace.root, folders)
+        writing.sync_folders(workspace.root, folders)
         with database.transaction():
             lease.require()
             pages.store_page(database, path, state._replace(next_us=next_us))
@@ -283,7 +283,7 @@ def _write_log(run: Pass, agent_id: str) -> None:
         else:
             stays = partial(_is_fuller, ours=text)
             written[path], _ = page_files.publish(run, agent_id, path, text, folders, stays=stays)
-    files.sync_folders(workspace.root, folders)
+    writing.sync_folders(workspace.root, folders)
     if written:
         with database.transaction():
             for path, state in written.items():

@@ -24,7 +24,7 @@ from signet_sync.memories.store import session_texts
 from signet_sync.privacy.remove import SessionRemoval
 from signet_sync.sessions.copied_history import exchanges_of
 from signet_sync.sessions.live.turns import turns_in
-from signet_sync.storage.database.removal import Scope
+from signet_sync.storage.database.batches import Scope
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.chunking import turns
 from signet_sync.text.digest_mark import end_of

@@ -13,7 +13,7 @@ from signet_sync.formats.ids import token_of
 from signet_sync.graph import words
 from signet_sync.graph.store import marks
 from signet_sync.memories.store import memories
-from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Eraser, Pass
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from signet_sync.privacy import redact as privacy_redact
 from signet_sync.privacy.copies import HeldCopy
 from signet_sync.privacy.remove import SessionRemoval
 from signet_sync.sessions.live import store as live
-from signet_sync.storage.database.removal import Scope
+from signet_sync.storage.database.batches import Scope
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.own_calls import TOOLS, is_own_tool, runs_us
 from signet_sync.text.phrase_search import Sieve, phrases

@@ -20,7 +20,7 @@ from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.formats.timestamps import iso
 from signet_sync.history import repository as history_repository
 from signet_sync.privacy import remove
-from signet_sync.storage import files, state_dir
+from signet_sync.storage import files, state_dir, writing
 from signet_sync.sync import engine, manifests, planner
 from signet_sync.sync.index_records import Judgement, Seal
 from signet_sync.sync.store import artifacts, violations
@@ -176,7 +176,7 @@ def _write_redacted(
     for work in works:
         try:
             unchanged = work.present is None or (
-                files.replace(workspace.root, work.path, work.raw, work.present).displaced is None
+                writing.replace(workspace.root, work.path, work.raw, work.present).displaced is None
             )
             trouble = "" if unchanged else "the file changed in the meantime"
         except (OSError, WorkspaceError) as error:

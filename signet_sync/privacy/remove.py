@@ -26,15 +26,15 @@ from signet_sync.memories.store import session_texts
 from signet_sync.privacy import scrub
 from signet_sync.sessions.live import operations as sessions_live
 from signet_sync.sessions.live import store as live
-from signet_sync.storage import files, state_dir
-from signet_sync.storage.database.removal import Scope
+from signet_sync.storage import files, state_dir, writing
+from signet_sync.storage.database.batches import Scope
 from signet_sync.sync import engine
+from signet_sync.sync import tombstones as tombstones_files
 from signet_sync.sync.deriving import publish_pages
 from signet_sync.sync.store import artifacts, passes, sessions
+from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.store.sessions import SessionRef
-from signet_sync.sync.tombstones import files as tombstones_files
-from signet_sync.sync.tombstones import store as tombstones_store
-from signet_sync.sync.tombstones.removals import all_tombstones
+from signet_sync.sync.tombstones import all_tombstones
 from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.text.sentences import basename, flatten
@@ -225,7 +225,7 @@ def remove(
         # 4. Files and jobs. What cannot be deleted now every pass tries again; the content leaves the index anyway.
         for artifact in filter(is_artifact_path, removal.paths):
             with suppress(OSError, WorkspaceError):
-                files.unlink(root, artifact)
+                writing.unlink(root, artifact)
         with suppress(OSError):  # the ids are known only as long as rows exist; the scrub tries again and reports
             spool.drop(
                 workspace.state.spool,

@@ -37,16 +37,16 @@ from signet_sync.sessions.live import files as live_files
 from signet_sync.sessions.live import operations as live
 from signet_sync.sessions.live import store as live_store
 from signet_sync.sessions.live.turns import SpokenTurn
-from signet_sync.storage import files, state_dir
-from signet_sync.storage.database import removal
+from signet_sync.storage import files, state_dir, writing
+from signet_sync.storage.database import batches
+from signet_sync.storage.database.batches import Scope
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.removal import Scope
 from signet_sync.storage.durable import sync_folder, unlink
 from signet_sync.sync.database import back_up
 from signet_sync.sync.deriving import publish_pages
 from signet_sync.sync.store import artifacts, passes, violations
-from signet_sync.sync.tombstones import store as tombstones_store
-from signet_sync.sync.tombstones.files import path_of
+from signet_sync.sync.store import tombstones as tombstones_store
+from signet_sync.sync.tombstones import path_of
 from signet_sync.sync.workspace import Pass, Workspace
 from signet_sync.text.phrase_search import Sieve
 from signet_sync.text.redaction import redact_bytes, redacts
@@ -128,7 +128,7 @@ def scrub(workspace: Workspace, now_us: int) -> None:
         back_up(workspace, iso(now_us), force=True)
         _delete_damaged_databases(workspace.database.path)
         # Before the scrub is recorded as done: a power loss must not bring back deleted files after that.
-        files.sync_folders(workspace.root, {"", TEMPORARY})
+        writing.sync_folders(workspace.root, {"", TEMPORARY})
         state_dir.sync_folders(workspace.state)
     except (OSError, WorkspaceError) as error:
         left = str(error)
@@ -140,7 +140,7 @@ def scrub(workspace: Workspace, now_us: int) -> None:
         return
     with workspace.database.transaction():
         # After a write since the checkpoint, the next pass tries again.
-        if removal.wipe(workspace.database) and tombstones_store.settle_lines(workspace.database):
+        if batches.wipe(workspace.database) and tombstones_store.settle_lines(workspace.database):
             tombstones_store.mark_scrubbed(workspace.database)
     workspace.database.checkpoint(truncate=True)
 
@@ -226,7 +226,7 @@ def _redact_copies(workspace: Workspace) -> None:
         seal = artifacts.seal_of(workspace.database, f"{MEMORY}/{original[0]}.md") if original else None
         sealed = unpack_seal(seal.packed) if seal is not None else None
         clean = sealed if sealed is not None and redacts(found.raw, sealed) else redact_bytes(found.raw)
-        if clean != found.raw and files.replace(workspace.root, path, clean, found.raw).displaced is not None:
+        if clean != found.raw and writing.replace(workspace.root, path, clean, found.raw).displaced is not None:
             raise page_files.refuse_changed(path)
 
 
@@ -316,7 +316,7 @@ def _delete_lines(
         left = b"\n".join(lines_without(found.raw.split(b"\n"), goes))
         if left == found.raw:
             continue
-        if files.replace(workspace.root, path, left, found.raw).displaced is not None:
+        if writing.replace(workspace.root, path, left, found.raw).displaced is not None:
             raise page_files.refuse_changed(path)
 
 

@@ -20,10 +20,10 @@ from signet_sync.pages.store import pages
 from signet_sync.storage import files
 from signet_sync.storage.database import foreign
 from signet_sync.storage.database.connection import Database
+from signet_sync.sync import tombstones as tombstones_files
 from signet_sync.sync.index_records import Cliff
 from signet_sync.sync.planner import CliffRule, judge_tombstone
-from signet_sync.sync.tombstones import files as tombstones_files
-from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Pass, Workspace
 from signet_sync.text.sanitizer import sanitize_line
 

@@ -13,7 +13,7 @@ from signet_sync.memories.store import memories
 from signet_sync.pages import conflict_copies, page_files
 from signet_sync.pages.store import pages
 from signet_sync.storage import files
-from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Maintenance, Pass, Recovery
 
 

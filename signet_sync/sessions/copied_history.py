@@ -17,7 +17,7 @@ from signet_sync.sessions.live import store as live
 from signet_sync.sessions.live.turns import SpokenTurn, first_line, live_turns_in, turns_in
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import artifacts
-from signet_sync.sync.tombstones import store
+from signet_sync.sync.store import tombstones as store
 from signet_sync.text.chunking import speaker_of
 from signet_sync.text.redacted_match import alike
 

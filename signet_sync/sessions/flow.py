@@ -31,11 +31,11 @@ from signet_sync.sessions.states import (
     refusal_key,
     state_of,
 )
-from signet_sync.storage import files, state_dir
+from signet_sync.storage import files, state_dir, writing
 from signet_sync.sync import engine, manifests
 from signet_sync.sync.manifests import manifest_body
 from signet_sync.sync.store import artifacts
-from signet_sync.sync.tombstones.files import is_removed, refuse_removed_session
+from signet_sync.sync.tombstones import is_removed, refuse_removed_session
 from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.sanitizer import SANITIZER_VERSION, sanitize_line, sanitize_normalized, sanitizer_stamp
 from signet_sync.text.sentences import SentenceSubject, fallback, passes_strict
@@ -239,7 +239,7 @@ def advance(workspace: Workspace, flow: Flow) -> FlowState:
         elif step is FlowStep.ANSWER:
             # An earlier process may have died between a file of ours and the fsync of its folder.
             if not flow.published.issuperset(flow.kinds):
-                files.sync_folders(workspace.root, {MEMORY})
+                writing.sync_folders(workspace.root, {MEMORY})
             _record(workspace, flow, flow.answer(), refused=False)
         elif step is FlowStep.REFUSE:
             _refuse(workspace, flow, seen)
@@ -388,9 +388,9 @@ def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
         fields |= {"sanitizer_version": SANITIZER_VERSION, "sanitizer_rules": rules}
     left = files.status_of(workspace.root, flow.path(kind))
     if left is not None and not left.st_size:
-        files.unlink(workspace.root, flow.path(kind))
+        writing.unlink(workspace.root, flow.path(kind))
     with suppress(FileExistsError):  # the next observation determines whose file it is
-        files.create_once(workspace.root, flow.path(kind), write(fields, body))
+        writing.create_once(workspace.root, flow.path(kind), write(fields, body))
         flow.published.add(kind)
 
 
@@ -412,7 +412,7 @@ def _write_manifest(workspace: Workspace, flow: Flow) -> None:
             **repository,
         }
         with suppress(FileExistsError):
-            files.create_once(workspace.root, document["manifest"], manifests.text_of(fields, manifest_body(links)))
+            writing.create_once(workspace.root, document["manifest"], manifests.text_of(fields, manifest_body(links)))
             return
 
     def change(fields: dict[str, Any], body: str) -> tuple[dict[str, Any], str] | None:

@@ -36,13 +36,13 @@ from signet_sync.sessions.states import (
     new_words,
     refusal_key,
 )
-from signet_sync.storage import files, state_dir
+from signet_sync.storage import files, state_dir, writing
 from signet_sync.storage.locations import now_us as clock_us
 from signet_sync.sync import engine
+from signet_sync.sync import tombstones as tombstones_files
 from signet_sync.sync.index_records import Row
 from signet_sync.sync.store import artifacts, counts, violations
-from signet_sync.sync.tombstones import files as tombstones_files
-from signet_sync.sync.tombstones.files import is_removed, refuse_removed_session
+from signet_sync.sync.tombstones import is_removed, refuse_removed_session
 from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.passages import asks_only_memory
 from signet_sync.text.redacted_match import alike
@@ -197,7 +197,7 @@ class _Ending:
 
         A model is asked once a session, at its end, for what its caller does not give.
         """
-        problem = files.unwritable(self.workspace.root, MEMORY)
+        problem = writing.unwritable(self.workspace.root, MEMORY)
         if problem:
             hint = "check its permissions; nothing was written"
             raise WorkspaceError(f"the vault cannot be written: {problem}", path=MEMORY, hint=hint)

@@ -14,7 +14,7 @@ from signet_sync.formats.paths import WORDS
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.statement import WORDS_LIMIT, Word, decode_word, encode_word, newest_words
 from signet_sync.formats.timestamps import iso, parse_instant
-from signet_sync.storage import files
+from signet_sync.storage import files, writing
 from signet_sync.storage.files import Root, reading
 from signet_sync.sync.workspace import Workspace
 
@@ -45,10 +45,10 @@ def add(workspace: Workspace, words: Iterable[Word]) -> None:
     for _ in range(_TRIES if lines else 0):
         raw = _pages(workspace.root).get(path)
         if raw is None:
-            files.create_once(workspace.root, path, lines)
+            writing.create_once(workspace.root, path, lines)
             return
         whole = raw if raw.endswith(b"\n") else raw + b"\n"
-        if files.replace(workspace.root, path, whole + lines, raw).displaced is None:
+        if writing.replace(workspace.root, path, whole + lines, raw).displaced is None:
             return
     if lines:
         raise WorkspaceError("it changes again and again", path=path, hint="try again")
@@ -59,7 +59,7 @@ def erase(root: str, gone: Callable[[Word], bool]) -> None:
     for path, raw in _pages(root).items():
         lines = raw.split(b"\n")
         kept = [line for line in lines if (word := decode_word(line)) is None or not gone(word)]
-        if len(kept) < len(lines) and files.replace(root, path, b"\n".join(kept), raw).displaced is not None:
+        if len(kept) < len(lines) and writing.replace(root, path, b"\n".join(kept), raw).displaced is not None:
             raise WorkspaceError("it changed since it was read", path=path, hint="the next pass tries again")
 
 

@@ -1,32 +1,103 @@
-"""Reads and writes files of the workspace safely: create once, replace atomically, unlink, sweep after a crash."""
+"""Opens and reads paths of the workspace that come from outside: inside it, never through a symlink."""
 
 import errno
 import os
-import re
 import stat
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Protocol
 
 from signet_sync.errors import PathEscape, WorkspaceError
-from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import OWN, TEMPORARY
-from signet_sync.formats.snapshot import LARGEST, OWN_LIMIT, Found, Signature, Trouble, storable
-from signet_sync.storage import displaced as storage_displaced
+from signet_sync.formats.filename import artifact_name
+from signet_sync.formats.paths import MEMORY, OWN, TOMBSTONES, WORDS
+from signet_sync.formats.snapshot import LARGEST, Found, Signature, Trouble, storable
 from signet_sync.storage import durable
-from signet_sync.storage.durable import CREATE, READ, create, sync_descriptor
-from signet_sync.storage.locations import process_alive
-from signet_sync.storage.safe_paths import folder, no_folder, split_checked, split_path
+from signet_sync.storage.durable import FOLDER, READ, sync_descriptor
 
-if TYPE_CHECKING:
-    import ctypes
 
-_TEMPORARY_NAME = late(r"(\d+)-[0-9a-f]{32}\.tmp", re.ASCII)
-_STRAY_NAME = late(r"\.signet-(\d+)-[0-9a-f]{32}\.tmp", re.ASCII)
-REST = 60.0  # seconds: without a lease, a file that did not change for this long is taken to be final
-_ROUNDS = 3  # attempts when a file appears or disappears between a look and a swap
+def require_root(root: str) -> None:
+    """Raises `WorkspaceError` unless the root is a folder that can be listed."""
+    if not os.path.isdir(root):
+        if os.path.exists(root):
+            raise WorkspaceError("the workspace is not a folder", path=root, hint="name a folder with --workspace")
+        hint = "name another one with --workspace, or create it with: signet-sync setup"
+        raise WorkspaceError("the workspace does not exist", path=root, hint=hint)
+    if not os.access(root, os.R_OK | os.X_OK):
+        raise WorkspaceError("the workspace cannot be read", path=root, hint="check its permissions")
+
+
+def split_checked(path: str) -> list[str]:
+    """Splits a workspace-relative path. Raises `PathEscape` for anything that could leave the workspace."""
+    parts = path.split("/")
+    if "\0" in path or any(part in ("", ".", "..") for part in parts) or not _is_a_name(path):
+        raise PathEscape("the path leaves the workspace", path=path, hint="use a path relative to the workspace root")
+    return parts
+
+
+def _is_a_name(path: str) -> bool:
+    """Returns whether the system could have returned this text as a name: half a surrogate pair has no bytes."""
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@contextmanager
+def folder(root: str, path: str, *, create: bool = False) -> Iterator[int]:
+    """Yields a descriptor of a folder below the root (`""`: the root itself), opened part by part without symlinks.
+
+    With `create`, missing folders are made (0700) and their parents synced. Raises `FileNotFoundError`, `PathEscape`,
+    `WorkspaceError`.
+    """
+    descriptor = os.open(root, FOLDER)
+    try:
+        for part in split_checked(path) if path else []:
+            try:
+                inner = os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
+            except FileNotFoundError:
+                if not create:
+                    raise
+                try:
+                    os.mkdir(part, 0o700, dir_fd=descriptor)
+                    sync_descriptor(descriptor)
+                except FileExistsError:
+                    pass
+                inner = os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
+            except OSError as error:
+                if error.errno in (errno.ELOOP, errno.ENOTDIR):
+                    raise _not_a_folder(part, path, descriptor) from None
+                raise
+            os.close(descriptor)
+            descriptor = inner
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _not_a_folder(part: str, path: str, parent: int) -> WorkspaceError:
+    try:
+        link = stat.S_ISLNK(os.stat(part, dir_fd=parent, follow_symlinks=False).st_mode)
+    except OSError:
+        link = False
+    return no_folder(path, link=link)
+
+
+def no_folder(path: str, *, link: bool) -> WorkspaceError:
+    """Returns the error for a path on which something else stands instead of a folder."""
+    if link:
+        return PathEscape(
+            "a folder on this path is a symlink",
+            path=path,
+            hint="replace the link by a real folder inside the workspace",
+        )
+    return WorkspaceError("there is a file where a folder should be", path=path, hint="move the file away")
+
+
+def split_path(path: str) -> tuple[str, str]:
+    """Splits a relative path into folder and name, checked."""
+    parts = split_checked(path)
+    return "/".join(parts[:-1]), parts[-1]
 
 
 class Vault(Protocol):
@@ -83,7 +154,7 @@ def read_at(descriptor: int, name: str, limit: int) -> Found | Trouble:
     try:
         handle = os.open(name, READ, dir_fd=descriptor)
     except OSError as error:
-        return _open_trouble(error)
+        return open_trouble(error)
     try:
         before = os.fstat(handle)
         if not stat.S_ISREG(before.st_mode):
@@ -105,7 +176,8 @@ def read_at(descriptor: int, name: str, limit: int) -> Found | Trouble:
         os.close(handle)
 
 
-def _open_trouble(error: OSError) -> Trouble:
+def open_trouble(error: OSError) -> Trouble:
+    """Says why a file cannot be opened."""
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         return Trouble("gone", "it is not there")
     if error.errno == errno.ELOOP:
@@ -260,257 +332,6 @@ def signatures(root: Root, paths: Iterable[str]) -> dict[str, Signature]:
     return found
 
 
-def prepare(root: str) -> None:
-    """Makes `.signet/tmp` and a `.gitignore` that hides `.signet` from git."""
-    with suppress(FileExistsError):
-        create_once(root, f"{OWN}/.gitignore", b"*\n")
-
-
-_Result = TypeVar("_Result")
-
-
-def _stage_bytes(
-    temporary: int, target: int, data: bytes, mode: int, publish: Callable[[int, str], _Result]
-) -> _Result:
-    """Writes a durable temporary file, lets `publish` rename it, and removes what is left of it.
-
-    The file is in `.signet/tmp`, or beside the target if `.signet/tmp` is on another file system.
-    """
-    fresh = _fresh()
-    for folder_fd, name in ((temporary, fresh), (target, f".signet-{fresh}")):
-        os.close(create(name, data, mode & 0o777, exact=True, dir_fd=folder_fd))
-        try:
-            return publish(folder_fd, name)
-        except OSError as error:
-            if error.errno != errno.EXDEV or folder_fd == target:
-                raise
-        finally:
-            _drop(folder_fd, name)
-    raise AssertionError("the second place is on the target's own file system")
-
-
-def _fresh() -> str:
-    """Makes the name of a temporary file, as `sweep` and `displaced` parse it."""
-    return f"{os.getpid()}-{os.urandom(16).hex()}.tmp"
-
-
-def _link(source: int, staged: str, target: int, name: str) -> bool:
-    """Gives the staged file its name; False if the file system has neither hard links nor a rename that can refuse.
-
-    Raises `FileExistsError` if the name is taken.
-    """
-    try:
-        os.link(staged, name, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
-        return True
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-    return _rename(source, staged, target, name, _NOREPLACE)
-
-
-def _claim(source: int, staged: str, target: int, name: str) -> None:
-    """Reserves a free name with an empty file, then replaces it by the staged one, so that no partial file is seen.
-
-    Raises `FileExistsError` if the name is taken. A crash in between leaves the empty file.
-    """
-    os.close(os.open(name, CREATE, 0o600, dir_fd=target))
-    try:
-        os.replace(staged, name, src_dir_fd=source, dst_dir_fd=target)
-    except BaseException:
-        _drop(target, name)
-        raise
-
-
-Entitled = Callable[[], AbstractContextManager[None]]
-
-
-def create_once(
-    root: str, path: str, data: bytes, *, sync_folder: bool = True, entitled: Entitled = nullcontext
-) -> Signature:
-    """Publishes a file that must not exist yet: temporary file, fsync, link, fsync of the folder.
-
-    The context manager `entitled` is entered while the file gets its name; it may raise, and then nothing is published.
-    Raises `FileExistsError` if the name is taken; then nothing was changed. After any other `OSError` the file is
-    absent or whole.
-    """
-    where, name = split_path(path)
-    with folder(root, TEMPORARY, create=True) as temporary, folder(root, where, create=True) as target:
-
-        def publish(source: int, staged: str) -> None:
-            with entitled():
-                if not _link(source, staged, target, name):
-                    _claim(source, staged, target, name)
-            if sync_folder:
-                sync_descriptor(target)
-
-        _stage_bytes(temporary, target, data, 0o600, publish)
-        return signature_of(os.stat(name, dir_fd=target, follow_symlinks=False))
-
-
-class Replaced(NamedTuple):
-    """The outcome of a replacement.
-
-    `signature` is that of the file now in place; `displaced` are the bytes that were found there if they were not the
-    expected ones.
-    """
-
-    signature: Signature
-    displaced: bytes | None
-
-
-def replace(
-    root: str,
-    path: str,
-    data: bytes,
-    expected: bytes | None,
-    *,
-    sync_folder: bool = True,
-    entitled: Entitled = nullcontext,
-) -> Replaced:
-    """Replaces (or creates) a file atomically: temporary file, fsync, swap, fsync of the folder.
-
-    `expected` are the bytes that the caller believes to be there. Where the system can swap two names, the old file is
-    compared *after* the swap, and only once no process has it open for writing. So an editor that saved in between, or
-    is about to, loses nothing: its file is swapped back, which needs no space, and its bytes are returned in
-    `displaced`. With `expected` None any content is replaced and returned in `displaced`. The old file's mode is kept;
-    a new file is 0600. The context manager `entitled` is entered around the swap; it may raise, and then the file
-    stays.
-
-    Raises `WorkspaceError` if the path is not a regular file, or the file is being written at this moment.
-    """
-    where, name = split_path(path)
-    with folder(root, TEMPORARY, create=True) as temporary, folder(root, where, create=True) as target:
-        mode = 0o600
-        present = False
-        with suppress(FileNotFoundError):
-            status = os.stat(name, dir_fd=target, follow_symlinks=False)
-            if not stat.S_ISREG(status.st_mode):
-                raise WorkspaceError("it is not a regular file", path=path, hint="move it away; a page belongs there")
-            mode = stat.S_IMODE(status.st_mode)
-            present = True
-
-        def publish(source: int, staged: str) -> bytes | None:
-            displaced = None
-            with entitled():
-                if present or not _appears(source, staged, target, name):
-                    displaced = _Swap(source, staged, target, name, path).run(data, expected)
-            if sync_folder:
-                sync_descriptor(target)
-            return displaced
-
-        displaced = _stage_bytes(temporary, target, data, mode, publish)
-        # Only now: removing the second name of a linked file changes its ctime.
-        return Replaced(signature_of(os.stat(name, dir_fd=target, follow_symlinks=False)), displaced)
-
-
-def _appears(source: int, staged: str, target: int, name: str) -> bool:
-    """Publishes under a name that was free; False if it has been taken since, or cannot be taken safely."""
-    try:
-        return _link(source, staged, target, name)
-    except FileExistsError:
-        return False
-
-
-class _Swap(NamedTuple):
-    """A staged file that replaces another one."""
-
-    source: int
-    staged: str
-    target: int
-    name: str
-    path: str
-
-    def run(self, data: bytes, expected: bytes | None) -> bytes | None:
-        """Swaps the files; returns the bytes of the old one if they are not the expected ones."""
-        seen, _ = _read_final(self.target, self.name)
-        if isinstance(seen, Found) and expected is not None and seen.raw != expected:
-            return seen.raw
-        if isinstance(seen, Trouble) and seen.code != "gone":
-            raise self._unreadable()
-        ours = os.stat(self.staged, dir_fd=self.source, follow_symlinks=False).st_ino
-        held = storage_displaced.name_of(self.staged, self.path, ours=data, expected=expected)
-        # After a crash a person's file may be left under this name: the name records what else may be in it.
-        os.rename(self.staged, held, src_dir_fd=self.source, dst_dir_fd=self.source)
-        swapped = False
-        try:
-            for _ in range(_ROUNDS):
-                swapped = _rename(self.source, held, self.target, self.name, _EXCHANGE)
-                if swapped:
-                    return self._settle(held, ours, expected)
-                if status_at(self.target, self.name) is None and _appears(self.source, held, self.target, self.name):
-                    return None
-            return self._overwrite(held, expected)
-        finally:
-            if not swapped:
-                _drop(self.source, held)
-
-    def _overwrite(self, held: str, expected: bytes | None) -> bytes | None:
-        """Replaces where names cannot be swapped: what is saved between the comparison and the rename is lost."""
-        old = read_settled(self.target, self.name, OWN_LIMIT)
-        displaced = old.raw if isinstance(old, Found) and old.raw != expected else None
-        if isinstance(old, Trouble) and old.code != "gone":
-            raise self._unreadable()
-        if displaced is None or expected is None:
-            os.replace(held, self.name, src_dir_fd=self.source, dst_dir_fd=self.target)
-        return displaced
-
-    def _settle(self, held: str, ours: int, expected: bytes | None) -> bytes | None:
-        """Judges the displaced file: deletes it if it is the expected one, else puts it back."""
-        old, final = _read_final(self.source, held)
-        displaced = old.raw if isinstance(old, Found) and old.raw != expected else None
-        readable = isinstance(old, Found) or old.code == "gone"
-        if readable and (displaced is None or expected is None):
-            if final:
-                _drop(self.source, held)
-            return displaced
-        self._put_back(held, ours)
-        if not readable:
-            raise self._unreadable()
-        return displaced
-
-    def _put_back(self, held: str, ours: int) -> None:
-        """Puts a displaced file back; if its name was taken again, it stays aside and is examined later."""
-        if not _rename(self.source, held, self.target, self.name, _EXCHANGE):
-            if _appears(self.source, held, self.target, self.name):
-                _drop(self.source, held)
-            return
-        if os.stat(held, dir_fd=self.source, follow_symlinks=False).st_ino == ours:
-            self._drop_ours(held)
-        else:
-            # It was saved once more between the two swaps: the newest stays.
-            _rename(self.source, held, self.target, self.name, _EXCHANGE)
-
-    def _drop_ours(self, held: str) -> None:
-        """Deletes our own file, unless another process opened it while it was in place and writes to it."""
-        displaced = storage_displaced.parse(held)
-        found, final = _read_final(self.source, held)
-        if final and displaced is not None and isinstance(found, Found) and displaced.holds_ours(found.raw):
-            _drop(self.source, held)
-
-    def _unreadable(self) -> WorkspaceError:
-        return WorkspaceError(
-            "it cannot be read, or is being written", path=self.path, hint="it will be retried automatically"
-        )
-
-
-def _drop(descriptor: int, name: str) -> None:
-    # What cannot be removed now is swept later; it must not turn a durable write into an error.
-    with suppress(OSError):
-        os.unlink(name, dir_fd=descriptor)
-
-
-def is_being_written(root: str, path: str) -> bool:
-    """Returns whether some program has a file open for writing at this moment; False if the system cannot know."""
-    where, name = split_path(path)
-    with suppress(OSError, WorkspaceError), folder(root, where) as descriptor:
-        handle = os.open(name, READ, dir_fd=descriptor)
-        try:
-            return storage_displaced.has_no_writer(handle) is False
-        finally:
-            os.close(handle)
-    return False
-
-
 def status_at(descriptor: int, name: str) -> os.stat_result | None:
     """Returns the status of a name in an open folder, links not followed; None if nothing is there."""
     try:
@@ -519,252 +340,62 @@ def status_at(descriptor: int, name: str) -> os.stat_result | None:
         return None
 
 
-def _read_final(descriptor: int, name: str) -> tuple[Found | Trouble, bool]:
-    """Reads a displaced file once no process can write to it any more; the flag says whether that could be verified.
+# ── files that are not ours, read once and in pieces, in little memory whatever their size ──
 
-    A process that opened it under its old name may still write: then it is `unsettled`.
+_PIECE = 1 << 20
+
+
+def foreign_files(root: str, leave: Collection[str] = ()) -> Iterator[tuple[str, int]]:
+    """Yields path and open descriptor of every regular file that is not an artifact, a tombstone or in `.signet`.
+
+    The descriptor is closed when the next one is requested. Links are not followed, folders `.git` not entered; what
+    cannot be opened is skipped. `leave` are absolute real paths of files and folders that are not touched at all:
+    merely closing a live SQLite file would drop its locks.
     """
+    own = (OWN, TOMBSTONES, WORDS)
+    for where, folders, names, parent in os.fwalk(os.path.realpath(root), follow_symlinks=False):
+        relative = os.path.relpath(where, os.path.realpath(root)).replace(os.sep, "/")
+        base = "" if relative == "." else f"{relative}/"
+        folders[:] = sorted(
+            name
+            for name in folders
+            if name != ".git" and f"{base}{name}" not in own and os.path.join(where, name) not in leave
+        )
+        for name in sorted(names):
+            ours = base == f"{MEMORY}/" and artifact_name(name) is not None
+            if ours or os.path.join(where, name) in leave:
+                continue
+            descriptor = _open_foreign(name, parent)
+            if descriptor is not None:
+                try:
+                    yield f"{base}{name}", descriptor
+                finally:
+                    os.close(descriptor)
+
+
+def _open_foreign(name: str, parent: int) -> int | None:
     try:
-        handle = os.open(name, READ, dir_fd=descriptor)
-    except OSError as error:
-        return _open_trouble(error), False
-    try:
-        alone = storage_displaced.has_no_writer(handle)
-        if alone is False:
-            return Trouble("unsettled", "a program has it open for writing"), False
-        found = read_settled(descriptor, name, OWN_LIMIT)
-        if alone and storage_displaced.is_wanted(handle):
-            return Trouble("unsettled", "a program opened it for writing"), False
-        return found, alone is True
-    finally:
-        os.close(handle)
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        if not stat.S_ISREG(status.st_mode) or is_dataless(status):
+            return None
+        return os.open(name, READ, dir_fd=parent)
+    except OSError:
+        return None
 
 
-def retract(root: str, path: str, expected: bytes) -> bool:
-    """Removes a file if it still holds these bytes, and syncs its folder; False if it was saved meanwhile.
+def pieces(descriptor: int, overlap: int) -> Iterator[bytes]:
+    """Yields an open file in pieces of 1 MiB, each starting with the last `overlap` bytes of the previous one.
 
-    It is moved aside first and compared then, so that no save is lost.
+    At a read error the pieces end.
     """
-    where, name = split_path(path)
-    with folder(root, TEMPORARY, create=True) as temporary, folder(root, where) as target:
-        held = storage_displaced.name_of(_fresh(), path, ours=expected, expected=expected)
+    tail = b""
+    while True:
         try:
-            source = _move_away(target, name, temporary, held)
-        except FileNotFoundError:
-            return True
-        held = held if source == temporary else f".signet-{held}"
-        old, final = _read_final(source, held)
-        if isinstance(old, Found) and old.raw == expected:
-            if final:
-                _drop(source, held)
-            sync_descriptor(target)
-            return True
-        if _appears(source, held, target, name):
-            _drop(source, held)
-        return False
-
-
-def _move_away(target: int, name: str, temporary: int, held: str) -> int:
-    """Moves a file out of its folder; returns the folder that holds it now."""
-    try:
-        os.rename(name, held, src_dir_fd=target, dst_dir_fd=temporary)
-        return temporary
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-    os.rename(name, f".signet-{held}", src_dir_fd=target, dst_dir_fd=target)
-    return target
-
-
-def rename_to_free(parent: int, name: str, new: str) -> bool:
-    """Renames what is under a name of a folder unless the new name is taken; then False. Raises `OSError`."""
-    try:
-        if _rename(parent, name, parent, new, _NOREPLACE):
-            return True
-    except FileExistsError:
-        return False
-    # Only we make such names: where a rename cannot refuse, a look before it is enough.
-    if status_at(parent, new) is not None:
-        return False
-    os.rename(name, new, src_dir_fd=parent, dst_dir_fd=parent)
-    return True
-
-
-def sync_folders(root: str, folders: set[str]) -> None:
-    """Syncs several folders, after a batch of replacements with `sync_folder=False`."""
-    for path in sorted(folders):
-        with suppress(FileNotFoundError), folder(root, path) as descriptor:
-            sync_descriptor(descriptor)
-
-
-def unlink(root: str, path: str) -> bool:
-    """Removes a file and syncs its folder; False if nothing was there."""
-    where, name = split_path(path)
-    try:
-        with folder(root, where) as descriptor:
-            os.unlink(name, dir_fd=descriptor)
-            sync_descriptor(descriptor)
-            return True
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-
-
-def remove_empty_folders(root: str, path: str, stop: str) -> None:
-    """Removes a folder and its empty parents below (not including) `stop`."""
-    while path and path != stop:
-        where, name = split_path(path)
-        try:
-            with folder(root, where) as descriptor:
-                os.rmdir(name, dir_fd=descriptor)
-        except (OSError, WorkspaceError):
+            chunk = os.read(descriptor, _PIECE)
+        except OSError:
             return
-        path = where
-
-
-def unwritable(root: str, path: str) -> str:
-    """Returns why no file can be made in a folder of the workspace, or "" if one can; writes nothing."""
-    for where in (os.path.join(root, path), root):
-        if os.path.isdir(where):
-            if os.access(where, os.W_OK | os.X_OK):
-                return ""
-            return (
-                "it is on a read-only file system" if os.statvfs(where).f_flag & os.ST_RDONLY else "permission denied"
-            )
-    return "its folder is gone"
-
-
-def sweep(root: str, *, beside: tuple[str, ...] = (), rest: float = REST) -> list[str]:
-    """Removes temporary files whose owner is dead, or that are older than a day; returns their paths.
-
-    Displaced files are removed only if they hold what we had written or read; `displaced` returns the others.
-    """
-    swept = []
-    for where, pattern in ((TEMPORARY, _TEMPORARY_NAME), *((b, _STRAY_NAME) for b in beside)):
-        try:
-            with folder(root, where) as descriptor:
-                swept += [f"{where}/{name}" for name in durable.sweep(".", pattern, dir_fd=descriptor)]
-        except (OSError, WorkspaceError):
-            continue
-    for place, held, found in _list_held_aside(root, beside, rest):
-        if isinstance(found, Found) and held.holds_ours(found.raw):
-            with suppress(OSError, WorkspaceError):
-                unlink(root, place)
-                swept.append(place)
-    return swept
-
-
-class Displaced(NamedTuple):
-    """A person's file that a crash kept from being put back: where it is, the path that it had, and its bytes.
-
-    `path` is empty if it was too long for the name; `raw` is None while another process may still write to it.
-    """
-
-    place: str
-    path: str
-    raw: bytes | None
-
-
-def list_displaced(root: str, *, beside: tuple[str, ...] = (), rest: float = REST) -> list[Displaced]:
-    """Lists the displaced files that exist nowhere else and have to be kept; `rest` 0 includes the newest."""
-    return [
-        Displaced(place, held.path, found.raw if isinstance(found, Found) else None)
-        for place, held, found in _list_held_aside(root, beside, rest)
-        if not (isinstance(found, Found) and held.holds_ours(found.raw))
-    ]
-
-
-def _list_held_aside(
-    root: str, beside: tuple[str, ...], rest: float
-) -> Iterator[tuple[str, storage_displaced.DisplacedName, Found | Trouble]]:
-    """Yields the displaced files that no process is working on."""
-    for where in (TEMPORARY, *beside):
-        try:
-            with folder(root, where) as descriptor:
-                for name in sorted(os.listdir(descriptor)):
-                    held = storage_displaced.parse(name) if where == TEMPORARY or name.startswith(".signet-") else None
-                    status = status_at(descriptor, name) if held is not None else None
-                    if held is None or status is None:
-                        continue
-                    # Its ctime changes both when it is displaced and when it is written to.
-                    rested = time.time() - status.st_ctime >= rest
-                    if not rested and process_alive(held.pid):
-                        continue
-                    found, final = _read_final(descriptor, name)
-                    if isinstance(found, Found) and not (final or rested):
-                        continue
-                    yield (f"{where}/{name}" if where else name), held, found
-        except (OSError, WorkspaceError):
-            continue
-
-
-class Abilities(NamedTuple):
-    """What the file system of a workspace can do: hard links, swapping two names, case-sensitive names."""
-
-    links: bool
-    swaps: bool
-    cases: bool
-
-
-def abilities(root: str) -> Abilities | None:
-    """Tests with two empty files in `.signet/tmp`, which are removed; None if none can be made."""
-    one, two = _fresh(), _fresh()
-    try:
-        with folder(root, TEMPORARY) as descriptor:
-            before = os.fstat(descriptor)
-            try:
-                os.close(os.open(one, CREATE, 0o600, dir_fd=descriptor))
-                cases = status_at(descriptor, one.upper()) is None
-                links = _links(descriptor, one, two)
-                if not links:
-                    os.close(os.open(two, CREATE, 0o600, dir_fd=descriptor))
-                return Abilities(links, _rename(descriptor, one, descriptor, two, _EXCHANGE), cases)
-            finally:
-                _drop(descriptor, one)
-                _drop(descriptor, two)
-                os.utime(descriptor, ns=(before.st_atime_ns, before.st_mtime_ns))
-    except (OSError, WorkspaceError):
-        return None
-
-
-def _links(descriptor: int, name: str, other: str) -> bool:
-    try:
-        os.link(name, other, src_dir_fd=descriptor, dst_dir_fd=descriptor, follow_symlinks=False)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        return False
-    return True
-
-
-_NOREPLACE, _EXCHANGE = 1, 2
-_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
-
-
-def _rename(source_fd: int, source: str, target_fd: int, target: str, flag: int) -> bool:
-    """Calls renameat2 (Linux) or renameatx_np (macOS); False if the system or the file system lacks it."""
-    import ctypes
-
-    function = _renameat2()
-    if function is None:
-        return False
-    if sys.platform == "darwin":
-        flag = {_NOREPLACE: 0x4, _EXCHANGE: 0x2}[flag]
-    result = function(source_fd, os.fsencode(source), target_fd, os.fsencode(target), flag)
-    if result == 0:
-        return True
-    code = ctypes.get_errno()
-    if code in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOENT):
-        return False
-    raise OSError(code, os.strerror(code), target)
-
-
-def _renameat2() -> "ctypes._NamedFuncPointer | None":
-    import ctypes
-
-    try:
-        library = ctypes.CDLL(None, use_errno=True)
-        function = library.renameatx_np if sys.platform == "darwin" else library.renameat2
-    except (OSError, AttributeError):
-        return None
-    function.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
-    return function
+        if not chunk:
+            return
+        piece = tail + chunk
+        yield piece
+        tail = piece[-overlap:] if overlap else b""

@@ -25,7 +25,7 @@ from signet_sync.storage.database.connection import (
 )
 from signet_sync.storage.database.tables import TABLES
 from signet_sync.storage.durable import private_folder
-from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Maintenance, Pass, Workspace
 
 

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 from signet_sync.errors import LeaseBusy, SignetSyncError, reason
 from signet_sync.storage.database.connection import LARGE_LOG, Database, log_size
-from signet_sync.sync import outbox
 from signet_sync.sync.index_records import MANIFEST, SESSION, Change, Source
-from signet_sync.sync.store import artifacts, sessions, texts
+from signet_sync.sync.store import artifacts, passes, sessions, texts
 from signet_sync.sync.workers import Alive, Given, Workers
 from signet_sync.sync.workspace import Deriver, Maintenance, Outcome, Pass, Pipeline, Publisher, Request, Workspace
 
@@ -55,7 +54,7 @@ def queue(database: Database, pipeline: Pipeline, moved: Collection[Source]) -> 
     left = {one for one in moved if one.kind != MANIFEST or one._replace(kind=SESSION) not in moved}
     for deriver in pipeline.derivers:
         mine = sorted(source for source in left if source.kind in deriver.kinds)
-        outbox.put(database, deriver.name, mine)
+        passes.queue_sources(database, deriver.name, mine)
         left.difference_update(mine)
 
 
@@ -69,7 +68,7 @@ def rebuild(database: Database, pipeline: Pipeline, derivers: Iterable[Deriver])
         # All sources of the other kinds are already queued for an earlier deriver.
         mine = (source for source in deriver.sources(database) if source.kind not in queued)
         while some := list(islice(mine, _AT_ONCE)):
-            outbox.put(database, deriver.name, some, before=before)
+            passes.queue_sources(database, deriver.name, some, before=before)
             kinds.update(source.kind for source in some)
         queued |= kinds
         database.execute(
@@ -80,7 +79,7 @@ def rebuild(database: Database, pipeline: Pipeline, derivers: Iterable[Deriver])
 
 def waits(database: Database, pipeline: Pipeline, name: str) -> bool:
     """Returns whether a deriver has sources left to process."""
-    return name in _waiting(pipeline, outbox.waiting(database))
+    return name in _waiting(pipeline, passes.list_waiting(database))
 
 
 def _waiting(pipeline: Pipeline, left: Mapping[tuple[str, str], int]) -> set[str]:
@@ -134,8 +133,8 @@ def _work(database: Database, pipeline: Pipeline, one: _Batch, since_us: int, ch
             prepared[deriver.name] = deriver.prepare(database, mine, prepared, alive)
     alive()
     with nullcontext() if database.connection.in_transaction else database.transaction():
-        outbox.take(database, sources)
-        left = {key: at_us for key, at_us in outbox.waiting(database).items() if at_us >= since_us}
+        passes.take_sources(database, sources)
+        left = {key: at_us for key, at_us in passes.list_waiting(database).items() if at_us >= since_us}
         more = any(name == pipeline.derivers[place].name for name, _ in left)
         kinds = {kind for _, kind in left}
         moved, later = Change(), set[Source]()
@@ -160,7 +159,7 @@ def _next(
 ) -> _Batch | None:
     """Returns the next batch: of the first deriver for which a source is queued, or behind one not yet written."""
     if behind is None:
-        waiting = {name for (name, _), at_us in outbox.waiting(database).items() if at_us >= since_us}
+        waiting = {name for (name, _), at_us in passes.list_waiting(database).items() if at_us >= since_us}
         place = next((place for place, deriver in enumerate(pipeline.derivers) if deriver.name in waiting), None)
     else:
         place = behind.place if behind.more else None
@@ -168,7 +167,7 @@ def _next(
         return None
     name, size = pipeline.derivers[place].name, pipeline.derivers[place].batch
     before = set() if behind is None else set(behind.sources)
-    newest = outbox.newest(database, name, len(before) + size + 1, since_us)
+    newest = passes.list_newest(database, name, len(before) + size + 1, since_us)
     found = [source for source in newest if source not in before]
     sources, given = found[:size], {}
     for deriver in pipeline.derivers[place:] if workers else ():
@@ -183,7 +182,7 @@ def _finish(database: Database, pipeline: Pipeline, change: Change, moved: Chang
     # A whole vault derives millions of sources, and nobody needs to know which ones.
     moved.derived, moved.sources = len(moved.sources), set()
     change.add(moved)
-    waiting = _waiting(pipeline, outbox.waiting(database))
+    waiting = _waiting(pipeline, passes.list_waiting(database))
     for (name,) in list(database.execute("select name from derivers where rebuilding = 1")):
         if name not in waiting:
             database.execute("update derivers set rebuilding = 0 where name = ?", (name,))

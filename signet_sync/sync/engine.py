@@ -20,14 +20,14 @@ from signet_sync.storage import state_dir
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.connection import is_odd, translate
 from signet_sync.storage.database.tables import native_tables
-from signet_sync.sync import deriving, outbox
+from signet_sync.sync import deriving
 from signet_sync.sync.database import examine, put_aside, reopen
 from signet_sync.sync.deriving import publish
 from signet_sync.sync.index_records import Change
 from signet_sync.sync.indexing import building, index, record
 from signet_sync.sync.reading import BULK_FROM, DERIVERS_FROM
 from signet_sync.sync.store import passes
-from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workers import Workers
 from signet_sync.sync.workspace import Outcome, Pass, Publisher, Request, Workspace
 
@@ -117,7 +117,7 @@ def work_off(workspace: Workspace, request: Request) -> bool:
     """
     with state_dir.workspace_lock(workspace.state, request.patience):
         deriving.drain(workspace.database, workspace.pipeline, batches=1, alive=partial(request.alive, 1))
-        return outbox.any_waits(workspace.database)
+        return passes.anything_waits(workspace.database)
 
 
 @contextmanager
@@ -149,16 +149,16 @@ def _show(run: Pass, publishers: Iterable[Publisher]) -> None:
 def _derive(run: Pass) -> None:
     """Processes the outbox, including what a killed pass left in it; before a scrub all of it."""
     database = run.database
-    if run.outcome.cliff is not None or not outbox.any_waits(database):
+    if run.outcome.cliff is not None or not passes.anything_waits(database):
         return
-    at_once = not outbox.holds(database, FEW_SOURCES) or tombstones_store.is_unscrubbed(database)
+    at_once = not passes.holds_sources(database, FEW_SOURCES) or tombstones_store.is_unscrubbed(database)
     run.outcome.change.add(
         deriving.drain(
             database,
             run.workspace.pipeline,
             since_us=0 if at_once else run.request.since_us,
             alive=partial(run.request.alive, run.outcome.read),
-            workers=run.workers if outbox.holds(database, DERIVERS_FROM) else None,
+            workers=run.workers if passes.holds_sources(database, DERIVERS_FROM) else None,
         )
     )
 

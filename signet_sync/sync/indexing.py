@@ -9,16 +9,16 @@ from signet_sync.formats.body import text_sha256
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Snapshot
-from signet_sync.storage import files
-from signet_sync.storage.safe_paths import require_root
-from signet_sync.sync import deriving, outbox, planner, scan
+from signet_sync.storage import files, writing
+from signet_sync.storage.files import require_root
+from signet_sync.sync import deriving, planner, reading
 from signet_sync.sync.index_records import SESSION, Change, Judgement, Known, NoiseRule, Source
 from signet_sync.sync.planner import CliffRule, JudgeContext, Plan, Tombstones
 from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.reading import BULK_FROM, WORKERS_FROM, read_and_write
 from signet_sync.sync.store import artifacts, counts, passes, violations
-from signet_sync.sync.tombstones import store as tombstones_store
-from signet_sync.sync.tombstones.removals import InForce, count_covered, enforce, read_in_force, remove_covered
+from signet_sync.sync.store import tombstones as tombstones_store
+from signet_sync.sync.tombstones import InForce, count_covered, enforce, read_in_force, remove_covered
 from signet_sync.sync.workspace import Outcome, Pass, Request, Workspace
 from signet_sync.text import digest_mark
 from signet_sync.text.sanitizer import sanitizer_stamp
@@ -39,9 +39,11 @@ def look(run: Pass, *, from_scratch: bool = False) -> tuple[Snapshot, dict[str, 
     workspace, database, request = run.workspace, run.database, run.request
     if workspace.vault == workspace.root:
         require_root(workspace.root)
-    snapshot = scan.scan(workspace.vault) if request.paths is None else scan.glance(workspace.vault, request.paths)
+    snapshot = (
+        reading.scan(workspace.vault) if request.paths is None else reading.glance(workspace.vault, request.paths)
+    )
     strays = not workspace.touch_nothing and any(path.startswith(_STRAY) for path in snapshot.files)
-    if strays and files.sweep(workspace.root, beside=(MEMORY,)):
+    if strays and writing.sweep(workspace.root, beside=(MEMORY,)):
         # Of processes that died; without this second link a published file has another signature.
         return look(run, from_scratch=from_scratch)
     run.outcome.full, run.outcome.seen = snapshot.everything, snapshot
@@ -135,7 +137,7 @@ def record(run: Pass, paths: Iterable[str]) -> None:
     known = artifacts.list_known_files(database, wanted)
     judging = _judge_context(run, Tombstones(tombstones_store.list_mirrored(database)))
     quarantine = Quarantine(run.workspace.state.path, records_crashes=inner.records_crashes)
-    seen = scan.glance(run.workspace.vault, wanted)
+    seen = reading.glance(run.workspace.vault, wanted)
     present = wanted & (seen.files.keys() | seen.odd.keys()) if seen.ground == "present" else wanted
     moved = Outcome()
     writing = Pass(run.workspace, inner, moved, run.workers)
@@ -166,7 +168,7 @@ def is_artifact(path: str) -> bool:
 def building(run: Pass) -> Iterator[None]:
     """Builds a first index of many files without a journal on disk."""
     first = run.request.paths is None and not run.database.value("select exists(select 1 from files)")
-    names = len(scan.names(run.workspace.vault) or ()) if first else 0
+    names = len(reading.list_names(run.workspace.vault) or ()) if first else 0
     begun = names > BULK_FROM and run.database.begin_build()
     try:
         if begun and names > WORKERS_FROM:
@@ -210,7 +212,7 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
     gone = [path for path in plan.gone if _is_news(path, known, judging)]
     named = [j for j in plan.judged if known.get(j.path) != Known(j.signature, j.verdict, j.code)]
     erasing = bool(removed) and tombstones_store.is_unscrubbed(database)
-    if erasing and outbox.any_waits(database):
+    if erasing and passes.anything_waits(database):
         change.add(deriving.drain(database, pipeline))
     over = outcome.full and (passes.is_halted(database) or passes.unread(database))
     stale = deriving.stale(database, pipeline) if outcome.full else []

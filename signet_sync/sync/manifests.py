@@ -32,7 +32,7 @@ from signet_sync.formats.frontmatter import (
 from signet_sync.formats.ids import token_matches
 from signet_sync.formats.paths import MEMORY, artifact_path, wikilink
 from signet_sync.formats.snapshot import Found, Signature
-from signet_sync.storage import files, state_dir
+from signet_sync.storage import files, state_dir, writing
 from signet_sync.sync.store import artifacts, passes
 from signet_sync.sync.workspace import Maintenance, Pass, Workspace
 
@@ -72,9 +72,9 @@ def swap(
 ) -> tuple[bytes, Signature] | None:
     """Changes a manifest under its session's lock: read, change, compare, write `revision + 1`.
 
-    Without `sync_folder` the caller syncs the folder, once for several (`files.sync_folders`). `change` gets the fields
-    and the body and returns both, or None if nothing is to be written. An unreadable manifest is left alone (None).
-    Raises `RevisionConflict` after a bounded number of lost races.
+    Without `sync_folder` the caller syncs the folder, once for several (`writing.sync_folders`). `change` gets the
+    fields and the body and returns both, or None if nothing is to be written. An unreadable manifest is left alone
+    (None). Raises `RevisionConflict` after a bounded number of lost races.
     """
     for _ in range(RETRIES):
         with lock():
@@ -94,7 +94,7 @@ def swap(
                 return None  # a person's own keys make it too large: written, it could not be read again
             if files.read(root, path, limit) != found:
                 continue
-            replaced = files.replace(root, path, data, found.raw, sync_folder=sync_folder)
+            replaced = writing.replace(root, path, data, found.raw, sync_folder=sync_folder)
             if replaced.displaced is None:
                 return data, replaced.signature
     raise RevisionConflict(
@@ -165,7 +165,7 @@ def _rebuild(run: Pass, agent_id: str, token: str, session_id: str) -> str | Non
         return None  # the path is taken by a file that is no readable manifest: its verdict reports it
     body = manifest_body((kind, written) for kind, written in newest.items() if written is not None)
     try:
-        files.create_once(run.workspace.root, path, text_of(fields, body))
+        writing.create_once(run.workspace.root, path, text_of(fields, body))
     except FileExistsError:
         return None
     except (OSError, WorkspaceError) as error:
@@ -229,5 +229,5 @@ def follow_page(
         if result is not None:
             changed.append(path)
     if changed:
-        files.sync_folders(workspace.root, {MEMORY})
+        writing.sync_folders(workspace.root, {MEMORY})
     return changed, trouble

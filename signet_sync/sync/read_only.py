@@ -11,8 +11,8 @@ from signet_sync.errors import DatabaseError, WorkspaceError
 from signet_sync.formats.timestamps import day_of, iso
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database, note_damage
+from signet_sync.storage.files import require_root
 from signet_sync.storage.locations import now_us
-from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync.store import counts
 from signet_sync.sync.store.counts import count_accesses
 

@@ -1,21 +1,21 @@
-"""Reads files, judges them and writes their rows, in batches in the open transaction."""
+"""Looks at the files of a vault; reads files, judges them and writes their rows, in batches in the open transaction."""
 
 from __future__ import annotations
 
 import os
+import stat
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from itertools import islice
 from typing import Any
 
-from signet_sync.errors import WorkspaceError, reason
+from signet_sync.errors import PathEscape, WorkspaceError, reason
 from signet_sync.formats.frontmatter import pack_seal
-from signet_sync.formats.paths import MEMORY
-from signet_sync.formats.snapshot import Found, Signature, Trouble
-from signet_sync.storage import files
-from signet_sync.storage.files import Vault
-from signet_sync.storage.safe_paths import folder
+from signet_sync.formats.paths import MEMORY, TOMBSTONES, display
+from signet_sync.formats.snapshot import STRANGE_NAME, Found, Ground, Signature, Snapshot, Trouble
+from signet_sync.storage import files, writing
+from signet_sync.storage.files import Root, Vault, folder, kind_of, reading, signature_of, split_checked, split_path
 from signet_sync.sync import planner
 from signet_sync.sync.index_records import MANIFEST, SESSION, Judgement, Known, Row, Seal, Source
 from signet_sync.sync.planner import JudgeContext
@@ -23,6 +23,100 @@ from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.store import artifacts, texts, violations
 from signet_sync.sync.workers import Given, Workers
 from signet_sync.sync.workspace import Outcome, Pass, Workspace
+
+
+def scan(root: Root) -> Snapshot:
+    """Lists everything in `memory/` and `memory/tombstones/`: one scandir and one stat per file, nothing opened."""
+    files: dict[str, Signature] = {}
+    odd: dict[str, str] = {}
+    try:
+        with reading(root, MEMORY) as vault:
+            _collect(vault, MEMORY, files, odd)
+    except (OSError, WorkspaceError) as error:
+        return Snapshot(True, *_ground_of(error))
+    try:
+        with reading(root, TOMBSTONES) as vault:
+            _collect(vault, TOMBSTONES, files, odd)
+    except (FileNotFoundError, WorkspaceError):
+        pass  # another kind of entry under this name was seen in `memory/`
+    except OSError as error:
+        odd[TOMBSTONES] = f"it cannot be read: {error.strerror}"
+    return Snapshot(True, "present", "", files, odd)
+
+
+def _ground_of(error: OSError | WorkspaceError) -> tuple[Ground, str]:
+    if isinstance(error, FileNotFoundError):
+        return "missing", "there is no folder `memory/`"
+    return "refused", error.message if isinstance(
+        error, WorkspaceError
+    ) else f"`memory/` cannot be read: {error.strerror}"
+
+
+def _collect(vault: Vault, where: str, files: dict[str, Signature], odd: dict[str, str]) -> None:
+    for name, status in vault.list():
+        path = f"{where}/{name}"
+        if isinstance(status, OSError):
+            odd[display(path)] = f"it cannot be looked at: {status.strerror}"
+        else:
+            _sort(path, status, files, odd)
+
+
+def _sort(path: str, status: os.stat_result, files: dict[str, Signature], odd: dict[str, str]) -> None:
+    if not path.isprintable():
+        odd[display(path)] = STRANGE_NAME
+    elif stat.S_ISREG(status.st_mode):
+        files[path] = signature_of(status)
+    else:
+        odd[display(path)] = kind_of(status.st_mode)
+
+
+def glance(root: Root, paths: Iterable[str]) -> Snapshot:
+    """Returns the state of some paths only: one stat each. A path outside the two folders is left out."""
+    asked = frozenset(p for p in paths if p.rpartition("/")[0] in (MEMORY, TOMBSTONES) and _names_something(p))
+    files: dict[str, Signature] = {}
+    odd: dict[str, str] = {}
+    try:
+        with reading(root, MEMORY):
+            pass
+    except (OSError, WorkspaceError) as error:
+        return Snapshot(False, *_ground_of(error), asked=asked)
+    for path in asked:
+        where, name = split_path(path)
+        try:
+            with reading(root, where) as vault:
+                status = vault.status(name)
+        except (FileNotFoundError, NotADirectoryError, WorkspaceError):
+            continue
+        except OSError as error:
+            odd[display(path)] = f"it cannot be looked at: {error.strerror}"
+            continue
+        if status is not None:
+            _sort(path, status, files, odd)
+    return Snapshot(False, "present", "", files, odd, asked)
+
+
+def _names_something(path: str) -> bool:
+    try:
+        split_checked(path)
+    except PathEscape:
+        return False
+    return True
+
+
+def list_names(root: Root) -> set[str] | None:
+    """Returns the paths in `memory/` and `memory/tombstones/` without a stat; None if `memory/` cannot be listed."""
+    found: set[str] = set()
+    for where in (MEMORY, TOMBSTONES):
+        try:
+            with reading(root, where) as vault:
+                found.update(display(f"{where}/{name}") for name in vault.names())
+        except (OSError, WorkspaceError):
+            if where == MEMORY:
+                return None
+    return found
+
+
+# ── reading and judging ──
 
 
 def _read(vault: Vault | None, path: str, limit: int) -> Found | Trouble:
@@ -215,7 +309,7 @@ def _redact_again(
     path, sealed = judgement.path, judgement.sealed
     assert sealed is not None and isinstance(found, Found)
     try:
-        replaced = files.replace(workspace.root, path, sealed, found.raw)
+        replaced = writing.replace(workspace.root, path, sealed, found.raw)
     except (OSError, WorkspaceError) as error:
         outcome.trouble.append(f"{path}: what was redacted came back, and cannot be taken out now: {reason(error)}")
         return judgement
@@ -227,7 +321,7 @@ def _redact_again(
 
 def unlink(workspace: Workspace, judgement: Judgement, outcome: Outcome) -> bool:
     try:
-        files.unlink(workspace.root, judgement.path)
+        writing.unlink(workspace.root, judgement.path)
     except (OSError, WorkspaceError) as error:
         outcome.trouble.append(f"{judgement.path}: a removed session's file cannot be deleted: {error}")
         return False

@@ -15,7 +15,7 @@ from signet_sync.memories.store.memories import Memory
 from signet_sync.storage.database import native_backup
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import counts
-from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.store import tombstones as tombstones_store
 
 AT = "2026-03-28T10:00:00.000Z"
 MEMORY = Memory("default", "m-abcdefghijkl", "note", "Ada trims\nthe wick.", ("lamp",), True, AT)

@@ -434,7 +434,7 @@ def test_what_two_state_folders_of_a_workspace_acknowledged_is_merged(
         raise OSError(30, "Read-only file system")
 
     with monkeypatch.context() as patch:
-        patch.setattr(workspace.files, "prepare", refuse)
+        patch.setattr(workspace.writing, "prepare", refuse)
         native_rows.done(copy.call("remember", "The wick is trimmed at dusk.", "--now", NOW))
     kept, states = copy.state, Path(os.environ["SIGNET_STATE"])
     assert kept.name.startswith("path-")

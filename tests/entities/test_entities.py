@@ -25,7 +25,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import parse_path
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.settings.model import Settings
-from signet_sync.storage import files, state_dir
+from signet_sync.storage import state_dir, writing
 from signet_sync.sync import engine
 from signet_sync.sync.database import reopen
 from signet_sync.sync.workspace import Request, Workspace
@@ -448,14 +448,14 @@ def test_a_file_that_was_in_place_when_its_folder_could_not_be_synced_is_nobody_
 ) -> None:
     """The caller is refused, and may ask again: it is done then, once, and by whom it was asked for."""
     made = part(work)
-    replace = files.replace
+    replace = writing.replace
 
     def unsynced(*given: Any, **more: Any) -> Any:
         replace(*given, **more)
         raise OSError(errno.EIO, "fsync")
 
     with monkeypatch.context() as patch:
-        patch.setattr(files, "replace", unsynced)
+        patch.setattr(writing, "replace", unsynced)
         with pytest.raises(OSError, match="fsync"):
             put(work, made, "role", "It guards.", key="k")
     look(work)

@@ -32,7 +32,7 @@ from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.entity_paths import parse_path
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.settings.model import Settings
-from signet_sync.storage import files, rename, state_dir
+from signet_sync.storage import state_dir, writing
 from signet_sync.sync import engine
 from signet_sync.sync.workspace import Request as PassRequest
 from signet_sync.sync.workspace import Workspace
@@ -46,9 +46,9 @@ MARK = re.compile(r"mark\d{4}x")
 # The doors that an operation goes through: where a process dies, before or after what the door does.
 DOORS = (
     (EventLog, "_put"),
-    (files, "create_once"),
-    (files, "replace"),
-    (rename, "rename_folder"),
+    (writing, "create_once"),
+    (writing, "replace"),
+    (writing, "rename_folder"),
     (entities_store, "put_files"),
     (entities_store, "set_log_end"),
     (entities_store, "clear_drift"),
@@ -275,7 +275,7 @@ class EntityMachine(RuleBasedStateMachine):
     def meanwhile(self, request: Request, at: int) -> None:
         """Somebody saves a file of an entity just before the agent writes it."""
         typed, made = self.said("typed {}")
-        replace, saved = files.replace, []
+        replace, saved = writing.replace, []
 
         def saving(root: str, path: str, *given: Any, **more: Any) -> Any:
             if not saved and parse_path(path) is not None:
@@ -285,7 +285,7 @@ class EntityMachine(RuleBasedStateMachine):
             return replace(root, path, *given, **more)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(files, "replace", saving)
+            patch.setattr(writing, "replace", saving)
             self.begin(request)
         if saved:
             assert set(made) <= self.standing(), "what somebody saved meanwhile is gone"

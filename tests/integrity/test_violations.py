@@ -11,7 +11,7 @@ import pytest
 from crash_runner import KILLED, forked
 from workbench import NOW, Vault
 
-from signet_sync.storage import files
+from signet_sync.storage import writing
 from signet_sync.sync.store import violations
 
 LATER = "2026-03-30T12:00:00.000Z"
@@ -179,7 +179,7 @@ def test_what_was_accepted_by_a_process_that_died_is_in_its_row_after_a_pass(vau
     vault.reindex()
 
     def killed():
-        monkeypatch.setattr(files, "replace", lambda *_: os._exit(KILLED))
+        monkeypatch.setattr(writing, "replace", lambda *_: os._exit(KILLED))
         return vault.call("violations", "accept", path, "--reason", "mine", "--now", NOW).code
 
     assert forked(killed) == KILLED and not vault.hits("zzmine")

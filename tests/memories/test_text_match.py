@@ -14,7 +14,7 @@ from workbench import NOW, Vault, numbered
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.store import TranscriptState
 from signet_sync.sessions.live import store as live
-from signet_sync.storage import foreign_files
+from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.phrase_search import Sieve, phrases
 
@@ -66,13 +66,13 @@ def test_a_needle_is_found_wherever_it_begins(size, start):
 def test_pieces_overlap_so_that_nothing_falls_between(tmp_path_factory, raw, overlap):
     path = tmp_path_factory.mktemp("pieces") / "file"
     path.write_bytes(raw)
-    step, foreign_files._PIECE = foreign_files._PIECE, 100
+    step, files._PIECE = files._PIECE, 100
     try:
         descriptor = os.open(path, os.O_RDONLY)
-        found = list(foreign_files.pieces(descriptor, overlap))
+        found = list(files.pieces(descriptor, overlap))
         os.close(descriptor)
     finally:
-        foreign_files._PIECE = step
+        files._PIECE = step
     for number, piece in enumerate(found[1:]):
         shared = min(overlap, len(found[number]))
         assert piece.startswith(found[number][len(found[number]) - shared :])

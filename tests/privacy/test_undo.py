@@ -11,8 +11,8 @@ import pytest
 from workbench import NOW, Vault, cast, numbered, tree
 
 from signet_sync.formats.artifact import validate_tombstone
-from signet_sync.sync.tombstones import files as tombstones_files
-from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync import tombstones as tombstones_files
+from signet_sync.sync.store import tombstones as tombstones_store
 
 ID = numbered(1)["session_id"]
 TOKEN = made.token_for(session_id=ID)

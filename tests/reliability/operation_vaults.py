@@ -30,8 +30,8 @@ from signet_sync.sessions.live import operations as live
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import NODES
-from signet_sync.sync import engine, outbox
-from signet_sync.sync.store import counts
+from signet_sync.sync import engine
+from signet_sync.sync.store import counts, passes
 from signet_sync.sync.workspace import Request, Workspace
 
 NOW_US = parse_instant(NOW) or 0
@@ -151,7 +151,7 @@ def _backlog(vault: Vault) -> None:
     try:
         with opened(str(vault.root), Settings()) as workspace:
             engine.run_pass(workspace, Request(now_us=NOW_US, since_us=NOW_US - 2 * DAY))
-            assert outbox.any_waits(workspace.database)
+            assert passes.anything_waits(workspace.database)
     finally:
         engine.FEW_SOURCES = few
 

@@ -30,7 +30,7 @@ from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import compaction_input, session_input
 from signet_sync.sessions.live import operations as live
 from signet_sync.settings.model import Settings
-from signet_sync.storage import files
+from signet_sync.storage import writing
 from signet_sync.sync import engine, indexing
 from signet_sync.sync.workspace import Request, Workspace
 
@@ -158,7 +158,7 @@ def publish(workspace: Workspace) -> None:
     name, raw = made.summary(**numbered(4))
     path = f"memory/{name}"
     with suppress(FileExistsError):
-        files.create_once(workspace.root, path, raw)
+        writing.create_once(workspace.root, path, raw)
     assert (Path(workspace.root) / path).read_bytes() == raw
     engine.run_pass(workspace, Request(now_us=NOW_US))
 

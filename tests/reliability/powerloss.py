@@ -23,7 +23,7 @@ from typing import Any
 import apsw
 from crash_runner import forked
 
-from signet_sync.storage import files
+from signet_sync.storage import writing
 
 SECTOR, PAGE = 512, 4096
 
@@ -315,7 +315,7 @@ class Recorder:
         os.unlink = os.remove = unlink
 
     def _renames(self) -> None:
-        real_replace, real_swap = os.replace, files._rename
+        real_replace, real_swap = os.replace, writing._rename
 
         def replace(source: Any, target: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None) -> None:
             if not os.path.isdir(source):
@@ -330,12 +330,12 @@ class Recorder:
             given, taken = self.node_at(source, source_fd), self.node_at(target, target_fd)
             done = real_swap(source_fd, source, target_fd, target, flag)
             if done:
-                left = taken if flag == files._EXCHANGE else None
+                left = taken if flag == writing._EXCHANGE else None
                 self.named((*self.at(target, target_fd), given), (*self.at(source, source_fd), left))
             return done
 
         os.replace = os.rename = replace
-        files._rename = swap
+        writing._rename = swap
 
     def whole(self) -> None:
         """Holds the record to the truth: played back in full it gives what stands, byte for byte."""

@@ -30,7 +30,7 @@ from signet_sync.formats.timestamps import parse_instant
 from signet_sync.pages import page_files
 from signet_sync.pages.conflict_copies import keep_displaced
 from signet_sync.settings.model import Settings
-from signet_sync.storage import durable, files, state_dir
+from signet_sync.storage import durable, files, state_dir, writing
 from signet_sync.storage.database import connection
 from signet_sync.sync import manifests
 from signet_sync.sync.deriving import publish_pages
@@ -241,7 +241,7 @@ def armed() -> Stops:
     stops = Stops()
     for name in ("open", "write", "fsync", "link", "replace", "rename", "unlink"):
         stops.wrap(os, name)
-    stops.wrap(files, "_rename")
+    stops.wrap(writing, "_rename")
 
     class Connection(apsw.Connection):
         def execute(self, sql: str, *given: Any, **named: Any) -> Any:

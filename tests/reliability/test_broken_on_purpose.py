@@ -78,7 +78,7 @@ BREAKS = {
         "tests/storage/test_database.py",
     ),
     "what SQLite leaves of moved rows is not overwritten": Break(
-        "signet_sync/storage/database/removal.py",
+        "signet_sync/storage/database/batches.py",
         "            for number in range(count):\n                _wipe_page(file, number * size, size)\n",
         "",
         "tests/storage/test_wipe.py",

@@ -20,7 +20,7 @@ from invariants import holding
 from operations import OPERATIONS
 from workbench import NOW, Vault, numbered
 
-from signet_sync.storage import files
+from signet_sync.storage import writing
 from signet_sync.sync.store.texts import text_of
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -172,8 +172,8 @@ def test_what_a_removal_covers_is_not_found_any_more_though_it_was_cut_off(
     vault = of_two_sessions(tmp_path)
 
     def removed() -> int:
-        gone = iter([files.unlink] if after == "one file" else [])
-        files.unlink = lambda *given: next(gone, lambda *_: os._exit(KILLED))(*given)
+        gone = iter([writing.unlink] if after == "one file" else [])
+        writing.unlink = lambda *given: next(gone, lambda *_: os._exit(KILLED))(*given)
         return vault.call("remove", numbered(2)["session_id"], "--reason", "asked for", "--yes", "--now", NOW).code
 
     assert forked(removed) == KILLED
@@ -226,8 +226,8 @@ def test_lines_that_could_not_be_taken_out_are_known_when_the_words_are_not(
     (vault / "MEMORY.md").write_text(vault.page().replace("## ", f"{typed}\n## ", 1))
     vault.put(made.tombstone(session_id=numbered(2)["session_id"]), "memory/tombstones")
     failing = Steps(1, errno.EIO)
-    monkeypatch.setattr(files, "create_once", files.create_once)  # put back afterwards
-    failing.wrap(files, "create_once", concerns=lambda _, path, *__: "MEMORY.user" in path)
+    monkeypatch.setattr(writing, "create_once", writing.create_once)  # put back afterwards
+    failing.wrap(writing, "create_once", concerns=lambda _, path, *__: "MEMORY.user" in path)
     monkeypatch.chdir(tmp_path)
     vault.reindex()
     assert failing.count >= 1 and vault.rows("select count(*) from memory_artifacts where agent_id = 'default'") == [
@@ -302,19 +302,19 @@ class Case(NamedTuple):
         return next(self.places([Moment(*moment) for moment in told[self.fault]]))
 
 
-WRITE = ("storage.durable.create", "storage.files._stage_bytes")
-LINK = ("storage.files._link",)
-SWAP = ("storage.files.replace",)
-SYNC = ("storage.files.sync_folders",)
+WRITE = ("storage.durable.create", "storage.writing._stage_bytes")
+LINK = ("storage.writing._link",)
+SWAP = ("storage.writing.replace",)
+SYNC = ("storage.writing.sync_folders",)
 ROWS = ("sync.indexing._apply",)
 FOLLOWS = ("sync.deriving._work",)
 NEW_MANIFEST = ("sessions.flow._write_manifest",)
 REFERENCES = ("sync.manifests.follow_page",)
 PAGE = ("pages.stage._write",)
 LEASE = ("pages.store.pages.take_lease",)
-STONE = ("sync.tombstones.files.put",)
+STONE = ("sync.tombstones.put",)
 REMOVAL = ("privacy.remove.remove",)
-UNLINK = ("storage.files.unlink", "privacy.remove.remove")
+UNLINK = ("storage.writing.unlink", "privacy.remove.remove")
 SCRUB = ("privacy.scrub.scrub",)
 CHECKPOINT = ("storage.database.connection.checkpoint",)
 MIGRATION = ("storage.database.connection._make_tables",)

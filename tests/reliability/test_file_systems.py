@@ -22,7 +22,7 @@ from signet_sync.memories import operations as memories_operations
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import session_input
 from signet_sync.settings.model import Settings
-from signet_sync.storage import files
+from signet_sync.storage import writing
 from signet_sync.sync import engine
 from signet_sync.sync.workspace import Request
 
@@ -361,7 +361,7 @@ def test_on_a_file_system_with_plain_renames_alone_a_kill_leaves_no_part_of_a_fi
             real(source, name, **given)
 
         os.link, os.replace = linked, renamed
-        files._renameat2 = lambda: None
+        writing._renameat2 = lambda: None
         end(vault)
         return 0
 

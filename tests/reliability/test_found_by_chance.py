@@ -20,7 +20,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.sessions.live import store as turns
 from signet_sync.settings.model import Settings
-from signet_sync.storage import files
+from signet_sync.storage import writing
 from signet_sync.sync import engine, indexing
 from signet_sync.sync.workspace import Request
 
@@ -187,14 +187,14 @@ def test_nothing_is_forgotten_where_a_copy_of_the_page_cannot_be_cleaned(
     memory_id = remembered(vault)
     vault.reindex()
     (kept,) = vault.root.glob("MEMORY.user-*")
-    real = files._rename
+    real = writing._rename
 
     def refuse(*given: Any) -> Any:
         if kept.name in map(str, given):
             raise OSError(errno.EACCES, os.strerror(errno.EACCES))
         return real(*given)
 
-    monkeypatch.setattr(files, "_rename", refuse)
+    monkeypatch.setattr(writing, "_rename", refuse)
     answer = vault.call("forget", memory_id, "--json")
     assert answer.code != 0 and "nothing was forgotten" in answer.out, answer
     assert vault.rows("select id from memories") == [(memory_id,)]

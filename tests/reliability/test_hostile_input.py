@@ -139,7 +139,7 @@ def patterns() -> Iterator[tuple[str, re.Pattern[Any]]]:
 # Only ever asked about texts that were cut before: headings of 60 characters, beginnings, a digest's lines, names.
 SHORT = {
     "signet_sync.statements.sections._AND",
-    "signet_sync.storage.files._TEMPORARY_NAME",
+    "signet_sync.storage.writing._TEMPORARY_NAME",
 }
 METHODS = "match|fullmatch|search|finditer|findall|sub|subn|split"
 

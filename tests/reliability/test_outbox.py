@@ -14,9 +14,10 @@ from test_backlog import NOW_US, request, workspace
 from workbench import Vault, numbered, sampled
 
 from signet_sync.formats.timestamps import DAY
-from signet_sync.sync import engine, outbox
+from signet_sync.sync import engine
 from signet_sync.sync.engine import run_pass, work_off
 from signet_sync.sync.index_records import MANIFEST, SESSION, Source
+from signet_sync.sync.store import passes
 from signet_sync.sync.workspace import Request, Workspace
 
 __all__ = ["workspace"]  # a fixture
@@ -62,11 +63,13 @@ def test_a_row_of_the_outbox_of_which_nothing_stands_any_more_is_dropped(vault: 
     with workspace.database.transaction():
         for deriver in workspace.pipeline.derivers:
             for kind in deriver.kinds.intersection((SESSION, MANIFEST)):
-                outbox.put(workspace.database, deriver.name, [Source(kind, "default", "a" * 16, "removed long ago")])
+                passes.queue_sources(
+                    workspace.database, deriver.name, [Source(kind, "default", "a" * 16, "removed long ago")]
+                )
     while work_off(workspace, request()):
         pass
     run_pass(workspace, request())
-    assert not outbox.any_waits(workspace.database)
+    assert not passes.anything_waits(workspace.database)
     assert vault.dump() == vault.dump_from_scratch()
 
 
@@ -82,7 +85,7 @@ def test_a_clock_that_is_set_back_or_ahead_while_sessions_wait_leaves_none_behin
     while work_off(workspace, Request(now_us=other)):
         pass
     run_pass(workspace, Request(now_us=other))
-    assert not outbox.any_waits(workspace.database)
+    assert not passes.anything_waits(workspace.database)
     run_pass(workspace, request())
     assert vault.dump() == vault.dump_from_scratch()
     after = pages(vault)

@@ -21,7 +21,7 @@ from workbench import Vault
 
 from signet_sync.capture import spool
 from signet_sync.sessions import journal
-from signet_sync.storage import files, rename
+from signet_sync.storage import writing
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.durable import private_folder
 from signet_sync.sync.store.passes import set_version, version_of
@@ -59,9 +59,9 @@ def all_trees(folder: Path, work: Callable[[str, str], object]) -> list[tuple[bo
 # What stands under a path at first, what is done, what may stand there before the answer, and what after it.
 FILE = "memory/new/a.md"
 DOORS = {
-    "created": (None, lambda root, _: files.create_once(root, FILE, LONG), {None, LONG}, {LONG}),
-    "replaced": (LONG, lambda root, _: files.replace(root, FILE, SECOND, LONG), {LONG, SECOND}, {SECOND}),
-    "removed": (LONG, lambda root, _: files.unlink(root, FILE), {LONG, None}, {None}),
+    "created": (None, lambda root, _: writing.create_once(root, FILE, LONG), {None, LONG}, {LONG}),
+    "replaced": (LONG, lambda root, _: writing.replace(root, FILE, SECOND, LONG), {LONG, SECOND}, {SECOND}),
+    "removed": (LONG, lambda root, _: writing.unlink(root, FILE), {LONG, None}, {None}),
 }
 
 
@@ -77,7 +77,7 @@ def test_a_file_is_the_old_or_the_new_one_and_once_it_is_answered_the_new_one(tm
 
 def test_a_folder_that_was_renamed_has_one_of_its_names(tmp_path):
     Vault(tmp_path / "vault").put(("profile.md", LONG), "entities/parts/old")
-    left = all_trees(tmp_path, lambda root, _: rename.rename_folder(root, "entities/parts/old", "new"))
+    left = all_trees(tmp_path, lambda root, _: writing.rename_folder(root, "entities/parts/old", "new"))
     for answered, tree in left:
         names = [name for name in ("old", "new") if tree.get(f"vault/entities/parts/{name}/profile.md") == LONG]
         assert names == ["new"] if answered else len(names) == 1

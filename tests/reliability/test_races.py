@@ -25,7 +25,7 @@ from signet_sync.formats.timestamps import parse_instant
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import session_input
 from signet_sync.settings.model import Settings
-from signet_sync.storage import files, state_dir
+from signet_sync.storage import state_dir, writing
 
 NOW_US = parse_instant(NOW) or 0
 
@@ -150,7 +150,7 @@ def test_a_page_that_a_program_keeps_open_waits_and_says_so(vault: Vault) -> Non
 
 def opened_in_the_moment_of_ours(monkeypatch: pytest.MonkeyPatch, page: Path) -> list[IO[bytes]]:
     """A save right before our swap, which is put back; in between an editor opens what stands there: our file."""
-    real, calls = files._rename, iter(range(100))
+    real, calls = writing._rename, iter(range(100))
     editors: list[IO[bytes]] = []
 
     def rename(*given: Any) -> bool:
@@ -161,7 +161,7 @@ def opened_in_the_moment_of_ours(monkeypatch: pytest.MonkeyPatch, page: Path) ->
             editors.append(open(page, "ab", buffering=0))  # noqa: SIM115 - the test closes it
         return real(*given)
 
-    monkeypatch.setattr(files, "_rename", rename)
+    monkeypatch.setattr(writing, "_rename", rename)
     return editors
 
 
@@ -172,10 +172,10 @@ def test_who_opened_our_file_in_the_moment_before_it_was_taken_back_loses_nothin
     page.write_bytes(b"old\n")
     with monkeypatch.context() as patch:
         editors = opened_in_the_moment_of_ours(patch, page)
-        assert files.replace(str(vault.root), "MEMORY.md", b"ours\n", b"old\n").displaced == b"saved in between\n"
+        assert writing.replace(str(vault.root), "MEMORY.md", b"ours\n", b"old\n").displaced == b"saved in between\n"
     (editor,) = editors
     editor.write(b"My late words.\n")
-    (held,) = files.list_displaced(str(vault.root), rest=0.0)
+    (held,) = writing.list_displaced(str(vault.root), rest=0.0)
     assert held.raw is None  # it may go on writing
     editor.close()
     settle_aside(vault)
@@ -242,17 +242,18 @@ def test_without_leases_a_displaced_file_rests_before_it_goes(vault: Vault, monk
     page = vault / "MEMORY.md"
     page.write_bytes(b"old\n")
     with open(page, "ab", buffering=0) as editor:
-        files.replace(str(vault.root), "MEMORY.md", b"new\n", b"old\n")
+        writing.replace(str(vault.root), "MEMORY.md", b"new\n", b"old\n")
         (resting,) = (vault / ".signet/tmp").iterdir()
         settle_aside(vault)
-        assert files.sweep(str(vault.root)) == [] and files.list_displaced(str(vault.root)) == []
+        assert writing.sweep(str(vault.root)) == [] and writing.list_displaced(str(vault.root)) == []
         editor.write(b"My late words.\n")
-    found = files.list_displaced(str(vault.root), rest=0.0)
+    found = writing.list_displaced(str(vault.root), rest=0.0)
     assert [(held.path, held.raw) for held in found] == [("MEMORY.md", b"old\nMy late words.\n")]
-    files.replace(str(vault.root), "MEMORY.md", b"newer\n", b"new\n")
+    writing.replace(str(vault.root), "MEMORY.md", b"newer\n", b"new\n")
     settle_aside(vault)
     assert (
-        len(files.sweep(str(vault.root), rest=0.0)) == 1 and len(files.list_displaced(str(vault.root), rest=0.0)) == 1
+        len(writing.sweep(str(vault.root), rest=0.0)) == 1
+        and len(writing.list_displaced(str(vault.root), rest=0.0)) == 1
     )
     assert resting.name.endswith("-MEMORY.md.tmp")
 
@@ -276,10 +277,10 @@ def test_a_page_that_goes_leaves_what_was_saved_just_now(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "rename", rename)
-        gone = files.retract(str(vault.root), "page.md", b"ours\n")
+        gone = writing.retract(str(vault.root), "page.md", b"ours\n")
     assert gone == (how == "not at all") == (not page.exists())
     assert gone or page.read_bytes() == b"mine\n"
-    assert files.retract(str(vault.root), "page.md", b"ours\n") is gone
+    assert writing.retract(str(vault.root), "page.md", b"ours\n") is gone
     assert not list((vault / ".signet/tmp").iterdir())
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from signet_sync.errors import PathEscape, WorkspaceError
 from signet_sync.formats.snapshot import Found, Trouble
-from signet_sync.storage import files
+from signet_sync.storage import files, writing
 from signet_sync.storage.durable import sync_descriptor
 
 LINUX = sys.platform == "linux"
@@ -72,7 +72,7 @@ def no_rename(patch, code=errno.EINVAL):
         ctypes.set_errno(code)
         return -1
 
-    patch.setattr(files, "_renameat2", lambda: refuse)
+    patch.setattr(writing, "_renameat2", lambda: refuse)
 
 
 def no_links(patch, code=errno.EPERM):
@@ -100,9 +100,9 @@ def test_what_could_leave_the_workspace_is_refused_everywhere(root, path):
     assert files.read(str(root), path, LIMIT) == Trouble("path-escape", "the path leaves the workspace")
     assert files.status_of(str(root), path) is None
     for refused in (
-        lambda: files.create_once(str(root), path, NEW),
-        lambda: files.replace(str(root), path, NEW, None),
-        lambda: files.unlink(str(root), path),
+        lambda: writing.create_once(str(root), path, NEW),
+        lambda: writing.replace(str(root), path, NEW, None),
+        lambda: writing.unlink(str(root), path),
     ):
         with pytest.raises(PathEscape):
             refused()
@@ -117,11 +117,11 @@ def test_no_folder_on_the_way_may_be_a_link(root):
     assert files.read(str(root), "agents/a.md", LIMIT).code == "path-escape"
     assert files.status_of(str(root), "agents/a.md") is None
     assert files.listing(str(root), "agents", "") == []
-    for write in (files.create_once, lambda *a: files.replace(*a, None)):
+    for write in (writing.create_once, lambda *a: writing.replace(*a, None)):
         with pytest.raises(PathEscape, match="symlink"):
             write(str(root), "agents/b.md", NEW)
     with pytest.raises(PathEscape):
-        files.unlink(str(root), "agents/a.md")
+        writing.unlink(str(root), "agents/a.md")
     assert os.listdir(outside) == ["a.md"]
 
 
@@ -129,7 +129,7 @@ def test_our_own_folder_may_not_be_a_link(root):
     (root.parent / "outside").mkdir()
     (root / ".signet").symlink_to(root.parent / "outside")
     with pytest.raises(PathEscape):
-        files.create_once(str(root), NAME, NEW)
+        writing.create_once(str(root), NAME, NEW)
     assert os.listdir(root.parent / "outside") == []
 
 
@@ -146,9 +146,9 @@ def test_a_link_at_the_end_is_not_followed(root, target):
     assert files.read(str(root), "memory/a.md", LIMIT) == Trouble("not-a-file", "it is a symlink")
     assert stat.S_ISLNK(files.status_of(str(root), "memory/a.md").st_mode)
     with pytest.raises(WorkspaceError, match="regular"):
-        files.replace(str(root), "memory/a.md", NEW, None)
+        writing.replace(str(root), "memory/a.md", NEW, None)
     with pytest.raises(FileExistsError):
-        files.create_once(str(root), "memory/a.md", NEW)
+        writing.create_once(str(root), "memory/a.md", NEW)
     assert (root / "memory/b.md").read_bytes() == OLD and temporaries(root) == []
 
 
@@ -163,9 +163,9 @@ def test_pipes_sockets_and_folders_never_block(root, monkeypatch):
             found = files.read(str(root), f"memory/{name}", LIMIT)
             assert (found.code, found.message) == ("not-a-file", f"it is {kind}"), name
             with pytest.raises(WorkspaceError):
-                files.replace(str(root), f"memory/{name}", NEW, None)
+                writing.replace(str(root), f"memory/{name}", NEW, None)
     with pytest.raises(WorkspaceError, match="there is a file where a folder should be"):
-        files.create_once(str(root), "memory/pipe.md/a.md", NEW)
+        writing.create_once(str(root), "memory/pipe.md/a.md", NEW)
 
 
 def test_the_cap_is_inclusive(root):
@@ -207,7 +207,7 @@ def test_what_is_not_there_is_gone(root):
     assert files.read(str(root), "nowhere/b.md", LIMIT).code == "gone"
     assert files.read(str(root), "memory/a.md/b.md", LIMIT).code == "gone"
     assert files.status_of(str(root), "nowhere/b.md") is None and files.status_of(str(root), "memory/a.md/b.md") is None
-    assert files.unlink(str(root), "memory/b.md") is False and files.unlink(str(root), "nowhere/b.md") is False
+    assert writing.unlink(str(root), "memory/b.md") is False and writing.unlink(str(root), "nowhere/b.md") is False
 
 
 @pytest.mark.parametrize("name", ["open", "fstat", "read"])
@@ -249,10 +249,10 @@ def strange(root, raw):
 def test_odd_names_are_names(root, raw):
     path = strange(root, raw)
     assert files.read(str(root), path, LIMIT).raw == raw
-    assert files.replace(str(root), path, NEW, raw).displaced is None
+    assert writing.replace(str(root), path, NEW, raw).displaced is None
     assert files.read(str(root), path, LIMIT).raw == NEW
-    assert files.unlink(str(root), path) is True
-    assert files.create_once(str(root), path, OLD).size == len(OLD)
+    assert writing.unlink(str(root), path) is True
+    assert writing.create_once(str(root), path, OLD).size == len(OLD)
     assert os.listdir(os.fsencode(root / "memory")) == [raw]
 
 
@@ -260,7 +260,7 @@ def test_a_name_too_long_is_trouble_not_a_crash(root):
     path = "memory/" + "x" * 256
     assert files.read(str(root), path, LIMIT).code == "unreadable"
     with pytest.raises(OSError, match="too long"):
-        files.create_once(str(root), path, NEW)
+        writing.create_once(str(root), path, NEW)
     assert temporaries(root) == []
 
 
@@ -287,10 +287,10 @@ SYSTEMS = {
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_a_taken_name_keeps_its_file(root, monkeypatch, system):
     SYSTEMS[system](monkeypatch)
-    files.create_once(str(root), NAME, OLD)
+    writing.create_once(str(root), NAME, OLD)
     before = os.stat(root / NAME)
     with pytest.raises(FileExistsError):
-        files.create_once(str(root), NAME, NEW)
+        writing.create_once(str(root), NAME, NEW)
     assert (root / NAME).read_bytes() == OLD
     assert files.signature_of(os.stat(root / NAME)) == files.signature_of(before)
     assert stat.S_IMODE(before.st_mode) == 0o600 and temporaries(root) == []
@@ -305,7 +305,7 @@ def test_of_two_processes_exactly_one_publishes(root):
         sys.stdin.readline()
         for n in range(60):
             try:
-                files.create_once(root, f"memory/{n}.md", who.encode() * 1000)
+                writing.create_once(root, f"memory/{n}.md", who.encode() * 1000)
                 print(n)
             except FileExistsError:
                 pass
@@ -334,26 +334,26 @@ def other_file_system(patch):
             return _real(source, target, **folders)
 
         patch.setattr(os, name, beside_only)
-    real_rename = files._rename
+    real_rename = writing._rename
 
     def rename(source_fd, source, target_fd, target, flag):
         if not source.startswith(".signet-"):
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
         return real_rename(source_fd, source, target_fd, target, flag)
 
-    patch.setattr(files, "_rename", rename)
+    patch.setattr(writing, "_rename", rename)
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_the_temporary_folder_may_be_on_another_file_system(root, monkeypatch, system):
     SYSTEMS[system](monkeypatch)
     other_file_system(monkeypatch)
-    files.create_once(str(root), NAME, OLD)
+    writing.create_once(str(root), NAME, OLD)
     with pytest.raises(FileExistsError):
-        files.create_once(str(root), NAME, NEW)
-    assert files.replace(str(root), NAME, NEW, OLD).displaced is None
-    assert files.replace(str(root), NAME, OLD, THEIRS).displaced == NEW
-    assert files.replace(str(root), PAGE, NEW, None).displaced is None
+        writing.create_once(str(root), NAME, NEW)
+    assert writing.replace(str(root), NAME, NEW, OLD).displaced is None
+    assert writing.replace(str(root), NAME, OLD, THEIRS).displaced == NEW
+    assert writing.replace(str(root), PAGE, NEW, None).displaced is None
     assert (root / NAME).read_bytes() == NEW and (root / PAGE).read_bytes() == NEW and temporaries(root) == []
 
 
@@ -363,14 +363,14 @@ def test_the_temporary_folder_may_be_on_another_file_system(root, monkeypatch, s
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_replace_creates_replaces_and_keeps_the_mode(root, monkeypatch, system):
     SYSTEMS[system](monkeypatch)
-    assert files.replace(str(root), PAGE, OLD, None).displaced is None
+    assert writing.replace(str(root), PAGE, OLD, None).displaced is None
     os.chmod(root / PAGE, 0o664)
     before = os.umask(0o077)
     try:
-        replaced = files.replace(str(root), PAGE, NEW, OLD)
+        replaced = writing.replace(str(root), PAGE, NEW, OLD)
     finally:
         os.umask(before)
-    assert replaced == files.Replaced(files.signature_of(os.stat(root / PAGE)), None)
+    assert replaced == writing.Replaced(files.signature_of(os.stat(root / PAGE)), None)
     assert (root / PAGE).read_bytes() == NEW and stat.S_IMODE(os.stat(root / PAGE).st_mode) == 0o664
     assert temporaries(root) == []
 
@@ -380,7 +380,7 @@ def test_a_save_in_between_is_put_back_and_told(root, monkeypatch, system):
     SYSTEMS[system](monkeypatch)
     put(root, PAGE, THEIRS)
     before = os.stat(root / PAGE)
-    replaced = files.replace(str(root), PAGE, NEW, OLD)
+    replaced = writing.replace(str(root), PAGE, NEW, OLD)
     assert replaced.displaced == THEIRS and (root / PAGE).read_bytes() == THEIRS
     assert replaced.signature == files.signature_of(os.stat(root / PAGE))
     assert os.stat(root / PAGE).st_ino == before.st_ino and temporaries(root) == []
@@ -390,7 +390,7 @@ def test_a_save_in_between_is_put_back_and_told(root, monkeypatch, system):
 def test_without_an_expectation_anything_is_displaced(root, monkeypatch, system):
     SYSTEMS[system](monkeypatch)
     put(root, PAGE, THEIRS)
-    assert files.replace(str(root), PAGE, NEW, None).displaced == THEIRS
+    assert writing.replace(str(root), PAGE, NEW, None).displaced == THEIRS
     assert (root / PAGE).read_bytes() == NEW and temporaries(root) == []
 
 
@@ -409,7 +409,7 @@ def on_fsync(patch, nth, act):
 @pytest.mark.parametrize("how", ["in place", "by rename", "removed", "new file"])
 def test_an_editor_that_saves_while_we_write_loses_nothing(root, monkeypatch, how):
     page = root / PAGE
-    files.prepare(str(root))
+    writing.prepare(str(root))
     if how != "new file":
         put(root, PAGE)
 
@@ -422,7 +422,7 @@ def test_an_editor_that_saves_while_we_write_loses_nothing(root, monkeypatch, ho
         return page.write_bytes(THEIRS)
 
     on_fsync(monkeypatch, 1, save)
-    replaced = files.replace(str(root), PAGE, NEW, None if how == "new file" else OLD)
+    replaced = writing.replace(str(root), PAGE, NEW, None if how == "new file" else OLD)
     if how == "removed":
         assert (replaced.displaced, page.read_bytes()) == (None, NEW)
     elif how == "new file":
@@ -436,7 +436,7 @@ def test_an_editor_that_saves_while_we_write_loses_nothing(root, monkeypatch, ho
 def test_an_editor_that_saves_twice_keeps_the_newest(root, monkeypatch):
     """Once before our swap, and once more between it and the putting back."""
     put(root, PAGE)
-    real, saves = files._rename, [THEIRS, b"newest"]
+    real, saves = writing._rename, [THEIRS, b"newest"]
 
     def rename(*arguments):
         if saves:
@@ -444,13 +444,13 @@ def test_an_editor_that_saves_twice_keeps_the_newest(root, monkeypatch):
             os.replace(root / "editor.swp", root / PAGE)
         return real(*arguments)
 
-    monkeypatch.setattr(files, "_rename", rename)
-    assert files.replace(str(root), PAGE, NEW, OLD).displaced == THEIRS
+    monkeypatch.setattr(writing, "_rename", rename)
+    assert writing.replace(str(root), PAGE, NEW, OLD).displaced == THEIRS
     assert (root / PAGE).read_bytes() == b"newest"
     # Whoever saved the newest may not have seen the one before: it waits to be kept beside the page.
-    (held,) = files.list_displaced(str(root), rest=0.0)
+    (held,) = writing.list_displaced(str(root), rest=0.0)
     assert (held.path, held.raw) == (PAGE, THEIRS) and temporaries(root) == [held.place]
-    assert files.sweep(str(root), rest=0.0) == []
+    assert writing.sweep(str(root), rest=0.0) == []
 
 
 @pytest.mark.parametrize("system", ["links", "no swap"])
@@ -469,7 +469,7 @@ def test_a_file_that_is_being_written_is_put_back(root, monkeypatch, system):
         with monkeypatch.context() as patch:
             patch.setattr(os, "read", read)
             with pytest.raises(WorkspaceError, match="being written"):
-                files.replace(str(root), PAGE, NEW, OLD)
+                writing.replace(str(root), PAGE, NEW, OLD)
         os.write(editor.fileno(), b"end")
     assert page.read_bytes().startswith(OLD) and page.read_bytes().endswith(b"end")
     assert (b"x" in page.read_bytes()) == (not LINUX)  # a lease tells before anything is read
@@ -479,17 +479,17 @@ def test_a_file_that_is_being_written_is_put_back(root, monkeypatch, system):
 def test_unlink_and_empty_folders(root):
     put(root, "ledger/2026/03/28.md")
     put(root, "ledger/2026/other.md")
-    assert files.unlink(str(root), "ledger/2026/03/28.md") is True
-    files.remove_empty_folders(str(root), "ledger/2026/03", "")
+    assert writing.unlink(str(root), "ledger/2026/03/28.md") is True
+    writing.remove_empty_folders(str(root), "ledger/2026/03", "")
     assert not (root / "ledger/2026/03").exists() and (root / "ledger/2026/other.md").exists()
-    files.sync_folders(str(root), {"", "ledger/2026", "ledger/gone"})
+    writing.sync_folders(str(root), {"", "ledger/2026", "ledger/gone"})
 
 
 def test_prepare_hides_our_folder_from_git_and_keeps_what_is_there(root):
-    files.prepare(str(root))
+    writing.prepare(str(root))
     assert (root / ".signet/.gitignore").read_bytes() == b"*\n"
     (root / ".signet/.gitignore").write_bytes(THEIRS)
-    files.prepare(str(root))
+    writing.prepare(str(root))
     assert (root / ".signet/.gitignore").read_bytes() == THEIRS
 
 
@@ -497,19 +497,19 @@ def test_prepare_hides_our_folder_from_git_and_keeps_what_is_there(root):
 
 
 def publish(root):
-    files.create_once(str(root), NAME, NEW)
+    writing.create_once(str(root), NAME, NEW)
 
 
 def publish_page(root):
-    files.replace(str(root), PAGE, NEW, OLD)
+    writing.replace(str(root), PAGE, NEW, OLD)
 
 
 def publish_first_page(root):
-    files.replace(str(root), "agents/ada/MEMORY.md", NEW, None)
+    writing.replace(str(root), "agents/ada/MEMORY.md", NEW, None)
 
 
 def publish_gitignore(root):
-    files.prepare(str(root))
+    writing.prepare(str(root))
 
 
 WRITES = {
@@ -545,7 +545,7 @@ def test_whatever_call_fails_the_file_is_old_or_new(root, monkeypatch, what, cal
         assert len(left) <= (call == "unlink"), (nth, left)
         for stale in left:
             os.utime(vault / stale, (0, 0))
-        assert files.sweep(str(vault), rest=0.0) == left and temporaries(vault) == []
+        assert writing.sweep(str(vault), rest=0.0) == left and temporaries(vault) == []
         if not failed:
             break
     assert nth < 40
@@ -554,17 +554,17 @@ def test_whatever_call_fails_the_file_is_old_or_new(root, monkeypatch, what, cal
 def test_a_full_disk_keeps_the_persons_save(root, monkeypatch):
     """What is put back needs no space: after the swap nothing is written any more."""
     put(root, PAGE, THEIRS)
-    files.prepare(str(root))
+    writing.prepare(str(root))
     on_fsync(monkeypatch, 1, lambda: failing_always(monkeypatch, "write", errno.ENOSPC))
-    assert files.replace(str(root), PAGE, NEW, OLD).displaced == THEIRS
+    assert writing.replace(str(root), PAGE, NEW, OLD).displaced == THEIRS
     assert (root / PAGE).read_bytes() == THEIRS
 
 
 def test_short_writes_go_on(root, monkeypatch):
     real = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, bytes(data[:5])))
-    files.create_once(str(root), NAME, NEW)
-    files.replace(str(root), PAGE, NEW, None)
+    writing.create_once(str(root), NAME, NEW)
+    writing.replace(str(root), PAGE, NEW, None)
     assert (root / NAME).read_bytes() == (root / PAGE).read_bytes() == NEW
 
 
@@ -643,7 +643,7 @@ def test_only_temporaries_of_the_dead_are_swept(root):
     ]  # fmt: skip
     for path in swept + kept:
         put(root, path)
-    assert sorted(files.sweep(str(root), beside=("", "memory"))) == sorted(swept)
+    assert sorted(writing.sweep(str(root), beside=("", "memory"))) == sorted(swept)
     assert sorted(str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()) == sorted(kept)
 
 
@@ -651,9 +651,9 @@ def test_a_day_old_temporary_is_swept_whoever_owns_it(root):
     own, nobodys = (f".signet/tmp/{pid}-{'ab' * 16}.tmp" for pid in (os.getpid(), "9" * 30))
     for path in (own, nobodys):
         put(root, path)
-    assert files.sweep(str(root)) == [nobodys]  # no process has such an id
+    assert writing.sweep(str(root)) == [nobodys]  # no process has such an id
     os.utime(root / own, (time.time() - 86_500,) * 2)
-    assert files.sweep(str(root)) == [own]
+    assert writing.sweep(str(root)) == [own]
 
 
 @pytest.mark.skipif(not LINUX, reason="reads /proc")
@@ -662,7 +662,7 @@ def test_a_temporary_of_a_process_that_nobody_buried_is_swept(root):
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     left = f".signet/tmp/{process.pid}-{'ab' * 16}.tmp"
     put(root, left)
-    assert files.sweep(str(root)) == [left]
+    assert writing.sweep(str(root)) == [left]
     process.wait()
 
 
@@ -670,4 +670,4 @@ def test_what_cannot_be_swept_does_not_stop_the_rest(root):
     dead = dead_pid()
     (root / f".signet/tmp/{dead}-{'00' * 16}.tmp").mkdir(parents=True)
     put(root, f".signet/tmp/{dead}-{'ff' * 16}.tmp")
-    assert files.sweep(str(root), beside=("nowhere",)) == [f".signet/tmp/{dead}-{'ff' * 16}.tmp"]
+    assert writing.sweep(str(root), beside=("nowhere",)) == [f".signet/tmp/{dead}-{'ff' * 16}.tmp"]

@@ -14,10 +14,10 @@ from signet_sync.formats.frontmatter import pack_seal
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.pages.store import pages
 from signet_sync.storage.database.connection import Database
+from signet_sync.sync import tombstones as removals
 from signet_sync.sync.index_records import Known
 from signet_sync.sync.store import artifacts, counts, sessions, violations
-from signet_sync.sync.tombstones import removals
-from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.store import tombstones as tombstones_store
 
 NOW = "2026-03-30T00:00:00.000Z"
 NOW_US = parse_instant(NOW)

@@ -13,7 +13,7 @@ import pytest
 
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.paths import WORKSPACE_ID
-from signet_sync.storage import files, state_dir
+from signet_sync.storage import state_dir, writing
 
 PROJECT = str(Path(state_dir.__file__).parents[2])
 
@@ -34,7 +34,7 @@ def writer(root):
     """Writes the id as the agent does."""
 
     def write_id(fresh, old):
-        files.replace(str(root), WORKSPACE_ID, f"{fresh}\n".encode(), None)
+        writing.replace(str(root), WORKSPACE_ID, f"{fresh}\n".encode(), None)
 
     return write_id
 
@@ -303,7 +303,7 @@ from signet_sync.storage import files
 root = sys.argv[2]
 def write_id(fresh, old):
     time.sleep(0.05)
-    files.replace(root, ".signet/workspace-id", fresh.encode() + b"\\n", None)
+    writing.replace(root, ".signet/workspace-id", fresh.encode() + b"\\n", None)
 print("ready", flush=True)
 sys.stdin.readline()
 print(state.establish(root, write_id, {"SIGNET_STATE": os.path.dirname(folder.path)}).key)

@@ -15,7 +15,7 @@ from workbench import NOW, Vault
 from benchmarks.index_rows import canonical_dump, dumped
 from signet_sync.backup import row_form
 from signet_sync.formats.ids import token_of
-from signet_sync.storage.database import batches, native_backup, removal, salvage
+from signet_sync.storage.database import batches, native_backup, salvage
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import (
     SESSION,
@@ -201,7 +201,7 @@ def made_up(database: Database, table: Table, session: tuple[str, str, str]) -> 
 
 def of_session(database: Database, table: Table, session: tuple[str, str, str]) -> list[tuple[Any, ...]]:
     agent_id, token, session_id = session
-    where, bindings = removal.within((agent_id, token, (session_id,)), table.session or SESSION)
+    where, bindings = batches.within((agent_id, token, (session_id,)), table.session or SESSION)
     return list(database.execute(f"select * from {table.name} where {where}", bindings))
 
 

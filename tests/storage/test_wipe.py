@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from signet_sync.storage.database import removal as database_wipe
+from signet_sync.storage.database import batches as database_wipe
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.passes import set_version
 

@@ -19,7 +19,7 @@ import apsw
 
 from benchmarks.index_rows import canonical_dump
 from signet_sync.cli import main as cli_main
-from signet_sync.storage import files
+from signet_sync.storage import writing
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import texts
 
@@ -111,7 +111,7 @@ def arm(last: int, code: int | None = None) -> Steps:
         steps.wrap(os, name, takes_space=True)
     for name in ("rename", "replace", "unlink", "rmdir", "ftruncate"):
         steps.wrap(os, name)
-    steps.wrap(files, "_rename")
+    steps.wrap(writing, "_rename")
 
     def stepped(label: str, real: Callable[[], Any]) -> Any:
         if steps(f"before {label}", takes_space=True):

@@ -13,8 +13,9 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from signet_sync.storage import files
+from signet_sync.storage import writing
 root, path, before, saved, ours = sys.argv[1:]
-real = files._rename
+real = writing._rename
 
 def rename(*given):
     if saved:
@@ -22,8 +23,8 @@ def rename(*given):
     real(*given)
     os._exit(0)
 
-files._rename = rename
-files.replace(root, path, ours.encode(), before.encode())
+writing._rename = rename
+writing.replace(root, path, ours.encode(), before.encode())
 """
 
 

@@ -21,9 +21,9 @@ from signet_sync.sessions.live.store import LivePlace, LiveTurn
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import Table
 from signet_sync.storage.database.tables import TABLES
-from signet_sync.sync import deriving, outbox
+from signet_sync.sync import deriving
 from signet_sync.sync.index_records import SESSION, Change, Source
-from signet_sync.sync.store import artifacts
+from signet_sync.sync.store import artifacts, passes
 from signet_sync.sync.store.texts import text_of
 from signet_sync.sync.workers import Alive
 from signet_sync.sync.workspace import Deriver, Pipeline
@@ -236,7 +236,7 @@ def test_an_update_is_as_a_rebuild(database: Database) -> None:
     assert database.value("select count(*) from statements where kind = 'tried' and status = 'done'")
     assert rebuilt(database, stages) == before
     database.execute("insert into said(said) values('integrity-check')")
-    assert not outbox.any_waits(database) and not deriving.is_stale(database, stages)
+    assert not passes.anything_waits(database) and not deriving.is_stale(database, stages)
 
 
 def test_a_removal_leaves_no_row_and_no_word(database: Database) -> None:
@@ -269,7 +269,7 @@ def test_a_removal_leaves_no_row_and_no_word(database: Database) -> None:
     follow(database, stages, moved)
     assert rows(database, stages) == before
     assert not list(database.execute("select rowid from said where said match ?", (CANARY,)))
-    assert not outbox.any_waits(database)
+    assert not passes.anything_waits(database)
 
 
 def test_vectors_go_with_what_they_were_made_from(database: Database) -> None:
@@ -343,17 +343,17 @@ def test_killed_at_any_step_it_continues(monkeypatch: pytest.MonkeyPatch) -> Non
         # A step further than the last time it died: each death is at a place where none was before.
         with monkeypatch.context() as patch:
             dies_after(stages, patch, steps)
-            waiting = outbox.backlog(database)
+            waiting = passes.count_waiting(database)
             try:
                 deriving.drain(database, stages)
                 break
             except Killed:
                 deaths += 1
         assert not database.connection.in_transaction
-        steps = steps + 1 if outbox.backlog(database) == waiting else 0
+        steps = steps + 1 if passes.count_waiting(database) == waiting else 0
     assert deaths > 20
     assert rows(database, stages) == wanted
-    assert not outbox.any_waits(database)
+    assert not passes.anything_waits(database)
     assert not database.value("select count(*) from derivers where rebuilding = 1")
     database.close()
 

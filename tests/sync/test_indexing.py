@@ -8,7 +8,7 @@ from workbench import NOW, Vault, numbered
 from signet_sync.privacy.erasers import RemovedWords
 from signet_sync.sync import deriving, indexing
 from signet_sync.sync.store import artifacts, passes, violations
-from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.store import tombstones as tombstones_store
 
 STEPS = {
     "gather": (RemovedWords, "gather"), "erase": (RemovedWords, "erase"), "remove": (indexing, "remove_covered"),

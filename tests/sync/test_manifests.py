@@ -15,7 +15,7 @@ from signet_sync.errors import RevisionConflict
 from signet_sync.formats.artifact import validate
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import parse, write
-from signet_sync.storage import files
+from signet_sync.storage import files, writing
 from signet_sync.sync import manifests
 
 PATH = "memory/2026-03-28T10-00-00.000Z--abcdefghijklmnop--manifest.md"
@@ -207,7 +207,7 @@ def on_fsync(monkeypatch, act):
 
 
 def test_a_save_just_before_the_swap_is_changed_too(root, monkeypatch):
-    files.prepare(str(root))
+    writing.prepare(str(root))
     put(root, manifests.text_of(FIELDS, ""))
     on_fsync(monkeypatch, lambda call: editing(b"typed\n")(root) if call == 1 else None)
     swap(root)
@@ -216,7 +216,7 @@ def test_a_save_just_before_the_swap_is_changed_too(root, monkeypatch):
 
 
 def test_a_race_that_is_never_won_is_given_up_and_loses_nothing(root, monkeypatch):
-    files.prepare(str(root))
+    writing.prepare(str(root))
     put(root, manifests.text_of(FIELDS, ""))
     saved = []
 
@@ -248,7 +248,7 @@ def test_the_folder_of_many_manifests_is_synced_once(tmp_path: Path, monkeypatch
         synced.append(os.fstat(descriptor).st_ino)
         sync(descriptor)
 
-    monkeypatch.setattr(files, "sync_descriptor", counted)
+    monkeypatch.setattr(writing, "sync_descriptor", counted)
     vault.reindex()
     assert len(list(vault.memory.glob("*--manifest.md"))) == 5
     assert all("Session Ledger" in path.read_text() for path in vault.memory.glob("*--manifest.md"))

@@ -10,8 +10,7 @@ from artifacts_fixture import stone
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.snapshot import Trouble
 from signet_sync.sync.planner import judge_tombstone
-from signet_sync.sync.tombstones.files import path_of
-from signet_sync.sync.tombstones.removals import decide
+from signet_sync.sync.tombstones import decide, path_of
 
 NOW = "2026-04-02T08:00:00.000Z"
 WHOLE, LATER = stone(), stone(removed_at="2026-04-01T08:00:00.000Z")

@@ -12,7 +12,7 @@ import pytest
 from workbench import NOW
 
 from signet_sync.pages.store import pages
-from signet_sync.storage.database import removal
+from signet_sync.storage.database import batches
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import artifacts, texts
 from signet_sync.sync.store.passes import set_version
@@ -73,7 +73,7 @@ class Lines:
         """What a scrub does of it."""
         assert self.database.checkpoint(truncate=True)
         with self.database.transaction():
-            assert removal.wipe(self.database)
+            assert batches.wipe(self.database)
             set_version(self.database, "scrubbed", str(self.written))
         assert self.database.checkpoint(truncate=True)
 

@@ -16,7 +16,7 @@ from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY
 from signet_sync.formats.timestamps import DAY, SECOND, iso
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import CompactionInput, SessionInput
-from signet_sync.storage import files, state_dir
+from signet_sync.storage import state_dir, writing
 from signet_sync.sync.workspace import Workspace
 
 MARKER = ".signet-demo"
@@ -52,7 +52,7 @@ def make(root: str) -> None:
         why = "it is a file" if os.path.isfile(root) else reason(error)
         hint = "name another folder: signet-sync demo PATH"
         raise WorkspaceError(f"the folder of the demo cannot be created: {why}", path=root, hint=hint) from None
-    files.create_once(root, MARKER, b"A demo workspace of signet-sync; delete it whenever you like.\n")
+    writing.create_once(root, MARKER, b"A demo workspace of signet-sync; delete it whenever you like.\n")
 
 
 def write_sessions(workspace: Workspace, now_us: int) -> list[str]:

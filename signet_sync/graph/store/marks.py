@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from signet_sync.formats.artifact import Tombstone
+from signet_sync.storage.database.batches import Scope, drop_ids, drop_session, within
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.removal import Scope, drop_ids, drop_session, within
 from signet_sync.storage.database.tables import TABLES, list_by_ids, list_distilled
-from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.store import tombstones as tombstones_store
 
 _VANISHED = "not exists(select 1 from memory_artifacts a where a.source_path = seals.path)"
 # Nodes, and all that they were condensed into.

@@ -10,7 +10,7 @@ from signet_sync.errors import ConfigError, SignetSyncError
 from signet_sync.host.harness_settings.json_text import JsonText
 from signet_sync.host.harness_settings.settings_text import Edit, SettingsText
 from signet_sync.host.harness_settings.toml_text import TomlText
-from signet_sync.storage import user_files
+from signet_sync.storage import durable
 from signet_sync.storage.durable import private_folder, sync_folder, unlink
 
 _WORDS = b"signet_sync"  # in every command that we write
@@ -72,9 +72,9 @@ def apply(edit: Edit) -> None:
     else:
         private_folder(os.path.dirname(target))
         if edit.before is not None and not edit.ours and _WORDS not in edit.before and is_new(edit.path):
-            with user_files.replacing(backup, lambda _: True) as beside:
+            with durable.replacing(backup, lambda _: True) as beside:
                 _fill(beside, edit.before, target)
-        with user_files.replacing(target, lambda _: True) as beside:
+        with durable.replacing(target, lambda _: True) as beside:
             _fill(beside, edit.after, target)
             _compare(edit.path, edit.before)
     _compare(edit.path, edit.after)
@@ -93,7 +93,7 @@ def missing_folders(path: str) -> list[str]:
 
 def _fill(path: str, data: bytes, like: str) -> None:
     """Writes a new file with the mode and the owner of another one, if there is that."""
-    user_files.write(path, [data])
+    durable.write_private(path, [data])
     with suppress(FileNotFoundError):
         status = os.stat(like)
         with suppress(PermissionError):  # only root may change a file's owner

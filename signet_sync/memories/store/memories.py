@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from signet_sync.formats.ids import forgotten_mark
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.storage.database import removal
+from signet_sync.storage.database import batches
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import list_of_memories
 from signet_sync.sync.store import texts
@@ -155,7 +155,7 @@ def tag(database: Database, memory: Memory, concepts: Sequence[str]) -> None:
 
 def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
     """Deletes memories with their sources, lines, accesses, hits and promotions. In the caller's transaction."""
-    removal.drop_ids(database, [(agent_id, memory_id) for memory_id in ids], *list_of_memories())
+    batches.drop_ids(database, [(agent_id, memory_id) for memory_id in ids], *list_of_memories())
     texts.drop(database, agent_id, ids)
 
 
@@ -175,7 +175,7 @@ def forget_session(database: Database, agent_id: str, token: str, ids: Sequence[
 
     Memories with another session or a person as a source are kept. In the caller's transaction.
     """
-    where, bindings = removal.within((agent_id, token, tuple(ids)))
+    where, bindings = batches.within((agent_id, token, tuple(ids)))
     gone = find_orphans(database, agent_id, token, ids)
     forget(database, agent_id, [memory.id for memory in gone])
     database.execute(f"delete from memory_sources where {where}", bindings)
@@ -184,7 +184,7 @@ def forget_session(database: Database, agent_id: str, token: str, ids: Sequence[
 
 def find_orphans(database: Database, agent_id: str, token: str, ids: Sequence[str]) -> list[Memory]:
     """Returns memories whose only sources are sessions of a token (no ids: all of them)."""
-    where, bindings = removal.within((agent_id, token, tuple(ids)))
+    where, bindings = batches.within((agent_id, token, tuple(ids)))
     wanted = (
         f"(agent_id, id) in (select agent_id, memory_id from memory_sources where {where})"
         " and not exists(select 1 from memory_sources s where s.agent_id = memories.agent_id"

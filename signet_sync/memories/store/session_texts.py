@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse, unpack_seal
 from signet_sync.memories.store import memories
+from signet_sync.storage.database.batches import Scope, within
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.removal import Scope, within
 from signet_sync.storage.database.tables import list_distilled
 from signet_sync.sync.store.texts import text_of
 

@@ -28,8 +28,8 @@ from signet_sync.sessions.live.store import CoveredTurn, LivePlace, LiveTurn
 from signet_sync.sessions.live.turns import SpokenTurn, live_turns_in, missing_in
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import artifacts
-from signet_sync.sync.tombstones import store as tombstones_store
-from signet_sync.sync.tombstones.files import is_removed, refuse_removed_session
+from signet_sync.sync.store import tombstones as tombstones_store
+from signet_sync.sync.tombstones import is_removed, refuse_removed_session
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line, sanitize_line_counted
 from signet_sync.text.stored_names import session_name

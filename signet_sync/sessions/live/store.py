@@ -11,10 +11,10 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.ids import token_of
 from signet_sync.statements.store import rows
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.native import HANDED_OVER
 from signet_sync.storage.database.table import placeholders
-from signet_sync.sync import outbox
+from signet_sync.storage.database.tables import HANDED_OVER
 from signet_sync.sync.index_records import Source
+from signet_sync.sync.store import passes
 from signet_sync.text.redacted_match import alike
 
 # A search wants the newest turns, and quickly; a running session rarely has more than this.
@@ -224,7 +224,7 @@ def any_to_distil(database: Database) -> bool:
 
 
 def _queue(database: Database, sessions: Iterable[tuple[str, str, str]]) -> None:
-    outbox.put(database, rows.LIVE, [Source(RUNNING, *one) for one in sessions])
+    passes.queue_sources(database, rows.LIVE, [Source(RUNNING, *one) for one in sessions])
 
 
 def _shrunk(database: Database, agent_id: str, session_key: str, session_id: str) -> None:

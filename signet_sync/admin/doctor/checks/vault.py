@@ -17,7 +17,7 @@ from signet_sync.formats.snapshot import Found
 from signet_sync.pages.others import HOLD, daemon_pid, replaced
 from signet_sync.pages.store.pages import signet_trouble
 from signet_sync.settings import model
-from signet_sync.storage import files
+from signet_sync.storage import files, writing
 from signet_sync.storage.locations import user_file
 from signet_sync.sync.store import counts, passes
 
@@ -111,7 +111,7 @@ def file_system(target: Installation) -> list[Finding]:
     if under in NETWORK:
         words = f"the database is on {under}, where its locks and its log are not safe"
         found.append(problem("file-system", words, "export XDG_STATE_HOME=...  # a folder on a local disk"))
-    able = files.abilities(target.root)
+    able = writing.abilities(target.root)
     if able is not None and not able.swaps:
         words = f"{kind or 'its disk'} cannot swap two names: what you save while signet-sync does may be lost"
         found.append(warning("file-system", words, "keep the vault on APFS, ext4, btrfs or XFS"))

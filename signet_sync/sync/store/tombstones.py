@@ -16,8 +16,8 @@ from signet_sync.formats.filename import is_artifact_path, names_in
 from signet_sync.formats.handle import SHORT_LENGTH
 from signet_sync.formats.ids import forgotten_mark, token_of
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.storage.database.batches import Scope, drop_artifacts, drop_session, within
 from signet_sync.storage.database.connection import Database, make_damage_error
-from signet_sync.storage.database.removal import Scope, drop_artifacts, drop_session, within
 from signet_sync.storage.database.tables import list_identified
 from signet_sync.sync.store import counts, violations
 from signet_sync.sync.store.artifacts import delete_rows, forget_files

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from signet_sync.formats.snapshot import STRANGE_NAME, Snapshot
 from signet_sync.storage.files import signature_of
-from signet_sync.sync import scan
+from signet_sync.sync import reading
 
 ARTIFACT = "2026-03-28T10-00-00.000Z--abcdefghijklmnop--summary.md"
 STONE = "default--abcdefghijklmnop.md"
@@ -50,7 +50,7 @@ def signatures(root, *paths):
 
 
 def test_everything_gets_a_place(odd_root):
-    snapshot = scan.scan(str(odd_root))
+    snapshot = reading.scan(str(odd_root))
     two = [] if (odd_root / "memory/caf\u00e9.md").samefile(odd_root / "memory/cafe\u0301.md") else ["cafe\u0301.md"]
     regular = [ARTIFACT, "MEMORY.backup-1.md", "caf\u00e9.md", *two, f"tombstones/{STONE}"]
     assert (snapshot.everything, snapshot.ground, snapshot.ground_message) == (True, "present", "")
@@ -71,7 +71,7 @@ def test_nothing_is_opened_and_nothing_blocks(odd_root, monkeypatch):
         return real(path, flags, *rest, **options)
 
     monkeypatch.setattr(os, "open", noted)
-    scan.scan(str(odd_root))
+    reading.scan(str(odd_root))
     assert opened and all(directory for _, directory in opened)
     assert {path for path, _ in opened} == {str(odd_root), "memory", "tombstones"}
 
@@ -84,20 +84,20 @@ def test_names_that_are_no_plain_text_are_strange(root, raw):
     except OSError:
         pytest.skip("this file system takes only some names")
     path = os.fsdecode(b"memory/" + raw)
-    snapshot = scan.scan(str(root))
+    snapshot = reading.scan(str(root))
     assert snapshot.files == {}
     (shown,) = set(snapshot.odd) - {"memory/tombstones"}
     assert shown.isprintable() and snapshot.odd[shown] == STRANGE_NAME
-    assert scan.glance(str(root), [path]).odd == {shown: STRANGE_NAME}
-    assert scan.names(str(root)) == {shown, "memory/tombstones"}
+    assert reading.glance(str(root), [path]).odd == {shown: STRANGE_NAME}
+    assert reading.list_names(str(root)) == {shown, "memory/tombstones"}
 
 
 def test_a_root_without_memory_is_missing_ground(tmp_path):
-    for look in (scan.scan, lambda root: scan.glance(root, [f"memory/{ARTIFACT}"])):
+    for look in (reading.scan, lambda root: reading.glance(root, [f"memory/{ARTIFACT}"])):
         snapshot = look(str(tmp_path))
         assert (snapshot.ground, snapshot.files, snapshot.odd) == ("missing", {}, {})
         assert look(str(tmp_path / "unmounted")).ground == "missing"
-    assert scan.names(str(tmp_path)) is None
+    assert reading.list_names(str(tmp_path)) is None
 
 
 @pytest.mark.parametrize("instead", ["link", "dangling link", "file", "pipe"])
@@ -111,10 +111,10 @@ def test_something_else_in_place_of_memory_is_refused(tmp_path, instead):
         os.mkfifo(memory)
     else:
         memory.symlink_to("elsewhere" if instead == "link" else "nowhere")
-    for snapshot in (scan.scan(str(tmp_path)), scan.glance(str(tmp_path), [f"memory/{ARTIFACT}"])):
+    for snapshot in (reading.scan(str(tmp_path)), reading.glance(str(tmp_path), [f"memory/{ARTIFACT}"])):
         assert (snapshot.ground, snapshot.files, snapshot.odd) == ("refused", {}, {})
         assert ("symlink" if "link" in instead else "there is a file") in snapshot.ground_message
-    assert scan.names(str(tmp_path)) is None
+    assert reading.list_names(str(tmp_path)) is None
 
 
 @pytest.mark.parametrize("instead", ["link", "file"])
@@ -126,7 +126,7 @@ def test_something_else_in_place_of_tombstones_is_odd_and_not_entered(root, inst
         (root / "elsewhere").mkdir()
         (root / "elsewhere" / STONE).write_bytes(b"stone")
         (root / "memory/tombstones").symlink_to(root / "elsewhere")
-    snapshot = scan.scan(str(root))
+    snapshot = reading.scan(str(root))
     assert snapshot.ground == "present" and snapshot.files.keys() | snapshot.odd.keys() == {"memory/tombstones"}
     agrees(root, snapshot, ["memory/tombstones", f"memory/tombstones/{STONE}"])
 
@@ -152,12 +152,12 @@ def test_a_file_that_goes_during_the_scan_is_not_there(root, monkeypatch):
             self.entries.close()
 
     monkeypatch.setattr(os, "scandir", Late)
-    assert scan.scan(str(root)).files == signatures(root, "memory/stays.md")
+    assert reading.scan(str(root)).files == signatures(root, "memory/stays.md")
 
 
 def agrees(root, full, paths):
     """A glance at these paths is the scan, restricted to them."""
-    glance = scan.glance(str(root), paths)
+    glance = reading.glance(str(root), paths)
     asked = frozenset(paths)
     assert glance == full._replace(
         everything=False,
@@ -172,7 +172,7 @@ OUTSIDE = ["MEMORY.md", "memory", "memory/codex/a.md", "../memory/a.md", "/memor
 
 @pytest.mark.parametrize("path", [*OUTSIDE, "memory/.", "memory/tombstones/..", "memory/a\0b", "memory/\ud800"])
 def test_a_glance_leaves_out_what_is_not_in_the_two_folders(root, path):
-    assert scan.glance(str(root), [path]) == Snapshot(False, "present")
+    assert reading.glance(str(root), [path]) == Snapshot(False, "present")
 
 
 ENTRIES = st.dictionaries(
@@ -190,7 +190,7 @@ def test_any_vault_is_seen_whole_and_in_part(tmp_path_factory, entries, asked):
     make = {"file": lambda p: p.write_bytes(b"x"), "link": lambda p: p.symlink_to("/"), "folder": os.mkdir}
     for name, kind in entries.items():
         make.get(kind, os.mkfifo)(root / "memory" / name)
-    full = scan.scan(str(root))
+    full = reading.scan(str(root))
     assert len(full.files) + len(full.odd) == len(entries) + 1
     assert all(stat.S_ISREG(os.lstat(root / path).st_mode) for path in full.files)
     agrees(root, full, asked)
