@@ -299,7 +299,7 @@ def test_a_taken_name_keeps_its_file(root, monkeypatch, system):
 def test_of_two_processes_exactly_one_publishes(root):
     script = """if True:
         import sys
-        from signet_sync.storage import files
+        from signet_sync.storage import writing
         root, who = sys.argv[1:]
         print("ready", flush=True)
         sys.stdin.readline()

@@ -299,7 +299,7 @@ def test_the_children_of_an_agent_do_not_keep_its_lock(root, environ, child):
 
 def test_two_commands_that_meet_a_new_workspace_give_it_one_id(root, environ, child, tmp_path):
     script = """
-from signet_sync.storage import files
+from signet_sync.storage import writing
 root = sys.argv[2]
 def write_id(fresh, old):
     time.sleep(0.05)

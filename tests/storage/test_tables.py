@@ -65,7 +65,6 @@ INVENTED = (
         row=columns(agent_id=Agent, id=Id, path=Text, said=SanitizedLine),
         artifact=("agent_id", "path"),
         handle="id",
-        texts=("said",),
     ),
     declare_derived(
         "what follows from sessions",
@@ -101,7 +100,7 @@ def named(table: Table) -> str:
 def test_a_declaration_says_what_is_there(empty: apsw.Connection, table: Table) -> None:
     columns = {row[1]: row for row in empty.execute(f"pragma table_info({table.name})")}
     assert all(table.name in statement.split("(")[0] for statement in table.ddl)
-    groups = (table.session, table.artifact, table.texts, table.key, table.local, table.types)
+    groups = (table.session, table.artifact, table.key, table.local, table.types)
     told = {*columns, *(table.joined.names if table.joined else ())}
     assert {column for group in groups if group for column in group} <= told
     assert table.handle is None or {table.handle, "agent_id"} <= told
@@ -179,7 +178,6 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
                 ("t-abcdefghijkl", "", "quiet"),
                 (lamp, "", "quiet"),
                 ("t-abcdefghijkl", path, "quiet"),
-                ("t-abcdefghijkl", "", "number1x or so"),
                 ("t-abcdefghijkl", "", "lantern"),
             ]
         ):
@@ -289,7 +287,7 @@ def test_a_removal_leaves_no_row_and_no_word(vault: Vault, tmp_path: Path) -> No
         assert [table.name for table in of_sessions if of_session(database, table, FIRST)] == []
         assert {table.name: of_session(database, table, SECOND) for table in of_sessions if table in INVENTED} == others
         said = [row[3] for row in database.execute("select * from sayings order by rowid")]
-        assert said == ["quiet", "quiet", "lantern"], "that of the artifact and that with its word are gone"
+        assert said == ["quiet", "quiet", "lantern"], "that of the artifact is gone"
         path = native_rows.vault_path("summary", 1)
         for table in TABLES.values():
             if table.artifact:
