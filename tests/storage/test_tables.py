@@ -303,7 +303,7 @@ def test_what_is_forgotten_leaves_no_row_of_its_id(vault: Vault) -> None:
     with vault.database() as database:
         for name in list_of_memories():
             assert database.value(f"select count(*) from {name} where {TABLES[name].handle} = ?", (lamp,)) == 0
-        assert database.value("select count(*) from sayings") == 4
+        assert database.value("select count(*) from sayings") == 3
 
 
 def test_a_rebuild_drops_what_is_derived_and_the_dump_follows_from_files(vault: Vault) -> None:
