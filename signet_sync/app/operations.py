@@ -38,12 +38,14 @@ def recall(
 
     `counted`: running sessions are read first, and the hits count as recalled.
     """
-    from signet_sync.capture.catch_up import catch_up
+    from signet_sync.capture import spool
     from signet_sync.recall import operations as recall_operations
     from signet_sync.recall.search import Within
     from signet_sync.recall.store.rows import Period
 
-    if counted:
+    if counted and spool.markers(place.state().spool):
+        from signet_sync.capture.worker import catch_up  # a session runs
+
         catch_up(place, agent)
     within = Within(agent, not shared, shared, Period(*period) if period else None, project)
     with reading(place) as database:

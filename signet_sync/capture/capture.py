@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from signet_sync.capture import injections, transcripts
 from signet_sync.capture import store as capture_store
@@ -21,9 +21,9 @@ from signet_sync.capture.harnesses.reader import (
     drop_future_times,
 )
 from signet_sync.capture.harnesses.texts import compaction_text, file_stem
-from signet_sync.capture.sources import TranscriptSource
 from signet_sync.capture.spool import CUT, Job
 from signet_sync.capture.store import TranscriptState
+from signet_sync.capture.transcripts import TranscriptSource
 from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.body import utf8
 from signet_sync.formats.ids import (
@@ -42,8 +42,6 @@ from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.copied_history import Exchange, HeldExchanges, exchanges_of
 from signet_sync.sessions.input import (
     FUTURE_US,
-    CompactionInput,
-    SessionInput,
     compaction_input,
     is_root,
     session_input,
@@ -113,6 +111,16 @@ class CaptureResult:
         """Checks whether anything was added to the vault."""
         return bool(self.segments or self.compactions)
 
+    def add(self, answer: Mapping[str, Any]) -> None:
+        """Adds what an operation answered; a replay wrote nothing."""
+        if answer["idempotent_replay"]:
+            return
+        if "compaction" in answer:
+            self.compactions.append(answer["compaction"])
+        else:
+            self.segments.append(answer["summary"])
+        self.redactions.update(answer["redactions"])
+
 
 def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
     """Reads a transcript in its harness's format, with the session id in our form; without our questions to a model.
@@ -120,28 +128,22 @@ def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
     Records dated after `now_us` count as undated. A session without dates is of its header's time, else of that in its
     file's name, else of the file's own. Raises `HarnessError`.
     """
+    name = os.path.basename(source.path)
     if registry.keeps_database(source.harness):
         rows = registry.database(source.harness).read_session(source.path, source.session_id)
         found = registry.reader(source.harness)(*rows)
     else:
-        found = registry.reader(source.harness)(transcripts.lines(source.path), file_name=os.path.basename(source.path))
+        found = registry.reader(source.harness)(transcripts.lines(source.path), file_name=name)
     last = max((entry.recorded_at for entry in found.entries), default=NO_TIME)
     latest = max(last, 0) if now_us is None else now_us + FUTURE_US
     if last > latest or last == NO_TIME:
-        begins = (found.begins, _read_named_time(source.path), source.mtime_ns // 1000)
+        at = _NAMED_TIME.search(name)  # taken as UTC, so that it is the same everywhere
+        named = parse_instant(f"{at[1]}T{at[2]}:{at[3]}:{at[4] or '00'}Z") if at else None
+        begins = (found.begins, NO_TIME if named is None else named, source.mtime_ns // 1000)
         now_us = latest if now_us is None else now_us
         found = drop_future_times(found, latest, next((at for at in begins if 0 <= at <= now_us), now_us))
-    found = _drop_own_calls(found._replace(project=_translate_wsl_path(found.project)))
-    if not found.session_id:
-        return found
-    named = session_name(found.session_id)
-    if not is_session_id(named):  # blank id: the file name is used
-        named = session_name(file_stem(source.path))
-    return found._replace(session_id=named)
-
-
-def _drop_own_calls(found: Conversation) -> Conversation:
-    """Drops what we asked a model, each question with all that follows up to the next one of a person."""
+    found = found._replace(project=_translate_wsl_path(found.project))
+    # What we asked a model goes, each question with all that follows up to the next one of a person.
     kept: list[TranscriptEntry] = []
     ours = own_folder = is_in_model_folder(found.project)
     for entry in found.entries:
@@ -149,7 +151,14 @@ def _drop_own_calls(found: Conversation) -> Conversation:
             ours = own_folder or asks_model(entry.text)
         if not ours:
             kept.append(entry)
-    return found if len(kept) == len(found.entries) else found._replace(entries=tuple(kept), remark=OWN_CALL)
+    if len(kept) < len(found.entries):
+        found = found._replace(entries=tuple(kept), remark=OWN_CALL)
+    if not found.session_id:
+        return found
+    session_id = session_name(found.session_id)
+    if not is_session_id(session_id):  # blank id: the file name is used
+        session_id = session_name(file_stem(source.path))
+    return found._replace(session_id=session_id)
 
 
 def _translate_wsl_path(project: str | None) -> str | None:
@@ -159,12 +168,6 @@ def _translate_wsl_path(project: str | None) -> str | None:
         return f"/mnt/{drive[1].lower()}/{drive[2]}".replace("\\", "/").rstrip("/")
     share = _SHARE.match(project or "")
     return share[1].replace("\\", "/") if share is not None else project
-
-
-def _read_named_time(path: str) -> int:
-    """Returns the time in a transcript's name, taken as UTC, so that it is the same everywhere."""
-    found = _NAMED_TIME.search(os.path.basename(path))
-    return parse_instant(f"{found[1]}T{found[2]}:{found[3]}:{found[4] or '00'}Z") or NO_TIME if found else NO_TIME
 
 
 def capture(
@@ -251,7 +254,7 @@ def drop_copies(workspace: Workspace, conversation: Conversation, agent_id: str)
 def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str, job: Job) -> tuple[TranscriptEntry, ...]:
     """Returns the entries that no indexed segment contains yet, and what a hook heard last."""
     rows = _list_indexed(workspace, conversation, agent_id)
-    fresh = () if _why_empty(conversation) else _fresh(conversation, rows)
+    fresh = () if _why_empty(conversation) else _find_fresh(conversation, rows)
     return (*fresh, *_last_words(conversation, rows, job))
 
 
@@ -259,37 +262,23 @@ def _last_words(conversation: Conversation, rows: Sequence[Row], job: Job | None
     """Returns what a hook heard last, a prompt or an answer, if neither transcript nor segment contains it yet."""
     if job is None or (job.prompt is None and job.answer is None):
         return ()
-    at_us = parse_instant(job.at) or 0
+    at_us, entries = parse_instant(job.at) or 0, conversation.entries
     kind: EntryKind
-    if job.prompt is not None:
+    if job.prompt is not None:  # any activity after it shows that it is written, whatever the wording
         kind, text = "user", registry.prompt_of(job.harness)(job.prompt)
-        written = _shows_activity_after(conversation, at_us)
-    else:
+        begins = {"user": at_us - PROMPT_LEAD_US, "event": at_us - PROMPT_LEAD_US, "compaction": at_us - PROMPT_LEAD_US}
+        written = any(entry.at > begins.get(entry.kind, at_us) for entry in entries)
+    else:  # an answer to the user's last words does, or that these came later
         kind, text = "assistant", job.answer or ""
-        written = _shows_answer(conversation, text, at_us)
+        last = max((place for place, entry in enumerate(entries) if entry.kind == "user"), default=0)
+        answers = sanitize_transcript_v2("\n".join(entry.text for entry in entries[last:] if entry.kind == "assistant"))
+        written = bool(entries) and entries[last].kind == "user" and entries[last].at > at_us
+        written = written or " ".join(text.partition(CUT)[0].split()) in " ".join(answers.split())
     said = SpokenTurn(kind, sanitize_transcript_v2(words_of(text)), job.at)
     known = (turn for row in rows if row.source_kind == "transcript" for turn in live_turns_in(row.content))
     if not text.strip() or written or any(is_same(said, turn) for turn in known if turn.at == said.at):
         return ()
     return (TranscriptEntry(kind, at_us, text),)
-
-
-def _shows_answer(conversation: Conversation, answer: str, at_us: int) -> bool:
-    """Checks whether a transcript contains an answer to the user's last words, or has gone on since."""
-    entries = conversation.entries
-    last = max((place for place, entry in enumerate(entries) if entry.kind == "user"), default=0)
-    if entries and entries[last].kind == "user" and entries[last].at > at_us:
-        return True
-    said = sanitize_transcript_v2("\n".join(entry.text for entry in entries[last:] if entry.kind == "assistant"))
-    return " ".join(answer.partition(CUT)[0].split()) in " ".join(said.split())
-
-
-def _shows_activity_after(conversation: Conversation, at_us: int) -> bool:
-    """Checks whether a transcript shows activity after the user's prompt, whatever the wording."""
-    return any(
-        entry.at > at_us - (PROMPT_LEAD_US if entry.kind in ("user", "event", "compaction") else 0)
-        for entry in conversation.entries
-    )
 
 
 def _why_empty(conversation: Conversation, prompt: Job | None = None) -> str:
@@ -300,9 +289,7 @@ def _why_empty(conversation: Conversation, prompt: Job | None = None) -> str:
         return "a sub-agent's transcript: it is part of another session"
     if not conversation.turns and not _last_words(conversation, (), prompt):
         return conversation.remark or "no words of a user or an assistant in it"
-    if not conversation.session_id:
-        return "it does not name a session"
-    return ""
+    return "" if conversation.session_id else "it does not name a session"
 
 
 def _write(
@@ -316,52 +303,61 @@ def _write(
     handed: Sequence[ReportedCompaction],
     prompt: Job | None,
 ) -> None:
-    if conversation.headless:
-        propose = None  # rules do for what nobody reads
-    unrecorded = [one for one in handed if not _is_recorded(conversation, one)]
+    """Writes the compactions that are not in the vault yet, and at an end the segments."""
+    entries, token = conversation.entries, token_of(done.agent_id, conversation.session_id)
+    identity = {
+        "agent_id": done.agent_id,
+        "session_id": conversation.session_id,
+        "session_key": conversation.session_id,
+        "project": session_value(conversation.project or ""),
+        "harness": conversation.harness,
+        **dict(zip(REPOSITORY_FIELDS, done.repository or (), strict=False)),
+    }
+    propose = None if conversation.headless else propose  # rules do for what nobody reads
+    compactions = [entry for entry in entries if entry.kind == "compaction" and entry.text.strip()]
+    unrecorded = [
+        one for one in handed if not any(abs(entry.at - one.at) <= SAME_COMPACTION_US for entry in compactions)
+    ]
     done.recorded = not unrecorded
-    compactions = [*_compactions(conversation), *(_entry(one) for one in unrecorded if one.final)]
+    compactions += [TranscriptEntry("compaction", one.at, compaction_text(one.text)) for one in unrecorded if one.final]
     if not end and all(_is_kept(entry, _list_indexed(workspace, conversation, done.agent_id)) for entry in compactions):
         # Returns before the refresh below, which could delay others.
         done.remark = "it contains no new compaction"
         return
-    sessions_operations.refresh(workspace, done.agent_id, token_of(done.agent_id, conversation.session_id))
+    sessions_operations.refresh(workspace, done.agent_id, token)
     rows = _list_indexed(workspace, conversation, done.agent_id)
     for entry in compactions:
         if not _is_kept(entry, rows):
-            kept = _compaction(conversation, entry, done, now_us)
-            _add(done, sessions_operations.compact(workspace, kept, now_us=now_us, propose=propose))
+            times = {"captured_at": iso(entry.at), "ended_at": iso(entry.at)}
+            kept = compaction_input({**identity, "compaction": entry.text, **times}, now_us=now_us)
+            done.add(sessions_operations.compact(workspace, kept, now_us=now_us, propose=propose))
     if not end:
         done.remark = "" if done.compactions else "it contains no new compaction"
         return
-    fresh = _fresh(conversation, rows)
-    heard = _last_words(conversation, rows, prompt)
+    fresh, heard = _find_fresh(conversation, rows), _last_words(conversation, rows, prompt)
     if not fresh and not heard:
         done.remark = "" if done.compactions else "nothing new since it was captured"
         return
     # The first time that is not used in a segment's name yet.
     after = max((row.captured_us // 1000 * 1000 + 1000 for row in rows if row.source_kind == "transcript"), default=0)
-    room = _room(workspace.settings.max_file_bytes)
-    chunks = [*_chunks(fresh, room)] if fresh else [heard]
+    most = workspace.settings.max_file_bytes  # with room for headings and fences
+    room = min(max(most - sessions_operations.HEADROOM, most // 2) * 3 // 4, SEGMENT_BYTES)
+    chunks = [*_split_entries(fresh, room)] if fresh else [heard]
     for chunk in chunks:
-        text = render(chunk, [entry for entry in conversation.entries if entry.at < chunk[0].at])
+        text = render(chunk, [entry for entry in entries if entry.at < chunk[0].at])
         if chunk is chunks[-1] and heard:
             said = [SpokenTurn(entry.kind, sanitize_transcript_v2(entry.text), iso(entry.at)) for entry in heard]
             text = insert_live(sanitize_transcript_v2(text) if fresh else "", said, range(len(said)))
         # A turn may be longer than a file: its parts get names some milliseconds before that of the last part.
         moment = max(chunk[-1].at, after + 2000 * (len(utf8(text)) // room))
         after = moment // 1000 * 1000 + 1000
-        given = _segment(conversation, chunk, text, moment, done, now_us)
+        times = {"captured_at": iso(moment), "started_at": iso(chunk[0].at), "ended_at": iso(chunk[-1].at)}
+        given = session_input({**identity, "transcript": text, "transcript_is": "tail", **times}, now_us=now_us)
         given = replace(given, more=chunk is not chunks[-1], headless=conversation.headless)
-        _add(done, sessions_operations.end(workspace, given, now_us=now_us, propose=propose))
+        done.add(sessions_operations.end(workspace, given, now_us=now_us, propose=propose))
 
 
-def _room(max_file_bytes: int) -> int:
-    """Returns how many bytes of text fit into one segment, with room for headings and fences."""
-    return min(max(max_file_bytes - sessions_operations.HEADROOM, max_file_bytes // 2) * 3 // 4, SEGMENT_BYTES)
-
-
-def _chunks(entries: Sequence[TranscriptEntry], limit: int) -> Iterator[Sequence[TranscriptEntry]]:
+def _split_entries(entries: Sequence[TranscriptEntry], limit: int) -> Iterator[Sequence[TranscriptEntry]]:
     """Splits entries into segments of at most about `limit` bytes, only between entries of different milliseconds.
 
     So each segment has its own time, and after a crash the last segment shows where to continue.
@@ -376,109 +372,43 @@ def _chunks(entries: Sequence[TranscriptEntry], limit: int) -> Iterator[Sequence
     yield entries[start:]
 
 
-def _compactions(conversation: Conversation) -> list[TranscriptEntry]:
-    return [entry for entry in conversation.entries if entry.kind == "compaction" and entry.text.strip()]
-
-
-def _entry(handed: ReportedCompaction) -> TranscriptEntry:
-    return TranscriptEntry("compaction", handed.at, compaction_text(handed.text))
-
-
-def _is_recorded(conversation: Conversation, handed: ReportedCompaction) -> bool:
-    """Checks whether the transcript records the compaction that a hook delivered."""
-    return any(abs(entry.at - handed.at) <= SAME_COMPACTION_US for entry in _compactions(conversation))
-
-
 def _list_indexed(workspace: Workspace, conversation: Conversation, agent_id: str) -> list[Row]:
     session_id = conversation.session_id
     return artifacts.session_rows(workspace.database, agent_id, token_of(agent_id, session_id), session_id)
 
 
-def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[TranscriptEntry, ...]:
+def _find_fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[TranscriptEntry, ...]:
     """Returns the entries that no segment contains yet; none if only events and compactions follow the last segment.
 
     A segment that consists of live turns contains some words but nothing else that happened up to then.
     """
-    transcripts = [row for row in rows if row.source_kind == "transcript"]
-    said = [turn for row in transcripts for turn in live_turns_in(row.content)]
-    kept = [row for row in transcripts if not said or not is_live(row.content)]
+    segments = [row for row in rows if row.source_kind == "transcript"]
+    said = [turn for row in segments for turn in live_turns_in(row.content)]
+    kept = [row for row in segments if not said or not is_live(row.content)]
     fresh = conversation.entries
     if kept:
-        if all(entry.recorded_at == NO_TIME for entry in conversation.entries):
+        if all(entry.recorded_at == NO_TIME for entry in fresh):
             fresh = drop_future_times(conversation, 0, min(row.membership_us for row in kept)).entries
         boundary = max(row.membership_us for row in kept)
         # If the clock was set back, several segments may end in the same millisecond.
         last = "\n\n".join(row.content for row in kept if row.membership_us == boundary)
         fresh = entries_after(fresh, boundary, last)
-    fresh = _drop_held(fresh, said)
+    if said:
+        spoken = [place for place, entry in enumerate(fresh) if entry.kind in ("user", "assistant")]
+        words = [(fresh[one].kind, sanitize_transcript_v2(words_of(fresh[one].text)), fresh[one].at) for one in spoken]
+        held = {spoken[place] for place in find_recorded_entries(words, said)}
+        fresh = tuple(entry for place, entry in enumerate(fresh) if place not in held)
     has_words = any(entry.kind not in ("event", "compaction") and entry.text.strip() for entry in fresh)
-    return fresh if has_words or not transcripts else ()
-
-
-def _drop_held(entries: tuple[TranscriptEntry, ...], said: Sequence[SpokenTurn]) -> tuple[TranscriptEntry, ...]:
-    """Returns the entries without those that a segment already contains as live turns."""
-    if not said:
-        return entries
-    spoken = [place for place, entry in enumerate(entries) if entry.kind in ("user", "assistant")]
-    words = [
-        (entries[place].kind, sanitize_transcript_v2(words_of(entries[place].text)), entries[place].at)
-        for place in spoken
-    ]
-    gone = {spoken[place] for place in find_recorded_entries(words, said)}
-    return tuple(entry for place, entry in enumerate(entries) if place not in gone)
+    return fresh if has_words or not segments else ()
 
 
 def _is_kept(entry: TranscriptEntry, rows: Sequence[Row]) -> bool:
-    moment = entry.at // 1000 * 1000
-    text = sanitize_transcript_v2(entry.text)
+    moment, text = entry.at // 1000 * 1000, sanitize_transcript_v2(entry.text)
     kept = (row for row in rows if row.source_kind == "compaction")
     return any(row.captured_us == moment or alike(row.content, text) for row in kept)
 
 
-def _segment(
-    conversation: Conversation,
-    fresh: Sequence[TranscriptEntry],
-    text: str,
-    moment: int,
-    done: CaptureResult,
-    now_us: int,
-) -> SessionInput:
-    return session_input(
-        {
-            **_identity(conversation, done),
-            "transcript": text,
-            "transcript_is": "tail",
-            "captured_at": iso(moment),
-            "started_at": iso(fresh[0].at),
-            "ended_at": iso(fresh[-1].at),
-        },
-        now_us=now_us,
-    )
-
-
-def _compaction(
-    conversation: Conversation, entry: TranscriptEntry, done: CaptureResult, now_us: int
-) -> CompactionInput:
-    return compaction_input(
-        {
-            **_identity(conversation, done),
-            "compaction": entry.text,
-            "captured_at": iso(entry.at),
-            "ended_at": iso(entry.at),
-        },
-        now_us=now_us,
-    )
-
-
-def _identity(conversation: Conversation, done: CaptureResult) -> dict[str, object]:
-    return {
-        "agent_id": done.agent_id,
-        "session_id": conversation.session_id,
-        "session_key": conversation.session_id,
-        "project": session_value(conversation.project or ""),
-        "harness": conversation.harness,
-        **dict(zip(REPOSITORY_FIELDS, done.repository or (), strict=False)),
-    }
+# ── the repository ──
 
 
 def repository_of(conversation: Conversation, reported: Job | None) -> Repository | None:
@@ -486,7 +416,7 @@ def repository_of(conversation: Conversation, reported: Job | None) -> Repositor
 
     Not the one that is checked out now: the session may be long over.
     """
-    found = _folder_of(conversation, reported)
+    found = _find_folder(conversation, reported)
     if found is None:
         return None
     known = reported.repository if reported is not None else None
@@ -494,10 +424,11 @@ def repository_of(conversation: Conversation, reported: Job | None) -> Repositor
     return found._replace(branch=seen or session_value(conversation.branch) or None)
 
 
-def _folder_of(conversation: Conversation, reported: Job | None) -> Repository | None:
+def _find_folder(conversation: Conversation, reported: Job | None) -> Repository | None:
     """Returns the repository of a session's folder: as its hook found it, else as it is now.
 
-    If the folder is gone, one that the hook found in a folder above or below counts, else what the harness recorded.
+    If the folder is gone, one that the hook found in a folder above or below counts; else the one that it was a
+    worktree of or in, unless the harness recorded another remote.
     """
     project = conversation.project
     known, cwd = (reported.repository, reported.cwd or "") if reported is not None else (None, "")
@@ -505,17 +436,12 @@ def _folder_of(conversation: Conversation, reported: Job | None) -> Repository |
         return known if project is not None else None
     if os.path.lexists(project):
         return resolve(project)
-    if known is None:
-        return _find_former_repository(project, conversation)
-    folder = project.rstrip("/")
-    if cwd.startswith(f"{folder}/"):
-        return known._replace(path=known.path.removesuffix(cwd[len(folder) + 1 :]).rstrip("/"))
-    below = folder.removeprefix(f"{cwd.rstrip('/')}/")
-    return known._replace(path=f"{known.path}/{below}".lstrip("/")) if below != folder else None
-
-
-def _find_former_repository(project: str, conversation: Conversation) -> Repository | None:
-    """Returns the repository that a folder was a worktree of or in, unless the harness recorded another remote."""
+    if known is not None:
+        folder = project.rstrip("/")
+        if cwd.startswith(f"{folder}/"):
+            return known._replace(path=known.path.removesuffix(cwd[len(folder) + 1 :]).rstrip("/"))
+        below = folder.removeprefix(f"{cwd.rstrip('/')}/")
+        return known._replace(path=f"{known.path}/{below}".lstrip("/")) if below != folder else None
     above = project
     while not os.path.isdir(above) and above not in ("", "/"):
         above = os.path.dirname(above)
@@ -525,15 +451,3 @@ def _find_former_repository(project: str, conversation: Conversation) -> Reposit
     if origin is None or (found is not None and found.origin == origin):
         return found
     return Repository(project, origin, "") if is_root(project) else None
-
-
-def _add(done: CaptureResult, answer: Mapping[str, object]) -> None:
-    if answer["idempotent_replay"]:
-        return
-    if "compaction" in answer:
-        done.compactions.append(str(answer["compaction"]))
-    else:
-        done.segments.append(str(answer["summary"]))
-    redactions = answer["redactions"]
-    if isinstance(redactions, dict):
-        done.redactions.update(redactions)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 
-from signet_sync.capture import capture, transcripts
+from signet_sync.capture import capture, spool, transcripts
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.reader import Conversation, TranscriptEntry
-from signet_sync.capture.sources import TranscriptSource
 from signet_sync.capture.spool import Job
-from signet_sync.errors import HarnessError
+from signet_sync.capture.transcripts import TranscriptSource
+from signet_sync.capture.worker import LONGEST_REST, list_changed_sessions
+from signet_sync.errors import DatabaseError, HarnessError, UsageError, reason
 from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.ids import token_of
-from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.formats.paths import display
+from signet_sync.formats.timestamps import SECOND, iso, parse_instant
+from signet_sync.log import logger
 from signet_sync.sessions.input import session_input
 from signet_sync.sessions.live import store as live
 from signet_sync.sessions.live.operations import describe, refuse_removed, write_place
@@ -23,6 +27,10 @@ from signet_sync.text.chunking import speaker_of
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.stored_names import session_name, session_value
 
+# The minimum between two reads of a running session; for a long one, reading takes at most a twentieth of the time.
+LIVE_REST = 3 * SECOND
+LIVE_SHARE = 20
+
 
 def source_of(job: Job) -> TranscriptSource | None:
     """Returns the transcript of a job, or None if the job names none. Raises `HarnessError` if it is gone."""
@@ -30,14 +38,12 @@ def source_of(job: Job) -> TranscriptSource | None:
     if job.event == "session-start" or path is None:
         return None
     path = transcripts.find_renamed(job.harness, path)
-    gone = HarnessError("the transcript is gone", path=path, hint="nothing of it can be captured")
     # It was a file when the hook checked it; a link or folder in its place may lead anywhere.
-    if os.path.islink(path) or not os.path.isfile(path):
-        raise gone
-    for source in transcripts.sources(job.harness, where=path):
-        if not source.session_id or session_name(source.session_id) == job.session_id:
-            return source
-    raise gone
+    if not os.path.islink(path) and os.path.isfile(path):
+        for source in transcripts.sources(job.harness, where=path):
+            if not source.session_id or session_name(source.session_id) == job.session_id:
+                return source
+    raise HarnessError("the transcript is gone", path=path, hint="nothing of it can be captured")
 
 
 def rest_of(workspace: Workspace, job: Job) -> Conversation | None:
@@ -55,6 +61,37 @@ def rest_of(workspace: Workspace, job: Job) -> Conversation | None:
     return Conversation(job.harness, job.session_id, place.project or job.cwd, entries)
 
 
+def read_running_sessions(workspace: Workspace, now_us: int) -> None:
+    """Reads the turns of running sessions; their stop markers and capture rows are not changed."""
+    try:
+        for job, shape, wait in list_changed_sessions(workspace, now_us):
+            if wait <= 0:
+                read_running(workspace, job, shape, now_us)
+        live.drop_other_marks(workspace.database, spool.markers(workspace.state.spool))
+    except DatabaseError as error:
+        logger.debug("running sessions are read later: {}", error.message)
+
+
+def read_running(workspace: Workspace, job: Job, shape: str, now_us: int) -> None:
+    """Reads the turns of one running session. Raises `DatabaseError`."""
+    name, began = os.path.basename(job.place), time.monotonic()
+    # Recorded before reading: a transcript that kills the process must not do so again at once.
+    begun = live.TranscriptMark("", job.at, now_us + LONGEST_REST)
+    live.set_mark(workspace.database, name, begun)
+    try:
+        refuse_removed(workspace, job.agent_id, job.session_id, job.session_id)
+        # A process that began to read later has read more.
+        update_live_turns(workspace, job, lambda: live.mark_of(workspace.database, name) == begun, now_us)
+    except (OSError, HarnessError, UsageError) as error:
+        # It is unreadable in this state; its capture will report that.
+        logger.debug("a running session of {} {}: {}", job.harness, shorten(job.session_id), reason(error))
+        if isinstance(error, UsageError) and error.code == "removed-session":
+            spool.finish(job)
+    took = int((time.monotonic() - began) * LIVE_SHARE * SECOND)
+    rest = min(max(LIVE_REST, took), LONGEST_REST)
+    live.set_mark(workspace.database, name, live.TranscriptMark(shape, job.at, now_us + rest))
+
+
 def update_live_turns(
     workspace: Workspace, job: Job, wanted: Callable[[], bool] = lambda: True, now_us: int | None = None
 ) -> int:
@@ -65,7 +102,14 @@ def update_live_turns(
     Raises `HarnessError`, `UsageError` (`removed-session`), `DatabaseError`.
     """
     database, agent_id = workspace.database, job.agent_id
-    conversation = _read(job, now_us)
+    try:
+        source = source_of(job)
+    except HarnessError:
+        if job.prompt is None or os.path.islink(job.transcript_path or ""):
+            raise
+        conversation: Conversation | None = Conversation(job.harness, job.session_id, job.cwd, ())  # none yet
+    else:
+        conversation = capture.read(source, now_us) if source is not None else None
     session_id = conversation.session_id if conversation is not None else ""
     if conversation is None or conversation.parent is not None or not session_id:
         return 0
@@ -74,8 +118,15 @@ def update_live_turns(
     conversation = capture.drop_copies(workspace, conversation, agent_id)
     token = token_of(agent_id, session_id)
     segments = live.segments(database, agent_id, token, session_id)
-    turns = list(_turns(conversation, capture.unwritten(workspace, conversation, agent_id, job)))
-    place = _place(conversation, job)
+    turns = list(_make_turns(conversation, capture.unwritten(workspace, conversation, agent_id, job)))
+    named = {
+        "session_id": session_id,
+        "project": session_value(conversation.project or ""),
+        "harness": conversation.harness,
+        "transcript": "",
+        **dict(zip(REPOSITORY_FIELDS, capture.repository_of(conversation, job) or (), strict=False)),
+    }
+    place = write_place(session_input(named, now_us=0))  # as its capture would name it
     with database.transaction():
         refuse_removed(workspace, agent_id, session_id, session_id)
         if segments != live.segments(database, agent_id, token, session_id):
@@ -88,30 +139,7 @@ def update_live_turns(
         return new
 
 
-def _place(conversation: Conversation, job: Job) -> LivePlace:
-    """Returns where a session works, as its capture would name it."""
-    named = {
-        "session_id": conversation.session_id,
-        "project": session_value(conversation.project or ""),
-        "harness": conversation.harness,
-        "transcript": "",
-        **dict(zip(REPOSITORY_FIELDS, capture.repository_of(conversation, job) or (), strict=False)),
-    }
-    return write_place(session_input(named, now_us=0))
-
-
-def _read(job: Job, now_us: int | None) -> Conversation | None:
-    """Returns a job's conversation; an empty one if the user submitted a prompt and there is no transcript yet."""
-    try:
-        source = source_of(job)
-    except HarnessError:
-        if job.prompt is None or os.path.islink(job.transcript_path or ""):
-            raise
-        return Conversation(job.harness, job.session_id, job.cwd, ())
-    return capture.read(source, now_us) if source is not None else None
-
-
-def _turns(conversation: Conversation, fresh: Sequence[TranscriptEntry]) -> Iterator[LiveTurn]:
+def _make_turns(conversation: Conversation, fresh: Sequence[TranscriptEntry]) -> Iterator[LiveTurn]:
     """Yields words of the user and the assistant, numbered from 1 over the whole conversation, not by segment."""
     known = {id(entry) for entry in conversation.entries}
     unread = [entry for entry in fresh if id(entry) not in known]
@@ -125,3 +153,8 @@ def _turns(conversation: Conversation, fresh: Sequence[TranscriptEntry]) -> Iter
             # Role and time are stored next to the words.
             _, _, words = render((entry,)).partition("\n\n")
             yield LiveTurn(number, entry.kind, sanitize_transcript_v2(words), iso(entry.at))
+
+
+def shorten(session_id: str) -> str:
+    """Returns of an id what distinguishes it from others: logs outlive the removal of a session."""
+    return display(session_id if len(session_id) <= 8 else f"{session_id[:8]}…")

@@ -1,4 +1,7 @@
-"""Runs capture in a process beside the agent, so that a long transcript or a slow model never delays the watch."""
+"""Decides which jobs and running sessions are due; captures in a process beside the agent.
+
+So a long transcript or a slow model never delays the watch.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,22 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING
 
+import apsw
+
 from signet_sync.capture import spool
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.spool import Job
+from signet_sync.errors import SignetSyncError
 from signet_sync.formats.timestamps import SECOND, parse_instant
 from signet_sync.sessions.live import store as live
+from signet_sync.storage.locations import now_us
+from signet_sync.sync.read_only import reading
 from signet_sync.sync.workspace import Workspace
 
 if TYPE_CHECKING:
     import subprocess
+
+    from signet_sync.sync.read_only import IndexPlace
 
 # Seconds after a worker failed, and before jobs that it left are looked at again.
 RETRY_SECONDS = 60.0
@@ -28,12 +38,18 @@ _SAID = 600  # characters that are kept of what a command said
 _TAKE, _SWEEP, _DONE = b"t", b"s", b"."
 # The maximum time between two reads of a running session, in microseconds.
 LONGEST_REST = 60 * SECOND
+# Transcripts of running sessions longer than this in total are left to the agent by a search.
+_MOST_READ = 64 * 1024 * 1024  # bytes
+_MOMENT_MS = 500
+
+
+# ── what is due ──
 
 
 def due(workspace: Workspace, now_us: int) -> Iterator[Job]:
     """Yields the jobs to process now; a stop marker waits until its transcript has been idle for a while."""
     for job in spool.jobs(workspace.state.spool, now_us):
-        if job.event != "stop" or _idle(workspace, job, now_us):
+        if job.event != "stop" or _is_idle(workspace, job, now_us):
             yield job
 
 
@@ -43,7 +59,7 @@ def list_changed_sessions(workspace: Workspace, now_us: int) -> Iterator[tuple[J
     A further hook event ends the wait early; changes without an event wait longer.
     """
     for job, shape, mark in _list_changed(workspace, now_us):
-        if _idle(workspace, job, now_us):
+        if _is_idle(workspace, job, now_us):
             continue
         wait = mark.rests_until - now_us if mark is not None else 0
         # The clock was set back.
@@ -52,14 +68,37 @@ def list_changed_sessions(workspace: Workspace, now_us: int) -> Iterator[tuple[J
         yield job, shape, wait if reported else wait + LONGEST_REST
 
 
-def unread(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str]]:
-    """Yields stop markers of sessions whose transcripts changed since the last read, ignoring the time to wait.
+def catch_up(place: IndexPlace, agent_id: str) -> None:
+    """Reads what was added to an agent's running sessions since the last read, so that a search finds it.
 
-    Sessions being read at this moment are left out: a transcript that kills its reader is left to the worker.
+    Works whether or not an agent is running, also for a session that was killed a moment ago. If nothing was added,
+    nothing is opened to write; what cannot be read or written now is left to the agent, and so is a transcript that is
+    being read at this moment, which may kill its reader.
     """
-    for job, shape, mark in _list_changed(workspace, now_us):
-        if mark is None or mark.shape or mark.rests_until <= now_us:
-            yield job, shape
+    folder = place.state()
+    if not spool.markers(folder.spool):
+        return
+    instant = now_us()
+    with suppress(SignetSyncError, OSError, apsw.Error):
+        with reading(place) as database:
+            seen = Workspace(place.root, place.settings(), folder, database, touch_nothing=True)
+            changed = [one for one in _list_changed(seen, instant) if one[0].agent_id == agent_id]
+        moved = [
+            (job, shape) for job, shape, mark in changed if mark is None or mark.shape or mark.rests_until <= instant
+        ]
+        if not moved:
+            return
+        from signet_sync.capture import live_transcript  # parsers of transcripts
+
+        left = _MOST_READ
+        with place.opened() as workspace:
+            workspace.database.connection.set_busy_timeout(_MOMENT_MS)
+            for job, shape in sorted(moved, key=lambda one: one[0].at, reverse=True):
+                # Most of a database belongs to other sessions.
+                status = None if registry.keeps_database(job.harness) else _stat(job.transcript_path)
+                left -= status.st_size if status is not None else 0
+                if left >= 0:
+                    live_transcript.read_running(workspace, job, shape, instant)
 
 
 def _list_changed(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, live.TranscriptMark | None]]:
@@ -73,30 +112,32 @@ def _list_changed(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str,
 
 def shape_of(job: Job) -> str:
     """Returns what changes when something is added to a transcript; empty if there is none."""
-    path, is_database = job.transcript_path or "", registry.keeps_database(job.harness)
+    is_database = registry.keeps_database(job.harness)
     at = f" {job.at}" if is_database or job.prompt is not None else ""
-    if not (found := _status(path)):
-        return f"none{at}" if job.prompt is not None else ""
     # What is added to a database stays in its log for a while.
-    log = _status(f"{path}-wal") if is_database else ""
-    return f"{found}{log}{at}"
+    places = (job.transcript_path, f"{job.transcript_path}-wal") if is_database else (job.transcript_path,)
+    found = [f"{status.st_size} {status.st_mtime_ns}" if (status := _stat(place)) else "" for place in places]
+    if not found[0]:
+        return f"none{at}" if job.prompt is not None else ""
+    return f"{''.join(found)}{at}"
 
 
-def _status(path: str) -> str:
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return ""
-    return f"{status.st_size} {status.st_mtime_ns}"
-
-
-def _idle(workspace: Workspace, job: Job, now_us: int) -> bool:
-    try:
-        changed_us = os.stat(job.transcript_path or "").st_mtime_ns // 1000
-    except (OSError, ValueError):
-        # The harness has not created it yet.
+def _is_idle(workspace: Workspace, job: Job, now_us: int) -> bool:
+    if status := _stat(job.transcript_path):
+        changed_us = status.st_mtime_ns // 1000
+    else:  # the harness has not created it yet
         changed_us = parse_instant(job.at) or 0 if job.prompt is not None else 0
     return now_us - changed_us >= workspace.settings.capture_idle * SECOND
+
+
+def _stat(path: str | None) -> os.stat_result | None:
+    try:
+        return os.stat(path or "")
+    except (OSError, ValueError):
+        return None
+
+
+# ── processes ──
 
 
 class Worker:
@@ -121,36 +162,29 @@ class Worker:
             words = ("session", "take-spool", "--stay")
             self._process = start_command(self._workspace, *words, stdin=PIPE, stdout=PIPE)
         with suppress(BrokenPipeError):  # it left just now, which `working` finds
-            os.write(_end(self._process.stdin), _SWEEP if sweep else _TAKE)
+            os.write(_descriptor(self._process.stdin), _SWEEP if sweep else _TAKE)
         self._busy = True
         return True
 
     def working(self) -> bool:
-        """Checks whether the process takes the spool; reaps one that has ended."""
+        """Checks whether the process takes the spool; reaps one that has ended, which closes its end of the pipe."""
         if self._process is None:
             return False
-        answers = _end(self._process.stdout)
+        answers = _descriptor(self._process.stdout)
         while select.select([answers], [], [], 0)[0]:
-            if not os.read(answers, 1):
-                self._ended(self._process)
-                return False
             self._busy = False
+            if not os.read(answers, 1):
+                self._process.communicate()
+                if self._process.returncode:
+                    self._not_before = time.monotonic() + RETRY_SECONDS
+                self._process = None
+                return False
         return self._busy
-
-    def _ended(self, process: subprocess.Popen[bytes]) -> None:
-        """Reaps the process, which has closed its end of the pipe."""
-        process.communicate()
-        self._process, self._busy = None, False
-        if process.returncode:
-            self._not_before = time.monotonic() + RETRY_SECONDS
 
     def leave(self) -> None:
         """Stops tracking the process: its work is journalled, whether it ends by itself or is killed."""
         if self._process is not None:
-            for pipe in (self._process.stdin, self._process.stdout):
-                if pipe is not None:
-                    pipe.close()  # it ends after what it is at
-            detach(self._process)
+            _leave(self._process)  # it ends after what it is at
             self._process = None
 
 
@@ -165,11 +199,6 @@ def rounds() -> Iterator[bool]:
             os.write(1, _DONE)
 
 
-def _end(pipe: IO[bytes] | None) -> int:
-    assert pipe is not None
-    return pipe.fileno()
-
-
 class Command:
     """One of our commands on the workspace, in a process that may outlive this one."""
 
@@ -178,13 +207,13 @@ class Command:
 
         self.said = ""  # the end of what it wrote on stderr
         self._process = start_command(workspace, *words, stderr=PIPE)
-        os.set_blocking(_end(self._process.stderr), False)
+        os.set_blocking(_descriptor(self._process.stderr), False)
 
     def poll(self) -> int | None:
         """Returns the exit code, None as long as it runs; takes what it wrote: a full pipe would stop it."""
         code = self._process.poll()
         with suppress(BlockingIOError):
-            while told := os.read(_end(self._process.stderr), 1 << 16):
+            while told := os.read(_descriptor(self._process.stderr), 1 << 16):
                 self.said = (self.said + told.decode("utf-8", "replace"))[-_SAID:]
         if code is not None:
             self.leave()
@@ -192,9 +221,7 @@ class Command:
 
     def leave(self) -> None:
         """Stops tracking the process, which goes on."""
-        if self._process.stderr is not None:
-            self._process.stderr.close()
-        detach(self._process)
+        _leave(self._process)
 
 
 def start_command(workspace: Workspace, *words: str, **pipes: int) -> subprocess.Popen[bytes]:
@@ -213,7 +240,15 @@ def start_command(workspace: Workspace, *words: str, **pipes: int) -> subprocess
     )
 
 
-def detach(process: subprocess.Popen[bytes]) -> None:
+def _leave(process: subprocess.Popen[bytes]) -> None:
     """Stops waiting for a process, which may outlive this one, and prevents a warning about it."""
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
     process.poll()
     process.returncode = process.returncode or 0
+
+
+def _descriptor(pipe: IO[bytes] | None) -> int:
+    assert pipe is not None
+    return pipe.fileno()

@@ -24,7 +24,7 @@ from signet_sync.text.phrases import count_noun
 
 if TYPE_CHECKING:
     from signet_sync.capture.intake import Intake
-    from signet_sync.capture.sources import TranscriptSource
+    from signet_sync.capture.transcripts import TranscriptSource
 
 _SHOWN = 12
 # What the vault holds already is no file that was not taken.
@@ -122,7 +122,7 @@ def waiting(context: Context, harness: str) -> tuple[list[TranscriptSource], int
     if sources and os.path.exists(context.database_path()):
         database = Database(context.database_path(), readonly=True)
         try:
-            sources = [one for one in sources if not intake.is_read(database, one)]
+            sources = [one for one in sources if not intake.outcome_of(database, one)]
         finally:
             database.connection.close()
     ended = [one for one in sources if not _is_recent(one, context.now_us, idle)]

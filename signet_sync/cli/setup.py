@@ -16,7 +16,7 @@ import click
 from signet_sync.admin import hooks_install
 from signet_sync.capture import transcripts
 from signet_sync.capture.harnesses import registry
-from signet_sync.capture.sources import TranscriptSource
+from signet_sync.capture.transcripts import TranscriptSource
 from signet_sync.cli import import_, init, main, reindex
 from signet_sync.cli import service as service_command
 from signet_sync.cli.init import show_models

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from signet_sync.capture.sources import require_own_file, unreadable
+from signet_sync.capture.transcripts import require_own_file, unreadable
 from signet_sync.errors import HarnessError, UsageError
 from signet_sync.formats.paths import DEFAULT_AGENT, SIGNET_DATABASES
 from signet_sync.formats.snapshot import Found

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from signet_sync.capture import injections
-from signet_sync.capture.catch_up import catch_up
 from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import instant_of, moment_of
@@ -85,6 +84,7 @@ def compose_at_prompt(
 
     Raises `WorkspaceError`, `DatabaseError`.
     """
+    from signet_sync.capture.worker import catch_up
     from signet_sync.pages.prompt_context import compose_prompt_context  # slow import, not needed at a session's start
 
     if counted and not shared:

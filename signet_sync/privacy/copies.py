@@ -15,7 +15,7 @@ from itertools import zip_longest
 from signet_sync.capture import capture
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.harnesses.markdown import render
-from signet_sync.capture.sources import TranscriptSource
+from signet_sync.capture.transcripts import TranscriptSource
 from signet_sync.errors import HarnessError
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.lazy_pattern import late

@@ -19,7 +19,7 @@ from workbench import Vault
 
 from signet_sync.capture import capture
 from signet_sync.capture.harnesses.reader import Conversation
-from signet_sync.capture.sources import TranscriptSource
+from signet_sync.capture.transcripts import TranscriptSource
 from signet_sync.formats.ids import MODEL_FOLDER, MODEL_MARK, is_excluded
 
 QUESTION = f"You sum up sessions.\n\n{MODEL_MARK}\nProject: lantern\n<session-1>\nWe chose zebrafish.\n</session-1>"

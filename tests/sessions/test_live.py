@@ -503,14 +503,14 @@ def test_a_session_that_somebody_streams_is_left_to_them(
 def test_a_session_that_ends_while_it_is_read_leaves_no_turns(
     vault: Vault, talk: TranscriptBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = live_transcript._turns
+    real = live_transcript._make_turns
 
     def slow(*given: Any) -> list[LiveTurn]:
         turns = list(real(*given))
         assert vault.call("import", "claude-code", str(talk.path)).code == 0
         return turns
 
-    monkeypatch.setattr(live_transcript, "_turns", slow)
+    monkeypatch.setattr(live_transcript, "_make_turns", slow)
     take(vault)
     assert vault.hits("question1word") and turns(vault) == []
 

@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 
 from signet_sync.capture.harnesses.opencode.transcript import MessageRow
-from signet_sync.capture.sources import LINE_LIMIT, TranscriptSource, require_own_file, unreadable
+from signet_sync.capture.transcripts import LINE_LIMIT, TranscriptSource, require_own_file, unreadable
 from signet_sync.errors import HarnessError
 from signet_sync.storage.database.foreign import columns_of, has_log, open_foreign
 
