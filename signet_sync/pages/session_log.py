@@ -1,7 +1,5 @@
 """Composes the session log: one row a session, from its best valid artifact; day pages; month pages that link them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple

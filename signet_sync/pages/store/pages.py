@@ -1,7 +1,5 @@
 """Stores what was last written to each page, the lease of each MEMORY.md, and the rows of the session log."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
