@@ -26,7 +26,7 @@ from benchmarks.labelled import Record, Workspace, holds, is_junk, plain, sessio
 from signet_sync.formats.timestamps import DAY, parse_instant
 from signet_sync.pages import context
 from signet_sync.pages.project_context import project_text
-from signet_sync.pages.store.project_inputs import project_inputs
+from signet_sync.pages.store.views import project_inputs
 from signet_sync.storage import locations
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.token_estimate import estimate_tokens

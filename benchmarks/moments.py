@@ -23,7 +23,7 @@ from signet_sync.digest.tried import list_worked
 from signet_sync.digest.turns import ToolCall
 from signet_sync.pages.moments import names
 from signet_sync.pages.sections import StatementView
-from signet_sync.pages.store.project_inputs import AT_MOMENTS
+from signet_sync.pages.store.views import AT_MOMENTS
 from signet_sync.text.sentences import unescape
 
 COMMAND = re.compile(r"\"([^\"]+)\" ")  # of a dead end that is none any more where it works

@@ -24,7 +24,7 @@ from benchmarks.labelled import Record, sessions_of, share, workspace
 from signet_sync.pages import context
 from signet_sync.pages.context import MOST_INJECTED
 from signet_sync.pages.prompt_context import worth_injecting
-from signet_sync.pages.store.project_inputs import sessions_of as sessions_of_paths
+from signet_sync.pages.store.views import sessions_of as sessions_of_paths
 from signet_sync.recall.operations import recall
 from signet_sync.recall.search import Within
 from signet_sync.storage import locations

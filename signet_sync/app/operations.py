@@ -15,7 +15,6 @@ from signet_sync.sync.store import counts
 
 if TYPE_CHECKING:
     from signet_sync.capture.harness_files import HarnessFile
-    from signet_sync.pages.context import SessionContext
     from signet_sync.storage.database.connection import Database
 
 Document = dict[str, Any]
@@ -141,40 +140,29 @@ def context(
     now_us: int | None = None,
 ) -> Document:
     """Composes the context of a session's start."""
-    from signet_sync.pages import operations as pages_operations
+    from signet_sync.pages.operations import compose_at_start
 
     require_root(place.root)
-    composed = pages_operations.compose_at_start(
-        place, agent, shared=shared, budget=budget, project=project, called=called, now=now_us
-    )
-    return _describe_context(agent, composed, shared)
+    return compose_at_start(place, agent, shared=shared, budget=budget, project=project, called=called, now=now_us)
 
 
 def handoff(
     place: IndexPlace, agent: str, *, session: str | None, project: str | None, folder: str | None, now_us: int
 ) -> Document:
     """Composes what another agent needs to go on with a session."""
-    from signet_sync.pages.handoff import handoff as compose
+    from signet_sync.pages import operations as pages_operations
 
-    return compose(place, agent, session=session, project=project, folder=folder, now_us=now_us)
+    return pages_operations.handoff(place, agent, session=session, project=project, folder=folder, now_us=now_us)
 
 
 def prompt_context(
     place: IndexPlace, agent: str, *, prompt: str, shared: bool, budget: int | None, counted: bool = True
 ) -> Document:
     """Composes what memory holds on a prompt."""
-    from signet_sync.pages import operations as pages_operations
+    from signet_sync.pages.operations import compose_at_prompt
 
     require_root(place.root)
-    composed = pages_operations.compose_at_prompt(place, agent, prompt, shared=shared, budget=budget, counted=counted)
-    return _describe_context(agent, composed, shared)
-
-
-def _describe_context(agent: str, composed: SessionContext, shared: bool) -> Document:
-    from signet_sync.pages import operations as pages_operations
-
-    document = pages_operations.document(agent, composed, shared=shared)
-    return {"context": document, "troubles": list(composed.troubles), "crowded": composed.crowded}
+    return compose_at_prompt(place, agent, prompt, shared=shared, budget=budget, counted=counted)
 
 
 def remember(

@@ -358,10 +358,10 @@ def _list_told(context: Context, steps: list[Step]) -> list[str]:
     if any(step.state == FAILED for step in steps if step.name in ("workspace", "index")):
         return []
     try:
-        told = compose_at_start(context.place(), context.agent, project=os.getcwd(), now=context.now_us).text
+        told = compose_at_start(context.place(), context.agent, project=os.getcwd(), now=context.now_us)
     except (SignetSyncError, OSError):  # what counts here is the set-up
         return []
-    lines = told.partition("\n=== MEMORY.md")[0].splitlines()
+    lines = told["context"]["text"].partition("\n=== MEMORY.md")[0].splitlines()
     return lines if lines and lines[0].startswith("=== Project") else []
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -16,15 +16,16 @@ from signet_sync.capture import injections
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.hook import REQUEST
 from signet_sync.capture.injections import HookSession, Injection, Injections
-from signet_sync.formats.paths import running_session
+from signet_sync.errors import DatabaseError
+from signet_sync.formats.filename import tombstone_name
+from signet_sync.formats.paths import TOMBSTONES, running_session
 from signet_sync.host.repository import resolve, small_text
 from signet_sync.pages import context
 from signet_sync.pages.context import INJECTED_BUDGET, MOST_INJECTED, PromptHit, SessionContext
-from signet_sync.pages.store.readable_index import RemovalUnfinished, readable_index
 from signet_sync.text.token_estimate import estimate_tokens, page_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from signet_sync.pages.board import Line
     from signet_sync.pages.context import Memory
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 RESUMED = "resume"  # the only start after which a session still has what it got before
 _LONGEST = 1.0  # seconds that the search at a prompt may take
+_PATIENCE_MS = 500  # while the index is being written
+_FILE_LIMIT = 64 * 1024  # bytes of a harness's own instructions
 
 
 def answer_start(session: HookSession, source: str | None, budget: int) -> Injection:
@@ -41,34 +44,11 @@ def answer_start(session: HookSession, source: str | None, budget: int) -> Injec
     """
     if registry.facts(session.harness).starts_at_prompts and session.id:
         with suppress(OSError):  # if it cannot be recorded, the session gets it now
-            with _record(session) as record:
+            with record_of(session) as record:
                 if source != RESUMED or not record.due:
                     record.due = source or "startup"
             return Injection("")
     return _begin_context(session, source, budget)[0]
-
-
-def _begin_context(session: HookSession, source: str | None, budget: int) -> tuple[Injection, set[str]]:
-    """Returns the context of a start, and the ids in it."""
-    resumed = source == RESUMED and session.id != ""
-    request = REQUEST if session.hands_over() else ""
-    composed = _compose_context(session, _held(session) if resumed else None, budget, request)
-    text = context.wrap(composed.text, session.root, session.program, "" if resumed else request)
-
-    def record() -> str:
-        # If it cannot be recorded now, the session may get something twice.
-        with suppress(OSError):
-            if session.id:
-                injections.expire(session.folder, time.time())
-                with _record(session) as record:
-                    record.due = ""
-                    if not resumed:
-                        record.drop()
-                    record.add_lines(composed.lines, composed.left_out)
-                    record.characters += len(text)
-        return text
-
-    return Injection(text, record), {one for _, one in composed.lines if one}
 
 
 def answer_prompt(session: HookSession, words: str, budget: int) -> Injection:
@@ -79,16 +59,14 @@ def answer_prompt(session: HookSession, words: str, budget: int) -> Injection:
     """
     if not session.id:
         return Injection("")
-    held = injections.read(session.folder, session.agent_id, session.id) or Injections(
-        session.agent_id, session.harness
-    )
+    held = _read_record(session)
     begun, given = Injection(""), held.ids
     if held.due:
         begun, ids = _begin_context(session, held.due, budget)
         given = ids | held.ids if held.due == RESUMED else ids
-    hits = _hits(session, words, given) if words else []
+    hits = _find_hits(session, words, given) if words else []
 
-    def said(without: set[str]) -> tuple[str, list[PromptHit]]:
+    def say(without: set[str]) -> tuple[str, list[PromptHit]]:
         some = [hit for hit in hits if hit.id not in without]
         limit = INJECTED_BUDGET - estimate_tokens(context.wrap("-", session.root, session.program))
         text, kept = context.lay_out_hits(some, limit, estimate_tokens, MOST_INJECTED)
@@ -96,22 +74,46 @@ def answer_prompt(session: HookSession, words: str, budget: int) -> Injection:
 
     def record() -> str:
         begun.record()
-        with _record(session) as record:
-            text, kept = said(record.ids - given)
+        with record_of(session) as record:
+            text, kept = say(record.ids - given)
             record.at_prompts += [hit.id for hit in kept]
             record.characters += len(text)
         return text
 
-    return Injection(said(set())[0], record) if hits else begun
+    return Injection(say(set())[0], record) if hits else begun
 
 
-def _held(session: HookSession) -> Injections:
+def _begin_context(session: HookSession, source: str | None, budget: int) -> tuple[Injection, set[str]]:
+    """Returns the context of a start, and the ids in it."""
+    resumed = source == RESUMED and session.id != ""
+    request = REQUEST if session.hands_over() else ""
+    composed = _compose_context(session, _read_record(session) if resumed else None, budget, request)
+    text = context.wrap(composed.text, session.root, session.program, "" if resumed else request)
+
+    def record() -> str:
+        # If it cannot be recorded now, the session may get something twice.
+        with suppress(OSError):
+            if session.id:
+                injections.expire(session.folder, time.time())
+                with record_of(session) as record:
+                    record.due = ""
+                    if not resumed:
+                        record.drop()
+                    record.add_lines(composed.lines, composed.left_out)
+                    record.characters += len(text)
+        return text
+
+    return Injection(text, record), {one for _, one in composed.lines if one}
+
+
+def _read_record(session: HookSession) -> Injections:
     """Returns what a session has got."""
-    record = injections.read(session.folder, session.agent_id, session.id)
-    return record or Injections(session.agent_id, session.harness)
+    held = injections.read(session.folder, session.agent_id, session.id)
+    return held or Injections(session.agent_id, session.harness)
 
 
-def _record(session: HookSession) -> AbstractContextManager[Injections]:
+def record_of(session: HookSession) -> AbstractContextManager[Injections]:
+    """Gives the record of what a session got, to change it. Raises `OSError`."""
     return injections.updating(session.folder, session.agent_id, session.harness, session.id)
 
 
@@ -127,9 +129,11 @@ def _compose_context(session: HookSession, record: Injections | None, budget: in
 
     if not shared:
         try:
-            memory = _memory(session, known, told, of_itself=record is not None)
+            memory = _read_memory(session, known, told, of_itself=record is not None)
         except RemovalUnfinished:
             shared = True
+        except NoIndex:
+            memory = None
     return context.compose(
         session.root,
         session.agent_id,
@@ -155,43 +159,9 @@ def _read_harness_texts(session: HookSession) -> set[str]:
     for place in places:
         for name in facts.instructions:
             with suppress(OSError, ValueError):
-                text = small_text(os.path.join(place, name), 64 * 1024) or ""
+                text = small_text(os.path.join(place, name), _FILE_LIMIT) or ""
                 told |= {text, *(normal(line.lstrip("-*+> \t")) for line in text.split("\n"))}
     return told - {""}
-
-
-def _memory(session: HookSession, known: Callable[[str], bool], told: set[str], *, of_itself: bool) -> Memory | None:
-    """Returns what makes the text on the project at hand, without lines that are `told`; None if no index can be read.
-
-    Of the session's own lines it has those of its files if it is `of_itself`, and never what it says now: it knows
-    that, for no compaction has taken it.
-    """
-    with readable_index(session.database, session.root) as database:
-        if database is not None:
-            from signet_sync.pages.project_context import project_text
-            from signet_sync.pages.staleness import marks
-            from signet_sync.pages.store import project_inputs
-
-            name, belongs = own_project_of(session, database)
-            itself, now_us = session.id if of_itself else "", time.time_ns() // 1000
-            seen = project_inputs.project_inputs(database, session.agent_id, now_us, belongs, session.project, itself)
-            paths = {view.path for views in (seen.threads, seen.statements, seen.personal) for view in views}
-            sources = paths if of_itself else {path for path in paths if running_session(path) is not None}
-            own = {one for one, of in project_inputs.sessions_of(database, sources).items() if of == session.id}
-
-            def skip(line: Line) -> bool:
-                return known(line.text) or line.path in own or _is_told(line.statement, told)
-
-            def has(words: str) -> bool:
-                return known(words) or _is_told(words.partition(": ")[2].strip("“”"), told)
-
-            deeds = project_inputs.deeds(database, session.agent_id, [view.id for view in seen.statements])
-
-            def stale(ids: set[str]) -> dict[str, str]:
-                return marks(session.project, [view for view in seen.statements if view.id in ids], deeds)
-
-            return partial(project_text, seen, name, now_us, skip=skip, known=has, stale=stale)
-    return None
 
 
 def _is_told(text: str, told: set[str]) -> bool:
@@ -200,26 +170,105 @@ def _is_told(text: str, told: set[str]) -> bool:
     return bool(text) and normal(text.removesuffix(BY_AGENT).rstrip()) in told
 
 
+def _read_memory(session: HookSession, known: Callable[[str], bool], told: set[str], *, of_itself: bool) -> Memory:
+    """Returns what makes the text on the project at hand, without lines that are `told`. Raises `NoIndex`.
+
+    Of the session's own lines it has those of its files if it is `of_itself`, and never what it says now: it knows
+    that, for no compaction has taken it.
+    """
+    with readable_index(session) as database:
+        from signet_sync.pages.project_context import project_text
+        from signet_sync.pages.staleness import marks
+        from signet_sync.pages.store import views
+
+        name, belongs = own_project_of(session, database)
+        itself, now_us = session.id if of_itself else "", time.time_ns() // 1000
+        seen = views.project_inputs(database, session.agent_id, now_us, belongs, session.project, itself)
+        paths = {one.path for some in (seen.threads, seen.statements, seen.personal) for one in some}
+        sources = paths if of_itself else {path for path in paths if running_session(path) is not None}
+        own = {one for one, of in views.sessions_of(database, sources).items() if of == session.id}
+        deeds = views.deeds(database, session.agent_id, [one.id for one in seen.statements])
+
+    def skip(line: Line) -> bool:
+        return known(line.text) or line.path in own or _is_told(line.statement, told)
+
+    def has(words: str) -> bool:
+        return known(words) or _is_told(words.partition(": ")[2].strip("“”"), told)
+
+    def stale(ids: set[str]) -> dict[str, str]:
+        return marks(session.project, [one for one in seen.statements if one.id in ids], deeds)
+
+    return partial(project_text, seen, name, now_us, skip=skip, known=has, stale=stale)
+
+
+def _find_hits(session: HookSession, words: str, given: set[str]) -> list[PromptHit]:
+    found: list[PromptHit] = []
+    with suppress(NoIndex), readable_index(session, _LONGEST) as database:
+        from signet_sync.pages.prompt_context import worth_injecting
+
+        name, belongs = own_project_of(session, database)
+        place = belongs if name else None
+        shared, session_id = session.shared, session.id
+        found = worth_injecting(
+            database, session.agent_id, words, place, shared=shared, session_id=session_id, given=given
+        )
+    told = _read_harness_texts(session) if found else set()
+    return [hit for hit in found if not _is_told(hit.text, told)]
+
+
 def own_project_of(session: HookSession, database: Database) -> tuple[str, Callable[[str | None], bool]]:
     """Returns what names the project at hand, and whether a recorded project is it."""
-    from signet_sync.pages.store.project_inputs import recorded_origin
+    from signet_sync.pages.store.views import recorded_origin
 
     return context.name_project(session.project, partial(recorded_origin, database, session.agent_id))
 
 
-def _hits(session: HookSession, words: str, given: set[str]) -> list[PromptHit]:
-    found: list[PromptHit] = []
-    with suppress(RemovalUnfinished), readable_index(session.database, session.root) as database:
-        if database is not None:
-            from signet_sync.pages.prompt_context import worth_injecting
+# ── the index ──
 
-            until = time.monotonic() + _LONGEST
+
+class NoIndex(Exception):
+    """There is no index that can be read now."""
+
+
+class RemovalUnfinished(NoIndex):
+    """A removal has begun and not ended: neither the index nor a page may be shown."""
+
+
+@contextmanager
+def readable_index(session: HookSession, seconds: float | None = None) -> Iterator[Database]:
+    """Opens a session's index read-only, with little patience; a query may take so many `seconds`.
+
+    Raises `NoIndex`, also where the index fails inside the block.
+    """
+    if not os.path.exists(session.database):
+        raise NoIndex
+    import apsw  # only if there is an index
+
+    from signet_sync.storage.database.connection import Database  # as above
+    from signet_sync.sync.store.counts import half_enforced  # as above
+
+    try:
+        database = Database(session.database, readonly=True, wait_ms=_PATIENCE_MS)
+    except (FileNotFoundError, DatabaseError):
+        raise NoIndex from None
+    try:
+        if half_enforced(database) or _has_new_tombstones(database, session.root):
+            raise RemovalUnfinished
+        if seconds is not None:
+            until = time.monotonic() + seconds
             database.connection.set_progress_handler(lambda: time.monotonic() > until, 20_000)
-            name, belongs = own_project_of(session, database)
-            place = belongs if name else None
-            shared, session_id = session.shared, session.id
-            found = worth_injecting(
-                database, session.agent_id, words, place, shared=shared, session_id=session_id, given=given
-            )
-    told = _read_harness_texts(session) if found else set()
-    return [hit for hit in found if not _is_told(hit.text, told)]
+        yield database
+    except (apsw.Error, DatabaseError):
+        raise NoIndex from None
+    finally:
+        database.connection.close()
+
+
+def _has_new_tombstones(database: Database, root: str) -> bool:
+    """Returns whether a tombstone lies in the workspace that no pass has read yet."""
+    try:
+        names = {f"{TOMBSTONES}/{name}" for name in os.listdir(os.path.join(root, TOMBSTONES)) if tombstone_name(name)}
+    except OSError:
+        return False
+    judged = database.execute("select path from files where path between ? and ?", (f"{TOMBSTONES}/", f"{TOMBSTONES}0"))
+    return bool(names) and not names <= {path for (path,) in judged}

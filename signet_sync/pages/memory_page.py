@@ -10,7 +10,7 @@ from signet_sync.formats.handle import short_handle
 from signet_sync.formats.paths import month_page, targets, wikilink, write_agent_option
 from signet_sync.formats.timestamps import DAY, day_of, short_day
 from signet_sync.pages.board import Board, Line, blocks, choose
-from signet_sync.pages.sections import SECTIONS, SectionInputs, clause, inert, link_to, outcome_of, plain
+from signet_sync.pages.sections import SECTIONS, NodeView, SectionInputs, clause, inert, link_to, outcome_of, plain
 from signet_sync.pages.session_log import WindowRow, clipping_notice
 from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import is_template, page_cell
@@ -32,22 +32,6 @@ class Shares(NamedTuple):
 def shares(budget_tokens: int) -> Shares:
     """Returns the tokens of each part of a page: 45 % for the sections, 10 % for the index, the rest for the log."""
     return Shares(budget_tokens, budget_tokens * 45 // 100, budget_tokens // 10)
-
-
-class NodeView(NamedTuple):
-    """A node of the temporal index. Instants are microseconds since 1970 UTC.
-
-    `kind` is `session`, `arc` or `epoch`, `thread` the name of its thread, `parts` the number of sessions or arcs
-    that it condenses. `about` has what its sessions were about: instant, sentence and artifact, newest first.
-    """
-
-    id: str
-    kind: str
-    thread: str
-    earliest_us: int
-    latest_us: int
-    parts: int
-    about: Iterable[tuple[int, str, str]]
 
 
 class Projection(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 
 from signet_sync.capture import injections
@@ -20,11 +20,10 @@ from signet_sync.formats.managed_block import neutral
 from signet_sync.formats.timestamps import short_day
 from signet_sync.memories.score import day_start
 from signet_sync.pages import context
-from signet_sync.pages.hook_context import own_project_of
+from signet_sync.pages.hook_context import NoIndex, own_project_of, readable_index, record_of
 from signet_sync.pages.sections import StatementView, plain
 from signet_sync.pages.staleness import PATH, marks
-from signet_sync.pages.store import project_inputs
-from signet_sync.pages.store.readable_index import RemovalUnfinished, readable_index
+from signet_sync.pages.store import views
 from signet_sync.text.token_estimate import estimate_tokens
 
 BUDGET = 140  # tokens, with the marks around it
@@ -48,46 +47,31 @@ def answer_moment(session: HookSession, moment: Moment) -> Injection:
     held = injections.read(session.folder, session.agent_id, session.id)
     given = held.ids if held is not None else set()
     now_us = time.time_ns() // 1000
-    view, mark = _found(session, moment, given, now_us)
-    text = _tell_statement(view, mark, session, now_us) if view is not None else ""
-    if view is None or not text:
+    mark, view = "", None
+    with suppress(NoIndex), readable_index(session, _LONGEST) as database:
+        name, belongs = own_project_of(session, database)
+        found = views.standing(database, session.agent_id, now_us, belongs) if name else []
+        itself = views.sessions_of(database, {one.path for one in found if one.path})
+        for one in found:
+            if one.id not in given and itself.get(one.path or "") != session.id and names(one, moment):
+                mark = marks(session.project, [one], views.deeds(database, session.agent_id, [one.id])).get(one.id, "")
+                view = one
+                break
+    if view is None:
+        return Injection("")
+    who = "" if view.kind == "tried" else f" ({view.speaker})"
+    line = f"- {view.kind}{who}, {short_day(view.latest_us, day_start(now_us))}: {plain(view.text, _TEXT)}{mark}"
+    text = context.wrap(neutral(f"{line} {handle(view.id)}"), session.root, session.program)
+    if estimate_tokens(text) > BUDGET:
         return Injection("")
 
     def record() -> str:
-        to = session.folder, session.agent_id, session.harness, session.id
-        with suppress(OSError), injections.updating(*to) as written:
+        with suppress(OSError), record_of(session) as written:
             written.at_prompts.append(view.id)
             written.characters += len(text)
         return text
 
     return Injection(text, record)
-
-
-def _found(
-    session: HookSession, moment: Moment, given: Collection[str], now_us: int
-) -> tuple[StatementView | None, str]:
-    """Returns the first statement that names a moment, and what may be out of date of it."""
-    with suppress(RemovalUnfinished), readable_index(session.database, session.root) as database:
-        if database is not None:
-            until = time.monotonic() + _LONGEST
-            database.connection.set_progress_handler(lambda: time.monotonic() > until, 20_000)
-            name, belongs = own_project_of(session, database)
-            found = project_inputs.standing(database, session.agent_id, now_us, belongs) if name else []
-            itself = project_inputs.sessions_of(database, {one.path for one in found if one.path})
-            for view in found:
-                if view.id not in given and itself.get(view.path or "") != session.id and names(view, moment):
-                    deeds = project_inputs.deeds(database, session.agent_id, [view.id])
-                    return view, marks(session.project, [view], deeds).get(view.id, "")
-    return None, ""
-
-
-def _tell_statement(view: StatementView, mark: str, session: HookSession, now_us: int) -> str:
-    """Returns a statement's line between marks; "" if it is too long."""
-    who = "" if view.kind == "tried" else f" ({view.speaker})"
-    text = plain(view.text, _TEXT)
-    line = f"- {view.kind}{who}, {short_day(view.latest_us, day_start(now_us))}: {text}{mark}"
-    said = context.wrap(neutral(f"{line} {handle(view.id)}"), session.root, session.program)
-    return said if estimate_tokens(said) <= BUDGET else ""
 
 
 def names(view: StatementView, moment: Moment) -> bool:

@@ -1,30 +1,42 @@
-"""Returns the context for a session of an agent, at its start and on a prompt, and what happened on some days."""
+"""Returns what a session gets at its start and on a prompt, what it got, a handoff, and what happened on some days."""
 
 import os
 import shlex
-from datetime import UTC, datetime, time, timedelta, tzinfo
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import time as time_of_day
 from functools import partial
 from typing import Any
 
 from signet_sync.capture import injections
 from signet_sync.errors import DatabaseError, UsageError
+from signet_sync.formats.handle import handle
+from signet_sync.formats.managed_block import neutral
 from signet_sync.formats.paths import display
-from signet_sync.formats.timestamps import instant_of, moment_of
-from signet_sync.pages.context import SessionContext, compose, name_project
+from signet_sync.formats.timestamps import day_of, instant_of, moment_of
+from signet_sync.pages.context import SessionContext, compose, name_project, wrap
 from signet_sync.pages.period import PeriodInputs
 from signet_sync.pages.project_context import project_text
-from signet_sync.pages.sections import NAME_LENGTH
-from signet_sync.pages.store import period_inputs
-from signet_sync.pages.store.project_inputs import project_inputs, recorded_origin
+from signet_sync.pages.sections import NAME_LENGTH, plain
+from signet_sync.pages.store import views
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.locations import now_us
+from signet_sync.storage.locations import now_us, write_program
 from signet_sync.sync.read_only import IndexPlace, count_ids, reading
 from signet_sync.sync.store import sessions
-from signet_sync.text.sentences import basename, flatten_cell, unescape
+from signet_sync.text.phrases import QuotedSession
+from signet_sync.text.sentences import basename, drop_rest, flatten_cell, unescape
 from signet_sync.text.token_estimate import estimate_tokens
+
+Document = dict[str, Any]
 
 _LONGEST = 4_096  # characters of a path
 _PASSAGE = 400  # characters of a transcript
+
+# Of a handoff: tokens, with our marks; characters of the outcome and of other lines; the last commits and pull requests
+# of a session, and the files with most edits.
+HANDOFF_LIMIT = 1_500
+_OUTCOME, _LINE = 400, 160
+_COMMITS, _REQUESTS, _FILES = 8, 4, 20
 
 
 def compose_at_start(
@@ -36,7 +48,7 @@ def compose_at_start(
     project: str | None = None,
     called: str | None = None,
     now: int | None = None,
-) -> SessionContext:
+) -> Document:
     """Returns where the project at a path stands, what holds of it and of the person, and the identity files.
 
     `called` is a recorded project's name, path or origin, which comes before the path.
@@ -50,14 +62,14 @@ def compose_at_start(
     try:
         with reading(place) as database:
             if not shared:
-                name, belongs = name_project(project, partial(recorded_origin, database, agent_id))
+                name, belongs = name_project(project, partial(views.recorded_origin, database, agent_id))
                 if called is not None and (project is None or _find_projects(database, agent_id, called, project)):
-                    chosen = projects_called(database, agent_id, called, project)
+                    chosen = _projects_called(database, agent_id, called, project)
                     name, belongs, project = min(chosen), chosen.__contains__, min(chosen)
                 instant = now_us() if now is None else now
-                seen = project_inputs(database, agent_id, instant, belongs, project)
+                seen = views.project_inputs(database, agent_id, instant, belongs, project)
                 if name and not seen.threads:  # perhaps it has no origin, and was at another path
-                    known = period_inputs.projects(database, agent_id)
+                    known = views.projects(database, agent_id)
                     alike = [one for one in known if basename(one).casefold() == basename(name).casefold()]
                     for one in alike[:1]:
                         command = place.command_line(f"context --project {shlex.quote(one)}")
@@ -68,7 +80,7 @@ def compose_at_start(
             trouble = [f"the index cannot be read: {error.message}"]
     limit = place.settings().context_budget_tokens if budget is None else budget
     composed = compose(place.root, agent_id, shared=shared, limit=limit, size=estimate_tokens, memory=memory)
-    return composed._replace(troubles=[*trouble, *composed.troubles])
+    return _describe(agent_id, composed._replace(troubles=[*trouble, *composed.troubles]), shared=shared)
 
 
 def compose_at_prompt(
@@ -79,7 +91,7 @@ def compose_at_prompt(
     shared: bool = False,
     budget: int | None = None,
     counted: bool = True,
-) -> SessionContext:
+) -> Document:
     """Returns what memory holds on a prompt, in at most `budget` tokens; it counts as seen unless not `counted`.
 
     Raises `WorkspaceError`, `DatabaseError`.
@@ -93,10 +105,22 @@ def compose_at_prompt(
         composed = compose_prompt_context(place.root, database, agent_id, prompt, shared=shared, budget=budget)
     if counted:
         count_ids(place, agent_id, composed.ids)
-    return composed
+    return _describe(agent_id, composed, shared=shared)
 
 
-def last(place: IndexPlace, agent_id: str, session_id: str) -> dict[str, Any]:
+def _describe(agent_id: str, composed: SessionContext, *, shared: bool) -> Document:
+    """Returns the document of `context --json`, and what is said beside it."""
+    context = {
+        "agent_id": agent_id,
+        "scope": "shared" if shared else "main",
+        "tokens": estimate_tokens(composed.text),
+        "text": composed.text,
+        "sources": composed.sources,
+    }
+    return {"context": context, "troubles": list(composed.troubles), "crowded": composed.crowded}
+
+
+def last(place: IndexPlace, agent_id: str, session_id: str) -> Document:
     """Returns the document of `context --last --json`: what hooks injected into a session, in today's words.
 
     It is the newest whose id begins so. The text of what is no longer there is None; `files` and `quotes` count whole
@@ -111,22 +135,18 @@ def last(place: IndexPlace, agent_id: str, session_id: str) -> dict[str, Any]:
     with reading(place) as database:
         known = [ref.session_id for ref in sessions.every(database) if ref.agent_id == agent_id]
         known += [one or key for key, one, *_ in live.sessions(database, agent_id)]
-        named = [session_id] if injections.read(folder, agent_id, session_id) else known
-        told = [
-            (record, one)
-            for one in named
-            if one.startswith(session_id) and (record := injections.read(folder, agent_id, one)) is not None
-        ]
+        if injections.read(folder, agent_id, session_id) is not None:
+            known = [session_id]
+        begin = [(injections.read(folder, agent_id, one), one) for one in known if one.startswith(session_id)]
         if not session_id:
-            told += [(record, "") for record in injections.list_changed(folder, 0) if record.agent_id == agent_id]
+            begin += [(record, "") for record in injections.list_changed(folder, 0) if record.agent_id == agent_id]
+        told = [(record, one) for record, one in begin if record is not None]
         if not told:
-            what = (
-                f"nothing is recorded for session {display(session_id)} of" if session_id else "nothing was told yet to"
-            )
-            hint = "give the harness's own id of a session of the last 30 days, or none for the newest"
-            hint = (
-                hint if session_id else "with hooks a session is told something at its start: signet-sync hooks status"
-            )
+            what = "nothing was told yet to"
+            hint = "with hooks a session is told something at its start: signet-sync hooks status"
+            if session_id:
+                what = f"nothing is recorded for session {display(session_id)} of"
+                hint = "give the harness's own id of a session of the last 30 days, or none for the newest"
             raise UsageError(f"{what} agent {agent_id}", hint=hint, code="unknown-session")
         record, session_id = max(told, key=lambda one: one[0].at)
         texts = words_of(database, agent_id, record.ids)
@@ -144,15 +164,65 @@ def last(place: IndexPlace, agent_id: str, session_id: str) -> dict[str, Any]:
     }
 
 
-def document(agent_id: str, composed: SessionContext, *, shared: bool) -> dict[str, Any]:
-    """Returns the document of `context --json`."""
-    return {
-        "agent_id": agent_id,
-        "scope": "shared" if shared else "main",
-        "tokens": estimate_tokens(composed.text),
-        "text": composed.text,
-        "sources": composed.sources,
-    }
+def handoff(
+    place: IndexPlace, agent_id: str, *, session: str | None, project: str | None, folder: str | None, now_us: int
+) -> Document:
+    """Returns the text on a session, or on the newest one of a project (name, path or origin), for `handoff --json`.
+
+    `folder` is where work goes on. Raises `UsageError` if there is no such session or project.
+    """
+    from signet_sync.digest.quotes import words_of  # slow imports, not needed at a session's start
+    from signet_sync.graph.store import nodes
+    from signet_sync.pages.store.branches import SESSIONS
+    from signet_sync.recall.open_session import describe_one, transcripts
+    from signet_sync.statements.store import rows
+    from signet_sync.sync.store.texts import text_at
+
+    with reading(place) as database:
+        if session is not None:
+            ref = sessions.one(database, agent_id, session)
+            at = nodes.place_of(database, ref[:3])
+            thread = nodes.summary_of(database, agent_id, at.thread_id) if at is not None else None
+            of = thread.project if thread is not None else None
+            seen = views.project_inputs(database, agent_id, now_us, lambda one: bool(one) and one == of)
+            # Now, because quotes are stored of recent sessions only.
+            said = words_of([text_at(database, path) for path in transcripts(database, ref)]).quotes
+            quoted = (QuotedSession(at.latest_us if at is not None else now_us, said),) if said else ()
+            seen = seen._replace(quoted=quoted, earlier=(), others=())
+        else:
+            own = _projects_called(database, agent_id, project or "", folder)
+            seen = views.project_inputs(database, agent_id, now_us, own.__contains__, folder)
+            newest = nodes.newest_sessions(database, agent_id, seen.threads[0].id, SESSIONS)
+            at = next((one for one in newest if one.node_id == seen.threads[0].newest), newest[0])
+            ref = sessions.one(database, agent_id, at.session_id)
+        told = describe_one(database, ref)
+        if at is not None:
+            told["status"] = rows.read_status(database, agent_id, at.node_id, told["status"])
+    program = write_program(place.root, agent_id)
+    day, itself = (day_of(at.latest_us), at.node_id) if at is not None else ("", "-")
+    head = [neutral(line) for line in _list_deeds(told, day, f" {handle(itself)}" if day else "")]
+    left = HANDOFF_LIMIT - sum(estimate_tokens(line) + 1 for line in (wrap("-", place.root, program), *head))
+    name = seen.threads[0].project or "" if seen.threads else ""
+    rest = project_text(seen, name, now_us, left, estimate_tokens, skip=lambda line: line.session == itself).text
+    text = wrap("\n".join(filter(None, [*head, rest])), place.root, program)
+    known = {name: told[name] for name in ("agent_id", "session_id", "session_token", "project", "harness")}
+    return {**known, "tokens": estimate_tokens(text), "text": text}
+
+
+def _list_deeds(told: Document, day: str, cited: str) -> Iterator[str]:
+    """Yields the lines of what a session came to and did."""
+    when = f", {day}" if day else ""
+    yield f"=== Handed over: session {told['session_token']}{when}, {told['status'] or 'open'} ==="
+    # What it left is below, as long as it is open.
+    yield f"{plain(drop_rest(told['sentence']), _OUTCOME)}{cited}"
+    for one in told["commits"][-_COMMITS:]:
+        name = f"commit {one['commit']}".rstrip()  # git may have printed no name
+        yield f"- {name}: {plain(one['subject'], _LINE)}"
+    for one in told["pull_requests"][-_REQUESTS:]:
+        yield f"- pull request #{one['number']}: {plain(one['title'], _LINE)}{' (merged)' if one['merged'] else ''}"
+    if files := sorted(told["files"], key=lambda one: -one["edits"]):
+        more = f" and {len(files) - _FILES} more" if len(files) > _FILES else ""
+        yield f"- changed: {', '.join(plain(one['path'], _LINE) for one in files[:_FILES])}{more}"
 
 
 def days(
@@ -165,21 +235,21 @@ def days(
     today = moment_of(now_us).astimezone(zone).date()
     # Of a date without a zone, `astimezone` takes the midnight of the machine's own, whatever its offset was that day.
     from_us, to_us = (
-        instant_of(datetime.combine(today + timedelta(days=off), time.min, zone).astimezone(UTC))
+        instant_of(datetime.combine(today + timedelta(days=off), time_of_day.min, zone).astimezone(UTC))
         for off in (1 - days, 1)
     )
     with reading(place) as database:
         is_path = project and (os.path.isabs(project) or os.path.exists(project))
         folder = os.path.abspath(project) if project and is_path else None
-        chosen = None if project is None else projects_called(database, agent_id, project, folder)
-        return period_inputs.period_inputs(database, agent_id, from_us, to_us, chosen)._replace(zone=zone)
+        chosen = None if project is None else _projects_called(database, agent_id, project, folder)
+        return views.period_inputs(database, agent_id, from_us, to_us, chosen)._replace(zone=zone)
 
 
-def projects_called(database: Database, agent_id: str, project: str, path: str | None) -> set[str]:
+def _projects_called(database: Database, agent_id: str, project: str, path: str | None) -> set[str]:
     """Returns the recorded projects that a name, path or origin means. Raises `UsageError` if there are none."""
     chosen = _find_projects(database, agent_id, project, path)
     if not chosen:
-        known = period_inputs.projects(database, agent_id)
+        known = views.projects(database, agent_id)
         hint = f"known: {', '.join(map(display, known[:8])) or 'none yet'}"
         raise UsageError(f"no session belongs to the project {display(project)}", hint=hint, code="unknown-project")
     return chosen
@@ -187,7 +257,7 @@ def projects_called(database: Database, agent_id: str, project: str, path: str |
 
 def _find_projects(database: Database, agent_id: str, project: str, path: str | None) -> set[str]:
     """Returns the projects that a name means as a page shows it: the last parts of an identity, perhaps cut."""
-    _, is_at = name_project(path, partial(recorded_origin, database, agent_id))
+    _, is_at = name_project(path, partial(views.recorded_origin, database, agent_id))
     # A page adds the key that the sessions of a thread share.
     whole = flatten_cell(unescape(project), _LONGEST).rstrip("/").casefold()
     names = {whole, whole.partition(" · ")[0]}
@@ -197,4 +267,4 @@ def _find_projects(database: Database, agent_id: str, project: str, path: str | 
         cut = flatten_cell(basename(one), NAME_LENGTH).casefold()
         return cut in names or any(f"/{shown}".endswith(f"/{name}") for name in names)
 
-    return {one for one in period_inputs.projects(database, agent_id) if is_called(one) or is_at(one)}
+    return {one for one in views.projects(database, agent_id) if is_called(one) or is_at(one)}

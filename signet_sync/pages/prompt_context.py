@@ -15,7 +15,7 @@ from signet_sync.pages import context
 from signet_sync.pages.board import Said
 from signet_sync.pages.context import PROMPT_BUDGET, PromptHit, SessionContext, compose
 from signet_sync.pages.sections import clause, outcome_of
-from signet_sync.pages.store import project_inputs
+from signet_sync.pages.store import views
 from signet_sync.recall import query, search
 from signet_sync.recall.operations import drop_repeats, recall
 from signet_sync.recall.search import Match, Within
@@ -95,15 +95,15 @@ def worth_injecting(
     project, unless the prompt names that. Raises what reading the database raises.
     """
     asks = is_about_earlier_work(prompt)
-    own = project_inputs.names(database, agent_id, belongs) if asks and not shared and belongs is not None else ()
+    own = views.names(database, agent_id, belongs) if asks and not shared and belongs is not None else ()
     within = Within(agent_id, private=not shared, statements=shared)
     found = _choose(database, prompt, within, own, asks_about_earlier_work=asks)
-    itself = project_inputs.of_session(database, agent_id, session_id, [one.id for one in found])
+    itself = views.of_session(database, agent_id, session_id, [one.id for one in found])
     paths = [one.path for one in found if one.path is not None]
     of_memories = memories.projects(database, agent_id, [one.id for one in found if one.tier == "memory"])
-    places, told_of = sessions.projects(database, paths), project_inputs.told(database, agent_id, paths)
+    places, told_of = sessions.projects(database, paths), views.told(database, agent_id, paths)
     said, named = Said(), prompt.casefold()
-    closed = project_inputs.ended(database, agent_id, {one.thread for one in told_of.values()})
+    closed = views.ended(database, agent_id, {one.thread for one in told_of.values()})
     for text in (*words_of(database, agent_id, given).values(), *closed):
         said.add(text, sentence=True)
 
@@ -185,7 +185,7 @@ def _worth(match: Match) -> tuple[float, bool, int, str]:
 def _tell_session(
     database: Database,
     agent_id: str,
-    session: project_inputs.Told,
+    session: views.Told,
     shown: str,
     wanted: frozenset[str],
     said: Said,
@@ -226,7 +226,7 @@ def words_of(database: Database, agent_id: str, ids: Collection[str]) -> dict[st
     for letters, tier in _TIERS.items():
         some = sorted(one for one in ids if one[0] in letters)
         found |= {line.id: line.shown for line in statements(database, agent_id, tier, some)}
-    return found | project_inputs.outcomes(database, agent_id, ids)
+    return found | views.outcomes(database, agent_id, ids)
 
 
 # By the first letters of ids (`formats.handle`).

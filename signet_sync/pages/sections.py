@@ -130,6 +130,22 @@ class PinnedView(NamedTuple):
     path: str | None
 
 
+class NodeView(NamedTuple):
+    """A node of the temporal index. Instants are microseconds since 1970 UTC.
+
+    `kind` is `session`, `arc` or `epoch`, `thread` the name of its thread, `parts` the number of sessions or arcs
+    that it condenses. `about` has what its sessions were about: instant, sentence and artifact, newest first.
+    """
+
+    id: str
+    kind: str
+    thread: str
+    earliest_us: int
+    latest_us: int
+    parts: int
+    about: Iterable[tuple[int, str, str]]
+
+
 class EntityEntry(NamedTuple):
     """An entity; `sentence` is about it, empty if its profile has no text yet."""
 

@@ -30,10 +30,9 @@ from signet_sync.pages.board import Line
 from signet_sync.pages.memory_page import LEAST_ROW, Projection, Rendered, render, shares, window
 from signet_sync.pages.page_files import block_of_ours, signature_at, vault_is_away
 from signet_sync.pages.session_log import add_headless, compose, day_text, month_text
-from signet_sync.pages.store import candidates as candidates_store
-from signet_sync.pages.store import pages
+from signet_sync.pages.store import pages, views
 from signet_sync.pages.store.pages import PageState
-from signet_sync.pages.store.project_inputs import warnings
+from signet_sync.pages.store.views import warnings
 from signet_sync.settings import model
 from signet_sync.storage import files, writing
 from signet_sync.storage.database.connection import Database
@@ -141,7 +140,7 @@ def compose_page(
     rendered = render(seen, shares(budget))
     changes = [
         pages.next_change(database, agent_id, now_us, days * DAY),
-        candidates_store.next_change(database, agent_id, now_us),
+        views.next_change(database, agent_id, now_us),
         # Scores are computed per UTC day.
         day_start(now_us) + DAY if rendered.scored else None,
     ]
@@ -155,7 +154,7 @@ def projection(
     first, last = window(now_us, days)
 
     def candidates(limit: int) -> tuple[list[Line], sections.SectionInputs]:
-        seen = candidates_store.section_inputs(database, agent_id, now_us, limit)
+        seen = views.section_inputs(database, agent_id, now_us, limit)
         return sections.candidates(seen, now_us), seen
 
     rows = pages.window_rows(database, agent_id, first, last, budget // LEAST_ROW + 2)
@@ -167,8 +166,8 @@ def projection(
         pages.window_months(database, agent_id, first, last),
         add_headless(rows, pages.headless_projects(database, agent_id, first, last), agent_id),
         pages.months(database, agent_id, _INDEX_MONTHS),
-        candidates_store.lineage(database, agent_id, now_us, condensed=True),
-        candidates_store.lineage(database, agent_id, now_us, condensed=False),
+        views.lineage(database, agent_id, now_us, condensed=True),
+        views.lineage(database, agent_id, now_us, condensed=False),
         day_start(now_us),
     )
 

@@ -23,7 +23,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.statement import Word
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import Memory
-from signet_sync.pages.store.project_inputs import project_inputs
+from signet_sync.pages.store.views import project_inputs
 from signet_sync.settings.model import Settings
 from signet_sync.statements import word_files
 from signet_sync.storage.database.connection import Database

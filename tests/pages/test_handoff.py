@@ -12,7 +12,7 @@ from workbench import Vault, numbered
 
 from signet_sync.capture.harnesses import registry
 from signet_sync.formats.managed_block import CLOSING, OPENING
-from signet_sync.pages.handoff import LIMIT
+from signet_sync.pages.operations import HANDOFF_LIMIT
 from signet_sync.text.token_estimate import estimate_tokens
 
 AGENTS = [name for name in registry.names() if registry.facts(name).first_prompt]
@@ -50,7 +50,7 @@ def test_it_says_how_a_session_stands(vault: Vault, tmp_path: Path, monkeypatch:
     assert newest["text"].count("loop ends") == 1, "what came out stands once"
     for one in (first, newest, second):
         assert one["text"].startswith(OPENING) and one["text"].endswith(CLOSING)
-        assert one["tokens"] == estimate_tokens(one["text"]) <= LIMIT
+        assert one["tokens"] == estimate_tokens(one["text"]) <= HANDOFF_LIMIT
     assert vault.call("handoff", "--project", "/elsewhere").code == vault.call("handoff", "nobody").code == 2
 
 

@@ -22,7 +22,7 @@ from signet_sync.pages.memory_page import (
 )
 from signet_sync.pages.sections import SECTIONS, SectionInputs
 from signet_sync.pages.stage import projection
-from signet_sync.pages.store import candidates as candidates_store
+from signet_sync.pages.store import views
 from signet_sync.storage.database.connection import Database
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -367,8 +367,8 @@ def test_what_is_used_or_pinned_is_read_however_old(database, monkeypatch):
     rows.pin(database, oldest)
     rows.pin(database, kept)
     most = 50
-    monkeypatch.setattr(candidates_store, "COUNTED", most)
-    seen = candidates_store.section_inputs(database, "default", NOW_US, most)
+    monkeypatch.setattr(views, "COUNTED", most)
+    seen = views.section_inputs(database, "default", NOW_US, most)
     found = {view.id for views in (seen.threads, seen.statements, seen.memories) for view in views}
     assert {old[0], oldest, kept} <= found and old[1] not in found
     # A memory is worth more than a note, so that the best fifty are memories.
@@ -410,8 +410,8 @@ def test_what_is_settled_of_the_future_noise_or_of_another_agent_is_not_shown(da
         rows.node(database, "summary", 3, "2026-03-28", thread_id="t-theirs", agent_id=agent_id)
     assert page(database).text == "# Working Memory\n\n## Session Ledger (Last 30 Days)\n\n- no in-window sessions yet."
     assert "Theirs" in page(database, agent_id="scout").text
-    assert candidates_store.next_change(database, "default", NOW_US) == rows.us("2026-03-30")
-    assert candidates_store.next_change(database, "scout", NOW_US) is None
+    assert views.next_change(database, "default", NOW_US) == rows.us("2026-03-30")
+    assert views.next_change(database, "scout", NOW_US) is None
 
 
 def test_a_thread_whose_newest_session_is_of_the_future_is_told_by_the_one_before(database):
@@ -454,7 +454,7 @@ def test_the_index_says_what_sections_and_session_log_do_not(database):
 def lineage_of(database, agent_id="default"):
     """The condensations, then the sessions."""
     condensed, plain = (
-        list(candidates_store.lineage(database, agent_id, NOW_US, condensed=condensed)) for condensed in (True, False)
+        list(views.lineage(database, agent_id, NOW_US, condensed=condensed)) for condensed in (True, False)
     )
     return condensed, plain
 

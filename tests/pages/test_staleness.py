@@ -17,7 +17,7 @@ from signet_sync.capture.injections import HookSession, Moment
 from signet_sync.host import git
 from signet_sync.pages import moments
 from signet_sync.pages.staleness import marks
-from signet_sync.pages.store import project_inputs
+from signet_sync.pages.store import views
 from signet_sync.storage import state_dir
 
 LAMP, WICK, DARK, FAR = (
@@ -87,11 +87,11 @@ def vault(tmp_path: Path, lantern: Path, copied: Callable[[Path], Vault], monkey
 def told(vault: Vault, folder: Path) -> dict[str, str]:
     """The marks of what the session stated, by its words."""
     with vault.database() as database:
-        views = project_inputs.project_inputs(database, "default", 2**60, lambda _: True).statements
-        assert len(views) == 4
-        deeds = project_inputs.deeds(database, "default", [view.id for view in views])
-        found = marks(str(folder), views, deeds)
-        return {view.text: found[view.id].strip(" ()") for view in views if view.id in found}
+        seen = views.project_inputs(database, "default", 2**60, lambda _: True).statements
+        assert len(seen) == 4
+        deeds = views.deeds(database, "default", [view.id for view in seen])
+        found = marks(str(folder), seen, deeds)
+        return {view.text: found[view.id].strip(" ()") for view in seen if view.id in found}
 
 
 def reverted(repository: Path) -> None:

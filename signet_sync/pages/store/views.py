@@ -1,0 +1,491 @@
+"""Reads what is known, for an agent's page and the context of a session: bounded, whatever the size of the vault.
+
+Imports no slow module: a harness waits for it.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator
+from heapq import merge
+from itertools import islice, product
+from typing import NamedTuple
+
+from signet_sync.formats.handle import id_of
+from signet_sync.formats.paths import running_session
+from signet_sync.formats.statement import SECTION_OF
+from signet_sync.formats.timestamps import day_of, iso, parse_instant, quarter_of, quarter_span, week_of, week_span
+from signet_sync.graph.store import quotes
+from signet_sync.memories.score import Use, day_start, rank, score
+from signet_sync.memories.store import promotions
+from signet_sync.pages.period import PeriodInputs, PeriodLine, PeriodMemory
+from signet_sync.pages.project_context import EarlierSession, ProjectInputs
+from signet_sync.pages.sections import (
+    QUIET_AFTER,
+    EntityEntry,
+    MemoryView,
+    NodeView,
+    PinnedView,
+    SectionInputs,
+    StatementView,
+    ThreadView,
+    section_of,
+)
+from signet_sync.statements.store import rows
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.tables import NODES, path_of
+from signet_sync.sync.store.passes import halt_message
+from signet_sync.text.phrases import count_noun
+from signet_sync.text.sentences import basename
+
+THREADS, PINS, USED, ENTITIES, EARLIER = 400, 500, 200, 20, 12
+OF_A_KIND = 60  # statements of a kind, memories of a type
+NODES_LISTED = 200
+COUNTED = 400  # of each kind, of what a page did not read
+
+OF_PROJECT = ("decision", "constraint", "blocker", "next", "question", "note")
+AT_MOMENTS = ("tried", "constraint", "decision", "blocker", "note")
+OF_PERSON = ("preference", "person")
+
+_THREAD = (
+    "select thread_id, project, session_key, harness, status, sessions, latest_us, sample, source_ref, node_id"
+    " from memory_thread_heads where agent_id = ?1 and latest_us <= ?2"
+)
+# A thread whose newest session is dated in the future is told by the newest before.
+_NEWEST_THREADS = f"""
+    select * from ({_THREAD} order by latest_us desc, thread_id limit ?3)
+    union all select h.thread_id, h.project, h.session_key, t.harness, coalesce(t.status, ''), h.sessions, t.latest_us,
+        t.sentence, t.source_ref, t.node_id
+    from memory_thread_heads h join thread_sessions t on t.rowid = (select rowid from thread_sessions
+        where agent_id = ?1 and thread_id = h.thread_id and latest_us <= ?2 order by latest_us desc, node_id limit 1)
+    where h.agent_id = ?1 and h.latest_us > ?2 order by latest_us desc, thread_id limit ?3"""
+# The parameters are JSON lists of kinds and of threads; of each pair the newest statements are read.
+_STATEMENT = f"""
+    select s.id, s.kind, s.text, nullif(s.project, ''), s.at_us, {path_of("s.artifact")}, '', s.speaker,
+        s.line
+    from {{some}} where s.agent_id = ?1 and s.newest = 1 and s.status {{among}}"""
+_OF_THREADS = _STATEMENT.format(
+    among="= 'open'",
+    some=f"""(select a.value as kind, t.value as thread from json_each(?2) a cross join json_each(?3) t) w
+        cross join statements s on s.statement in (select statement from statements
+            where agent_id = ?1 and thread_id = w.thread and kind = w.kind and newest = 1 and status = 'open'
+            order by at_us desc, id limit {OF_A_KIND})""",
+)
+_OF_KINDS = _STATEMENT.format(
+    among="= 'open'",
+    some=f"""json_each(?2) w cross join statements s on s.statement in (select statement from statements
+        where agent_id = ?1 and kind = w.value and newest = 1 and status = 'open'
+        order by at_us desc, id limit {OF_A_KIND})""",
+)
+# What is pinned is shown though a newer list leaves it out.
+_BY_ID = _STATEMENT.format(
+    among="in ('open', iif(exists(select 1 from pins p where p.agent_id = ?1 and p.id = s.id), 'replaced', 'open'))",
+    some="json_each(?2) w cross join statements s on s.agent_id = ?1 and s.id = w.value",
+)
+_MEMORY = (
+    "select m.id, m.type, m.content, m.created_at, m.project from json_each(?2) j"
+    " cross join memories m on m.agent_id = ?1 and m.id"
+)
+_ENTITIES = (
+    "select id, kind, title, type, status, line, max(updated_us, 0), path from garden_files"
+    " where agent_id = ? and file = 'profile' and status <> 'deprecated' order by updated_us desc, path desc limit ?"
+)
+
+
+# ── for page and context ──
+
+
+def warnings(database: Database, agent_id: str, halted: str) -> list[str]:
+    """Returns a line for each warning, with the command that shows more; of a halt (why, "" if there is none) alone."""
+    if halted:
+        return [f"signet-sync is halted, nothing was dropped ({halted}): signet-sync status"]
+    found = []
+    violations = "select count(*) from violations v cross join seals s on s.path = v.path where s.agent_id = ?"
+    if count := database.value(violations, (agent_id,)):
+        what = count_noun(count, "file of this vault was", "files of this vault were")
+        found.append(f"{what} changed or lost after being sealed: signet-sync violations list")
+    if drifted := database.value("select count(*) from garden_drift where agent_id = ?", (agent_id,)):
+        what = count_noun(drifted, "entity file is", "entity files are")
+        found.append(f"{what} not what was recorded: signet-sync entity check")
+    return found
+
+
+def statements(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, StatementView]:
+    """Returns those of some statements that still hold, or are pinned."""
+    return _statements(database, _BY_ID, agent_id, json.dumps(list(ids)))
+
+
+def memories(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, MemoryView]:
+    """Returns some memories."""
+    return _memories(database, f"{_MEMORY} = j.value", agent_id, json.dumps(list(ids)))
+
+
+def _statements(database: Database, sql: str, *bindings: str) -> dict[str, StatementView]:
+    return {row[0]: StatementView(*row) for row in database.execute(sql, bindings)}
+
+
+def _memories(database: Database, sql: str, *bindings: str) -> dict[str, MemoryView]:
+    found = database.execute(sql, bindings)
+    return {one: MemoryView(one, kind, text, parse_instant(at) or 0, of) for one, kind, text, at, of in found}
+
+
+def _threads(database: Database, agent_id: str, now_us: int, limit: int) -> dict[str, ThreadView]:
+    return {row[0]: ThreadView(*row) for row in database.execute(_NEWEST_THREADS, (agent_id, now_us, limit))}
+
+
+def entities(database: Database, agent_id: str, limit: int) -> list[EntityEntry]:
+    """Returns the entities changed last, each once: of a folder that was copied, the first by path."""
+    return list({row[0]: EntityEntry(*row) for row in database.execute(_ENTITIES, (agent_id, limit))}.values())
+
+
+def uses(database: Database, agent_id: str, day: str) -> dict[str, Use]:
+    """Returns accesses before the UTC day, the latest used first, and pins; by id."""
+    used = [
+        *database.execute(
+            "select last_day, id, accesses from node_telemetry where agent_id = ? and last_day < ?"
+            " order by last_day desc, id limit ?",
+            (agent_id, day, USED),
+        ),
+        # For rows used today, take the counts from before: no access of today changes a page.
+        *database.execute(
+            "select before_day, id, before from node_telemetry"
+            " where agent_id = ? and last_day >= ? and before_day is not null",
+            (agent_id, day),
+        ),
+    ]
+    used.sort(key=lambda row: row[1])
+    used.sort(key=lambda row: row[0], reverse=True)
+    found = {one: Use(accesses, parse_instant(f"{last}T00:00Z")) for last, one, accesses in used[:USED]}
+    for (one,) in database.execute("select id from pins where agent_id = ? order by id limit ?", (agent_id, PINS)):
+        found[one] = found.get(one, Use())._replace(pinned=True)
+    return found
+
+
+# ── for the page ──
+
+# What still holds of a kind, and what was remembered of a type, newest first: as a page reads them, one by one.
+_NEWEST = (
+    """select id, at_us from statements where agent_id = ? and kind = ? and newest = 1 and status = 'open'
+        order by at_us desc, id limit ?""",
+    "select id, created_at from memories where agent_id = ? and type = ? order by created_at desc, id limit ?",
+)
+_PINNED = (
+    "select id, source_type, label, (select project from memory_thread_heads h where h.agent_id = n.agent_id"
+    f" and h.thread_id = n.thread_id), latest_us, source_ref from {NODES} n"
+    " where agent_id = ? and thread_id is not null and id = ?"
+)
+# What the lineage lists: condensations, or nodes that have a file.
+_LISTED = (
+    "from session_summaries where agent_id = ? and (depth > 0) = ? and source_type <> 'chunk' and thread_id is not null"
+)
+_NODE = f"""
+    select n.id, n.kind, n.thread_id, n.earliest_us, n.latest_us, n.source_ref, n.label, h.project, h.label
+    from {NODES} n left join memory_thread_heads h on h.agent_id = n.agent_id and h.thread_id = n.thread_id
+    where n.agent_id = ? and n.id = ?"""
+# What the sessions of a thread between two instants were about, those of weeks that are condensed.
+_ABOUT = """
+    select t.latest_us, t.sentence, t.source_ref from thread_sessions t
+    where t.agent_id = ?1 and t.thread_id = ?2 and t.latest_us between ?3 and ?4
+    and exists(select 1 from thread_sessions o where o.agent_id = ?1 and o.thread_id = ?2 and o.week = t.week
+        and o.rowid <> t.rowid)
+    order by t.latest_us desc, t.sentence desc, t.source_ref desc"""
+_PARTS = {
+    "arc": "select count(*) from thread_sessions where agent_id = ? and thread_id = ? and latest_us between ? and ?",
+    "epoch": "select count(*) from session_summary_children where agent_id = ?1 and parent_id = ?",
+}
+
+
+def section_inputs(database: Database, agent_id: str, now_us: int, limit: int) -> SectionInputs:
+    """Returns what page sections with room for `limit` lines may show at `now_us`, and what is pinned or used.
+
+    Threads and nodes count from their own time on, all else at once.
+    """
+    used, today = uses(database, agent_id, day_of(now_us)), day_start(now_us)
+
+    def rank_newest(remembered: bool, kind: str) -> Iterator[tuple[tuple[bool, float, int, str], str]]:
+        """Yields the newest statements or memories of a kind, best first; each is read when it is asked for."""
+        for one, at in database.execute(_NEWEST[remembered], (agent_id, kind, limit)):
+            at_us = parse_instant(at) or 0 if remembered else at
+            yield rank(score(kind, at_us, today, remembered=remembered), at_us, one, pinned=False), one
+
+    lists = [rank_newest(*one) for one in product((False, True), SECTION_OF)]
+    found = [*(one for _, one in islice(merge(*lists), limit)), *used]
+    promoted = promotions.list_dreamed(database, agent_id)
+    threads = _threads(database, agent_id, now_us, limit)
+    of_use = f"{_THREAD} and thread_id in (select value from json_each(?3))"
+    threads |= {row[0]: ThreadView(*row) for row in database.execute(of_use, (agent_id, now_us, json.dumps([*used])))}
+    stated, kept = statements(database, agent_id, found), memories(database, agent_id, {*found, *promoted})
+    nodes = [one for one, use in used.items() if use.pinned and one[0] in "skcae"]
+    pinned = [PinnedView(*row) for one in nodes for row in database.execute(_PINNED, (agent_id, one))]
+    unread, cut = Counter[str](), set[str]()
+    for sql, kind in product(_NEWEST, SECTION_OF):
+        held = database.value(f"select count(*) from ({sql})", (agent_id, kind, COUNTED))
+        unread[section_of(kind)] += held
+        cut |= {section_of(kind)} if held >= COUNTED else set()
+    read = *(one.kind for one in stated.values()), *(one.type for one in kept.values())
+    return SectionInputs(
+        list(threads.values()), list(stated.values()), list(kept.values()),
+        [view if view.path else view._replace(path=_find_newest_path(database, agent_id, view.id)) for view in pinned],
+        used, promoted, entities(database, agent_id, limit), unread - Counter(map(section_of, read)), frozenset(cut),
+    )  # fmt: skip
+
+
+def next_change(database: Database, agent_id: str, now_us: int) -> int | None:
+    """Returns the next instant at which a derived row is no longer in the future."""
+    heads = "from memory_thread_heads where agent_id = ?"
+    asked = [(heads, (agent_id,)), (_LISTED, (agent_id, True)), (_LISTED, (agent_id, False))]
+    soonest = [database.value(f"select min(latest_us) {of} and latest_us > ?", (*given, now_us)) for of, given in asked]
+    return min((instant for instant in soonest if instant is not None), default=None)
+
+
+def lineage(database: Database, agent_id: str, now_us: int, *, condensed: bool) -> Iterator[NodeView]:
+    """Yields the newest condensations, or summaries and compactions, of an agent, ties by id."""
+    ids = database.execute(
+        f"select id {_LISTED} and latest_us <= ? order by latest_us desc, depth desc, id limit {NODES_LISTED}",
+        (agent_id, condensed, now_us),
+    )
+    return _nodes(database, agent_id, (one for (one,) in ids))
+
+
+def _nodes(database: Database, agent_id: str, ids: Iterable[str]) -> Iterator[NodeView]:
+    """Yields nodes, and the words of their sessions; each is read when it is asked for: a page shows a few of them."""
+    found = (row for one in ids for row in list(database.execute(_NODE, (agent_id, one))))
+    for one, kind, thread_id, earliest, latest, path, label, project, thread in found:
+        name = basename(project) or thread or ""
+        if kind == "session":
+            yield NodeView(one, kind, name, earliest, latest, 1, [(latest, label, path)])
+        else:
+            week = week_of(latest)
+            span = week_span(week) if kind == "arc" else quarter_span(quarter_of(week))
+            below = agent_id, thread_id, *span
+            parts = database.value(_PARTS[kind], below if kind == "arc" else (agent_id, one))
+            yield NodeView(one, kind, name, earliest, latest, parts, database.execute(_ABOUT, below))
+
+
+def _find_newest_path(database: Database, agent_id: str, condensed: str) -> str | None:
+    """Returns the artifact of a condensation's newest session: its label has the sentence of that session."""
+    return next((path for node in _nodes(database, agent_id, [condensed]) for *_, path in node.about), None)
+
+
+# ── for the context of a project ──
+
+
+def project_inputs(
+    database: Database,
+    agent_id: str,
+    now_us: int,
+    belongs: Callable[[str | None], bool],
+    folder: str | None = None,
+    without: str = "",
+) -> ProjectInputs:
+    """Returns what a context may show at `now_us`; `belongs` tells whether a recorded project is the one at hand.
+
+    `folder` is where work begins or goes on; the session called `without` is not quoted to itself.
+    """
+    threads = _threads(database, agent_id, now_us, THREADS).values()
+    own = [one for one in threads if belongs(one.project)]
+    ids = [one.id for one in own]
+    running = filter(belongs, rows.running_projects(database, agent_id))
+    threads_of = json.dumps([*ids, *(id_of("t", agent_id, "project", one) for one in running)])
+    of_project = _statements(database, _OF_THREADS, agent_id, json.dumps(OF_PROJECT), threads_of)
+    heads, elsewhere, hidden = own, list[EarlierSession](), set[str]()
+    if folder:
+        from signet_sync.pages.store import branches  # a page tells none apart
+
+        heads, away, hidden = branches.tell_branches_apart(database, agent_id, own, now_us, folder)
+        if away:
+            since_us = max((one.latest_us for one in heads), default=0) - QUIET_AFTER
+            steps, elsewhere = branches.find_steps_elsewhere(database, agent_id, of_project, away, since_us)
+            of_project = {one: view for one, view in of_project.items() if one not in steps}
+    told = {one.newest for one in heads}
+    used = uses(database, agent_id, day_of(now_us))
+    pins = [one for one, use in used.items() if use.pinned]
+    personal = _statements(database, _OF_KINDS, agent_id, json.dumps(OF_PERSON)) | statements(database, agent_id, pins)
+    newest = f"{_MEMORY} in (select id from memories where agent_id = ?1 and type = j.value"
+    newest = f"{newest} order by created_at desc, id limit {OF_A_KIND})"
+    kept = _memories(database, newest, agent_id, json.dumps(list(SECTION_OF))) | memories(database, agent_id, pins)
+    earlier = database.execute(
+        "select t.node_id, t.latest_us, t.sentence from json_each(?2) j cross join thread_sessions t on t.rowid in"
+        " (select rowid from thread_sessions where agent_id = ?1 and thread_id = j.value and latest_us <= ?3"
+        f" and node_id not in (select value from json_each(?4)) order by latest_us desc, node_id limit {EARLIER})"
+        f" order by t.latest_us desc, t.node_id limit {EARLIER}",
+        (agent_id, json.dumps(ids), now_us, json.dumps([*told, *hidden])),
+    )
+    return ProjectInputs(
+        tuple(heads),
+        tuple(of_project.values()),
+        tuple(view for one, view in personal.items() if one not in of_project),
+        tuple(view for view in kept.values() if not view.project or belongs(view.project)),
+        tuple(entities(database, agent_id, ENTITIES)),
+        tuple(one for one in threads if not belongs(one.project)),
+        used,
+        "; ".join(warnings(database, agent_id, halt_message(database))),
+        quotes.read_of_newest(database, agent_id, ids, now_us, folder, without, told if heads != own else (), hidden),
+        tuple(EarlierSession(*row) for row in earlier),
+        tuple(ended(database, agent_id, ids)),
+        tuple(elsewhere),
+    )
+
+
+def standing(
+    database: Database, agent_id: str, now_us: int, belongs: Callable[[str | None], bool]
+) -> list[StatementView]:
+    """Returns what holds in the project at hand and may name a file, a command or an error; dead ends first."""
+    threads = _threads(database, agent_id, now_us, THREADS).values()
+    own = json.dumps([one.id for one in threads if belongs(one.project)])
+    found = _statements(database, _OF_THREADS, agent_id, json.dumps(AT_MOMENTS), own)
+    return sorted(found.values(), key=lambda one: (AT_MOMENTS.index(one.kind), -one.latest_us, one.id))
+
+
+def names(database: Database, agent_id: str, belongs: Callable[[str | None], bool]) -> tuple[str, ...]:
+    """Returns the names of the folders by which sessions recorded the project at hand."""
+    heads = "select project from memory_thread_heads where agent_id = ? order by latest_us desc limit ?"
+    recorded = [project for (project,) in database.execute(heads, (agent_id, THREADS))]
+    own = filter(belongs, [*recorded, *rows.running_projects(database, agent_id)])
+    return tuple(dict.fromkeys(filter(None, map(basename, own))))
+
+
+def projects(database: Database, agent_id: str) -> list[str]:
+    """Returns the identities of an agent's projects, the one worked on last first."""
+    query = (
+        "select project from memory_thread_heads where agent_id = ? and project > ''"
+        " group by project order by max(latest_us) desc, project"
+    )
+    return [project for (project,) in database.execute(query, (agent_id,))]
+
+
+def recorded_origin(database: Database, agent_id: str, root: str) -> str | None:
+    """Returns the origin of a repository's root, if sessions recorded exactly one."""
+    origins = "select distinct origin from session_projects where agent_id = ? and root = ? and origin > '' limit 2"
+    found = [origin for (origin,) in database.execute(origins, (agent_id, root))]
+    return found[0] if len(found) == 1 else None
+
+
+# ── for a prompt, and for what a session has got ──
+
+
+def ended(database: Database, agent_id: str, threads: Iterable[str]) -> list[str]:
+    """Returns what some threads stated last that no longer holds."""
+    found = database.execute(
+        "select s.text from json_each(?2) t cross join statements s on s.agent_id = ?1 and s.thread_id = t.value"
+        f" where s.newest = 1 and s.status <> 'open' order by s.at_us desc, s.id limit {THREADS}",
+        (agent_id, json.dumps(list(threads))),
+    )
+    return [text for (text,) in found]
+
+
+def deeds(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, str]:
+    """Returns by id of a statement what the session did that states it last, a line each."""
+    found = database.execute(
+        "select s.id, n.deeds from json_each(?2) j cross join statements s on s.agent_id = ?1 and s.id = j.value"
+        " and s.newest = 1 cross join session_notes n on n.session = s.session",
+        (agent_id, json.dumps(list(ids))),
+    )
+    return dict(found)
+
+
+def outcomes(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, str]:
+    """Returns what threads and nodes of the graph tell, by id."""
+    found = database.execute(
+        "select h.thread_id, h.sample from json_each(?2) j cross join memory_thread_heads h"
+        " on h.agent_id = ?1 and h.thread_id = j.value"
+        " union all select n.id, n.label from json_each(?2) j cross join session_summaries n"
+        " on n.agent_id = ?1 and n.id = j.value",
+        (agent_id, json.dumps(list(ids))),
+    )
+    return dict(found)
+
+
+class Told(NamedTuple):
+    """A session, its project, what it came to, and its thread."""
+
+    token: str
+    id: str
+    project: str
+    sentence: str
+    thread: str
+
+
+def told(database: Database, agent_id: str, paths: Iterable[str]) -> dict[str, Told]:
+    """Returns by path of an artifact what its session came to."""
+    found = database.execute(
+        "select a.source_path, t.session_token, t.session_id, coalesce(a.project, ''), t.sentence, t.thread_id"
+        " from json_each(?2) p cross join memory_artifacts a on a.source_path = p.value"
+        " join thread_sessions t on t.agent_id = ?1 and t.session_token = a.session_token"
+        " and t.session_id = a.session_id",
+        (agent_id, json.dumps(sorted(set(paths)))),
+    )
+    return {path: Told(*row) for path, *row in found}
+
+
+def sessions_of(database: Database, paths: Iterable[str]) -> dict[str, str]:
+    """Returns by path of an artifact, or of a running session's source, the id of its session."""
+    wanted = set(paths)
+    found = database.execute(
+        "select a.source_path, a.session_id from json_each(?) p"
+        " cross join memory_artifacts a on a.source_path = p.value",
+        (json.dumps(sorted(wanted)),),
+    )
+    return {**dict(found), **{path: session for path in wanted if (session := running_session(path)) is not None}}
+
+
+def of_session(database: Database, agent_id: str, session_id: str, ids: Iterable[str]) -> set[str]:
+    """Returns those of some memories that come from a session alone, and of some statements that it said last."""
+    found = database.execute(
+        "select s.memory_id from json_each(?1) j"
+        " cross join memory_sources s on s.agent_id = ?2 and s.memory_id = j.value"
+        " group by s.memory_id having min(s.session_id = ?3) = 1"
+        " union all select s.id from json_each(?1) j cross join statements s on s.agent_id = ?2 and s.id = j.value"
+        " join sessions n on n.session = -s.artifact where s.newest = 1 and n.session_id = ?3",
+        (json.dumps(list(ids)), agent_id, session_id),
+    )
+    return {one for (one,) in found}
+
+
+# ── for `digest` ──
+
+_PROJECT = "(select project from memory_thread_heads h where h.agent_id = {0}.agent_id and h.thread_id = {0}.thread_id)"
+_SESSIONS = f"""
+    select t.node_id, {_PROJECT.format("t")}, l.membership_us, t.status, l.sentence
+    from ledger_rows l cross join thread_sessions t using (agent_id, session_token, session_id)
+    where l.agent_id = ?1 and l.membership_us >= ?2 and l.membership_us < ?3
+    order by l.membership_us, t.node_id"""
+_STATED = """
+    select id, nullif(project, ''), earliest_us, kind, text from (select s.*, (select min(at_us) from statements o
+        where o.agent_id = s.agent_id and o.id = s.id) as earliest_us from statements s
+        where agent_id = ?1 and kind in ('decision', 'constraint', 'blocker') and newest = 1 and status = 'open'
+        and at_us >= ?2)
+    where earliest_us >= ?2 and earliest_us < ?3 order by earliest_us, id"""
+_REMEMBERED = """
+    select id, type, created_at, content, private from memories
+    where agent_id = ?1 and created_at >= ?2 and created_at < ?3
+    order by created_at, id"""
+_PROMOTED = f"""
+    select m.id, m.type, s.at_us, m.content, m.private, 1 from dream_sweeps s
+    cross join memory_promotions p on p.agent_id = s.agent_id and p.sweep_id = s.sweep_id
+    cross join memories m on m.agent_id = p.agent_id and m.id = p.memory_id
+    where s.agent_id = ?1 and s.at_us >= ?2 and s.at_us < ?3 and {promotions.STANDS}
+    order by s.at_us, m.id"""
+
+
+def period_inputs(
+    database: Database, agent_id: str, from_us: int, to_us: int, chosen: Container[str] | None = None
+) -> PeriodInputs:
+    """Returns what happened from `from_us` up to, but not at, `to_us`; with `chosen` only of these projects.
+
+    Memories belong to no project.
+    """
+    span = agent_id, from_us, to_us
+    sessions = [PeriodLine(*row) for row in database.execute(_SESSIONS, span)]
+    statements = [PeriodLine(*row) for row in database.execute(_STATED, span)]
+    if chosen is not None:
+        sessions = [session for session in sessions if session.project in chosen]
+        return PeriodInputs(
+            from_us, to_us, sessions, [statement for statement in statements if statement.project in chosen]
+        )
+    written = agent_id, iso(from_us), iso(to_us)
+    memories = [
+        PeriodMemory(one, kind, parse_instant(at) or from_us, text, is_private)
+        for one, kind, at, text, is_private in database.execute(_REMEMBERED, written)
+    ]
+    memories += [PeriodMemory(*row) for row in database.execute(_PROMOTED, span)]
+    return PeriodInputs(from_us, to_us, sessions, statements, memories)
