@@ -1,4 +1,4 @@
-"""`entity` and `open ev:…` as they are called: the documents, the refusals, stdin, and what a person reads."""
+"""`entity`, `open ev:…` and handles of entities as they are called: documents, refusals, stdin, what a person reads."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ import pytest
 from workbench import NOW, ROOT, Answer, Vault, call
 
 from signet_sync.cli.entity.write import _HARNESS
+from signet_sync.formats.entity_paths import KINDS, new_id
+from signet_sync.formats.handle import HANDLE, LETTERS
 
 RATIONALE = "why: the review is next week; until: 2026-04-10; plan: prune to the three strongest"
 SHA = re.compile(r"[0-9a-f]{64}")
-ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 TOKEN = re.compile(r"ev:\d{8}T\d{6}Z-[0-9A-HJKMNP-TV-Z]{26}")
 
 
@@ -26,21 +27,13 @@ class EntityVault(Vault):
     """A vault whose entities are changed by the command line."""
 
     def entity(self, *arguments: str) -> Answer:
-        return self.call("entity", *arguments, *(() if arguments[0] in ATEMPORAL else ("--now", NOW)))
+        return self.call("entity", *arguments, *(() if arguments[0] == "log" else ("--now", NOW)))
 
     def done(self, *arguments: str) -> Any:
         """The answer of a command that writes."""
         answer = self.entity(*arguments, "--json")
         assert answer.code == 0, answer
         return answer.json
-
-    def refused(self, *arguments: str) -> tuple[int, str]:
-        """Exit code and the error's code; no event is written."""
-        before = self.ledger()
-        answer = self.entity(*arguments, "--json")
-        assert list(answer.json) == ["error"] and answer.json["error"]["hint"], answer
-        assert self.ledger() == before
-        return answer.code, answer.json["error"]["code"]
 
     def ledger(self) -> bytes:
         return b"".join(page.read_bytes() for page in sorted((self.root / "entities/ledger").glob("*.jsonl")))
@@ -49,8 +42,10 @@ class EntityVault(Vault):
         """The sections of an entity by name."""
         return {section["name"]: section for section in self.done("show", ref)["sections"]}
 
-
-ATEMPORAL = ("log",)
+    def expanded(self, handle: str) -> Any:
+        answer = self.call("expand", handle, "--json")
+        assert answer.code == 0, answer
+        return answer.json
 
 
 @pytest.fixture
@@ -104,32 +99,25 @@ def test_text_comes_from_stdin_and_goes_to_notes(
     assert done["path"].endswith("/notes.md")
     assert "First line.\n\n- and a list" in (vault / done["path"]).read_text("utf-8")
     typed("", monkeypatch)
-    assert vault.refused("set", critic, "notes/focus", "--text", "-") == (2, "reason-missing")
+    assert vault.entity("set", critic, "notes/focus", "--text", "-", "--json").json["error"]["code"] == "reason-missing"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
+def test_what_cannot_be_done_is_refused(vault: EntityVault, critic: str) -> None:
+    before = vault.ledger()
+    for arguments, code in (
         (("show", "nobody"), "unknown-entity"),
-        (("set", "inner-critic", "colour", "--text", "Red."), "section-unknown"),
-        (("set", "inner-critic", "highlights", "--text", "All."), "section-form"),
-        (("prune", "inner-critic", "highlights", "3", "--reason", "R"), "item-unknown"),
-        (("set", "inner-critic", "identity", "--text", " "), "reason-missing"),
-        (("append", "inner-critic", "change-log", "--text", "x"), "section-form"),
         (("set", "inner-critic", "identity", "--text", "x", "--expect", "0" * 64), "section-changed"),
         (("undo", "01KMWQE6G00000000000000000"), "unknown-event"),
         (("check", "inner-critic", "--keep", "file", "--yes"), "not-drifted"),
-        (("append", "inner-critic", "evidence", "--text", "W", "--evidence", "memory/none.md#1"), None),
-        (("append", "inner-critic", "evidence", "--text", "W"), "evidence-missing"),
         (("append", "inner-critic", "evidence", "--propose", "--text", '"W" — y'), "evidence-missing"),
         (("prune", "inner-critic", "highlights", "1"), "usage"),
         (("create", "planet", "Mars"), "usage"),
         (("promote", "Colour", "--actor", "agent"), "actor-refused"),
-    ],
-)
-def test_what_cannot_be_done_is_refused(vault: EntityVault, critic: str, arguments: tuple[str, ...], code: str) -> None:
-    refused = vault.refused(*arguments)
-    assert refused[0] == 2 and (code is None or refused[1] == code)
+    ):
+        answer = vault.entity(*arguments, "--json")
+        assert list(answer.json) == ["error"] and answer.json["error"]["hint"], answer
+        assert (answer.code, answer.json["error"]["code"]) == (2, code)
+    assert vault.ledger() == before
 
 
 def test_garbage_in_a_profile_is_reported_everywhere_until_it_is_resolved(vault: EntityVault, critic: str) -> None:
@@ -138,15 +126,11 @@ def test_garbage_in_a_profile_is_reported_everywhere_until_it_is_resolved(vault:
     assert vault.call("status", "--json").json["entity_drift"] == 0 and "entity check" not in vault.page()
     profile = vault / vault.done("show", critic)["path"]
     profile.write_bytes(b"\x00garbage \xff that is no profile\n")
-    document = vault.reindex()
-    (told,) = document["entity_drift"]
+    (told,) = vault.reindex()["entity_drift"]
     assert told["path"] == profile.relative_to(vault.root).as_posix() and told["message"] and told["hint"]
-    for _ in range(2):  # the first pass finds it; every later one and every look tell of it again
-        assert len(vault.reindex()["entity_drift"]) == 1
-        assert "1 entity file is not what was recorded: signet-sync entity check" in vault.page()
-    assert "signet-sync entity check" in vault.call("reindex").out
-    assert vault.reindex("--strict", code=1)
-    assert vault.call("status", "--json").json["entity_drift"] == 1
+    # The first pass finds it; every later one and every look tell of it again.
+    assert len(vault.reindex("--strict", code=1)["entity_drift"]) == 1
+    assert "1 entity file is not what was recorded: signet-sync entity check" in vault.page()
     assert "1 entity file not as recorded → signet-sync entity check" in vault.call("status").out
     doctor = vault.call("doctor")
     assert doctor.code == 1 and profile.name in doctor.out and "entity check" in doctor.out
@@ -157,9 +141,6 @@ def test_garbage_in_a_profile_is_reported_everywhere_until_it_is_resolved(vault:
     assert vault.reindex()["entity_drift"] == [] and vault.call("status", "--json").json["entity_drift"] == 0
 
 
-# ── evidence ──
-
-
 def test_an_eighth_item_needs_a_rationale_and_tokens_lead_to_the_line(vault: EntityVault, critic: str) -> None:
     path = vault.session()["transcript"]
     vault.reindex()
@@ -167,8 +148,8 @@ def test_an_eighth_item_needs_a_rationale_and_tokens_lead_to_the_line(vault: Ent
     append = ("append", critic, "evidence", "--evidence", f"{path}#{number}", "--text")
     for at in range(7):
         assert vault.done(*append, f"It matters, {at}.")["warnings"] == []
-    assert vault.refused(*append, "One more.") == (2, "evidence-cap")
-    assert vault.refused(*append, "One more.", "--rationale", "because") == (2, "rationale-invalid")
+    for code, more in (("evidence-cap", ()), ("rationale-invalid", ("--rationale", "because"))):
+        assert vault.entity(*append, "One more.", *more, "--json").json["error"]["code"] == code
     eighth = vault.done(*append, "One more.", "--rationale", RATIONALE)
     assert "7" in eighth["warnings"][0]
     items = vault.shown(critic)["evidence"]["items"]
@@ -182,45 +163,6 @@ def test_an_eighth_item_needs_a_rationale_and_tokens_lead_to_the_line(vault: Ent
     told = vault.call("open", eighth["token"]).out
     assert f"{path}#{number}" in told and "append item evidence" in told
     assert vault.call("open", "ev:20260328T223406Z-nonsense", "--json").json["error"]["code"] == "token-invalid"
-
-
-# ── looking ──
-
-
-def test_a_changed_ledger_is_found(vault: EntityVault, critic: str) -> None:
-    vault.done("set", critic, "identity", "--text", "Reads every draft.")
-    page = next((vault.root / "entities/ledger").glob("*.jsonl"))
-    page.write_bytes(page.read_bytes().replace(b"every draft", b"many drafts"))
-    answer = vault.entity("check", "--json")
-    assert answer.code == 1 and not answer.json["ok"]
-    assert {"id", "code", "message", "hint"} <= answer.json["findings"][0].keys()
-    assert "text-changed" in vault.entity("check").out
-
-
-@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_the_demo_has_a_garden_that_is_whole_however_often_it_is_made(tmp_path: Path, times: int) -> None:
-    root = tmp_path / "demo"
-    for again in range(times):
-        assert call("demo", str(root), "--yes").code == 0
-        for command in (("check",), ("check", "jo")):
-            assert call("--workspace", root, "entity", *command).code == 0, (again, command)
-        assert call("--workspace", root, "entity", "set", "mira", "preferences", "--text", "Mine.").code == 2
-        shutil.rmtree(root)
-
-
-# ── what is written about it ──
-
-
-def test_every_decision_has_a_row_and_every_row_a_test() -> None:
-    page = (ROOT / "docs/internals/conformance.md").read_text("utf-8")
-    rows = re.findall(r"^\| (\d+) \|.*\|(.*)\|$", page, re.MULTILINE)
-    assert [int(number) for number, _ in rows] == list(range(1, 17))
-    assert all("::" in cell for _, cell in rows)
-    for file, test in re.findall(r"`(\w+)::(\w+)`", page):
-        assert f"def {test}(" in next((ROOT / "tests").glob(f"*/{file}.py")).read_text("utf-8"), (file, test)
-
-
-# ── what a person reads ──
 
 
 def test_a_person_reads_who_it_is_and_what_happened(vault: EntityVault, critic: str) -> None:
@@ -244,3 +186,62 @@ def test_a_person_reads_who_it_is_and_what_happened(vault: EntityVault, critic: 
     said = vault.entity("append", critic, "highlights", "--text", "# Loud", "--key", "k").out.splitlines()
     assert said[0] == "added to highlights" and TOKEN.search(said[2])
     assert vault.entity("show").out == f"Inner Critic  (part)  {critic}\n  Reads every draft.\n"
+    (page,) = (vault.root / "entities/ledger").glob("*.jsonl")
+    page.write_bytes(page.read_bytes().replace(b"every draft", b"many drafts"))
+    answer = vault.entity("check", "--json")
+    assert answer.code == 1 and {"id", "code", "message", "hint"} <= answer.json["findings"][0].keys()
+    assert "text-changed" in vault.entity("check").out
+
+
+@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_the_demo_has_entities_that_are_whole_however_often_it_is_made(tmp_path: Path, times: int) -> None:
+    root = tmp_path / "demo"
+    for again in range(times):
+        assert call("demo", str(root), "--yes").code == 0
+        for command in (("check",), ("check", "jo")):
+            assert call("--workspace", root, "entity", *command).code == 0, (again, command)
+        assert call("--workspace", root, "entity", "set", "mira", "preferences", "--text", "Mine.").code == 2
+        shutil.rmtree(root)
+
+
+# ── handles ──
+
+
+def test_every_form_of_a_handle_leads_to_the_entity(vault: EntityVault) -> None:
+    for kind in KINDS:
+        assert HANDLE.fullmatch(f"^{new_id(kind, 'a')}") and LETTERS[new_id(kind, "a")[0]] == kind
+    jo, lantern = (vault.done("create", "part", name)["id"] for name in ("Jo", "Lantern"))
+    between = ("--type", "reviews", "--between", jo, lantern)
+    edge = vault.done("create", "relationship", "Jo reviews", *between)["id"]
+    path = vault.done("set", jo, "role", "--text", "Has the last word before a tag.")["path"]
+    (hit,) = vault.call("recall", "--json", "last word before a tag").json["hits"]
+    assert (hit["tier"], hit["id"]) == ("entity", jo) and f"^{jo[:8]}\n" in vault.page()
+    for form in (jo, f"^{jo}", f"^{jo[:8]}", f"[[MEMORY#^{jo}]]", f"[[{path}|profile]]", path.removesuffix(".md")):
+        document = vault.expanded(form)
+        node = document["node"]
+        assert (node["id"], node["kind"], node["label"], node["path"]) == (jo, "part", "Jo", path)
+        assert node["text"].startswith("Has the last word before a tag.")
+        assert document["siblings"] == [edge] and "Jo reviews" in document["labels"][edge]
+    assert vault.rows("select id, accesses from node_telemetry") == [(jo, 7)]
+    assert sorted(vault.expanded(edge)["siblings"]) == sorted([jo, lantern])
+    text = vault.call("expand", edge).out
+    assert text.startswith(f"relationship · Jo reviews  ^{edge}\n") and f"^{jo}  part " in text
+    for command, code, hint in (
+        ("pin", "not-pinnable", "entity protect pin"),
+        ("forget", "not-a-memory", "entity status"),
+    ):
+        answer = vault.call(command, f"^{jo}", "--json")
+        assert (answer.code, answer.json["error"]["code"]) == (2, code)
+        assert f"{hint} {jo}" in answer.json["error"]["hint"]
+
+
+# ── what is written about it ──
+
+
+def test_every_decision_has_a_row_and_every_row_a_test() -> None:
+    page = (ROOT / "docs/internals/conformance.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d+) \|.*\|(.*)\|$", page, re.MULTILINE)
+    assert [int(number) for number, _ in rows] == list(range(1, 17))
+    assert all("::" in cell for _, cell in rows)
+    for file, test in re.findall(r"`(\w+)::(\w+)`", page):
+        assert f"def {test}(" in next((ROOT / "tests").glob(f"*/{file}.py")).read_text("utf-8"), (file, test)

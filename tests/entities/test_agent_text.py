@@ -1,4 +1,4 @@
-"""Event tokens, curated items and the rationale for more of them than seven."""
+"""What an agent writes, made fit for a file: narratives, items, evidence with its token, the rationale for more."""
 
 import pytest
 from hypothesis import given
@@ -6,8 +6,13 @@ from hypothesis import strategies as st
 
 from signet_sync.entities.agent_text import (
     QUOTE_LENGTH,
+    TEXT_LIMIT,
     Evidence,
+    fit,
+    fit_item,
+    fit_title,
     item_text,
+    log_item,
     read_item,
     read_rationale,
 )
@@ -16,16 +21,70 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.timestamps import iso, parse_instant
 
 AT = parse_instant("2026-03-28T22:34:06.792Z")
-ULID = ulid_at(AT, bytes(range(10)))
-TOKEN = token_of(ULID)
+TOKEN = token_of(ulid_at(AT, bytes(range(10))))
 INSTANTS = st.integers(0, parse_instant("9999-12-31T23:59:59.999999Z"))
 HOSTILE = st.text(max_size=60) | st.text(alphabet='a"—[]|<>!-`\n\t :;ev\u2028 .', max_size=60)
+NOTES = {"#": "headings of", "%": "comments", "<": "HTML", "$": "formula", "~": "fence"}
 
 
 def refusal(call, *arguments):
     with pytest.raises(UsageError) as caught:
         call(*arguments)
     return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "fitted", "note"),
+    [
+        ("# One\n## Two\n### Three", "### One\n### Two\n### Three", "#"),
+        ("One\n===\n\nTwo\nlines\n---", "### One\n\n### Two lines", "#"),
+        ("x\n\n  ## in\n\n    ## code", "x\n\n  ### in\n\n    ## code", "#"),
+        ("> ## quoted\n\n- ## listed", "> ## quoted\n\n- ## listed", ""),
+        ("```py\n## code <!-- x -->\n%%time", "```py\n## code <!-- x -->\n%%time\n```", "~"),
+        ("~~~~\n```", "~~~~\n```\n~~~~", "~"),
+        ("a <!-- section role --> b", "a < !-- section role --> b", "%"),
+        ("a --> b", "a --> b", ""),
+        ("%% hidden %%", "% % hidden % %", "%"),
+        ("<pre>\n\nx", "\\<pre>\n\nx", "<"),
+        ("<div>\n\nx</div>", "\\<div>\n\nx\\</div>", "<"),
+        ("List<int> `<b>` <https://a.example> 1 < 2", "List\\<int> `<b>` <https://a.example> 1 < 2", "<"),
+        ("[a](x`y) <img> `z", "[a](x`y) \\<img> `z", "<"),
+        ("$$ x $$ and $$ y", "$ $ x $ $ and $ $ y", "$"),
+        ("$$\nx\n$$", "$$\nx\n$$", ""),
+        ("[[memory/a.md|a]] **b** `c`", "[[memory/a.md|a]] **b** `c`", ""),
+        ("\n\n   a  \r\nb\u202e\x07\n\n", "a\nb", ""),
+    ],
+)
+def test_narratives_are_made_to_fit_and_it_is_said(text, fitted, note):
+    found, notes = fit(text)
+    assert found == fitted and len(notes) == len(note) and all(NOTES[note] in said for said in notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "item"),
+    [
+        ("a\nb  c", "a b c"),
+        ("- [x] done", "done"),
+        ("## Evil", "Evil"),
+        ("> 1. * quoted", "quoted"),
+        ("~~~ code", "code"),
+        ("see [[memory/a.md|a]] and [[b]]", "see [[memory/a.md|a]] and [[b]]"),
+        ("not [[../a.md]] nor [[/b|c]]", "not [ [../a.md] ] nor [ [/b|c] ]"),
+        ("a <!-- section role --> b", "a <! -- section role -- > b"),
+        ("[ref]: /url", "[ref] : /url"),
+        ("`code` <b>", "'code' \\<b>"),
+    ],
+)
+def test_items_are_one_line_that_opens_nothing(text, item):
+    assert fit_item(text) == item
+    assert log_item("2026-03-28T22:34:06Z", f"{text}\n## x").startswith("2026-03-28T22:34:06Z — ")
+
+
+@pytest.mark.parametrize("call", [fit, fit_item, fit_title])
+def test_nothing_is_not_written(call):
+    assert refusal(call, " \n\t\n").code == "text-empty"
+    if call is not fit_title:
+        assert refusal(call, "x" * (TEXT_LIMIT + 1)).code == "text-too-long"
 
 
 # --- tokens ---
@@ -41,11 +100,12 @@ def test_a_token_is_read_as_it_was_made(instant, entropy):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "ev:", TOKEN[3:], TOKEN[:-1], TOKEN + "0", TOKEN.lower(), TOKEN.replace("223406", "223407"),
+    ["", "ev:", TOKEN[3:], TOKEN[:-1], TOKEN + "0", TOKEN.lower(), TOKEN.replace("223406", "223407"), f"x{TOKEN}",
      TOKEN.replace("Z-0", "Z-8"), TOKEN[:-1] + "U", TOKEN.replace("2026", "٢٠٢٦")],
 )  # fmt: skip
 def test_what_only_looks_like_a_token_is_none(text):
-    assert tokens_in(text) == ()
+    assert TOKEN == "ev:20260328T223406Z-01KMV9AJJ8000G40R40M30E209"
+    assert tokens_in(text) == () and tokens_in(f"{text} see ({TOKEN}), {TOKEN}") == (TOKEN[20:],) * 2
 
 
 @pytest.mark.parametrize(("instant", "entropy"), [(-1000, bytes(10)), (1 << 62, bytes(10)), (AT, bytes(9))])
@@ -54,14 +114,7 @@ def test_ulids_are_of_the_years_that_can_be_written(instant, entropy):
         ulid_at(instant, entropy)
 
 
-def test_tokens_are_found_in_a_text():
-    assert TOKEN == "ev:20260328T223406Z-01KMV9AJJ8000G40R40M30E209"
-    other = token_of(ulid_at(AT + 5_000_000, bytes(10)))
-    text = f"see {TOKEN}, ({other}) not x{TOKEN} nor {TOKEN}x nor ev:2026"
-    assert [token_of(one) for one in tokens_in(text)] == [TOKEN, other]
-
-
-# --- items ---
+# --- evidence ---
 
 
 def test_an_item_as_it_is_written():
@@ -71,11 +124,11 @@ def test_an_item_as_it_is_written():
     assert text == f'"never good enough" — speaks first under pressure [[{path}|summary]] {TOKEN}'
     assert read_item(text) == evidence._replace(quote="never good enough")
     assert item_text(Evidence("q", "w", None, None)) == '"q" — w'
+    assert item_text(Evidence("q", "w", "notes/a.md", None)) == '"q" — w [[notes/a.md|source]]'
     long = read_item(item_text(Evidence("word " * 100, "why", None, TOKEN)))
     assert long is not None and len(long.quote) <= QUOTE_LENGTH and long.quote.endswith("…")
     for other in ("", "no quote", '"open — why', "“curly” — why", '"q" - why'):
         assert read_item(other) is None
-    assert item_text(Evidence("q", "w", "notes/a.md", None)) == '"q" — w [[notes/a.md|source]]'
 
 
 @given(HOSTILE, HOSTILE, st.sampled_from([None, "memory/a.md"]), st.sampled_from([None, TOKEN]))
@@ -87,24 +140,17 @@ def test_an_item_is_read_as_it_was_written_and_forges_nothing(quote, why, path, 
         return
     assert "\n" not in text and "<!--" not in text and text.count("[[") == (path is not None)
     read = read_item(text)
-    assert read is not None and (read.path, read.token) == (path, token)
-    assert len(read.quote) <= QUOTE_LENGTH
+    assert read is not None and (read.path, read.token) == (path, token) and len(read.quote) <= QUOTE_LENGTH
     assert item_text(read) == text
 
 
 @pytest.mark.parametrize(
-    ("evidence", "code"),
-    [
-        (Evidence(" \n", "why", None, None), "text-empty"),
-        (Evidence("quote", "", None, None), "text-empty"),
-        (Evidence("quote", "why", "../x.md", None), "path-escape"),
-        (Evidence("quote", "why", "/etc/passwd", None), "path-escape"),
-        (Evidence("quote", "why", "a]] [[b", None), "path-escape"),
-        (Evidence("quote", "why", "", None), "path-escape"),
-    ],
-)
-def test_what_is_no_evidence_is_refused(evidence, code):
-    assert refusal(item_text, evidence).code == code
+    ("quote", "why", "path", "code"),
+    [(" \n", "why", None, "text-empty"), ("quote", "", None, "text-empty"),
+     *(("quote", "why", path, "path-escape") for path in ("../x.md", "/etc/passwd", "a]] [[b", ""))],
+)  # fmt: skip
+def test_what_is_no_evidence_is_refused(quote, why, path, code):
+    assert refusal(item_text, Evidence(quote, why, path, None)).code == code
 
 
 # --- the rationale ---
@@ -122,7 +168,9 @@ def test_a_rationale_is_read_in_any_order(text):
     rationale = read_rationale(text)
     assert rationale == ("a case is open", "2026-05-01", "keep the best three")
     assert read_rationale(rationale.text()) == rationale
-    assert read_rationale("why: one; two; until: May; plan: p").why == "one; two"
+    assert (rationale.is_over("2026-05-01"), rationale.is_over("2026-05-02")) == (False, True)
+    other = read_rationale("why: one; two; until: May; plan: p")
+    assert other.why == "one; two" and not other.is_over("2099-01-01")
 
 
 @pytest.mark.parametrize(

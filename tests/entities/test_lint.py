@@ -1,0 +1,86 @@
+"""The linter of entity files: what is not as the schema has it is named, with a hint, and nothing else."""
+
+from dataclasses import replace
+
+import pytest
+
+from signet_sync.entities.agent_text import SafeText
+from signet_sync.entities.document import EntityDocument, append_item, blank, parse, put_body, render
+from signet_sync.entities.lint import lint
+from signet_sync.formats.entity_paths import KINDS, shapes
+
+PART = shapes("part")
+TOKEN = "ev:20260328T223406Z-01KMV9AJJ8000G40R40M30E209"
+LOG, EVIDENCE = "<!-- section change-log -->\n", "<!-- section evidence -->\n"
+UNDATED = [("change-log", "timestamp-not-utc")]
+
+
+def new(kind: str, file: str = "profile") -> EntityDocument:
+    named = {"title": "Inner Critic", "entity_id": f"{kind[0]}-abcdefghijkl", "agent_id": "default"}
+    people = ["p-a", "p-b"] if kind == "relationship" else []
+    return blank(kind, file=file, participants=people, created_at="2026-03-28T22:34:06.792Z", **named)
+
+
+FULL = put_body(put_body(new("part"), "highlights", "\n- one\n- two\n\n"), "extensions", "\n### Tone\n\nDry.\n")
+
+
+def found(document: EntityDocument) -> list[tuple[str | None, str]]:
+    findings = lint(document, PART)
+    assert all(one.message and one.hint for one in findings)
+    return [(one.anchor, one.code) for one in findings]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("file", ["profile", "notes"])
+def test_a_new_file_is_read_as_it_was_made_and_is_tidy(kind: str, file: str) -> None:
+    document = new(kind, file)
+    assert parse(render(document)) == document
+    assert [section.heading for section in document.sections] == [shape.heading for shape in shapes(kind, file)]
+    assert lint(document, shapes(kind, file)) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new_text", "expected"),
+    [
+        ("Dry.\n", "Dry.\n\n## Mine\n\nx\n", []),
+        ("## Needs\n<!-- section needs -->\n\n", "", [("needs", "section-missing")]),
+        ("## Role\n<!-- section role -->\n", "## Role\n", [("role", "anchor-missing")]),
+        ("## Role\n", "", [("role", "heading-missing")]),
+        ("<!-- section role -->", "<!-- section rule -->", [("role", "anchor-wrong")]),
+        ("## Role\n", "## Function\n", [("role", "heading-wrong")]),
+        ("## Role\n", "## Mine\n\n## Role\n", [(None, "section-unknown")]),
+        ("Dry.\n", "Dry.\n\n## Mine\n<!-- section mine -->\n", [("mine", "anchor-unknown")]),
+        ("Dry.", "# Second", [("extensions", "title-twice")]),
+        ("Dry.", "x\n\n<!-- section needs -->", [("extensions", "anchor-stray")]),
+        ("Dry.", "long words " * 600, [("extensions", "too-long")]),
+        ("- two", "- item\n" * 13, [("highlights", "too-long")]),
+        (LOG, f"{LOG}- x\n", UNDATED),
+        (LOG, f"{LOG}- 2026-03-28 — 3 events\n", []),
+        (LOG, f"{LOG}- 2026-03-28T22:34:06Z — status: active\n", []),
+        (LOG, f"{LOG}- 2026-03-28T01:02 x\n", UNDATED),
+        (EVIDENCE, f"{EVIDENCE}- x\n", [("evidence", "evidence-without-token")]),
+        (EVIDENCE, f"{EVIDENCE}- level: high\n- x ev:2026\n",
+         [("evidence", "evidence-without-token"), ("evidence", "token-invalid")]),
+        (EVIDENCE, f'{EVIDENCE}- "{"q" * 161}" — why {TOKEN}\n', [("evidence", "quote-too-long")]),
+        ('updated_at: "2026-03-28T22:34:06.792Z"', "updated_at: 2026-03-28 22:34", [(None, "timestamp-not-utc")]),
+        ('agent_id: "default"\n', "", [(None, "field-missing")]),
+        ('id: "p-a', 'id: "u-a', [(None, "field-invalid")]),
+        ('kind: "part"', 'kind: "relationship"', [(None, "field-invalid")] * 2),
+    ],
+)  # fmt: skip
+def test_findings(old: str, new_text: str, expected: list[tuple[str | None, str]]) -> None:
+    text = render(FULL)
+    assert old in text and found(parse(text.replace(old, new_text, 1))) == expected
+
+
+def test_sections_out_of_order_are_named() -> None:
+    first, second, *rest = FULL.sections
+    assert found(replace(FULL, sections=(second, first, *rest))) == [("identity", "section-misordered")]
+
+
+def test_an_eighth_item_of_evidence_is_above_the_cap() -> None:
+    document = FULL
+    for number in range(8):
+        assert found(document) == []
+        document = append_item(document, "evidence", SafeText(f'"q{number}" — why {TOKEN}'))
+    assert found(document) == [("evidence", "too-long")]
