@@ -58,7 +58,9 @@ def history(ctx: click.Context, limit: int, with_diff: bool) -> int:
     refuse_unknown(ctx)
     context: Context = ctx.obj
     settings = context.settings()
-    listed = history_operations.list_commits(context.root, limit, with_diff=with_diff)
+    from signet_sync.history.log import list_commits
+
+    listed = list_commits(context.root, limit, with_diff=with_diff)
     if not listed.commits:
         context.say(
             "no commits yet" if settings.history_enabled else f"the history is off; {history_operations.REMEDY}"

@@ -31,6 +31,8 @@ LISTED = 100  # skipped files listed in a commit's body
 MAX_BYTES = 1024 * 1024  # of a file
 MANY = 2000  # loose objects from which a pack is worthwhile
 FIRST = "workspace init"
+# The committer's address: it marks the name as an agent's id, which no setting can do.
+AGENTS_ADDRESS = "signet-sync@localhost"
 # Clocks of file systems tick: a file written just now may change again without a change of its times.
 _TICK_NS, _COARSE_TICK_NS = 100_000_000, 2_000_000_000
 

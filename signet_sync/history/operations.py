@@ -13,8 +13,8 @@ from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError, sent
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import TEMPORARY
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
-from signet_sync.history import commit, log, repository, store
-from signet_sync.history.log import CommitSummary, PatchFilter
+from signet_sync.history import commit, repository, store
+from signet_sync.history.commit import AGENTS_ADDRESS
 from signet_sync.history.repository import BUILDING, MAIN, RepositoryRefused
 from signet_sync.memories.promotion_score import Promotion, sweep_id
 from signet_sync.memories.store import promotions
@@ -22,7 +22,7 @@ from signet_sync.sessions import store as results
 from signet_sync.sessions.store import RecordedEnd
 from signet_sync.storage import state_dir, writing
 from signet_sync.storage.durable import sync_folder
-from signet_sync.storage.files import folder, require_root
+from signet_sync.storage.files import folder
 from signet_sync.sync import engine
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Request, Workspace
@@ -37,8 +37,6 @@ REMEDY = "signet-sync settings history.enabled true turns it on" + (
 )
 SHORT = 7  # hex digits
 ADDRESS = "agent@localhost"
-# The committer's address: it marks the name as an agent's id, which no setting can do.
-AGENTS_ADDRESS = "signet-sync@localhost"
 _KEY = 120  # characters of a session's name in a commit
 # Not errors: another program's repository is left alone, or is in use.
 _LEFT_ALONE = frozenset({"existing-repository", "inside-repository", "history-busy"})
@@ -65,35 +63,6 @@ class CheckpointResult(NamedTuple):
     def document(self) -> dict[str, Any]:
         """Returns the document of `checkpoint --json`."""
         return {name: value for name, value in self._asdict().items() if name != "hint"}
-
-
-class CommitList(NamedTuple):
-    """The newest commits first; if requested the diff from the oldest to the newest of them, and what was cut of it."""
-
-    commits: list[CommitSummary]
-    diff: str | None = None
-    cut: str = ""
-
-    def document(self) -> dict[str, Any]:
-        """Returns the document of `history --json`."""
-        entries = [commit.document() for commit in self.commits]
-        return {"commits": entries} | ({} if self.diff is None else {"diff": self.diff})
-
-
-def list_commits(root: str, limit: int, *, with_diff: bool = False, visible: PatchFilter | None = None) -> CommitList:
-    """Returns the newest commits (at most 100); none without a repository. Raises `RepositoryRefused`.
-
-    `visible` returns how much of each file's patch is shown.
-    """
-    require_root(root)
-    key = state_dir.locate(root).key
-    found = repository.inspect(root, key)
-    if found is not None and found.code in ("no-repository", "inside-repository"):
-        return CommitList([], "" if with_diff else None)
-    with repository.opened(root, key) as git:
-        commits = log.log(git, limit)
-        shown = log.diff(git, commits[-1].oid if commits else "", visible=visible) if with_diff else (None, "")
-        return CommitList(commits, *shown)
 
 
 # ── three occasions ──

@@ -376,10 +376,10 @@ def memory_history(
     """The newest commits of the workspace's history, and with `include_diff` what was added to this agent's files since
     the oldest of them and still exists. What was removed is never shown.
     """
-    from signet_sync.history import agent_view
+    from signet_sync.history import log
     from signet_sync.history.operations import DISABLED, REMEDY
 
-    found = agent_view.list_commits(memory.place, memory.agent_id, limit, with_diff=include_diff)
+    found = log.list_visible_commits(memory.place, memory.agent_id, limit, with_diff=include_diff)
     more = _more(len(found.commits), limit, _MOST_COMMITS)
     if not found.commits:
         more = "no commits yet" if memory.place.settings().history_enabled else f"{DISABLED}: {REMEDY}"

@@ -29,8 +29,7 @@ from workbench import ROOT, Vault, call, contents
 
 from signet_sync.cli.main import Context
 from signet_sync.formats.managed_block import CLOSING, OPENING
-from signet_sync.history import agent_view
-from signet_sync.history.agent_view import ANOTHER_AGENT
+from signet_sync.history.log import ANOTHER_AGENT, list_visible_commits
 from signet_sync.mcp_server import texts, tools
 from signet_sync.mcp_server.memory import ServedMemory
 from signet_sync.mcp_server.server import Server
@@ -491,7 +490,7 @@ def test_an_agent_that_is_alone_now_reads_no_words_of_one_that_was_there(
     vault.session(1)
     vault.reindex()
     assert vault.call("checkpoint", "the otter note", "--agent", "gone").code == 0
-    commits = agent_view.list_commits(Context(str(vault.root)).place(), "default", 10).commits
+    commits = list_visible_commits(Context(str(vault.root)).place(), "default", 10).commits
     assert ANOTHER_AGENT in {one.author for one in commits} and not any("otter" in one.subject for one in commits)
 
 
@@ -512,7 +511,7 @@ def test_a_name_in_the_settings_makes_no_agent_the_author_of_another_s_commits(
         assert vault.call("checkpoint", f"the note of {agent}", "--agent", agent).code == 0
         (vault / "notes.md").write_text(agent)
     for agent, other in (("default", "scout"), ("scout", "default")):
-        commits = agent_view.list_commits(Context(str(vault.root)).place(), agent, 10).commits
+        commits = list_visible_commits(Context(str(vault.root)).place(), agent, 10).commits
         subjects = [one.subject for one in commits]
         assert f"checkpoint: the note of {agent}" in subjects and f"checkpoint: the note of {other}" not in subjects
 
