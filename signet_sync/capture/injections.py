@@ -7,14 +7,15 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from signet_sync.storage.durable import private_folder, publish, sync_folder, unlink
 from signet_sync.storage.locations import StateFolder, read_json, write_program
 
+_T = TypeVar("_T")
 KEPT_DAYS = 30.0
 MOST_SESSIONS = 1_000
 _MOST_LINES, _MOST_IDS = 1_000, 500  # of one session
@@ -75,16 +76,22 @@ class Injections:
 
     __slots__ = ("agent_id", "asked", "at", "at_prompts", "characters", "due", "harness", "left_out", "lines")
 
-    def __init__(self, agent_id: str, harness: str) -> None:
+    def __init__(self, agent_id: str, harness: str, found: Mapping[str, Any] = {}) -> None:
+        """Makes the record of a session, with what is valid of the document that was `found`."""
+
+        def read(name: str, kind: type[_T]) -> _T:
+            value = found.get(name)
+            return value if isinstance(value, kind) else kind()
+
         self.agent_id = agent_id
         self.harness = harness
-        self.at = 0.0
-        self.due = ""
-        self.asked = False
-        self.characters = 0
-        self.lines: dict[str, str] = {}
-        self.left_out: list[str] = []
-        self.at_prompts: list[str] = []
+        self.at = float(read("at", float) or read("at", int))
+        self.due = read("due", str)
+        self.asked = found.get("asked") is True
+        self.characters = read("characters", int)
+        self.lines = {hash_: one for hash_, one in read("lines", dict).items() if isinstance(one, str)}
+        self.left_out = [one for one in read("left_out", list) if isinstance(one, str)]
+        self.at_prompts = [one for one in read("at_prompts", list) if isinstance(one, str)]
 
     @property
     def ids(self) -> set[str]:
@@ -178,14 +185,12 @@ def drop_gone(folder: StateFolder, stands: Callable[[str, str], bool]) -> None:
                 unlink(path)
                 continue
             before = record.document()
-            record.left_out, record.lines = (
-                [],
-                {
-                    hash_ if one[:2] in ("", "f-", "m-") or one.startswith(QUOTED) else one: one
-                    for hash_, one in record.lines.items()
-                    if not one or stands(record.agent_id, one.removeprefix(QUOTED))
-                },
-            )
+            record.left_out = []
+            record.lines = {
+                hash_ if one[:2] in ("", "f-", "m-") or one.startswith(QUOTED) else one: one
+                for hash_, one in record.lines.items()
+                if not one or stands(record.agent_id, one.removeprefix(QUOTED))
+            }
             record.at_prompts = [one for one in record.at_prompts if stands(record.agent_id, one)]
             if record.document() != before:
                 os.close(publish(path, json.dumps(record.document()).encode(), durable=False))
@@ -217,22 +222,7 @@ def _read(path: str) -> Injections | None:
     agent_id, harness = found.get("agent_id"), found.get("harness")
     if not isinstance(agent_id, str) or not isinstance(harness, str):
         return None
-    record = Injections(agent_id, harness)
-    lines = found.get("lines")
-    if isinstance(lines, dict):
-        record.lines = {hash_: one for hash_, one in lines.items() if isinstance(one, str)}
-    record.left_out, record.at_prompts = _words(found.get("left_out")), _words(found.get("at_prompts"))
-    due = found.get("due")
-    record.due = due if isinstance(due, str) else ""
-    record.asked = found.get("asked") is True
-    at, characters = found.get("at"), found.get("characters")
-    record.at = float(at) if isinstance(at, int | float) else 0.0
-    record.characters = characters if isinstance(characters, int) else 0
-    return record
-
-
-def _words(value: object) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    return Injections(agent_id, harness, found)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from hashlib import sha256
 
 from signet_sync.formats.ids import is_session_id
@@ -34,14 +34,7 @@ from signet_sync.text.stored_names import storable_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dataclasses import dataclass
     from typing import Any
-else:
-
-    def dataclass(**options: bool):
-        """Leaves a class as it is: a hook has no time to import `dataclasses`."""
-        return lambda kind: kind
-
 
 VERSION = 1
 CUT = "[No more of this prompt was kept.]"
@@ -56,12 +49,17 @@ _WRITING = 60.0  # seconds
 _BEGUN = "it ended its worker"
 _SUFFIX = ".json"
 _ANY = late(r".*", re.DOTALL)
+_AT = late(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
+_FIELDS = frozenset(
+    """
+    event harness session_id agent_id at transcript_path cwd reason compaction tries retry_at trouble
+    """.split()
+)
+_OPTIONAL = ("prompt", "answer", "repository")
 # Jobs as they were read last, by their files: those of running sessions lie there for hours, and are asked for often.
 _read_before: dict[str, Job] = {}
-_AT = late(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
-@dataclass(kw_only=True)
 class Job:
     """One event that a hook reported.
 
@@ -91,22 +89,13 @@ class Job:
     place: str = ""
     mark: tuple[int, int] = (0, 0)
 
-    if not TYPE_CHECKING:
-
-        def __init__(self, **values: object) -> None:
-            self.__dict__.update(values)
+    def __init__(self, **values: Any) -> None:  # a hook has no time to import `dataclasses`
+        vars(self).update(values)
 
     def document(self) -> dict[str, object]:
         """Returns the file's content."""
         more = {name: value for name in _OPTIONAL if (value := getattr(self, name)) is not None}
-        return {"v": VERSION, **{name: getattr(self, name) for name in _FIELDS}, **more}
-
-
-_FIELDS = (
-    "event", "harness", "session_id", "agent_id", "at", "transcript_path", "cwd", "reason", "compaction", "tries",
-    "retry_at", "trouble",
-)  # fmt: skip
-_OPTIONAL = ("prompt", "answer", "repository")
+        return {"v": VERSION, **{name: getattr(self, name) for name in sorted(_FIELDS)}, **more}
 
 
 class _OfAnother(OSError):
@@ -131,19 +120,19 @@ def put(folder: str, job: Job) -> Job:
     `folder` is `StateFolder.spool`, created if missing. Returns the job with its `place`. Raises `OSError`.
     """
     private_folder(folder)
-    marker = job.event == "stop"
-    name = _marker_name(job) if marker else f"{time.time_ns() // 1_000_000:014d}-{os.urandom(6).hex()}"
-    job.place = os.path.join(folder, name + _SUFFIX)
-    _write(job, durable=not marker)
+    is_marker = job.event == "stop"
+    name = _name_marker(job) if is_marker else f"{time.time_ns() // 1_000_000:014d}-{os.urandom(6).hex()}{_SUFFIX}"
+    job.place = os.path.join(folder, name)
+    _write(job, durable=not is_marker)
     return job
 
 
-def _marker_name(job: Job) -> str:
+def _name_marker(job: Job) -> str:
     identity = "\0".join((job.agent_id, job.harness, job.session_id))
-    return "stop-" + sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return f"stop-{sha256(identity.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}{_SUFFIX}"
 
 
-def _write(job: Job, *, durable: bool) -> None:
+def _write(job: Job, *, durable: bool = True) -> None:
     data = json.dumps(job.document(), separators=(",", ":")).encode("ascii")
     handle = publish(job.place, data, durable=durable)
     job.mark = _mark(os.fstat(handle))
@@ -153,21 +142,12 @@ def _write(job: Job, *, durable: bool) -> None:
 # ── processing ──
 
 
-def waiting(folder: str) -> bool:
-    """Checks whether there is any job, due or not; reads only names."""
-    return any(name.endswith(_SUFFIX) for name in _names(folder))
-
-
 def jobs(folder: str, now_us: int | None = None) -> list[Job]:
     """Returns the jobs that are due, oldest first. Moves what is no job to `bad/`; skips what cannot be opened now."""
-    now = time.time() if now_us is None else now_us / _SECOND
-    found = []
+    now, found = _seconds(now_us), []
     known = dict(_read_before)
     _read_before.clear()
-    for name in _names(folder):
-        if not name.endswith(_SUFFIX):
-            continue
-        path = os.path.join(folder, name)
+    for path in _list_jobs(folder):
         try:
             job = known.get(path)
             if job is None or not _is_unchanged(job):
@@ -193,19 +173,14 @@ def begin(job: Job, now_us: int | None = None) -> bool:
     """
     if not _is_unchanged(job):
         return True
-    now = time.time() if now_us is None else now_us / _SECOND
     if job.tries + 1 >= MOST_TRIES:
         _give_up(job)
         return False
-    job.retry_at = now + _wait(job.tries) if job.tries else 0.0
+    job.retry_at = _seconds(now_us) + _wait(job.tries) if job.tries else 0.0
     job.tries += 1
     job.trouble = _BEGUN
-    _write(job, durable=True)
+    _write(job)
     return True
-
-
-def _wait(tries: int) -> float:
-    return float(min(60.0 * 4 ** (tries - 1), LONGEST_WAIT))
 
 
 def finish(*jobs: Job) -> None:
@@ -221,17 +196,89 @@ def retry_later(job: Job, reason: str, now_us: int | None = None) -> bool:
     A job moves to `bad/` after 8 tries or 7 days. `reason` is written to disk: it must contain no text of a session.
     Raises `OSError`.
     """
+    from signet_sync.formats.timestamps import SECOND, parse_instant  # a hook does not read jobs
+
     if not _is_unchanged(job):
         return True
-    now = time.time() if now_us is None else now_us / _SECOND
+    now = _seconds(now_us)
     job.tries += job.trouble != _BEGUN
     job.trouble = reason[:300]
     job.retry_at = now + _wait(job.tries)
-    _write(job, durable=True)
-    if job.tries >= MOST_TRIES or now - _moment(job.at) > MOST_DAYS * DAY:
+    _write(job)
+    put_at = (parse_instant(job.at) or 0) / SECOND  # one with an invalid date counts as old
+    if job.tries >= MOST_TRIES or now - put_at > MOST_DAYS * DAY:
         _give_up(job)
         return False
     return True
+
+
+def drop(folder: str, unwanted: Callable[[Job], bool]) -> int:
+    """Deletes the jobs of removed sessions (`unwanted`), `bad/` included; returns how many.
+
+    Files that are not jobs are deleted, too: they are useless and may contain anything. A file that a live process is
+    writing is kept; its worker will find the session removed. Raises `OSError`.
+    """
+    dropped = 0
+    for place in (folder, _bad(folder)):
+        gone = 0
+        for name in _names(place):
+            path = os.path.join(place, name)
+            writer = TEMPORARY.fullmatch(name)
+            try:
+                # It takes milliseconds to write one, and process ids are reused.
+                young = writer is not None and time.time() - os.lstat(path).st_mtime < _WRITING
+                if writer is not None and young and process_alive(int(writer[1])):
+                    continue
+                wanted = not unwanted(_read(path))
+            except (_Unusable, _OfAnother):
+                wanted = False
+            except FileNotFoundError:
+                continue
+            try:
+                gone += not wanted and unlink(path)
+            except OSError:
+                if not os.path.isdir(path):  # a folder in its place is left as it is
+                    raise
+        if gone:
+            sync_folder(place)
+        dropped += gone
+    return dropped
+
+
+def sweep(folder: str, now_us: int | None = None) -> None:
+    """Removes temporary files whose writer is dead (or that are a day old), and old files in `bad/`."""
+    for place, names, longest in ((folder, TEMPORARY, DAY), (_bad(folder), _ANY, BAD_DAYS * DAY)):
+        try:
+            durable.sweep(place, names, longest=longest, now=_seconds(now_us))
+        except OSError:
+            continue
+
+
+# ── looking ──
+
+
+def waiting(folder: str) -> bool:
+    """Checks whether there is any job, due or not; reads only names."""
+    return bool(_list_jobs(folder))
+
+
+def markers(folder: str) -> list[str]:
+    """Returns the names of the stop markers, due or not: of sessions that the sweep captures once they are idle."""
+    return [name for path in _list_jobs(folder) if (name := os.path.basename(path)).startswith("stop-")]
+
+
+def marker(folder: str, job: Job) -> Job | None:
+    """Returns the stop marker of a job's session, due or not; None if there is none or it cannot be read."""
+    try:
+        return _read(os.path.join(folder, _name_marker(job)))
+    except (OSError, _Unusable):
+        return None
+
+
+def oldest(folder: str) -> float | None:
+    """Returns when the oldest waiting job was put, in seconds since 1970, or None. Markers are not counted."""
+    put = [os.path.basename(path)[:14] for path in _list_jobs(folder)]
+    return min((int(at) / 1000 for at in put if at.isascii() and at.isdigit()), default=None)
 
 
 def size(folder: str) -> tuple[int, int]:
@@ -249,64 +296,9 @@ def size(folder: str) -> tuple[int, int]:
     return count, total
 
 
-def marker(folder: str, job: Job) -> Job | None:
-    """Returns the stop marker of a job's session, due or not; None if there is none or it cannot be read."""
-    try:
-        return _read(os.path.join(folder, _marker_name(job) + _SUFFIX))
-    except (OSError, _Unusable):
-        return None
-
-
-def oldest(folder: str) -> float | None:
-    """Returns when the oldest waiting job was put, in seconds since 1970, or None. Markers are not counted."""
-    put = [name[:14] for name in _names(folder) if name.endswith(_SUFFIX)]
-    return min((int(at) / 1000 for at in put if at.isascii() and at.isdigit()), default=None)
-
-
-def markers(folder: str) -> list[str]:
-    """Returns the names of the stop markers, due or not: of sessions that the sweep captures once they are idle."""
-    return [name for name in _names(folder) if name.startswith("stop-") and name.endswith(_SUFFIX)]
-
-
 def count_given_up(folder: str) -> int:
     """Counts the jobs in `bad/`."""
     return len(_names(_bad(folder)))
-
-
-def drop(folder: str, unwanted: Callable[[Job], bool]) -> int:
-    """Deletes the jobs of removed sessions (`unwanted`), `bad/` included; returns how many.
-
-    Files that are not jobs are deleted, too: they are useless and may contain anything. A file that a live process is
-    writing is kept; its worker will find the session removed. Raises `OSError`.
-    """
-    dropped = 0
-    for place in (folder, _bad(folder)):
-        gone = 0
-        for name in _names(place):
-            path = os.path.join(place, name)
-            if _is_being_written(path, name):
-                continue
-            try:
-                wanted = not unwanted(_read(path))
-            except (_Unusable, _OfAnother):
-                wanted = False
-            except FileNotFoundError:
-                continue
-            gone += not wanted and _remove(path)
-        if gone:
-            sync_folder(place)
-        dropped += gone
-    return dropped
-
-
-def sweep(folder: str, now_us: int | None = None) -> None:
-    """Removes temporary files whose writer is dead (or that are a day old), and old files in `bad/`."""
-    now = time.time() if now_us is None else now_us / _SECOND
-    for place, names, longest in ((folder, TEMPORARY, DAY), (_bad(folder), _ANY, BAD_DAYS * DAY)):
-        try:
-            durable.sweep(place, names, longest=longest, now=now)
-        except OSError:
-            continue
 
 
 # ── files ──
@@ -314,8 +306,7 @@ def sweep(folder: str, now_us: int | None = None) -> None:
 
 def _read(path: str) -> Job:
     """Reads a job from its file. Raises `OSError`, or `_Unusable` if it can never be read."""
-    status = os.lstat(path)
-    if not stat.S_ISREG(status.st_mode):
+    if not stat.S_ISREG(os.lstat(path).st_mode):
         raise _Unusable("not-a-file")
     with open(os.open(path, READ), "rb") as file:
         status = os.fstat(file.fileno())
@@ -333,43 +324,30 @@ def _read(path: str) -> Job:
         raise _OfAnother(path)
     if version != VERSION:
         raise _Unusable("unknown-version")
-    if not _is_sound(document):
+    # Any program can write to the state folder.
+    if document.keys() - set(_OPTIONAL) != _FIELDS or not all(_is_valid(*item) for item in document.items()):
         raise _Unusable("damaged")
-    if (repository := document.pop("repository", None)) is not None:
-        document["repository"] = Repository(*repository)
+    if document.get("repository") is not None:
+        document["repository"] = Repository(*document["repository"])
     return Job(**document, place=path, mark=_mark(status))
 
 
-def _is_sound(document: Mapping[str, Any]) -> bool:
-    """Checks whether these are a job's fields with valid values: any program can write to the state folder."""
-    at, tries, retry_at = document.get("at"), document.get("tries"), document.get("retry_at")
-    texts = (
-        document.get(name) for name in ("transcript_path", "cwd", "reason", "compaction", "prompt", "answer", "trouble")
-    )
-    return (
-        document.keys() - set(_OPTIONAL) == set(_FIELDS)
-        and document["event"] in EVENTS
-        and isinstance(document["harness"], str)
-        and is_session_id(document["session_id"])
-        and isinstance(document["agent_id"], str)
-        and AGENT_ID.fullmatch(document["agent_id"]) is not None
-        and isinstance(at, str)
-        and _AT.fullmatch(at) is not None
-        and all(text is None or isinstance(text, str) for text in texts)
-        and _is_repository(document.get("repository"))
-        and isinstance(tries, int)
-        and tries in range(MOST_TRIES + 1)
-        and isinstance(retry_at, int | float)
-        and 0 <= retry_at < _YEAR_5000
-    )
-
-
-def _is_repository(value: object) -> bool:
-    if value is None:
-        return True
-    if not isinstance(value, list) or len(value) != len(Repository._fields):
-        return False
-    return all(isinstance(text, str) for text in (value[0], value[1] or "", value[2], value[3] or ""))
+def _is_valid(name: str, value: object) -> bool:
+    """Checks whether a value is one of this field of a job."""
+    if name == "repository":
+        if not isinstance(value, list) or len(value) != len(Repository._fields):
+            return value is None
+        return all(isinstance(text, str) for text in (value[0], value[1] or "", value[2], value[3] or ""))
+    if name == "tries":
+        return isinstance(value, int) and value in range(MOST_TRIES + 1)
+    if name == "retry_at":
+        return isinstance(value, int | float) and 0 <= value < _YEAR_5000
+    if not isinstance(value, str):
+        return value is None and name not in ("event", "harness", "session_id", "agent_id", "at")
+    if name in ("event", "session_id"):
+        return value in EVENTS if name == "event" else is_session_id(value)
+    pattern = {"agent_id": AGENT_ID, "at": _AT}.get(name, _ANY)
+    return pattern.fullmatch(value) is not None
 
 
 def _give_up(job: Job) -> None:
@@ -377,7 +355,7 @@ def _give_up(job: Job) -> None:
     path, cwd = job.transcript_path, job.cwd
     job.transcript_path, job.cwd = path and storable_path(path), cwd and storable_path(cwd)
     if (path, cwd) != (job.transcript_path, job.cwd):
-        _write(job, durable=True)
+        _write(job)
     _put_aside(job.place, "given-up")
 
 
@@ -402,6 +380,10 @@ def _names(folder: str) -> list[str]:
         return []
 
 
+def _list_jobs(folder: str) -> list[str]:
+    return [os.path.join(folder, name) for name in _names(folder) if name.endswith(_SUFFIX)]
+
+
 def _mark(status: os.stat_result) -> tuple[int, int]:
     return status.st_ino, status.st_mtime_ns
 
@@ -414,27 +396,9 @@ def _is_unchanged(job: Job) -> bool:
         return False
 
 
-def _is_being_written(path: str, name: str) -> bool:
-    """Checks whether a live process is writing this file: that takes milliseconds, and process ids are reused."""
-    writer = TEMPORARY.fullmatch(name)
-    try:
-        return writer is not None and process_alive(int(writer[1])) and time.time() - os.lstat(path).st_mtime < _WRITING
-    except FileNotFoundError:
-        return False
+def _seconds(now_us: int | None) -> float:
+    return time.time() if now_us is None else now_us / _SECOND
 
 
-def _remove(path: str) -> bool:
-    """Deletes the file; a folder in its place is left as it is."""
-    try:
-        return unlink(path)
-    except OSError:
-        if os.path.isdir(path):
-            return False
-        raise
-
-
-def _moment(at: str) -> float:
-    """Returns a job's time in seconds since 1970; 0 for an invalid date, so that such a job counts as old."""
-    from signet_sync.formats.timestamps import SECOND, parse_instant  # a hook does not read jobs
-
-    return (parse_instant(at) or 0) / SECOND
+def _wait(tries: int) -> float:
+    return float(min(60.0 * 4 ** (tries - 1), LONGEST_WAIT))
