@@ -29,7 +29,7 @@ class Break:
 
 BREAKS = {
     "the folder is not synced once a file has got its name": Break(
-        "signet_sync/storage/files.py",
+        "signet_sync/storage/writing.py",
         "            if sync_folder:\n                sync_descriptor(target)\n\n        _stage_bytes(",
         "\n        _stage_bytes(",
         "tests/reliability/test_power_loss.py",
@@ -54,13 +54,13 @@ BREAKS = {
         "tests/reliability/test_races.py",
     ),
     "an immutable file takes the place of another": Break(
-        "signet_sync/storage/files.py",
+        "signet_sync/storage/writing.py",
         "        os.link(staged, name, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)\n",
         "        os.replace(staged, name, src_dir_fd=source, dst_dir_fd=target)\n",
         "tests/storage/test_files.py",
     ),
     "what an editor saved goes with the file that we displaced": Break(
-        "signet_sync/storage/files.py",
+        "signet_sync/storage/writing.py",
         "        if readable and (displaced is None or expected is None):\n",
         "        if readable:\n",
         "tests/storage/test_files.py",

@@ -12,7 +12,6 @@ from workbench import ROOT, Vault
 KILLED = """
 import os, sys
 from pathlib import Path
-from signet_sync.storage import files
 from signet_sync.storage import writing
 root, path, before, saved, ours = sys.argv[1:]
 real = writing._rename
