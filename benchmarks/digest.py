@@ -40,8 +40,7 @@ from signet_sync.digest.sentence import headline
 from signet_sync.digest.summary import summary
 from signet_sync.digest.turns import turns_of
 from signet_sync.pages.project_context import ProjectInputs, project_text
-from signet_sync.sessions.model_proposals import proposer
-from signet_sync.sessions.states import Propose
+from signet_sync.sessions.model_proposals import Propose, proposer
 from signet_sync.settings import model
 from signet_sync.text.phrases import QuotedSession
 from signet_sync.text.sanitizer import sanitize_counted

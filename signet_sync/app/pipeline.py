@@ -24,12 +24,9 @@ RECOVERIES = (
     "signet_sync.app.recovery:UnfinishedFlows",
 )
 ERASERS = (
-    "signet_sync.privacy.erasers:RemovedWords",
-    "signet_sync.privacy.erasers:RemovedEvidence",
+    "signet_sync.privacy.erasers:RemovedSessions",
     "signet_sync.entities.stage:Entities",
     "signet_sync.app.recovery:LiveTurns",
-    "signet_sync.privacy.erasers:Captures",
-    "signet_sync.privacy.erasers:RemovedMemories",
 )
 MAINTENANCE = (
     InFull("signet_sync.sync.deriving:FullText"),

@@ -10,8 +10,6 @@ from operator import itemgetter
 from typing import Any
 
 from signet_sync.backup import row_form
-from signet_sync.backup.row_form import Places
-from signet_sync.capture import store as capture_store
 from signet_sync.errors import DatabaseCorrupt
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import find_carried_token
@@ -65,7 +63,7 @@ class Incoming:
 
 
 @contextmanager
-def read_backup(source: str, places: Places) -> Iterator[Incoming]:
+def read_backup(source: str) -> Iterator[Incoming]:
     """Reads the rows of a backup. Raises what `backup.opened` raises."""
     with closing(Database(":memory:")) as rows:
         with native_backup.opened(source) as kept, rows.transaction():
@@ -80,8 +78,6 @@ def read_backup(source: str, places: Places) -> Iterator[Incoming]:
                 hint="use an older one: signet-sync backup list",
                 code="backup-damaged",
             )
-        with rows.transaction():
-            capture_store.move(rows, lambda path: row_form.local(path, places))
         yield Incoming(rows, about.get("workspace", ""), about.get("made_at"), odd)
 
 

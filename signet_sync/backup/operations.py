@@ -6,9 +6,7 @@ import os
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
-from signet_sync.backup import row_form
 from signet_sync.backup.incoming import Incoming, count_missing, count_rows, drop_removed, merge
-from signet_sync.backup.row_form import Places
 from signet_sync.errors import AnotherAgent, DatabaseError, UsageError
 from signet_sync.formats.timestamps import iso
 from signet_sync.graph.store import marks
@@ -54,13 +52,6 @@ class RestoreResult:
     waiting: str
 
 
-def places(root: str) -> Places:
-    """Lists the folders whose paths differ between machines: the workspace, and the person's home."""
-    home = os.path.expanduser("~")
-    found = [("<workspace>", os.path.realpath(root)), ("<workspace>", root), ("~", home), ("~", os.path.realpath(home))]
-    return [(name, folder) for name, folder in found if folder.strip("/")]
-
-
 # ── writing ──
 
 
@@ -87,16 +78,11 @@ def create(workspace: Workspace, target: str | None, now_us: int) -> Written:
             path = _keep(workspace, now_us)
             _rotate(workspace, path)
         else:
-            path, known = os.path.abspath(target), places(workspace.root)
+            path = os.path.abspath(target)
+            about = {"workspace": workspace.state.key, "made_at": iso(now_us)}
             with durable.replacing(path, native_backup.is_backup) as temporary:
                 try:
-                    native_backup.write(
-                        workspace.database,
-                        temporary,
-                        {"workspace": workspace.state.key, "made_at": iso(now_us)},
-                        whole=True,
-                        portable=lambda one: row_form.portable(one, known),
-                    )
+                    native_backup.write(workspace.database, temporary, about, whole=True)
                 except DatabaseError as error:
                     raise DatabaseError(
                         f"the backup cannot be written: {error.__cause__ or error.message}",

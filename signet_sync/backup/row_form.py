@@ -1,12 +1,8 @@
-"""Checks rows of a backup before they are taken over: each value has the form of its column, words are sanitized.
-
-Also replaces the folders of a machine in stored paths by placeholders, and back.
-"""
+"""Checks rows of a backup before they are taken over: each value has the form of its column, words are sanitized."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -125,24 +121,3 @@ def validated(name: str, values: Stored) -> Stored | None:
             elif kind is bool:
                 checked[column] = int(checked[column])
     return {column: checked[column] for column in values}
-
-
-# ── paths of one machine ──
-
-Places = Sequence[tuple[str, str]]  # a folder's placeholder, and the folder
-
-
-def portable(path: str, places: Places) -> str:
-    """Replaces one of the folders at a path's beginning by its placeholder, since folders differ between machines."""
-    for name, folder in places:
-        if path.startswith(folder.rstrip("/") + "/"):
-            return f"{name}/{path[len(folder.rstrip('/')) + 1 :]}"
-    return path
-
-
-def local(path: str, places: Places) -> str:
-    """Replaces a placeholder by this machine's folder."""
-    for name, folder in places:
-        if path.startswith(f"{name}/"):
-            return f"{folder.rstrip('/')}/{path[len(name) + 1 :]}"
-    return path

@@ -55,7 +55,7 @@ from signet_sync.sessions.live.turns import (
     is_same,
     live_turns_in,
 )
-from signet_sync.sessions.states import Propose
+from signet_sync.sessions.model_proposals import Propose
 from signet_sync.sync.index_records import Row
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.workspace import Workspace

@@ -21,8 +21,7 @@ from signet_sync.formats.ids import token_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.log import logger
 from signet_sync.sessions.live import store as live
-from signet_sync.sessions.model_proposals import proposer
-from signet_sync.sessions.states import Propose
+from signet_sync.sessions.model_proposals import Propose, proposer
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import engine
@@ -183,7 +182,8 @@ class Intake:
                 raise
         if source is None:
             if last.prompt is not None:  # the session is not to be kept
-                live.forget_now(workspace.database, last.agent_id, last.session_id)
+                with workspace.database.transaction():
+                    live.forget(workspace.database, last.agent_id, last.session_id, last.session_id)
             return None
         return capture.capture(
             workspace,

@@ -3,7 +3,7 @@
 A path or id that contains a secret is stored only as `storable_path` makes it.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -118,16 +118,6 @@ def hide(database: Database, agent_id: str, ids: Collection[str], token: str | N
             "update or replace captures set path = ?, session_id = ?, agent_id = '', outcome = ?, conversation = '',"
             " folder = '' where harness = ? and path = ? and session_id = ?",
             (*_hidden(path, session_id), REMOVED, harness, path, session_id),
-        )
-
-
-def move(database: Database, moved: Callable[[str], str]) -> None:
-    """Changes each path to what `moved` returns, since home folders differ by machine. In the caller's transaction."""
-    for column in ("path", "folder"):
-        paths = [path for (path,) in database.execute(f"select distinct {column} from captures")]
-        database.executemany(
-            f"update or replace captures set {column} = ? where {column} = ?",
-            [(moved(path), path) for path in paths if moved(path) != path],
         )
 
 

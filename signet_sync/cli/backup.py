@@ -142,7 +142,7 @@ def restore(context: Context, source: str | None, replace: bool, yes: bool) -> i
     path = backup_operations.find_backup(context.state(), source)
     if replace:
         _drop_others(context, path, yes=yes)
-    with incoming.read_backup(path, backup_operations.places(context.root)) as rows:
+    with incoming.read_backup(path) as rows:
         for table, count in sorted(rows.invalid.items()):
             context.say(f"note: {count_noun(count, 'invalid row')} of {table} left out")
         contains, dropped = incoming.count_rows(rows.rows), rows.dropped
@@ -187,7 +187,7 @@ def restore(context: Context, source: str | None, replace: bool, yes: bool) -> i
 
 def _drop_others(context: Context, path: str, *, yes: bool) -> None:
     with (
-        incoming.read_backup(path, backup_operations.places(context.root)) as rows,
+        incoming.read_backup(path) as rows,
         context.opened(lasting=True) as workspace,
     ):
         gone = incoming.others(workspace, rows)

@@ -21,16 +21,22 @@ if TYPE_CHECKING:
     from signet_sync.storage.database.connection import Database
 
 
-class RemovedWords(Eraser):
-    """Deletes removed sessions' words from kept copies and marks, while rows still contain them."""
+class RemovedSessions(Eraser):
+    """Deletes removed sessions' words from kept copies, entities and marks, and what is remembered of them."""
 
-    name = "removed words"
+    name = "removed sessions"
 
     def gather(self, run: Pass, removed: Sequence[Tombstone]) -> scrub.RemovedTexts:
-        """Cleans kept copies; returns what else the sessions' words are in."""
+        """Cleans kept copies and entities, while rows still contain the words; returns what else these are in."""
         from signet_sync.privacy import scrub  # slow import, of all that edits entities; removals are rare
 
-        return scrub.gather(run, removed)
+        found = scrub.gather(run, removed)
+        # Later only paths and names identify what is based on them in entities. A disk error is therefore raised and
+        # the pass repeated; a forbidden file is not waited for.
+        if not run.workspace.touch_nothing:
+            with suppress(PermissionError, WorkspaceError):
+                scrub.clean_entities(run.workspace, removed, run.request.now_us)
+        return found
 
     def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: scrub.RemovedTexts) -> Callable[[], None]:
         """Remembers their lines; returns what deletes orphaned marks, and words, once derived rows are up to date."""
@@ -48,58 +54,28 @@ class RemovedWords(Eraser):
 
         return conclude
 
-
-class RemovedEvidence(Eraser):
-    """Deletes from entities what is based on removed sessions, while rows still contain their words."""
-
-    name = "removed evidence"
-
-    def gather(self, run: Pass, removed: Sequence[Tombstone]) -> None:
-        """Cleans the entity files and their event logs."""
-        # Later only paths and names identify it. A disk error is therefore raised and the pass repeated; a forbidden
-        # file is not waited for.
-        if not run.workspace.touch_nothing:
-            from signet_sync.privacy import scrub  # as above
-
-            with suppress(PermissionError, WorkspaceError):
-                scrub.clean_entities(run.workspace, removed, run.request.now_us)
-
-
-class RemovedMemories(Eraser):
-    """Deletes what is remembered of removed sessions."""
-
-    name = "memories"
-
     def forget(self, database: Database, tombstone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> int:
-        """Deletes what is remembered of removed sessions alone, by whichever of their identities."""
-        gone = memories.forget_session(database, tombstone.agent_id, tombstone.session_token, tombstone.session_ids)
+        """Deletes what is remembered of removed sessions alone, by whichever of their identities.
+
+        Hides where their transcripts are, not that they were read.
+        """
+        agent_id, token, ids = tombstone.scope
+        hidden = {session_id for session_id, _ in sessions}.union(ids)
+        capture_store.hide(database, agent_id, hidden, None if ids else token)
+        gone = memories.forget_session(database, agent_id, token, ids)
         others: dict[str, set[str]] = {}
         for session_id, key in sessions:
             for identity in filter(None, (session_id, key)):
-                others.setdefault(token_of(tombstone.agent_id, identity), set()).add(session_id)
-        others.pop(tombstone.session_token, None)
-        for token, ids in others.items():
-            gone += memories.forget_session(database, tombstone.agent_id, token, sorted(ids))
+                others.setdefault(token_of(agent_id, identity), set()).add(session_id)
+        others.pop(token, None)
+        for other, some in others.items():
+            gone += memories.forget_session(database, agent_id, other, sorted(some))
         return gone
-
-
-class Captures(Eraser):
-    """Keeps the captures table in step with removals and redactions."""
-
-    name = "captures"
-
-    def forget(self, database: Database, tombstone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> int:
-        """Hides where the transcripts are, not that they were read."""
-        ids = {session_id for session_id, _ in sessions}.union(tombstone.session_ids)
-        capture_store.hide(
-            database, tombstone.agent_id, ids, None if tombstone.session_ids else tombstone.session_token
-        )
-        return 0
 
     def lift(self, database: Database) -> None:
         """Lets a session be captured again after its removal was undone."""
         capture_store.forget_removed(database)
 
     def sanitize(self, database: Database) -> None:
-        """Sanitizes the rows."""
+        """Sanitizes the rows of captures."""
         capture_store.redact(database)

@@ -2,9 +2,8 @@
 
 A passage is a run of words that the session contains, no earlier session does, and only a few later ones repeat: common
 text is a template, and earlier text is not the session's own. Code and tool output are excluded, since two sessions
-that read the same file contain the same text. But where another session shows output of our own tools (in transcripts
-of older versions), every line of the session counts, and the whole output is redacted. A session that still runs is
-searched, too, but not redacted: its transcript is its harness's.
+that read the same file contain the same text. A session that still runs is searched, too, but not redacted: its
+transcript is its harness's.
 """
 
 from __future__ import annotations
@@ -25,17 +24,14 @@ from signet_sync.privacy.remove import SessionRemoval
 from signet_sync.sessions.live import store as live
 from signet_sync.storage.database.batches import Scope
 from signet_sync.sync.workspace import Workspace
-from signet_sync.text.own_calls import TOOLS, is_own_tool, runs_us
-from signet_sync.text.phrase_search import Sieve, phrases
+from signet_sync.text.phrase_search import Sieve
 from signet_sync.text.redaction import REMOVED, Cleaning
 
 LEAST_WORDS, LEAST = 8, 40
 RUNNING = "running session "
 _LATEST = 1 << 62  # microseconds
 _MOST = 4_000  # passages to search for; of a longer text as many, evenly spaced
-_MOST_LINES = 4_000
 _TEMPLATE = 5  # sessions; text that more of them repeat belongs to none
-_SHORTEST_LINE = 23  # bytes from which `Sieve` is fast
 
 # Characters that JSON escapes end a passage, since our tools' output may be quoted as JSON.
 _PLAIN = re.compile(r'[^"\\<>&\x00-\x1f\x7f]+')
@@ -52,11 +48,13 @@ _GAP = re.compile(r"[\s*>#`.,;:!?()-]*")
 
 @dataclass(slots=True)
 class Quotes:
-    """Passages of removed sessions found elsewhere, by path; redacts a text of them."""
+    """Passages of removed sessions found elsewhere, by path; redacts a text of them.
+
+    `passages` has where each stands: in which of `texts`, and at which character.
+    """
 
     texts: list[str]
     passages: dict[bytes, tuple[int, int]] = field(default_factory=dict)
-    lines: frozenset[bytes] = frozenset()
     found: dict[str, set[bytes]] = field(default_factory=dict)
     copies: list[HeldCopy] = field(default_factory=list)
 
@@ -83,13 +81,6 @@ class Quotes:
 
     def without(self, text: str) -> str:
         """Replaces every passage in a text by a mark, extended as far as the text matches the session."""
-        if _may_show_ours(text):
-            sieve = Sieve(self.lines)
-            for start, end in reversed(list(_results_of_ours(text))):
-                result = text[start:end]
-                if sieve.caught(_bytes(result)):
-                    indent = len(result) - len(result.lstrip(" "))
-                    text = f"{text[: start + indent]}{REMOVED}{text[end:]}"
         spans = []
         for passage in set().union(*self.found.values()):
             words = passage.decode("utf-8", "replace")
@@ -178,16 +169,11 @@ def find_quotes(workspace: Workspace, removals: Sequence[SessionRemoval]) -> Quo
         )
         if not own:
             continue
-        lines: set[bytes] = set()
         for part in own:
             quotes.texts.append(part.text)
             for start, end in _passages(part):
                 quotes.passages.setdefault(_bytes(part.text[start:end]), (len(quotes.texts) - 1, start))
-            # Output of our tools belongs to other sessions.
-            words = "\n".join(_cut_spans(part.text, list(_results_of_ours(part.text))))
-            lines.update(raw for phrase in phrases(words) if len(raw := _bytes(phrase)) >= _SHORTEST_LINE)
-        quotes.passages = dict(_spread(list(quotes.passages.items()), _MOST))
-        quotes.lines = frozenset(_spread(sorted(lines), _MOST_LINES))
+        quotes.passages = dict(_spread([*quotes.passages.items()]))
         since_us = min(part.captured_us for part in own)
         _search(workspace, agent_id, scopes, since_us, quotes)
     return quotes
@@ -238,55 +224,33 @@ def _texts(workspace: Workspace, agent_id: str, scopes: Sequence[Scope]) -> Iter
 
 
 def _search(workspace: Workspace, agent_id: str, scopes: Sequence[Scope], since_us: int, quotes: Quotes) -> None:
-    passages, lines = Sieve(quotes.passages), Sieve(quotes.lines)
+    sieve = Sieve(quotes.passages)
     places: dict[bytes, set[tuple[str, str]]] = {}
     common: set[bytes] = set()
     hits: dict[str, set[bytes]] = {}
-    shown: dict[str, set[bytes]] = {}
     for other in _texts(workspace, agent_id, scopes):
-        raw = _bytes(other.text)
-        caught = passages.caught(raw)
+        caught = sieve.caught(_bytes(other.text))
         if other.captured_us < since_us:
             common |= caught
             continue
-        caught = {passage for passage in caught if quotes.is_quote(other.text, passage)}
         for passage in caught:
-            places.setdefault(passage, set()).add(other.session)
-        if caught:
-            hits.setdefault(other.path, set()).update(caught)
-        results = (
-            [other.text[start:end] for start, end in _results_of_ours(other.text)] if _may_show_ours(other.text) else []
-        )
-        if quoted_lines := set().union(*(lines.caught(_bytes(result)) for result in results)):
-            shown.setdefault(other.path, set()).update(quoted_lines)
+            if quotes.is_quote(other.text, passage):
+                places.setdefault(passage, set()).add(other.session)
+                hits.setdefault(other.path, set()).add(passage)
     common |= {passage for passage, sessions in places.items() if len(sessions) > _TEMPLATE}
-    if shown:
-        # Lines are compared only now: hardly any transcript shows output of our tools.
-        earlier = session_texts.artifact_texts_of_others(workspace.database, agent_id, scopes)
-        common |= {one for other in earlier if other.captured_us < since_us for one in lines.caught(_bytes(other.text))}
-    quotes.lines -= common
     for path, caught in hits.items():
         if caught - common:
             quotes.found.setdefault(path, set()).update(caught - common)
-    for path, quoted_lines in shown.items():
-        if quoted_lines - common:
-            quotes.found.setdefault(path, set())
-
-
-def _cut_spans(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
-    end = 0
-    for start, stop in spans:
-        yield text[end:start]
-        end = stop
-    yield text[end:]
 
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _spread(items: Sequence[object], count: int) -> list:  # type: ignore[type-arg]
-    return list(items) if len(items) <= count else [items[n * len(items) // count] for n in range(count)]
+def _spread(items: Sequence[tuple[bytes, tuple[int, int]]]) -> Iterator[tuple[bytes, tuple[int, int]]]:
+    """Yields items, at most `_MOST`, evenly spaced."""
+    count = min(len(items), _MOST)
+    return (items[n * len(items) // count] for n in range(count))
 
 
 # ── what a session said in words ──
@@ -332,39 +296,3 @@ def _prose(part: SessionText) -> Iterator[tuple[int, int]]:
             continue
         lead = _LEAD.match(line)
         yield start + (lead.end() if lead else 0), start + len(line)
-
-
-# ── what our own tools gave back, where an older transcript shows it ──
-
-
-def _may_show_ours(text: str) -> bool:
-    return "signet-sync" in text or any(tool in text for tool in TOOLS)
-
-
-def _results_of_ours(text: str) -> Iterator[tuple[int, int]]:
-    """Yields the spans of our own tools' output in a transcript's Markdown, without the fences."""
-    at = 0
-    lines = text.split("\n")
-    number = 0
-    while number < len(lines):
-        line = lines[number]
-        number, at = number + 1, at + len(line) + 1
-        call = _CALL.fullmatch(line)
-        if call is None or not (is_own_tool(call[2]) or runs_us((call[3] or "").strip("` "))):
-            continue
-        first: int | None = None
-        fence = ""
-        last = at
-        while number < len(lines) and (not lines[number] or lines[number].startswith("  ")):
-            inner = lines[number]
-            opened = _FENCE.match(inner)
-            if opened and not fence:
-                fence, first = opened[1], at + len(inner) + 1
-            elif opened and fence and inner.strip() == fence:
-                if first is not None and at > first:
-                    yield first, at - 1
-                first, fence = None, ""
-            number, at = number + 1, at + len(inner) + 1
-            last = at
-        if first is not None and last > first:
-            yield first, last - 1

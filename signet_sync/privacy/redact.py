@@ -7,16 +7,15 @@ behind the transaction, the next pass finds the old file with the new seal, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from signet_sync.errors import RevisionConflict, UsageError, WorkspaceError, reason
 from signet_sync.formats.artifact import REPOSITORY_FIELDS, FieldProblem
 from signet_sync.formats.filename import IMMUTABLE_KINDS, artifact_name, is_artifact_path
 from signet_sync.formats.frontmatter import FrontmatterProblem, pack_seal, unpack_seal
 from signet_sync.formats.paths import MEMORY
-from signet_sync.formats.snapshot import Found, Signature
+from signet_sync.formats.snapshot import Found, Signature, Trouble
 from signet_sync.formats.timestamps import iso
 from signet_sync.history import repository as history_repository
 from signet_sync.privacy import remove
@@ -34,16 +33,14 @@ _NOWHEN = Signature(0, 0, 0, 0)
 Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class FileRedaction:
+class FileRedaction(NamedTuple):
     """The redaction of a file: the number of replacements by sanitizer rule; never the replaced text."""
 
     path: str
     rules: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class NotRedacted:
+class NotRedacted(NamedTuple):
     """A file that could not be redacted, or not completely: why, and what to do."""
 
     path: str
@@ -51,8 +48,7 @@ class NotRedacted:
     hint: str
 
 
-@dataclass(frozen=True, slots=True)
-class RedactResult:
+class RedactResult(NamedTuple):
     """What a redaction did, or would do; `git_history` states whether the repository contains versions of the files."""
 
     files: tuple[FileRedaction, ...]
@@ -60,17 +56,19 @@ class RedactResult:
     git_history: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """A file to write: its present bytes (None: it is gone), the new ones, its seal, its sentence before and after."""
+class _Work(NamedTuple):
+    """A file to write: its present bytes (None: it is gone), the new ones, its seal, its sentence before and after.
+
+    A manifest has neither seal nor sentence; its new bytes are made when it is written.
+    """
 
     path: str
     rules: Mapping[str, int]
-    present: bytes | None
-    raw: bytes
-    seal: Seal
-    before: str | None
-    after: str | None
+    present: bytes | None = None
+    raw: bytes = b""
+    seal: Seal | None = None
+    before: str | None = None
+    after: str | None = None
 
 
 def select_artifacts(workspace: Workspace, agent_id: str, name: str | None) -> list[str]:
@@ -103,18 +101,10 @@ def select_artifacts(workspace: Workspace, agent_id: str, name: str | None) -> l
 
 def preview(workspace: Workspace, paths: Sequence[str]) -> RedactResult:
     """Returns what `redact` would do; writes nothing."""
-    found: list[FileRedaction] = []
     left: list[NotRedacted] = []
-    for path in paths:
-        examined = _examine(workspace, path, SECRETS)
-        if isinstance(examined, NotRedacted):
-            left.append(examined)
-        elif examined is not None:
-            found.append(FileRedaction(path, examined.rules))
-            left += filter(
-                None, [_find_secret_in_names(workspace, path, examined.raw) if examined.seal.digest else None]
-            )
-    return RedactResult(tuple(found), tuple(left), history_repository.holds(workspace.root, sorted(paths)))
+    works = _examine_all(workspace, paths, SECRETS, left)
+    found = tuple(FileRedaction(work.path, work.rules) for work in works)
+    return RedactResult(found, tuple(left), history_repository.holds(workspace.root, sorted(paths)))
 
 
 def redact(
@@ -131,11 +121,16 @@ def redact(
     left: list[NotRedacted] = []
     for start in range(0, len(paths), _BATCH):
         with state_dir.workspace_lock(workspace.state):
-            for one in _write_redacted(workspace, paths[start : start + _BATCH], cleaning, why, now_us):
-                if isinstance(one, NotRedacted):
-                    left.append(one)
-                else:
-                    found.append(one)
+            works = _examine_all(workspace, paths[start : start + _BATCH], cleaning, left)
+            _record(workspace, works, why, now_us)
+            for work in works:
+                trouble = _write(workspace, work, cleaning)
+                if trouble:
+                    # Of a sealed file, the seal already has the new text: the next pass tries again.
+                    hint = "this will be retried automatically" if work.seal is not None else "redact again"
+                    left.append(NotRedacted(work.path, trouble, hint))
+                if not trouble or work.seal is not None:
+                    found.append(FileRedaction(work.path, work.rules))
         if progress is not None:
             progress(min(start + _BATCH, len(paths)), len(paths))
     touched = frozenset(one.path for one in found)
@@ -144,85 +139,57 @@ def redact(
     return RedactResult(tuple(found), tuple(left), history_repository.holds(workspace.root, sorted(paths)))
 
 
-def _write_redacted(
-    workspace: Workspace, paths: Sequence[str], cleaning: Cleaning, why: str, now_us: int
-) -> Iterator[FileRedaction | NotRedacted]:
-    """Examines and writes some files. The caller holds the workspace's lock."""
-    works: list[_Work] = []
+# ── what to write ──
+
+
+def _examine_all(
+    workspace: Workspace, paths: Iterable[str], cleaning: Cleaning, left: list[NotRedacted]
+) -> list[_Work]:
+    """Returns what to write for files with anything to redact; adds to `left` what cannot be redacted."""
+    works = []
     for path in paths:
         name = artifact_name(path.rpartition("/")[2])
-        if name is not None and name.kind == "manifest":
-            yield from _manifest(workspace, path, cleaning, why, now_us)
+        if name is None or name.kind not in IMMUTABLE_KINDS:
+            found = manifests.read(workspace.root, path, workspace.settings.max_file_bytes)
+            if found is not None and (seen := _clean_manifest(found[2], found[1].body, cleaning)[2]):
+                works.append(_Work(path, seen))
             continue
-        examined = _examine(workspace, path, cleaning)
-        if isinstance(examined, NotRedacted):
-            yield examined
-        elif examined is not None:
-            works.append(examined)
-            if (left := _find_secret_in_names(workspace, path, examined.raw)) is not None:
-                yield left
-    if not works:
-        return
-    with workspace.database.transaction(durable=True):
-        artifacts.store_seals(workspace.database, [work.seal for work in works])
-        # After a crash the files are unchanged: without signatures the next pass reads them again.
-        artifacts.forget_signatures(workspace.database, [work.path for work in works])
-        for work in works:
-            seal = work.seal
-            violations.record_redactions(workspace.database, [work.path], iso(now_us), _summary(work.rules, why))
-            if work.before is not None and work.after is not None and work.before != work.after:
-                session = (seal.agent_id, seal.session_token, seal.session_id)
-                violations.reword(workspace.database, session, work.before, work.after)
-    for work in works:
-        try:
-            unchanged = work.present is None or (
-                writing.replace(workspace.root, work.path, work.raw, work.present).displaced is None
-            )
-            trouble = "" if unchanged else "the file changed in the meantime"
-        except (OSError, WorkspaceError) as error:
-            trouble = reason(error)
-        if trouble:
-            # The seal already has the new text: the next pass tries again.
-            yield NotRedacted(work.path, trouble, "this will be retried automatically")
-        yield FileRedaction(work.path, work.rules)
+        work = _examine(workspace, path, name.kind, cleaning)
+        if isinstance(work, NotRedacted):
+            left.append(work)
+        elif work is not None:
+            works.append(work)
+            if cleaning is SECRETS and (named := _find_secret_in_names(workspace, path, work.raw)) is not None:
+                left.append(named)
+    return works
 
 
-def _summary(found: Mapping[str, int], why: str) -> str:
-    counted = ", ".join(f"{rule} × {count}" for rule, count in sorted(found.items()))
-    return f"{counted}: {sanitize_line(why)}"
-
-
-def _examine(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | NotRedacted | None:
-    """Returns what to write for a file; None if there is nothing to redact."""
-    name = artifact_name(path.rpartition("/")[2])
-    if name is None or name.kind not in IMMUTABLE_KINDS:
-        return _examine_manifest(workspace, path, cleaning)
+def _examine(workspace: Workspace, path: str, kind: str, cleaning: Cleaning) -> _Work | NotRedacted | None:
+    """Returns what to write for an immutable artifact; None if there is nothing to redact."""
     seal = artifacts.seal_of(workspace.database, path)
     found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
-    present: bytes | None = None
-    if isinstance(found, Found):
-        present = raw = found.raw
-        judgement = _judge_bytes(workspace, path, raw, seal)
+    present = found.raw if isinstance(found, Found) else None
+    if present is not None:
+        judgement = _judge_bytes(workspace, path, present, seal)
         if judgement.verdict != "indexed" or judgement.redacted:
             return NotRedacted(path, judgement.message or judgement.code, planner.HINTS.get(judgement.code, ""))
-    elif found.code == "gone" and seal is not None:
-        kept = unpack_seal(seal.packed)
-        if kept is None:
-            return None  # neither file nor bytes
+        raw = present
+    elif isinstance(found, Trouble) and (found.code != "gone" or seal is None):
+        return NotRedacted(path, found.message, planner.HINTS.get(found.code, ""))
+    elif (kept := unpack_seal(seal.packed) if seal is not None else None) is not None:
         raw = kept
     else:
-        return NotRedacted(path, found.message, planner.HINTS.get(found.code, ""))
+        return None  # neither file nor bytes
     try:
-        made = rewritten(name.kind, raw, cleaning)
+        made = rewritten(kind, raw, cleaning)
     except (FrontmatterProblem, FieldProblem) as problem:
         return NotRedacted(path, str(problem), "correct the problem, then redact again")
     if made is None:
         return _find_secret_in_names(workspace, path, raw) if cleaning is SECRETS else None
     new = _judge_bytes(workspace, path, made.raw, None)
     if new.verdict != "indexed" or new.seal is None or new.row is None or not redacts(raw, made.raw):
-        return NotRedacted(
-            path, new.message or "its redacted form cannot be recognized as a redaction", "remove the session"
-        )
+        message = new.message or "its redacted form cannot be recognized as a redaction"
+        return NotRedacted(path, message, "remove the session")
     old = _judge_bytes(workspace, path, raw, None).row
     fresh = (seal or new.seal)._replace(
         digest=new.seal.digest,
@@ -253,13 +220,10 @@ def _find_secret_in_names(workspace: Workspace, path: str, raw: bytes) -> NotRed
     )
 
 
-# ── manifests: mutable, and a person may write into them ──
-
-
 def _clean_manifest(
     fields: Mapping[str, Any], body: str, cleaning: Cleaning
 ) -> tuple[dict[str, Any], str, dict[str, int]]:
-    """Redacts a manifest's fields and body and counts the rules; other text of the body stays unchanged."""
+    """Redacts a manifest's fields and body and counts the rules; a person may write into it, and other text stays."""
     clean_body = redact_text(body) if cleaning is SECRETS else cleaning.body(body)
     found = rules(body, clean_body)
     clean = dict(fields)
@@ -271,44 +235,52 @@ def _clean_manifest(
     return clean, clean_body, dict(found)
 
 
-def _examine_manifest(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | NotRedacted | None:
-    """Does the same for a manifest, without writing."""
-    known = manifests.read(workspace.root, path, workspace.settings.max_file_bytes)
-    if known is None:
-        return None
-    found, document, fields = known
-    seen = _clean_manifest(fields, document.body, cleaning)[2]
-    seal = Seal(path, "", "", "", "manifest", "", "", "", None, "")
-    return _Work(path, seen, found.raw, found.raw, seal, None, None) if seen else None
+# ── writing ──
 
 
-def _manifest(
-    workspace: Workspace, path: str, cleaning: Cleaning, why: str, now_us: int
-) -> Iterator[FileRedaction | NotRedacted]:
+def _record(workspace: Workspace, works: Sequence[_Work], why: str, now_us: int) -> None:
+    """Stores the new seals, and when and why each file is redacted, before any file is written."""
+    if not works:
+        return
+    with workspace.database.transaction(durable=True):
+        artifacts.store_seals(workspace.database, [work.seal for work in works if work.seal is not None])
+        # After a crash the files are unchanged: without signatures the next pass reads them again.
+        artifacts.forget_signatures(workspace.database, [work.path for work in works])
+        for work in works:
+            counted = ", ".join(f"{rule} × {count}" for rule, count in sorted(work.rules.items()))
+            told = f"{counted}: {sanitize_line(why)}"
+            violations.record_redactions(workspace.database, [work.path], iso(now_us), told)
+            seal = work.seal
+            if seal is not None and work.before is not None and work.after is not None and work.before != work.after:
+                session = (seal.agent_id, seal.session_token, seal.session_id)
+                violations.reword(workspace.database, session, work.before, work.after)
+
+
+def _write(workspace: Workspace, work: _Work, cleaning: Cleaning) -> str:
+    """Writes one file, unless it changed in the meantime; returns what went wrong."""
+    try:
+        if work.seal is None:
+            _swap_manifest(workspace, work.path, cleaning)
+        elif work.present is not None:
+            done = writing.replace(workspace.root, work.path, work.raw, work.present)
+            return "the file changed in the meantime" if done.displaced is not None else ""
+    except (OSError, WorkspaceError, RevisionConflict) as error:
+        return reason(error)
+    return ""
+
+
+def _swap_manifest(workspace: Workspace, path: str, cleaning: Cleaning) -> None:
     name = artifact_name(path.rpartition("/")[2])
     assert name is not None
-    seen: dict[str, int] = {}
-    owner: list[str] = []
 
     def change(fields: dict[str, Any], body: str) -> tuple[dict[str, Any], str] | None:
         clean, clean_body, found = _clean_manifest(fields, body, cleaning)
-        seen.clear()
-        seen.update(found)
-        owner[:] = [str(fields.get("agent_id"))]
         return (clean, clean_body) if found else None
 
-    try:
-        manifests.swap(
-            workspace.root,
-            path,
-            change,
-            lambda: state_dir.session_lock(workspace.state, name.token),
-            limit=workspace.settings.max_file_bytes,
-        )
-    except (OSError, WorkspaceError, RevisionConflict) as error:
-        yield NotRedacted(path, reason(error), "redact again")
-        return
-    if seen:
-        with workspace.database.transaction(durable=True):
-            violations.record_redactions(workspace.database, [path], iso(now_us), _summary(seen, why))
-        yield FileRedaction(path, seen)
+    manifests.swap(
+        workspace.root,
+        path,
+        change,
+        lambda: state_dir.session_lock(workspace.state, name.token),
+        limit=workspace.settings.max_file_bytes,
+    )

@@ -17,7 +17,6 @@ from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import artifact_name, find_ignored_code
 from signet_sync.formats.frontmatter import unpack_seal
 from signet_sync.formats.handle import SHORT_LENGTH, short_handle
-from signet_sync.formats.ids import token_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.managed_block import lines_without
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TEMPORARY
@@ -154,26 +153,16 @@ def _delete_inputs(workspace: Workspace, tombstones: Sequence[Tombstone]) -> Non
         agent_id, token, session_id = (document.get(part) for part in ("agent_id", "token", "session_id"))
         if not isinstance(agent_id, str) or not isinstance(session_id, str) or not isinstance(token, str | None):
             return True
-        return _is_covered(tombstones, agent_id, session_id, token)
+        return tombstones_store.cover(tombstones, agent_id, [session_id], token)
 
     def job(document: Job) -> bool:
-        return _is_covered(tombstones, document.agent_id, document.session_id)
+        return tombstones_store.cover(tombstones, document.agent_id, [document.session_id])
 
     spool.sweep(workspace.state.spool)
     journal.drop(workspace.state.journal, flow)
     spool.drop(workspace.state.spool, job)
-    live_files.drop(workspace.state.live, lambda identity: live.covers(tombstones, *identity))
+    live_files.drop(workspace.state.live, lambda one: tombstones_store.cover(tombstones, one.agent_id, one[1:]))
     live.delete_removed(workspace)
-
-
-def _is_covered(tombstones: Sequence[Tombstone], agent_id: str, session_id: str, token: str | None = None) -> bool:
-    """Returns whether an input belongs to a removed session: by its token, its id's token, or a tombstone's id."""
-    tokens = {token, token_of(agent_id, session_id)}
-    return any(
-        tombstone.agent_id == agent_id
-        and (session_id in tombstone.session_ids or (not tombstone.session_ids and tombstone.session_token in tokens))
-        for tombstone in tombstones
-    )
 
 
 def _delete_damaged_databases(database: str) -> None:

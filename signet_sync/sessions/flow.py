@@ -1,11 +1,16 @@
-"""Runs a write flow step by step: observes what is done, does the next step, observes again."""
+"""Runs a write flow step by step: looks at what is done, does the next step, looks again.
+
+Nothing is remembered between steps: the state is observed from files, hashes and rows, so that a flow goes on after a
+crash where it stopped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, cast
+from functools import partial
+from typing import Any, Literal, cast
 
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
 from signet_sync.formats.artifact import REPOSITORY_FIELDS, SENTENCE_VERSION, repository_fields
@@ -19,18 +24,6 @@ from signet_sync.sessions import journal
 from signet_sync.sessions import store as results
 from signet_sync.sessions.live import operations as sessions_live
 from signet_sync.sessions.live import store as live
-from signet_sync.sessions.states import (
-    ArtifactState,
-    FlowKind,
-    FlowObservation,
-    FlowState,
-    FlowStep,
-    Quality,
-    kinds_of,
-    next_step,
-    refusal_key,
-    state_of,
-)
 from signet_sync.storage import files, state_dir, writing
 from signet_sync.sync import engine, manifests
 from signet_sync.sync.manifests import manifest_body
@@ -40,9 +33,27 @@ from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.sanitizer import SANITIZER_VERSION, sanitize_line, sanitize_normalized, sanitizer_stamp
 from signet_sync.text.sentences import SentenceSubject, fallback, passes_strict
 
+FlowKind = Literal["end", "compact"]
+ArtifactState = Literal["absent", "ours", "other"]
+Quality = Literal["ok", "fallback"]
+
 VERSION = 1
+# In the order in which they are written: a text before what is derived from it.
+ARTIFACTS: dict[FlowKind, tuple[str, ...]] = {"end": ("transcript", "summary"), "compact": ("compaction",)}
+_NULLABLE = ("session_key", "project", "harness", "started_at", "ended_at", "proposal", "headline")
 # A flow has seven steps; more than this many are a loop.
 _MOST_STEPS = 24
+
+
+def kinds_of(kind: FlowKind, bodies: Container[str]) -> tuple[str, ...]:
+    """Lists the artifacts that a flow writes: a compaction first writes live turns, if any, as a transcript."""
+    kinds = ARTIFACTS[kind]
+    return kinds if "transcript" in kinds or "transcript" not in bodies else ("transcript", *kinds)
+
+
+def refusal_key(flow_key: str, captured_at: str) -> str:
+    """Returns the key of a flow's refusal: the same words may be accepted with another `captured_at`."""
+    return f"{flow_key}@{captured_at}"
 
 
 @dataclass(slots=True)
@@ -50,7 +61,7 @@ class Flow:
     """A session end or compaction being written. The journal's document has everything that must survive a crash.
 
     `wording` is a model's sentence, tried before the fallback; `reconciled`: a pass has covered the flow's files;
-    `published`: the kinds of files that this process wrote durably.
+    `ended`: its inputs are deleted, since it was answered or refused.
     """
 
     held: journal.JournalledFlow
@@ -60,9 +71,9 @@ class Flow:
     generated_at: str = ""
     reconciled: bool = False
     manifest_tried: bool = False
+    ended: bool = False
     refusal: SignetSyncError | None = None
     bodies: dict[str, str] = field(default_factory=dict)
-    published: set[str] = field(default_factory=set)
     _seen: dict[str, tuple[Signature, ArtifactState]] = field(default_factory=dict)
 
     @property
@@ -109,7 +120,7 @@ def flow_of(held: journal.JournalledFlow) -> Flow:
     """Makes a flow from its journal. Raises `ValueError` for a document that is not valid."""
     document = held.document
     if not is_valid(document):
-        raise ValueError("a journal of another version, or with invalid fields")
+        raise ValueError(f"{held.path}: of another version, or with invalid fields")
     flow = Flow(held)
     if document.get("sanitizer") != sanitizer_stamp():
         _sanitize_again(document)
@@ -157,29 +168,19 @@ def is_valid(document: Mapping[str, Any]) -> bool:
     )
 
 
-_NULLABLE = ("session_key", "project", "harness", "started_at", "ended_at", "proposal", "headline")
-
-
 def resume(workspace: Workspace, wanted: Callable[[Flow], bool] = lambda _: True) -> Iterator[Flow]:
     """Takes over flows whose caller died, one by one; damaged journals are reported and skipped."""
     for key in journal.keys(workspace.state.journal):
+        held = None
         try:
             held = journal.take(workspace.state.journal, key)
+            flow = flow_of(held) if held is not None else None
         except ValueError as error:
-            workspace.events.append(f"a damaged journal of a write flow is skipped: {error}")
-            continue
-        if held is None:
-            continue
-        try:
-            flow = flow_of(held)
-            is_wanted = wanted(flow)
-        except ValueError as error:
-            held.release()
-            workspace.events.append(f"a journal of a write flow cannot be read and is skipped: {error!r} [{held.path}]")
-            continue
-        if is_wanted:
+            workspace.events.append(f"a journal of a write flow cannot be read and is skipped: {error}")
+            flow = None
+        if flow is not None and wanted(flow):
             yield flow
-        else:
+        elif held is not None:
             held.release()
 
 
@@ -206,79 +207,73 @@ def finish(workspace: Workspace, flow: Flow, now_us: int) -> dict[str, Any]:
     return flow.answer()
 
 
-def advance(workspace: Workspace, flow: Flow) -> FlowState:
+def advance(workspace: Workspace, flow: Flow) -> None:
     """Runs a flow step by step until it ends or needs a pass over the vault.
 
     The caller holds the workspace's lock. Raises `OSError`, `WorkspaceError`, `DatabaseError`, `RevisionConflict`;
     finished steps stay done, and the next pass continues.
     """
-    document = flow.document
     for _ in range(_MOST_STEPS):
-        seen = state_of(observe_flow(workspace, flow))
-        step = next_step(seen, flow.kind, segment="transcript" in flow.kinds)
-        if step is FlowStep.NOTHING or (step is FlowStep.RECONCILE and not flow.reconciled):
-            return seen
-        if step is FlowStep.SENTENCE:
-            flow.sentence, flow.quality = choose_sentence(flow)
-            if flow.quality == "fallback" and (document["proposal"] or flow.wording):
-                workspace.events.append(
-                    "the proposed sentence does not have 12 to 48 words or names nothing of the session;"
-                    " one made by rules is used instead"
-                )
-        elif step in (FlowStep.TRANSCRIPT, FlowStep.SUMMARY, FlowStep.COMPACTION):
-            _write_artifact(workspace, flow, step.value)
-        elif step is FlowStep.MANIFEST:
-            flow.manifest_tried = True
-            _write_manifest(workspace, flow)
-        elif step is FlowStep.RESET:
-            key = document["session_key"] or document["session_id"]
-            sessions_live.forget(workspace, document["agent_id"], key, document["live"])
-            if flow.kind == "end":
-                with workspace.database.transaction(durable=True):
-                    live.reset_read(workspace.database, ending_of(document))
-        elif step is FlowStep.ANSWER:
-            # An earlier process may have died between a file of ours and the fsync of its folder.
-            if not flow.published.issuperset(flow.kinds):
-                writing.sync_folders(workspace.root, {MEMORY})
-            _record(workspace, flow, flow.answer(), refused=False)
-        elif step is FlowStep.REFUSE:
-            _refuse(workspace, flow, seen)
-            return seen
-        elif step is FlowStep.FORGET:
-            flow.held.finish()
-            return seen
+        if flow.ended:
+            return
+        _, step = look(workspace, flow)
+        if step is None:
+            return
+        step(workspace, flow)
     raise SignetSyncError("a write flow makes no progress", path=flow.paths[0])
 
 
-def observe_flow(workspace: Workspace, flow: Flow) -> FlowObservation:
-    """Observes a flow's state on disk and in the index."""
+def look(workspace: Workspace, flow: Flow) -> tuple[str, Callable[[Workspace, Flow], None] | None]:
+    """Returns a flow's state in words, and the next step; None where a pass over its files has to come first.
+
+    Every combination of files and rows has a state, also after several failures. A failed write leads to one of the
+    six partial failures of the specification, which are named as there.
+    """
     document = flow.document
-    answered = results.find_recorded(workspace.database, document["agent_id"], document["flow_key"]) is not None
-    artifacts_found = tuple((kind, _artifact_state(workspace, flow, kind)) for kind in flow.kinds)
+    if results.find_recorded(workspace.database, document["agent_id"], document["flow_key"]) is not None:
+        return "result recorded, journal not cleared", _end
+    if is_removed(workspace, document["agent_id"], document["token"], document["session_id"]):
+        return "its session was removed", _refuse_removed
+    found = {kind: _artifact_state(workspace, flow, kind) for kind in flow.kinds}
+    if "other" in found.values():
+        return "another artifact has its name", _refuse_taken
+    missing = [kind for kind, state in found.items() if state == "absent"]
+    if missing and flow.sentence is None:
+        return "inputs journalled, nothing written", _choose
+    if missing:
+        if len(missing) < len(found):
+            name = _HALVES[missing[0]]
+        elif flow.quality == "ok":
+            name = "sentence generated, artifact write failed"
+        else:
+            name = "sentence generation failed, fallback path engaged"
+        return name, partial(_write_artifact, kind=missing[0])
+    if not (flow.manifest_tried or _link_files(workspace, flow)):
+        return "summary/transcript written, manifest failed", _write_manifest
+    if not flow.reconciled:
+        if len(artifacts.list_known_files(workspace.database, flow.paths)) < len(flow.paths):
+            return "canonical writes done, DB index update failed", None
+        return "artifacts+manifest written, MEMORY.md update failed", None
     # Turns that were handed over, and, until the session ends, those read from a harness's transcript.
-    buffered = (flow.kind == "end" and live.is_read(workspace.database, ending_of(document))) or (
-        sessions_live.is_buffered(
-            workspace, document["agent_id"], document["session_key"] or document["session_id"], document["live"]
-        )
-    )
-    indexed = flow.reconciled or len(artifacts.list_known_files(workspace.database, flow.paths)) == len(flow.paths)
-    return FlowObservation(
-        flow.kind,
-        artifacts_found,
-        sentence=flow.quality,
-        linked=flow.manifest_tried or _link_files(workspace, flow),
-        indexed=indexed,
-        projected=flow.reconciled,
-        live=buffered,
-        answered=answered,
-        journalled=True,
-        removed=is_removed(workspace, document["agent_id"], document["token"], document["session_id"]),
-    )
+    key = document["session_key"] or document["session_id"]
+    if (flow.kind == "end" and live.is_read(workspace.database, ending_of(document))) or (
+        sessions_live.is_buffered(workspace, document["agent_id"], key, document["live"])
+    ):
+        return "all written, live transcript buffers not reset", _reset
+    return "all written, result not recorded", _answer
 
 
-def ending_of(document: Mapping[str, Any]) -> live.EndingBounds:
+# By what is missing while another artifact is there.
+_HALVES = {
+    "summary": "transcript written, summary failed",
+    "compaction": "live turns written, compaction failed",
+    "transcript": "summary or compaction written, transcript gone",
+}
+
+
+def ending_of(document: Mapping[str, Any]) -> live.Ending:
     """Returns the ending that selects the live turns covered by a flow."""
-    return live.EndingBounds(
+    return live.ending_of(
         document["agent_id"],
         document["session_key"] or document["session_id"],
         document["session_id"],
@@ -351,18 +346,30 @@ def _is_newer(fields: dict[str, Any], flow: Flow, kind: str) -> bool:
 # ── the steps ──
 
 
+def _choose(workspace: Workspace, flow: Flow) -> None:
+    flow.sentence, flow.quality = choose_sentence(flow)
+    if flow.quality == "fallback" and (flow.document["proposal"] or flow.wording):
+        workspace.events.append(
+            "the proposed sentence does not have 12 to 48 words or names nothing of the session;"
+            " one made by rules is used instead"
+        )
+
+
 def choose_sentence(flow: Flow) -> tuple[str, Quality]:
     """Returns the flow's sentence: the caller's or the model's if it passes the gate, else one made by rules."""
     document = flow.document
-    day = (document["ended_at"] or document["captured_at"])[:10]
-    contexts = [
-        SentenceSubject(flow.bodies[kind], document["project"], kind, document["harness"], day, document["token"])
-        for kind in flow.kinds
-    ]
+    contexts = subjects_of(document, flow.bodies)
     offered = [said for said in (document["proposal"], flow.wording, document["headline"]) if said]
     passing = (said for said in offered if passes_strict(said, *contexts))
     said = next(passing, None) or fallback(contexts[-1])
     return said, "ok" if said in (document["proposal"], flow.wording) else "fallback"
+
+
+def subjects_of(document: Mapping[str, Any], bodies: Mapping[str, str]) -> list[SentenceSubject]:
+    """Returns what a sentence about new artifacts is judged by, for each of their texts."""
+    day = (document["ended_at"] or document["captured_at"])[:10]
+    about = document["harness"], day, document["token"]
+    return [SentenceSubject(body, document["project"], kind, *about) for kind, body in bodies.items()]
 
 
 def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
@@ -391,10 +398,10 @@ def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
         writing.unlink(workspace.root, flow.path(kind))
     with suppress(FileExistsError):  # the next observation determines whose file it is
         writing.create_once(workspace.root, flow.path(kind), write(fields, body))
-        flow.published.add(kind)
 
 
 def _write_manifest(workspace: Workspace, flow: Flow) -> None:
+    flow.manifest_tried = True
     document = flow.document
     repository = repository_fields(*(document.get(name) for name in REPOSITORY_FIELDS))
     links = [(kind, flow.path(kind)) for kind in reversed(flow.kinds)]
@@ -439,6 +446,21 @@ def _write_manifest(workspace: Workspace, flow: Flow) -> None:
     )
 
 
+def _reset(workspace: Workspace, flow: Flow) -> None:
+    document = flow.document
+    key = document["session_key"] or document["session_id"]
+    sessions_live.forget(workspace, document["agent_id"], key, document["live"])
+    if flow.kind == "end":
+        with workspace.database.transaction(durable=True):
+            live.reset_read(workspace.database, ending_of(document))
+
+
+def _answer(workspace: Workspace, flow: Flow) -> None:
+    # An earlier process may have died between a file of ours and the fsync of its folder.
+    writing.sync_folders(workspace.root, {MEMORY})
+    _record(workspace, flow, flow.answer(), refused=False)
+
+
 def _record(workspace: Workspace, flow: Flow, answer: dict[str, Any], *, refused: bool) -> None:
     document = flow.document
     key = document["flow_key"]
@@ -454,19 +476,26 @@ def _record(workspace: Workspace, flow: Flow, answer: dict[str, Any], *, refused
         )
 
 
-def _refuse(workspace: Workspace, flow: Flow, seen: FlowState) -> None:
-    """Ends a flow that can never be finished. A file of other content under its name is left as it is."""
-    if seen is FlowState.REMOVED:
-        flow.refusal = refuse_removed_session(flow.document["session_id"])
-    else:
-        taken = next(path for path in flow.paths if flow._seen.get(path, (None, ""))[1] == "other")
-        flow.refusal = UsageError(
-            "another artifact with different content has this name",
-            path=taken,
-            hint="it was not changed; end the session with another captured_at",
-            code="name-taken",
-        )
-        error = {"code": flow.refusal.code, "message": flow.refusal.message, "hint": flow.refusal.hint, "path": taken}
-        _record(workspace, flow, error, refused=True)
-        workspace.events.append(f"{taken}: a session end was refused: {flow.refusal.message}")
+def _refuse_removed(workspace: Workspace, flow: Flow) -> None:
+    flow.refusal = refuse_removed_session(flow.document["session_id"])
+    _end(workspace, flow)
+
+
+def _refuse_taken(workspace: Workspace, flow: Flow) -> None:
+    """Ends a flow that can never be finished. The file of other content under its name is left as it is."""
+    taken = next(path for path in flow.paths if flow._seen.get(path, (None, ""))[1] == "other")
+    flow.refusal = UsageError(
+        "another artifact with different content has this name",
+        path=taken,
+        hint="it was not changed; end the session with another captured_at",
+        code="name-taken",
+    )
+    error = {"code": flow.refusal.code, "message": flow.refusal.message, "hint": flow.refusal.hint, "path": taken}
+    _record(workspace, flow, error, refused=True)
+    workspace.events.append(f"{taken}: a session end was refused: {flow.refusal.message}")
+    _end(workspace, flow)
+
+
+def _end(workspace: Workspace, flow: Flow) -> None:
     flow.held.finish()
+    flow.ended = True

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from signet_sync.digest.outcome import ModelDigest
 from signet_sync.errors import ConfigError, ProviderError
 from signet_sync.log import logger
-from signet_sync.sessions.states import Propose
 from signet_sync.settings.model import Settings
 from signet_sync.settings.model_choice import may_ask_model
 from signet_sync.text.sanitizer import sanitize_line
+
+
+class Propose(Protocol):
+    """Asks a model about new words of a session; None without an answer that holds. Never raises."""
+
+    def __call__(self, words: str, *, project: str | None, harness: str | None) -> ModelDigest | None: ...
+
 
 TOKENS = 3_000  # of an answer; a reasoning model spends most of them on thinking
 

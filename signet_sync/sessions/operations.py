@@ -3,7 +3,7 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -22,20 +22,13 @@ from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal
 from signet_sync.sessions import store as results
-from signet_sync.sessions.flow import Flow
+from signet_sync.sessions.flow import ARTIFACTS, Flow, FlowKind, kinds_of, refusal_key
 from signet_sync.sessions.input import CompactionInput, SessionInput, write_identity
 from signet_sync.sessions.live import operations as sessions_live
 from signet_sync.sessions.live import store as live
-from signet_sync.sessions.live.turns import SpokenTurn, insert_live, render
-from signet_sync.sessions.states import (
-    ARTIFACTS,
-    FlowKind,
-    Propose,
-    cut_parts,
-    kinds_of,
-    new_words,
-    refusal_key,
-)
+from signet_sync.sessions.live.turns import insert_live, render
+from signet_sync.sessions.model_proposals import Propose
+from signet_sync.sessions.segments import new_words
 from signet_sync.storage import files, state_dir, writing
 from signet_sync.storage.locations import now_us as clock_us
 from signet_sync.sync import engine
@@ -47,13 +40,12 @@ from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.passages import asks_only_memory
 from signet_sync.text.redacted_match import alike
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted, sanitizer_stamp
-from signet_sync.text.sentences import SentenceSubject
 
 # Seconds for which a session end waits for other writers, for example while a first index is built.
 LOCK_TIMEOUT = 600.0
 # Bytes reserved for frontmatter and fences in the largest file that is read.
 HEADROOM = 128 * 1024
-# A generated `captured_at` whose names are taken is moved on by at most this many milliseconds.
+# A generated moment whose names are taken is moved on by at most this many milliseconds.
 _MOST_MOVES = 10_000
 _RETRY_SECONDS = 0.1  # seconds
 
@@ -66,11 +58,8 @@ def end(workspace: Workspace, given: SessionInput, *, now_us: int, propose: Prop
     `OSError`, and `Halted` where the vault's files are missing. After an error no file is half-written, and the next
     pass finishes what was journalled.
     """
-    found = Counter[str]()
-    transcript = _clean(given.transcript, found)
-    summary = _clean(given.summary, found) if given.summary is not None else None
-    bodies = {"transcript": transcript, "summary": summary or None}
-    ending = _sanitize("end", workspace, given, bodies, found, now_us, tail=given.tail)
+    texts = {"transcript": given.transcript, "summary": given.summary}
+    ending = _sanitize("end", workspace, given, texts, now_us, tail=given.tail)
     return replace(ending, more=given.more, headless=given.headless).answer(propose)
 
 
@@ -78,11 +67,7 @@ def compact(
     workspace: Workspace, given: CompactionInput, *, now_us: int, propose: Propose | None = None
 ) -> dict[str, Any]:
     """Writes a compaction artifact of a session, as `end` does."""
-    found = Counter[str]()
-    body = _clean(given.compaction, found)
-    if not body:
-        raise UsageError("the compaction is empty", hint="give its text", code="input-invalid")
-    return _sanitize("compact", workspace, given, {"compaction": body}, found, now_us).answer(propose)
+    return _sanitize("compact", workspace, given, {"compaction": given.compaction}, now_us).answer(propose)
 
 
 def refresh(workspace: Workspace, agent_id: str, token: str) -> None:
@@ -104,13 +89,18 @@ def _sanitize(
     kind: FlowKind,
     workspace: Workspace,
     given: SessionInput | CompactionInput,
-    bodies: dict[str, str | None],
-    found: Counter[str],
+    texts: Mapping[str, str | None],
     now_us: int,
     *,
     tail: bool = False,
 ) -> "_Ending":
     """Returns a request with sanitized values, and what it is known by if it comes again."""
+    found = Counter[str]()
+    bodies = {name: _clean(text, found) if text is not None else None for name, text in texts.items()}
+    if kind == "compact" and not bodies["compaction"]:
+        raise UsageError("the compaction is empty", hint="give its text", code="input-invalid")
+    if kind == "end":
+        bodies["summary"] = bodies["summary"] or None
     written = write_identity(given)
     identity: dict[str, Any] = {"agent_id": given.agent_id, **written}
     for name in ("session_id", "session_key", "project", "harness", *REPOSITORY_FIELDS):
@@ -218,8 +208,7 @@ class _Ending:
                         return self._repeat_newest()
                     if asked:
                         return self._write(new, offered)
-                    # A transcript that is too long for one file is journalled later, part by part.
-                    held = self._begin(new, None) if len(self._cut(new)) == 1 else None
+                    held = self._begin(new, None)
             except WorkspaceError as error:
                 if error.code != "busy" or time.monotonic() >= deadline:
                     raise
@@ -321,15 +310,14 @@ class _Ending:
         at = {"captured_at": identity["captured_at"] or iso(self.now_us), "now": iso(self.now_us)}
         ending = sessions_flow.ending_of({**identity, **at})
         covered = live.list_covered(workspace.database, ending) if not self.more else []
-        said = [sessions_live.make_spoken_turn(one.turn) for one in covered]
+        said = [sessions_live.make_spoken_turn(turn) for _, turn in covered]
         segments = [(row.content, row.membership_us) for row in self.rows if row.source_kind == "transcript"]
         absent = sessions_live.missing_turns(said, segments, self.bodies.get("transcript") or "")
         if self.kind == "compact":
             body = self.bodies["compaction"] or ""
             if any(row.source_kind == "compaction" and alike(row.content, body) for row in self.rows):
                 return None
-            absent, many = self._fit(said, absent)
-            return _NewTexts(body, render(said[place] for place in absent), sessions_live.marks_of(covered[:many]))
+            return _NewTexts(body, render(said[place] for place in absent), sessions_live.marks_of(covered))
         transcript, summary = self.bodies["transcript"] or "", self.bodies["summary"]
         if not transcript and summary is None and not absent:
             raise UsageError(
@@ -350,52 +338,24 @@ class _Ending:
             return None
         return _NewTexts(words, live=marks)
 
-    def _fit(self, said: list[SpokenTurn], absent: list[int]) -> tuple[list[int], int]:
-        """Returns which of the absent turns fit into one file, and how many turns that covers; others stay buffered."""
-        room = self._bytes_per_file
-        for number, place in enumerate(absent):
-            room -= len(utf8(render([said[place]]))) + 2
-            if room < 0:
-                return absent[:number], place
-        return absent, len(said)
-
     # ── what is written ──
 
     def _write(self, new: _NewTexts, offered: ModelDigest | None) -> dict[str, Any]:
-        """Writes the new texts, as several segments if too long for one file; returns the last segment's answer."""
-        *parts, last = self._cut(new)
-        for left, piece in zip(range(len(parts), 0, -1), parts, strict=True):
-            # Equal parts become separate segments, so each needs a time of its own.
-            key = _digest(["part", self.flow_key, left, body_sha256(piece)])
-            part = replace(
-                self,
-                now_us=self.now_us - left * 1000,
-                bodies={**self.bodies, "transcript": piece, "summary": None},
-                flow_key=key[:32],
-                content=key,
-                proposal=None,
-                captured_us=self.captured_us - left * 1000 if self.captured_us is not None else None,
-            )
-            if part._find_answer() is None:
-                flow = sessions_flow.flow_of(part._begin(_NewTexts(piece), None))
-                sessions_flow.finish(self.workspace, flow, self.now_us)
-                self.rows = tuple(artifacts.session_rows(self.workspace.database, *self.session))
-        flow = sessions_flow.flow_of(self._begin(new._replace(words=last), offered))
+        flow = sessions_flow.flow_of(self._begin(new, offered))
         flow.wording = offered.sentence if offered is not None else None
         return sessions_flow.finish(self.workspace, flow, self.now_us)
 
-    def _cut(self, new: _NewTexts) -> list[str]:
-        return list(cut_parts(new.words, self._bytes_per_file))
-
-    @property
-    def _bytes_per_file(self) -> int:
-        limit = self.workspace.settings.max_file_bytes
-        return max(limit - HEADROOM, limit // 2)
-
     def _begin(self, new: _NewTexts, offered: ModelDigest | None) -> journal.JournalledFlow:
-        """Journals what is to be written."""
+        """Journals what is to be written. Raises `UsageError` for a text that no file may hold."""
         captured_at = self._choose_moment(new)
         bodies, said = self._make_bodies(new, offered, captured_at)
+        limit = self.workspace.settings.max_file_bytes
+        if any(len(utf8(body)) > max(limit - HEADROOM, limit // 2) for body in bodies.values()):
+            raise UsageError(
+                f"the text is too long for a file of {limit} bytes",
+                hint="end the session in parts (transcript_is: tail), or raise reconcile.max_file_bytes",
+                code="input-invalid",
+            )
         document = {
             "v": sessions_flow.VERSION,
             "sanitizer": sanitizer_stamp(),
@@ -442,48 +402,43 @@ class _Ending:
             found, **about, headless=self.headless, looks_up=asks_only_memory(new.words)
         )
         bodies = {"transcript": new.words, "summary": _clean(summary, Counter())}
-        day = (identity["ended_at"] or captured_at)[:10]
-        contexts = [
-            SentenceSubject(body, identity["project"], kind, identity["harness"], day, self.token)
-            for kind, body in bodies.items()
-        ]
-        return bodies, _clean_line(headline(join_outcomes(before, found), contexts), Counter())
+        subjects = sessions_flow.subjects_of({**identity, "captured_at": captured_at, "token": self.token}, bodies)
+        return bodies, _clean_line(headline(join_outcomes(before, found), subjects), Counter())
 
     def _choose_moment(self, new: _NewTexts) -> str:
         """Returns the `captured_at` of the new artifacts: the caller's, or a generated one.
 
         A generated one is now, but later than everything that the session has, since requests may overtake each other
-        and clocks may be set back. It moves on by milliseconds until its names are free. The caller's is used as it is,
-        and the flow is refused if another artifact has its name.
+        and clocks may be set back. The caller's is used as it is, and the flow is refused if another artifact has its
+        name.
         """
+        if self.captured_us is not None:
+            return iso(self.captured_us)
         behind = max((row.captured_us + 1000 for row in self.rows if row.content != new.words), default=self.now_us)
-        chosen = self.captured_us if self.captured_us is not None else max(self.now_us, behind)
         ours = {row.source_path for row in self.rows if row.content == new.words}
         kinds = kinds_of(self.kind, {"transcript"} if new.segment else ())
-        for move in range(_MOST_MOVES):
-            moment = iso(chosen + move * 1000)
-            paths = [artifact_path(artifact_file_name(moment, self.token, kind)) for kind in kinds]
-            taken = [path for path in paths if files.status_of(self.workspace.root, path) is not None]
-            if not taken or self.captured_us is not None or any(path in ours for path in taken):
-                return moment
-        raise WorkspaceError("no free name for this session end", hint="give another captured_at", code="name-taken")
+        return self._find_free_moment(max(self.now_us, behind), kinds, ours)
 
     def _choose_manifest(self, captured_at: str) -> str:
         """Returns the path of the session's manifest; a new one is named by the session's first `captured_at`.
 
-        Sessions with the same key share a token: if another session's manifest has the name, the next free millisecond
-        is used.
+        Sessions with the same key share a token, so another session's manifest may have the name.
         """
         manifest = artifacts.manifest_of(self.workspace.database, *self.session)
         if manifest is not None:
             return manifest[0]
         first = parse_instant(min([captured_at, *(iso(row.captured_us) for row in self.rows)])) or 0
+        return artifact_path(artifact_file_name(self._find_free_moment(first, ["manifest"]), self.token, "manifest"))
+
+    def _find_free_moment(self, first_us: int, kinds: Iterable[str], ours: Container[str] = ()) -> str:
+        """Returns the first moment, on by milliseconds, whose names are free, or one of them of a file of `ours`."""
         for move in range(_MOST_MOVES):
-            path = artifact_path(artifact_file_name(iso(first + move * 1000), self.token, "manifest"))
-            if files.status_of(self.workspace.root, path) is None:
-                return path
-        hint = "give another captured_at"
-        raise WorkspaceError("no free name for the session's manifest", hint=hint, code="name-taken")
+            moment = iso(first_us + move * 1000)
+            paths = [artifact_path(artifact_file_name(moment, self.token, kind)) for kind in kinds]
+            taken = [path for path in paths if files.status_of(self.workspace.root, path) is not None]
+            if not taken or any(path in ours for path in taken):
+                return moment
+        raise WorkspaceError("no free name for this session end", hint="give another captured_at", code="name-taken")
 
 
 def _finish_earlier(workspace: Workspace, concerns: Callable[[Flow], bool], now_us: int) -> dict[str, dict[str, Any]]:

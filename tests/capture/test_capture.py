@@ -305,15 +305,3 @@ def test_a_crash_between_two_segments_loses_nothing(vault, talk, monkeypatch, af
         talk.exchange(1, 500)
         desk.take(talk)
         told_once(desk, talk)
-
-
-def test_one_turn_that_is_longer_than_a_file_may_be(vault, talk):
-    talk.user("Begin.", 1)
-    talk.user(" ".join(f"w{number}" for number in range(60_000)), 2)
-    talk.assistant("End.", 3)
-    with opened(str(vault.root), Settings(max_file_bytes=300_000)) as workspace:
-        desk = Desk(vault, workspace)
-        desk.take(talk)
-        assert "".join("".join(segments(vault)).split()) == "".join(desk.whole(talk).split())
-        assert not desk.take(talk).wrote
-    assert max((vault / path).stat().st_size for path in transcripts(vault)) <= 300_000

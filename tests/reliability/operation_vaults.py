@@ -220,7 +220,6 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
     },
     "digest": {**FOURTH, "transcript": WITH_A_SECRET, "idempotency_key": "once"},
     "segment": {**THIRD, "captured_at": MOMENT, "transcript": FIRST_WORDS + MORE_WORDS, "summary": SUMMARY},
-    "parts": {**FOURTH, "captured_at": MOMENT, "transcript": FIRST_WORDS + MORE_WORDS * 90, "summary": SUMMARY},
     "compaction": {**THIRD, "captured_at": MOMENT, "compaction": f"{SUMMARY}\nThe key was {SECRET} then.\n"},
     "first compaction": {**FOURTH, "agent_id": "nova", "captured_at": MOMENT, "compaction": SUMMARY},
 }

@@ -112,15 +112,12 @@ def told_to(*words: str, then: tuple[str, ...] = ()) -> Work:
     return work
 
 
-def done(ask: Callable[[Workspace], object], *, limit: int | None = None, answers: bool = True) -> Work:
-    """What is asked for through the API; what it gives is written down, as for a caller. What went before is gone.
-
-    With a `limit` no file is longer than so many bytes, and a transcript is kept in several segments.
-    """
+def done(ask: Callable[[Workspace], object], *, answers: bool = True) -> Work:
+    """What is asked for through the API; what it gives is written down, as for a caller. What went before is gone."""
 
     def work(root: Path) -> int:
         given = None
-        with opened(str(root), Settings() if limit is None else Settings(max_file_bytes=limit)) as workspace:
+        with opened(str(root), Settings()) as workspace:
             try:
                 given = ask(workspace)
             except UsageError as error:
@@ -133,7 +130,7 @@ def done(ask: Callable[[Workspace], object], *, limit: int | None = None, answer
     return work
 
 
-def ending(name: str, limit: int | None = None) -> Work:
+def ending(name: str) -> Work:
     """A session end or compaction."""
 
     def ask(workspace: Workspace) -> object:
@@ -142,7 +139,7 @@ def ending(name: str, limit: int | None = None) -> Work:
             return sessions_operations.end(workspace, session_input(document, now_us=NOW_US), now_us=NOW_US)
         return sessions_operations.compact(workspace, compaction_input(document, now_us=NOW_US), now_us=NOW_US)
 
-    return done(ask, limit=limit)
+    return done(ask)
 
 
 def on(ask: Callable[..., object], name: str) -> Work:
@@ -283,8 +280,6 @@ _ALL = (
     Operation("session end", vaults.running, ending("end"), ("session end", "session take-spool", "import")),
     Operation("ending without a summary", vaults.running, ending("digest")),
     Operation("next segment", vaults.running, ending("segment")),
-    # Each part is an ending of its own; until the answer some of them may be missing.
-    Operation("ending in parts", vaults.running, ending("parts", limit=6_000), piecemeal=True),
     Operation("compaction", vaults.running, ending("compaction"), ("session compact",)),
     Operation("first compaction", vaults.running, ending("first compaction")),
     Operation("live turns", vaults.remembering, done(stream), ("transcript append",)),

@@ -25,7 +25,6 @@ from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import session_input
-from signet_sync.sessions.states import FlowState, state_of
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 
@@ -124,7 +123,7 @@ def failing(arm: Callable[[], None]) -> Iterator[None]:
         yield
 
 
-def seen(vault: Vault, go_on: bool = False) -> FlowState:
+def seen(vault: Vault, go_on: bool = False) -> str:
     """The state of the one flow that was left, as somebody else sees it; with `go_on` after another failing try."""
     with opened(str(vault.root), Settings()) as workspace:
         (flow,) = sessions_flow.resume(workspace)
@@ -132,7 +131,7 @@ def seen(vault: Vault, go_on: bool = False) -> FlowState:
             if go_on:
                 with pytest.raises(OSError, match="No space"):
                     sessions_flow.advance(workspace, flow)
-            return state_of(sessions_flow.observe_flow(workspace, flow))
+            return sessions_flow.look(workspace, flow)[0]
         finally:
             flow.held.release()
 
@@ -169,6 +168,14 @@ def finished(vault: Vault, sentence: str = SENTENCE, quality: str = "ok") -> Non
 # ── the six partial failures ──
 
 
+def test_the_six_are_those_of_the_seed(shared):
+    (place,) = (shared / "seeds").glob("000_*.txt")
+    listed = place.read_text(encoding="utf-8").partition("Partial-failure states")[2].partition("Recovery must")[0]
+    names = [line.strip(" •\t") for line in listed.splitlines() if "•" in line]
+    here = Path(__file__).read_text(encoding="utf-8")
+    assert len(names) == 6 and [name for name in names if f'"{name}"' not in here] == []
+
+
 def test_transcript_written_summary_failed(vault):
     with failing(at_link("--summary.md", fail)):
         with pytest.raises(OSError, match="No space"):
@@ -187,7 +194,9 @@ def test_sentence_made_artifact_write_failed(vault, proposal, name):
         with pytest.raises(OSError, match="No space"):
             end(vault, propose=None, memory_sentence=proposal)
         assert files(vault) == {}
-        assert seen(vault) is FlowState.RECEIVED  # a sentence that stands nowhere is made again, and is the same
+        assert (
+            seen(vault) == "inputs journalled, nothing written"
+        )  # a sentence that stands nowhere is made again, and is the same
         assert seen(vault, go_on=True) == name
     with opened(str(vault.root), Settings()) as workspace:
         (flow,) = sessions_flow.resume(workspace)
@@ -245,7 +254,7 @@ def test_transcript_gone_summary_there(vault):
         end(vault)
     (gone,) = vault.memory.glob("2026-03-29T11-30*--transcript.md")
     gone.unlink()
-    assert seen(vault) is FlowState.SUMMARY_WITHOUT_TRANSCRIPT
+    assert seen(vault) == "summary or compaction written, transcript gone"
     finished(vault)
 
 
@@ -254,7 +263,7 @@ def test_manifest_gone_rows_there(vault):
     killed(vault, at_link("MEMORY.md", die))
     (gone,) = vault.memory.glob("2026-03-29T11-30*--manifest.md")
     gone.unlink()
-    assert seen(vault) is FlowState.ARTIFACTS_WITHOUT_MANIFEST
+    assert seen(vault) == "summary/transcript written, manifest failed"
     finished(vault)
 
 
@@ -271,7 +280,7 @@ def test_answer_recorded_journal_left(vault):
 
     killed(vault, arm)
     assert len(journals(vault)) == 1
-    assert seen(vault) is FlowState.JOURNAL_LEFT
+    assert seen(vault) == "result recorded, journal not cleared"
     finished(vault)
 
 

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_inputs import FIRST, body, compact, end, fields, segments, sound, written
 from test_intake import jobs, put, take
-from transcript_builder import SECRET, SESSION, START, TranscriptBuilder, at, fired, micros, plugged_in, store
+from transcript_builder import SECRET, SESSION, START, TranscriptBuilder, at, fired, plugged_in, store
 from workbench import ROOT, Answer, Vault
 
 from signet_sync.app.workspace import opened
@@ -31,7 +31,7 @@ from signet_sync.digest.outcome import ModelDigest
 from signet_sync.formats.timestamps import SECOND, iso
 from signet_sync.formats.turn import turn_of
 from signet_sync.sessions import operations as sessions_operations
-from signet_sync.sessions.input import compaction_input, session_input
+from signet_sync.sessions.input import session_input
 from signet_sync.sessions.live import operations as sessions_live
 from signet_sync.sessions.live import store as live
 from signet_sync.sessions.live.operations import _sanitize_turn
@@ -234,18 +234,6 @@ def test_what_was_streamed_and_no_transcript_holds_becomes_part_of_the_artifact(
     more = end(vault, session_id=ONE, session_key=KEY, transcript=f"{held}\n## User · {at(300)}\n\nAnything else?\n")
     assert body(vault, more["transcript"]) == f"## User · {at(300)}\n\nAnything else?"
     sound(vault)
-
-
-def test_a_segment_takes_as_many_turns_as_fit_into_a_file(vault: Vault) -> None:
-    fed(vault, [line(number, f"turn{number} " + "word " * 3000) for number in range(9)], KEY, "--session-id", ONE)
-    settings = Settings(max_file_bytes=60_000)
-    given = compaction_input({"session_id": ONE, "session_key": KEY, "compaction": "Kept."}, now_us=micros(100))
-    with opened(str(vault.root), settings) as workspace:
-        now_us = time.time_ns() // 1000
-        sessions_operations.compact(workspace, given, now_us=now_us)
-    assert [turn[2] for turn in turns(vault)] == list(range(1, 9))
-    end(vault, session_id=ONE, session_key=KEY, transcript="")
-    assert turns(vault) == [] and all(sum(f"turn{n} " in text for text in segments(vault)) == 1 for n in range(9))
 
 
 def test_what_takes_several_files_is_compared_with_all_of_it(

@@ -27,7 +27,7 @@ from signet_sync.sessions.live.turns import (
     render,
     turns_in,
 )
-from signet_sync.sessions.states import new_words
+from signet_sync.sessions.segments import new_words
 from signet_sync.text import chunking
 from signet_sync.text.chunking import speaker_of
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from workbench import NOW, Vault, numbered
 
-from signet_sync.privacy.erasers import RemovedWords
+from signet_sync.privacy.erasers import RemovedSessions
 from signet_sync.sync import deriving, indexing
 from signet_sync.sync.store import artifacts, passes, violations
 from signet_sync.sync.store import tombstones as tombstones_store
 
 STEPS = {
-    "gather": (RemovedWords, "gather"), "erase": (RemovedWords, "erase"), "remove": (indexing, "remove_covered"),
+    "gather": (RemovedSessions, "gather"), "erase": (RemovedSessions, "erase"), "remove": (indexing, "remove_covered"),
     "judge": (indexing, "read_and_write"), "drop": (indexing, "_drop"), "return": (tombstones_store, "forget_returned"),
     "derive": (deriving, "rebuild"), "queue": (deriving, "queue"), "drain": (deriving, "drain"),
     "link": (artifacts, "mark_broken"), "violate": (violations, "follow_verdicts"), "halt": (passes, "end_halt"),

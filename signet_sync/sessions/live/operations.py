@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -24,7 +23,7 @@ from signet_sync.sessions.input import (
 from signet_sync.sessions.live import files as live_files
 from signet_sync.sessions.live import store as live
 from signet_sync.sessions.live.files import Buffer, LiveIdentity
-from signet_sync.sessions.live.store import CoveredTurn, LivePlace, LiveTurn
+from signet_sync.sessions.live.store import LivePlace, LiveTurn
 from signet_sync.sessions.live.turns import SpokenTurn, live_turns_in, missing_in
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import artifacts
@@ -58,24 +57,23 @@ def append(
     database = workspace.database
     database.connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     identity = LiveIdentity(agent_id, session_key, session_id)
-    with ExitStack() as stack:
-        # Within the transaction, so that a later removal finds the turns.
-        stack.enter_context(database.transaction())
+    # The file is locked within the transaction, so that a later removal finds the turns.
+    with database.transaction():
         seen = live.shapes(database).get(identity.name)
         if seen == live.REMOVED:
             live_files.remove(workspace.state.live, [identity.name])  # else removed turns would come back
-        buffer = stack.enter_context(live_files.locked(workspace.state.live, identity))
-        refuse_removed(workspace, agent_id, session_key, session_id)
-        if buffer.shape != seen:
-            _settle(workspace, buffer, alone=seen is None)
-        fresh = live.not_buffered(database, agent_id, session_key, clean, session_id=session_id)
-        known = next((one.place for one in live.running(database, *identity)), None)
-        buffer.append(fresh, place if place != known else None)
-        live.buffer(database, agent_id, session_key, fresh, session_id=session_id)
-        if clean:
-            describe(workspace, *identity, place or known or LivePlace())
-        live.set_shape(database, identity.name, buffer.shape)
-        held = live.count(database, agent_id, session_key, session_id)
+        with live_files.locked(workspace.state.live, identity) as buffer:
+            refuse_removed(workspace, agent_id, session_key, session_id)
+            if buffer.shape != seen:
+                _settle(workspace, buffer, alone=seen is None)
+            fresh = live.not_buffered(database, agent_id, session_key, clean, session_id=session_id)
+            known = next((one.place for one in live.running(database, *identity)), None)
+            buffer.append(fresh, place if place != known else None)
+            live.buffer(database, agent_id, session_key, fresh, session_id=session_id)
+            if clean:
+                describe(workspace, *identity, place or known or LivePlace())
+            live.set_shape(database, identity.name, buffer.shape)
+            held = live.count(database, agent_id, session_key, session_id)
     return {
         "agent_id": agent_id,
         "session_key": session_key,
@@ -106,10 +104,11 @@ def settle(workspace: Workspace) -> None:
                 continue
             if known.get(name) == live.REMOVED and name in present:
                 continue
-            identity = rows.get(name) or _identity_of(folder, name)
+            kept = None if name in rows else live_files.read(folder, name)
+            identity = kept.identity if kept is not None else rows.get(name)
             if identity is None:
                 live.set_shape(database, name, present.get(name, ""))
-            elif covers(tombstones, *identity):
+            elif tombstones_store.cover(tombstones, identity.agent_id, identity[1:]):
                 # A removal has got as far as its tombstone: the turns are not read again.
                 _remove(workspace, identity)
                 live.forget(database, *identity)
@@ -118,26 +117,22 @@ def settle(workspace: Workspace) -> None:
                     _settle(workspace, buffer, alone=name not in known)
 
 
-def _identity_of(folder: str, name: str) -> LiveIdentity | None:
-    kept = live_files.read(folder, name)
-    return kept.identity if kept is not None else None
-
-
 def _settle(workspace: Workspace, buffer: Buffer, *, alone: bool) -> None:
     """Makes a session's rows and file equal. The file decides, unless damaged or rows may exist `alone`."""
-    database, turns = workspace.database, buffer.turns()
-    damaged = buffer.is_damaged
-    if alone or damaged:
+    database, kept = workspace.database, buffer.read()
+    turns = kept.turns
+    if alone or kept.damaged:
         present = {turn.turn for turn in turns}
         missing = [turn for turn in live.transcript(database, *buffer.identity) if turn.turn not in present]
-        if damaged:
+        turns = sorted([*turns, *missing])
+        if kept.damaged:
             buffer.put_aside()
-            buffer.append(sorted([*turns, *missing]))
+            buffer.append(turns, kept.place)
         else:
             buffer.append(missing)
-    live.mirror(database, *buffer.identity, buffer.turns())
-    if live.count(database, *buffer.identity):
-        describe(workspace, *buffer.identity, buffer.place)
+    live.mirror(database, *buffer.identity, turns)
+    if turns:
+        describe(workspace, *buffer.identity, kept.place)
     live.set_shape(database, buffer.identity.name, buffer.shape)
 
 
@@ -183,10 +178,10 @@ def forget(workspace: Workspace, agent_id: str, session_key: str, marks: Mapping
         for session_id, gone in marks.items():
             identity = LiveIdentity(agent_id, session_key, session_id)
             with live_files.locked(workspace.state.live, identity) as buffer:
-                before = buffer.turns()
-                left = [turn for turn in before if mark_of(turn) not in gone]
-                if len(left) < len(before):
-                    buffer.replace(left)
+                kept = buffer.read()
+                left = [turn for turn in kept.turns if mark_of(turn) not in gone]
+                if len(left) < len(kept.turns):
+                    buffer.replace(left, kept.place)
                 live.mirror(database, *identity, left)
                 live.set_shape(database, identity.name, buffer.shape)
 
@@ -208,14 +203,9 @@ def forget_removed(workspace: Workspace, tombstones: Sequence[Tombstone]) -> Non
                 _remove(workspace, LiveIdentity(*one))
 
 
-def list_removed(database: Database, tombstone: Tombstone) -> list[tuple[str, str, str]]:
-    """Returns agent, key and id of the buffered turns that a tombstone covers, while rows tell whose they are."""
-    return list(_list_removed(database, tombstone, tombstones_store.sessions_of(database, tombstone.scope)))
-
-
 def forget_removed_rows(database: Database, tombstone: Tombstone, of: Sequence[tuple[str, str | None]]) -> None:
     """Deletes buffered turns and recorded answers of removed sessions. In the caller's transaction."""
-    for one in list(_list_removed(database, tombstone, of)):
+    for one in list_removed(database, tombstone, of):
         live.forget(database, *one)
     ids = {*tombstone.session_ids, *(session_id for session_id, _ in of)}
     database.executemany(
@@ -224,39 +214,28 @@ def forget_removed_rows(database: Database, tombstone: Tombstone, of: Sequence[t
     )
 
 
-def covers(tombstones: Sequence[Tombstone], agent_id: str, session_key: str, session_id: str) -> bool:
-    """Returns whether a tombstone covers buffered turns by what their session is called."""
-    names = {name for name in (session_key, session_id) if name}
-    tokens = {token_of(agent_id, name) for name in names} if tombstones else set()
-    return any(
-        tombstone.agent_id == agent_id
-        and (
-            not names.isdisjoint(tombstone.session_ids)
-            or (tombstone.session_token in tokens and not tombstone.session_ids)
-        )
-        for tombstone in tombstones
-    )
+def list_removed(
+    database: Database, tombstone: Tombstone, of: Sequence[tuple[str, str | None]] | None = None
+) -> list[tuple[str, str, str]]:
+    """Returns agent, key and id of the buffered turns that a tombstone covers, `of` these sessions by their rows.
 
-
-def _list_removed(
-    database: Database, tombstone: Tombstone, of: Sequence[tuple[str, str | None]]
-) -> Iterator[tuple[str, str, str]]:
-    """Returns live turns by their ids, by what they are called where the token covers all of it.
-
-    Under a key that sessions outside the tombstone share, turns whose session nobody named may tell of the removed one:
-    they go once, with the removal. Later ones are another session's.
+    Turns are covered by their ids, and by what they are called where the token covers all of it. Under a key that
+    sessions outside the tombstone share, turns whose session nobody named may tell of the removed one: they go once,
+    with the removal. Later ones are another session's.
     """
     agent_id, token = tombstone.key
+    of = tombstones_store.sessions_of(database, tombstone.scope) if of is None else of
     ids = {*tombstone.session_ids, *(session_id for session_id, _ in of)}
-    of_rows = {key for _, key in of if key is not None}
+    keys = {key for _, key in of if key is not None}
     fresh = tombstones_store.is_due(database, agent_id, token)
+    found = []
     for key, session_id, *_ in live.sessions(database, agent_id):
-        names = {name for name in (key, session_id) if name}
-        tokens = {token_of(agent_id, name) for name in names}
-        named = not names.isdisjoint(ids) or (token in tokens and not tombstone.session_ids)
-        shared = not session_id and (token in tokens or key in of_rows)
+        named = tombstones_store.cover([tombstone], agent_id, [key, session_id])
+        named |= not ids.isdisjoint((key, session_id))
+        shared = not session_id and (token_of(agent_id, key) == token or key in keys)
         if named or (shared and fresh):
-            yield agent_id, key, session_id
+            found.append((agent_id, key, session_id))
+    return found
 
 
 def drop_recorded(workspace: Workspace, sessions: Iterable[tuple[str, str, str]]) -> None:
@@ -286,7 +265,7 @@ def mark_of(turn: LiveTurn) -> str:
     return f"{turn.turn} {sha256(words).hexdigest()[:16]}"
 
 
-def marks_of(covered: Sequence[CoveredTurn]) -> dict[str, list[str]]:
+def marks_of(covered: Sequence[tuple[str, LiveTurn]]) -> dict[str, list[str]]:
     """Groups the marks of turns by session id."""
     found: dict[str, list[str]] = {}
     for session_id, turn in covered:

@@ -52,9 +52,9 @@ def distil_turns(said: Sequence[SpokenTurn]) -> list[tuple[int, Item]]:
 # Characters of the newest turns that are distilled: some thousand turns, half a second.
 MOST_DISTILLED = 400_000
 
-
 # The sessions that moved, and what they state.
 _Prepared = tuple[list[Session], list[StatedItems]]
+_Running = Mapping[Session, Sequence[RunningSession]]
 
 
 class LiveStatements(Deriver):
@@ -80,14 +80,18 @@ class LiveStatements(Deriver):
     def prepare(
         self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
     ) -> _Prepared:
-        """Distils the sessions whose turns, artifacts or projects changed."""
-        stated: list[StatedItems] = []
+        """Distils the sessions whose turns, artifacts or projects changed, by the names that their files will have."""
+        running: dict[Session, list[RunningSession]] = {}
+        for agent_id in sorted({one.agent_id for one in sources}):
+            for one in live.running(database, agent_id):
+                session = agent_id, token_of(agent_id, one.session_key), one.name
+                running.setdefault(session, []).append(one)  # one may have two names
         projects = Projects(database)
-        running = _running(database, {one.agent_id for one in sources})
         changed = _list_changed(database, sources, running, projects)
+        stated: list[StatedItems] = []
         for session in report_progress(changed, alive):
-            some = [one for one in running.get(session, ()) if not one.noise]
-            stated += _distil_session(database, session, some, projects) if some else []
+            if some := [one for one in running.get(session, ()) if not one.noise]:
+                stated += _distil_session(database, session, some, _project(some[0], projects))
         return changed, stated
 
     def update(self, database: Database, prepared: _Prepared, alive: Alive) -> Change:
@@ -100,22 +104,6 @@ class LiveStatements(Deriver):
         return change
 
 
-_Running = Mapping[Session, Sequence[RunningSession]]
-
-
-def _running(database: Database, agents: Iterable[str]) -> _Running:
-    """Returns the running sessions of some agents as their artifacts will name them; one may have two names."""
-    found: dict[Session, list[RunningSession]] = {}
-    for agent_id in sorted(agents):
-        for one in live.running(database, agent_id):
-            found.setdefault(_session(one), []).append(one)
-    return found
-
-
-def _session(one: RunningSession) -> Session:
-    return one.agent_id, token_of(one.agent_id, one.session_key), one.name
-
-
 def _list_changed(
     database: Database, sources: Sequence[Source], running: _Running, projects: Projects
 ) -> list[Session]:
@@ -125,8 +113,8 @@ def _list_changed(
         for one in sources
         if one.kind == RUNNING
     }
-    if any(one.kind == SESSION for one in sources):
-        of_artifacts = {one.session[:2] for one in sources if one.kind == SESSION}
+    of_artifacts = {one.session[:2] for one in sources if one.kind == SESSION}
+    if of_artifacts:
         for session, project in rows.running(database, running).items():
             # Another session's artifact may name the repository that this one works in.
             if session[:2] in of_artifacts or project != _project(running[session][0], projects):
@@ -140,7 +128,7 @@ def _project(one: RunningSession, projects: Projects) -> str:
 
 
 def _distil_session(
-    database: Database, session: Session, some: Sequence[RunningSession], projects: Projects
+    database: Database, session: Session, some: Sequence[RunningSession], project: str
 ) -> list[StatedItems]:
     """Returns what a session has said since its last artifact, by instants."""
     agent_id, token, session_id = session
@@ -150,9 +138,6 @@ def _distil_session(
     said = [(turn, at_us) for turn in turns if (at_us := parse_instant(turn.at) or 0) > covered]
     if not said:
         return []
-    # Not for a pass without live turns.
-
-    project = _project(some[0], projects)
     name = ("project", project) if project else ("session", session_id, token)
     thread = id_of("t", agent_id, *name)
     parts: dict[int, list[Item]] = {}

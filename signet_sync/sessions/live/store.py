@@ -23,11 +23,11 @@ MOST_READ = 4 * 1024 * 1024  # characters
 MOST_WORDS = 32
 # The shape of a file whose session was removed and that could not be deleted.
 REMOVED = "removed"
-
 # The kind of source of what live turns state: a running session by its key and id.
 RUNNING = "running session"
 
 _MINE = "agent_id = ? and session_key = ? and session_id = ?"
+_TURN = "turn, role, content, at"
 
 
 class LiveTurn(NamedTuple):
@@ -86,27 +86,6 @@ class FoundTurn(NamedTuple):
     content: str
 
 
-class EndingBounds(NamedTuple):
-    """The end of a session, to select the live turns it covers; `said_by`, `begun_at`: ISO 8601 UTC with milliseconds.
-
-    Covered are the session's own turns said before the ending began; later ones are not in it. Under a key that
-    sessions share, turns may have no session id: of those, the ones up to `said_by` are covered, since later ones
-    belong to another session.
-    """
-
-    agent_id: str
-    session_key: str
-    session_id: str
-    said_by: str
-    begun_at: str
-
-    @property
-    def bounds(self) -> tuple[str, str]:
-        """Returns the times up to which turns are covered: those with the session's id, those with only its key."""
-        own = max(self.said_by, self.begun_at)
-        return own, own if self.session_key == self.session_id else self.said_by
-
-
 # ── turns ──
 
 
@@ -120,15 +99,15 @@ def not_buffered(
     """
     new: dict[int, LiveTurn] = {}
     for turn in turns:
-        earlier = new.get(turn.turn)
-        known = (
-            _find_known(database, agent_id, session_key, session_id, turn.turn)
-            if earlier is None
-            else (earlier.role, earlier.content)
-        )
+        known = new.get(turn.turn)
+        for row in database.execute(
+            f"select {_TURN} from session_transcripts where {_MINE} and turn = ?",
+            (agent_id, session_key, session_id, turn.turn),
+        ):
+            known = LiveTurn(*row)
         if known is None:
             new[turn.turn] = turn
-        elif not (alike(known[0], turn.role) and alike(known[1], turn.content)):
+        elif not (alike(known.role, turn.role) and alike(known.content, turn.content)):
             raise UsageError(
                 f"turn {turn.turn} of this session was appended with other words",
                 hint="nothing was written; turns never change: append new words under a new number",
@@ -142,8 +121,7 @@ def buffer(
 ) -> None:
     """Adds turns returned by `not_buffered`, in the caller's transaction."""
     database.executemany(
-        "insert into session_transcripts(agent_id, session_key, session_id, turn, role, content, at)"
-        " values(?, ?, ?, ?, ?, ?, ?)",
+        f"insert into session_transcripts(agent_id, session_key, session_id, {_TURN}) values(?, ?, ?, ?, ?, ?, ?)",
         [(agent_id, session_key, session_id, *turn) for turn in turns],
     )
     if turns:
@@ -153,17 +131,41 @@ def buffer(
 def mirror(database: Database, agent_id: str, session_key: str, session_id: str, turns: Iterable[LiveTurn]) -> int:
     """Replaces the buffered turns of a session by these, in the caller's transaction; returns how many were new.
 
-    For turns that are read from a transcript, where some may have been withdrawn. Equal ones are not written again.
+    Some that were buffered may have been withdrawn. Equal ones are not written again.
     """
     wanted = {turn.turn: turn for turn in turns}
     known = {turn.turn: turn for turn in transcript(database, agent_id, session_key, session_id)}
     gone = [(agent_id, session_key, session_id, turn) for turn in known if wanted.get(turn) != known[turn]]
     database.executemany(f"delete from session_transcripts where {_MINE} and turn = ?", gone)
     if gone:
-        _shrunk(database, agent_id, session_key, session_id)
+        _follow_shrinking(database, agent_id, session_key, session_id)
     new = [turn for number, turn in wanted.items() if known.get(number) != turn]
     buffer(database, agent_id, session_key, new, session_id=session_id)
     return len(new)
+
+
+def forget(database: Database, agent_id: str, session_key: str, session_id: str) -> None:
+    """Deletes all turns of a session, in the caller's transaction."""
+    database.execute(f"delete from session_transcripts where {_MINE}", (agent_id, session_key, session_id))
+    _follow_shrinking(database, agent_id, session_key, session_id)
+
+
+def _follow_shrinking(database: Database, agent_id: str, session_key: str, session_id: str) -> None:
+    """Follows turns that went: without any left, the session goes; what was made of them is made again."""
+    names = agent_id, session_key, session_id
+    if not count(database, *names):
+        database.execute(f"delete from live_sessions where {_MINE}", names)
+    if rows.running(database, [(agent_id, token_of(agent_id, session_key), session_id or session_key)]):
+        _queue(database, [names])
+
+
+def _queue(database: Database, sessions: Iterable[tuple[str, str, str]]) -> None:
+    passes.queue_sources(database, rows.LIVE, [Source(RUNNING, *one) for one in sessions])
+
+
+def any_to_distil(database: Database) -> bool:
+    """Returns whether live turns came or went that no pass has distilled."""
+    return bool(database.value("select exists(select 1 from outbox where kind = ?)", (RUNNING,)))
 
 
 # ── sessions and their places ──
@@ -198,13 +200,20 @@ def running(
     return (RunningSession(row[0], row[1], row[2], LivePlace(*row[3:-1]), bool(row[-1])) for row in list(rows))
 
 
+# ── questions ──
+
+
+def transcript(database: Database, agent_id: str, session_key: str, session_id: str = "") -> list[LiveTurn]:
+    """Returns the buffered turns of a session, in order."""
+    query = f"select {_TURN} from session_transcripts where {_MINE} order by turn"
+    return [LiveTurn(*row) for row in database.execute(query, (agent_id, session_key, session_id))]
+
+
 def newest(database: Database, agent_id: str, session_key: str, session_id: str, most: int) -> list[LiveTurn]:
     """Returns the newest turns of a session with at most `most` characters in total, in order."""
     found: list[LiveTurn] = []
-    for row in database.execute(
-        f"select turn, role, content, at from session_transcripts where {_MINE} order by turn desc",
-        (agent_id, session_key, session_id),
-    ):
+    query = f"select {_TURN} from session_transcripts where {_MINE} order by turn desc"
+    for row in database.execute(query, (agent_id, session_key, session_id)):
         turn = LiveTurn(*row)
         most -= len(turn.content)
         if most < 0:
@@ -213,83 +222,29 @@ def newest(database: Database, agent_id: str, session_key: str, session_id: str,
     return found[::-1]
 
 
-def distil_again(database: Database) -> None:
-    """Queues every session that has live turns, in the caller's transaction."""
-    _queue(database, [one[:3] for one in running(database)])
-
-
-def any_to_distil(database: Database) -> bool:
-    """Returns whether live turns came or went that no pass has distilled."""
-    return bool(database.value("select exists(select 1 from outbox where kind = ?)", (RUNNING,)))
-
-
-def _queue(database: Database, sessions: Iterable[tuple[str, str, str]]) -> None:
-    passes.queue_sources(database, rows.LIVE, [Source(RUNNING, *one) for one in sessions])
-
-
-def _shrunk(database: Database, agent_id: str, session_key: str, session_id: str) -> None:
-    """Follows turns that went: without any left, the session goes; what was made of them is made again."""
-    names = agent_id, session_key, session_id
-    if not database.value(f"select exists(select 1 from session_transcripts where {_MINE})", names):
-        database.execute(f"delete from live_sessions where {_MINE}", names)
-    stated = (agent_id, token_of(agent_id, session_key), session_id or session_key)
-    if rows.running(database, [stated]):
-        _queue(database, [names])
-
-
-def _find_known(
-    database: Database, agent_id: str, session_key: str, session_id: str, turn: int
-) -> tuple[str, str] | None:
-    for role, content in database.execute(
-        f"select role, content from session_transcripts where {_MINE} and turn = ?",
-        (agent_id, session_key, session_id, turn),
-    ):
-        return role, content
-    return None
-
-
-# ── questions ──
-
-
-def list_said_at(database: Database, agent_id: str, at: str, but: str) -> list[LiveTurn]:
-    """Returns the turns of one moment of an agent's running sessions other than one, named by its id."""
-    rows = database.execute(
-        "select turn, role, content, at from session_transcripts where agent_id = ? and at = ?"
-        " and coalesce(nullif(session_id, ''), session_key) <> ?",
-        (agent_id, at, but),
-    )
-    return [LiveTurn(*row) for row in rows]
-
-
-def transcript(database: Database, agent_id: str, session_key: str, session_id: str = "") -> list[LiveTurn]:
-    """Returns the buffered turns of a session, in order."""
-    return [
-        LiveTurn(*row)
-        for row in database.execute(
-            f"select turn, role, content, at from session_transcripts where {_MINE} order by turn",
-            (agent_id, session_key, session_id),
-        )
-    ]
-
-
 def count(database: Database, agent_id: str, session_key: str, session_id: str = "") -> int:
     """Counts the buffered turns of a session."""
-    number: int = database.value(
-        f"select count(*) from session_transcripts where {_MINE}", (agent_id, session_key, session_id)
-    )
+    query = f"select count(*) from session_transcripts where {_MINE}"
+    number: int = database.value(query, (agent_id, session_key, session_id))
     return number
 
 
 def sessions(database: Database, agent_id: str) -> list[LiveSession]:
     """Returns an agent's sessions that have buffered turns, last active first."""
-    return [
-        LiveSession(*row)
-        for row in database.execute(
-            "select session_key, session_id, count(*), min(at), max(at) from session_transcripts where agent_id = ?"
-            " group by session_key, session_id order by 5 desc, 1, 2",
-            (agent_id,),
-        )
-    ]
+    query = (
+        "select session_key, session_id, count(*), min(at), max(at) from session_transcripts where agent_id = ?"
+        " group by session_key, session_id order by 5 desc, 1, 2"
+    )
+    return [LiveSession(*row) for row in database.execute(query, (agent_id,))]
+
+
+def list_said_at(database: Database, agent_id: str, at: str, but: str) -> list[LiveTurn]:
+    """Returns the turns of one moment of an agent's running sessions other than one, named by its id."""
+    query = (
+        f"select {_TURN} from session_transcripts where agent_id = ? and at = ?"
+        " and coalesce(nullif(session_id, ''), session_key) <> ?"
+    )
+    return [LiveTurn(*row) for row in database.execute(query, (agent_id, at, but))]
 
 
 def find(database: Database, agent_id: str, words: Iterable[str]) -> list[FoundTurn]:
@@ -299,13 +254,24 @@ def find(database: Database, agent_id: str, words: Iterable[str]) -> list[FoundT
     """
     wanted = list(dict.fromkeys(word.casefold() for word in words if word.strip()))[:MOST_WORDS]
     found: list[FoundTurn] = []
-    read = 0
-    for turn in _newest_first(database, agent_id) if wanted else ():
-        text = turn.content.casefold()
-        if any(word in text for word in wanted):
-            found.append(turn)
-        read += len(text)
-        if len(found) == MOST_FOUND or read > MOST_READ:
+    if not wanted:
+        return found
+    # The sorted rows are small; contents are read only as far as needed.
+    order = database.execute(
+        "select session_key, session_id, turn from session_transcripts where agent_id = ?"
+        " order by at desc, session_key, session_id, turn desc",
+        (agent_id,),
+    )
+    one = f"select role, at, content from session_transcripts where {_MINE} and turn = ?"
+    left = MOST_READ
+    for place in list(order):
+        for row in database.execute(one, (agent_id, *place)):
+            turn = FoundTurn(*place, *row)
+            text = turn.content.casefold()
+            if any(word in text for word in wanted):
+                found.append(turn)
+            left -= len(text)
+        if len(found) == MOST_FOUND or left < 0:
             break
     return found
 
@@ -313,26 +279,10 @@ def find(database: Database, agent_id: str, words: Iterable[str]) -> list[FoundT
 def answer_of(database: Database, agent_id: str, turn: FoundTurn) -> LiveTurn | None:
     """Returns the next turn of a turn's session in which anybody but the user speaks."""
     later = (
-        "select turn, role, content, at from session_transcripts"
-        f" where {_MINE} and turn > ? and role <> 'user' order by turn limit 1"
+        f"select {_TURN} from session_transcripts where {_MINE} and turn > ? and role <> 'user' order by turn limit 1"
     )
-    rows = database.execute(later, (agent_id, turn.session_key, turn.session_id, turn.turn))
-    return next((LiveTurn(*row) for row in rows), None)
-
-
-def _newest_first(database: Database, agent_id: str) -> Iterator[FoundTurn]:
-    # The sorted rows are small; contents are read only as far as the caller iterates.
-    order = database.execute(
-        "select session_key, session_id, turn from session_transcripts where agent_id = ?"
-        " order by at desc, session_key, session_id, turn desc",
-        (agent_id,),
-    )
-    for key, session_id, number in list(order):
-        for role, at, content in database.execute(
-            f"select role, at, content from session_transcripts where {_MINE} and turn = ?",
-            (agent_id, key, session_id, number),
-        ):
-            yield FoundTurn(key, session_id, number, role, at, content)
+    found = database.execute(later, (agent_id, turn.session_key, turn.session_id, turn.turn))
+    return next((LiveTurn(*row) for row in found), None)
 
 
 def is_streamed(database: Database, agent_id: str, session_id: str) -> bool:
@@ -358,50 +308,45 @@ def segments(database: Database, agent_id: str, token: str, session_id: str) -> 
 
 # ── endings ──
 
+# Agent, key, id of a session, and the times up to which an ending of it covers turns: with its id, with its key only.
+Ending = tuple[str, str, str, str, str]
 _COVERED = "agent_id = ? and session_key = ? and ((session_id = ? and at <= ?) or (session_id = '' and at <= ?))"
 
 
-class CoveredTurn(NamedTuple):
-    """A turn that was handed over and that an ending covers; `session_id` is empty if it was not given."""
+def ending_of(agent_id: str, session_key: str, session_id: str, *, said_by: str, begun_at: str) -> Ending:
+    """Returns an ending, to select the live turns it covers; `said_by`, `begun_at`: ISO 8601 UTC with milliseconds.
 
-    session_id: str
-    turn: LiveTurn
+    Covered are the session's own turns said before the ending began; later ones are not in it. Under a key that
+    sessions share, turns may have no session id: of those, the ones up to `said_by` are covered, since later ones
+    belong to another session.
+    """
+    own = max(said_by, begun_at)
+    return agent_id, session_key, session_id, own, own if session_key == session_id else said_by
 
 
-def list_covered(database: Database, ending: EndingBounds) -> list[CoveredTurn]:
-    """Returns the turns that were handed over and that an ending covers, in the order in which they were said."""
+def list_covered(database: Database, ending: Ending) -> list[tuple[str, LiveTurn]]:
+    """Returns the turns that were handed over and that an ending covers, in order, each with its session's id or ""."""
     rows = database.execute(
-        f"select session_id, turn, role, content, at from session_transcripts where {_COVERED} and {HANDED_OVER}"
+        f"select session_id, {_TURN} from session_transcripts where {_COVERED} and {HANDED_OVER}"
         " order by session_id, turn",
-        [*ending[:3], *ending.bounds],
+        ending,
     )
-    found = [CoveredTurn(session_id, LiveTurn(*turn)) for session_id, *turn in rows]
+    found = [(session_id, LiveTurn(*turn)) for session_id, *turn in rows]
     # Turn numbers order the turns of one session; times order those of several.
-    return found if len({one.session_id for one in found}) < 2 else sorted(found, key=lambda one: one.turn.at)
+    return found if len({session_id for session_id, _ in found}) < 2 else sorted(found, key=lambda one: one[1].at)
 
 
-def is_read(database: Database, ending: EndingBounds) -> bool:
+def is_read(database: Database, ending: Ending) -> bool:
     """Returns whether an ending covers buffered turns that were read from a transcript."""
-    return bool(
-        database.value(
-            f"select exists(select 1 from session_transcripts where {_COVERED} and not {HANDED_OVER})",
-            [*ending[:3], *ending.bounds],
-        )
-    )
+    query = f"select exists(select 1 from session_transcripts where {_COVERED} and not {HANDED_OVER})"
+    return bool(database.value(query, ending))
 
 
-def reset_read(database: Database, ending: EndingBounds) -> None:
+def reset_read(database: Database, ending: Ending) -> None:
     """Deletes covered turns that were read from a transcript and are in artifacts now, in the caller's transaction."""
-    database.execute(
-        f"delete from session_transcripts where {_COVERED} and not {HANDED_OVER}", [*ending[:3], *ending.bounds]
-    )
-    _shrunk(database, ending.agent_id, ending.session_id, ending.session_id)
-
-
-def forget(database: Database, agent_id: str, session_key: str, session_id: str) -> None:
-    """Deletes all turns of a session, in the caller's transaction."""
-    database.execute(f"delete from session_transcripts where {_MINE}", (agent_id, session_key, session_id))
-    _shrunk(database, agent_id, session_key, session_id)
+    database.execute(f"delete from session_transcripts where {_COVERED} and not {HANDED_OVER}", ending)
+    agent_id, _, session_id, *_ = ending
+    _follow_shrinking(database, agent_id, session_id, session_id)
 
 
 # ── files ──
@@ -424,25 +369,19 @@ def set_shape(database: Database, name: str, shape: str) -> None:
 
 
 def drop_shapes(database: Database) -> None:
-    """Deletes all shapes but `REMOVED`, as there may be rows without files now. In the caller's transaction."""
+    """Deletes all shapes but `REMOVED`, as there may be rows without files now; in the caller's transaction.
+
+    What they state is distilled again.
+    """
     database.execute("delete from live_files where shape <> ?", (REMOVED,))
-    distil_again(database)
+    _queue(database, [one[:3] for one in running(database)])
 
 
 def list_handed_over(database: Database) -> list[tuple[str, str, str]]:
     """Returns agent, key and id of the sessions with turns that were handed over."""
-    return list(
-        database.execute(
-            f"select distinct agent_id, session_key, session_id from session_transcripts where {HANDED_OVER}"
-            " order by 1, 2, 3"
-        )
-    )
-
-
-def forget_now(database: Database, agent_id: str, session_id: str) -> None:
-    """Deletes the turns of a session that were read from its transcript."""
-    with database.transaction():
-        forget(database, agent_id, session_id, session_id)
+    columns = "agent_id, session_key, session_id"
+    query = f"select distinct {columns} from session_transcripts where {HANDED_OVER} order by 1, 2, 3"
+    return list(database.execute(query))
 
 
 # ── which transcripts were read ──

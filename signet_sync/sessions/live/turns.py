@@ -7,7 +7,7 @@ our heads, `## User (live · <time>)` among others, so that readers of labels su
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
@@ -100,37 +100,50 @@ class _Text:
         self.text = text
         self.sections = list(_sections(text))
         self.lines = [line for number, one in enumerate(self.sections) for line in _lines(text, number, one)]
-        self._held: dict[_Like, list[_Place]] = {}
         self._places: dict[str, list[int]] = {}
         for place, line in enumerate(self.lines):
             self._places.setdefault(line.bare, []).append(place)
 
-    def holding(self, like: _Like) -> list[_Place]:
-        """Returns the places where a turn of these words may be: its first line, and the line after its last."""
-        if like not in self._held:
-            self._held[like] = list(self._holding(*like))
-        return self._held[like]
+    def candidates(self, said: Sequence[SpokenTurn]) -> list[list[_Place]]:
+        """Returns where each turn may be: its first line, and the line after its last."""
+        return _candidates(said, self._find, lambda line: self.sections[self.lines[line].section].at_us)
 
-    def _holding(self, speaker: Speaker, wanted: tuple[str, ...]) -> Iterator[_Place]:
+    def _find(self, like: _Like) -> list[_Place]:
+        speaker, wanted = like
+        found = []
         for place in self._places.get(wanted[0], ()) if wanted else ():
-            end = place + len(wanted)
-            section = self.lines[place].section
+            end, section = place + len(wanted), self.lines[place].section
             if (
                 end <= len(self.lines)
                 and self.lines[end - 1].section == section
                 and self.sections[section].speaker in (None, speaker)
                 and all(self.lines[place + n].bare == bare for n, bare in enumerate(wanted))
             ):
-                yield place, end
-
-    def at_us(self, line: int) -> int | None:
-        """Returns when the turn that contains a line was said."""
-        return self.sections[self.lines[line].section].at_us
+                found.append((place, end))
+        return found
 
 
-def _is_apart(one: int | None, other: int | None) -> bool:
-    """Returns whether a transcript's turn is surely a later one: it was said after the live turn was handed over."""
-    return one is not None and other is not None and one > other + _APART_US
+def _candidates(
+    said: Sequence[SpokenTurn], find: Callable[[_Like], list[_Place]], at_of: Callable[[int], int | None]
+) -> list[list[_Place]]:
+    """Returns each turn's possible places; if there are very many, those near its own number among equal turns.
+
+    A transcript's turn is surely a later one if it was said after the live turn was handed over.
+    """
+    known: dict[_Like, list[_Place]] = {}
+    seen: Counter[_Like] = Counter()
+    found = []
+    for turn in said:
+        like = canonical(turn.role, turn.text)
+        if like not in known:
+            known[like] = find(like)
+        places, at_us = known[like], turn.at_us
+        if len(places) > 2 * _NEAR:
+            places = places[max(seen[like] - _NEAR, 0) : seen[like] + _NEAR]
+            seen[like] += 1
+        latest = None if at_us is None else at_us + _APART_US
+        found.append([one for one in places if latest is None or (at_of(one[0]) or 0) <= latest])
+    return found
 
 
 def _sections(text: str) -> Iterator[_TextSection]:
@@ -173,24 +186,6 @@ def _align(candidates: Sequence[Sequence[_Place]]) -> list[_Place | None]:
         turn, place, step = step
         found[turn] = place
     return found
-
-
-def _candidates(text: _Text, said: Sequence[SpokenTurn]) -> list[list[_Place]]:
-    """Returns each turn's possible places; if there are very many, those near its own number among equal turns."""
-    seen: Counter[_Like] = Counter()
-    found = []
-    for turn in said:
-        like = canonical(turn.role, turn.text)
-        places = _near(text.holding(like), like, seen)
-        found.append([place for place in places if not _is_apart(text.at_us(place[0]), turn.at_us)])
-    return found
-
-
-def _near(places: Sequence[_Place], like: _Like, seen: Counter[_Like]) -> Sequence[_Place]:
-    if len(places) <= 2 * _NEAR:
-        return places
-    seen[like] += 1
-    return places[max(seen[like] - 1 - _NEAR, 0) : seen[like] - 1 + _NEAR]
 
 
 # ── what is live in a text ──
@@ -250,7 +245,7 @@ def missing_in(text: str, said: Sequence[SpokenTurn]) -> list[int]:
     """Returns the places (indexes) of the turns that a text does not hold; turns without words are never lacking."""
     if not said:
         return []
-    found = _align(_candidates(_Text(text), said))
+    found = _align(_Text(text).candidates(said))
     return [place for place, where in enumerate(found) if where is None and canonical(*said[place][:2])[1]]
 
 
@@ -262,7 +257,7 @@ def drop_turns(text: str, said: Sequence[SpokenTurn], *, leading: bool = False) 
     if not said or not text.strip():
         return text
     read = _Text(text)
-    held = [place for place in _align(_candidates(read, said)) if place is not None]
+    held = [place for place in _align(read.candidates(said)) if place is not None]
     if leading:
         held = list(_list_from_first_line(held))
     if not held:
@@ -330,7 +325,7 @@ def insert_live(
     if not read.lines:
         return render(said[place] for place in sorted(absent))
     absent_places = set(absent)
-    found = _align([[] if place in absent_places else one for place, one in enumerate(_candidates(read, said))])
+    found = _align([[] if place in absent_places else one for place, one in enumerate(read.candidates(said))])
     added: dict[int, list[SpokenTurn]] = {}
     after = 0  # the earliest section before which the next turn may be inserted
     for place, turn in enumerate(said):
@@ -340,23 +335,15 @@ def insert_live(
         elif place in absent_places:
             following = next((one for one in found[place:] if one is not None), None)
             last = len(read.sections) if following is None else max(read.lines[following[0]].section, after)
-            number = _section_after(read.sections, turn, after, last)
+            at_us = turn.at_us
+            later = (n for n in range(after, last) if at_us is not None and (read.sections[n].at_us or 0) > at_us)
+            number = next(later, last)
             if after == 0 and following is None and number == last and _is_before(read.sections, turn, begins, tail):
                 number = 0
             # Before a text without a heading the turn would absorb its words.
             number += number == 0 and read.sections[0].speaker is None
             added.setdefault(number, []).append(turn)
     return _insert_turns(text, read.sections, added)
-
-
-def _section_after(sections: Sequence[_TextSection], turn: SpokenTurn, first: int, last: int) -> int:
-    """Returns the first section from `first` up to `last` that was said later than a turn, else `last`."""
-    at_us = turn.at_us
-    for number in range(first, last):
-        later = sections[number].at_us
-        if at_us is not None and later is not None and later > at_us:
-            return number
-    return last
 
 
 def _is_before(sections: Sequence[_TextSection], turn: SpokenTurn, begins: str | None, tail: bool) -> bool:
@@ -389,10 +376,5 @@ def find_recorded_entries(entries: Sequence[tuple[str, str, int]], said: Sequenc
     wanted: dict[_Like, list[_Place]] = {}
     for place, (role, text, _) in enumerate(entries):
         wanted.setdefault(canonical(role, text), []).append((place, place + 1))
-    seen: Counter[_Like] = Counter()
-    candidates = []
-    for turn in said:
-        like = canonical(turn.role, turn.text)
-        places = _near(wanted.get(like, []), like, seen)
-        candidates.append([place for place in places if not _is_apart(entries[place[0]][2], turn.at_us)])
+    candidates = _candidates(said, lambda like: wanted.get(like, []), lambda place: entries[place][2])
     return {place[0] for place in _align(candidates) if place is not None}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any
@@ -60,18 +60,10 @@ def set_last_fingerprint(database: Database, mark: str) -> None:
     database.set_state("backups", "fingerprint", mark)
 
 
-def write(
-    database: Database,
-    target: str,
-    about: Mapping[str, str] | None = None,
-    *,
-    whole: bool = False,
-    portable: Callable[[str], str] | None = None,
-) -> None:
+def write(database: Database, target: str, about: Mapping[str, str] | None = None, *, whole: bool = False) -> None:
     """Copies the native rows that are worth keeping into a new SQLite file, durably, replacing an old one.
 
-    `about` is what the file says about itself. With `whole` the bytes of seals and live turns are included; `portable`
-    turns a path of this machine into one that is valid on another machine, too.
+    `about` is what the file says about itself. With `whole` the bytes of seals and live turns are included.
     """
     with Replacing(target) as temporary:
         handle = os.open(temporary, CREATE, 0o600)
@@ -81,7 +73,7 @@ def write(
                 database.execute("pragma kept.journal_mode = off")
                 database.execute("pragma kept.synchronous = off")
                 with database.connection:  # one snapshot of all tables
-                    _copy(database, about or {}, whole=whole, portable=portable)
+                    _copy(database, about or {}, whole=whole)
                 database.execute(f"pragma kept.application_id = {_SEALED}")
             finally:
                 database.execute("detach database kept")
@@ -93,19 +85,13 @@ def write(
             os.close(handle)
 
 
-def _copy(database: Database, about: Mapping[str, str], *, whole: bool, portable: Callable[[str], str] | None) -> None:
+def _copy(database: Database, about: Mapping[str, str], *, whole: bool) -> None:
     for table in list_backed_up():
         columns = ", ".join(table.types if whole else table.columns)
         few = "" if whole or table.kept == "always" else " where 0"
         database.execute(f"create table kept.{table.name} as select {columns} from {table.rows}{few}")
     database.execute(f"create table kept.{_ABOUT}(key text, value text)")
     database.executemany(f"insert into kept.{_ABOUT} values(?, ?)", sorted(about.items()))
-    if portable is None:
-        return
-    for column in ("path", "folder"):
-        paths = [row[0] for row in database.execute(f"select distinct {column} from kept.captures")]
-        moved = [(portable(path), path) for path in paths if portable(path) != path]
-        database.executemany(f"update kept.captures set {column} = ? where {column} = ?", moved)
 
 
 class OpenBackup:

@@ -154,8 +154,6 @@ NATIVE: tuple[Table, ...] = (
         primary key(harness, path, session_id)) without rowid""",
         "create index captures_agents on captures(harness, agent_id, at)",
         row=columns(
-            # path: in a backup, one below the home folder begins with `~/`
-            # folder: likewise
             harness=Text, path=Outside, session_id=Outside, size=Number, mtime_ns=Number,
             agent_id=Agent | Literal[""], outcome=SanitizedLine, conversation=Outside, folder=Outside, at=When
         ),
