@@ -5,8 +5,6 @@ seal and a record of when and why, in one durable transaction, then the file, th
 behind the transaction, the next pass finds the old file with the new seal, and redacts it (`planner.judge`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -14,7 +14,7 @@ from workbench import NOW, Vault, numbered
 
 from signet_sync.memories.store.session_texts import SessionText
 from signet_sync.privacy.quotes import Quotes
-from signet_sync.text.own_calls import LEFT_OUT, OwnCalls
+from signet_sync.text.own_calls import LEFT_OUT
 from signet_sync.text.redaction import REMOVED, is_redaction
 
 ONE = "5e551001-0000-4000-8000-00000000000a"
@@ -147,10 +147,7 @@ def test_memory_does_not_feed_back_into_the_vault(vault):
     assert not [text for text in texts.values() if "number3x" in text and "xqlantern" in text]
 
 
-def test_a_removal_asks_what_becomes_of_quotes_and_takes_them_out(vault, monkeypatch):
-    """The transcripts are those of before results of our own tools were left out."""
-    monkeypatch.setattr(OwnCalls, "kept", lambda self, call, name, text: text)
-    monkeypatch.setattr(OwnCalls, "is_ours", lambda *_: False)
+def test_a_removal_asks_what_becomes_of_quotes_and_takes_them_out(vault):
     take_in(vault)
     (vault / "MEMORY.user-20260328T101010000Z.md").write_text(f"- {SAID}\nmine\n")
     dry = vault.call("remove", ONE, "--dry-run", "--json").json
@@ -180,7 +177,7 @@ def test_a_removal_asks_what_becomes_of_quotes_and_takes_them_out(vault, monkeyp
     assert all(said.endswith(": private") for (said,) in vault.rows("select reason from redactions"))
 
 
-def test_quotes_may_be_kept(vault, monkeypatch):
+def test_quotes_may_be_kept(vault):
     take_in(vault)
     document = remove(vault, "--quoting", "keep")
     assert document["quoted_in"] and leaks(vault, "xqlantern")
