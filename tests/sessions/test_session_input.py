@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import unicodedata
 from dataclasses import replace
@@ -12,7 +11,6 @@ import pytest
 from hypothesis import strategies as st
 from session_inputs import (
     SECOND,
-    body,
     document,
     end,
     everything,
@@ -20,19 +18,21 @@ from session_inputs import (
     journal,
     moment,
     refuse,
-    segments,
     sound,
     written,
 )
 from workbench import Vault, sampled
 
+from signet_sync.errors import UsageError
 from signet_sync.formats.artifact import read_artifact
-from signet_sync.formats.body import HASH_SCOPE, js_trim, normalize, well_formed
+from signet_sync.formats.body import HASH_SCOPE, js_trim, well_formed
 from signet_sync.formats.frontmatter import open_source, read, write
 from signet_sync.formats.ids import derive_token, token_matches
+from signet_sync.formats.timestamps import parse_instant
 from signet_sync.sessions.input import session_input, write_identity
 from signet_sync.sync import manifests
 
+NOW_US = parse_instant(moment(0)) or 0
 REFUSED = [
     ({"session_id": ...}, "session_id"), ({"session_id": ""}, "session_id"),
     ({"session_id": " \ufeff\t"}, "session_id"), ({"session_id": 7}, "session_id"),
@@ -51,8 +51,6 @@ REFUSED = [
     ({"started_at": "9999-01-01T00:00:00Z"}, "started_at lies in the future"),
     ({"ended_at": "soon"}, "ended_at"), ({"transcript": ...}, "transcript"), ({"transcript": None}, "transcript"),
     ({"transcript": ["turn"]}, "transcript"),
-    ({"transcript": ""}, "neither a transcript nor a summary"),
-    ({"transcript": "\x00\x01", "summary": " \n"}, "neither a transcript nor a summary"),
     ({"summary": 5}, "summary"), ({"memory_sentence": 5}, "memory_sentence"),
     ({"transcript_is": "all"}, '"whole" or "tail"'),
     ({"transcript_is": 1}, '"whole" or "tail"'),
@@ -62,37 +60,45 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("given", "told"), sampled(REFUSED), ids=[str(told)[:30] + str(n) for n, (_, told) in enumerate(REFUSED)]
-)
-def test_a_field_that_cannot_be_is_named(vault, given, told):
-    before = everything(vault)
-    error = refuse(vault, "input-invalid", **given)
-    assert told in error["message"]
-    assert len(error["message"]) < 300
-    assert {k: v for k, v in everything(vault).items() if "/memory" in k} == {
-        k: v for k, v in before.items() if "/memory" in k
-    }
+@pytest.mark.parametrize(("given", "told"), REFUSED)
+def test_a_field_that_cannot_be_is_named(given, told):
+    with pytest.raises(UsageError) as refused:
+        session_input(document(**given), now_us=NOW_US)
+    assert refused.value.code == "input-invalid" and told in refused.value.message
+    assert len(refused.value.message) < 300
+
+
+@pytest.mark.parametrize("given", [{"transcript": ""}, {"transcript": "\x00\x01", "summary": " \n"}, {"session_id": 7}])
+def test_what_is_refused_leaves_nothing(vault, given):
+    end(vault, transcript=SECOND)
+    before = {path: found for path, found in everything(vault).items() if "/memory" in path}
+    message = refuse(vault, "input-invalid", **{"session_id": "another", **given})["message"]
+    assert "neither a transcript nor a summary" in message or "session_id" in message
+    assert {path: found for path, found in everything(vault).items() if "/memory" in path} == before
     assert journal(vault) == []
     end(vault)
 
 
 @pytest.mark.parametrize("agent", ["../x", "", "A", "-a", "a" * 65, "a/b", "a.b", None, 3, "ä", "a\n"])
-def test_an_agent_id_that_is_no_name_is_refused(vault, agent):
-    error = refuse(vault, "agent-invalid", agent_id=agent)
-    assert "agent_id" in error["message"] and written(vault) == []
+def test_an_agent_id_that_is_no_name_is_refused(agent):
+    with pytest.raises(UsageError, match="agent_id") as refused:
+        session_input(document(agent_id=agent), now_us=NOW_US)
+    assert refused.value.code == "agent-invalid"
 
 
 def test_a_compaction_needs_words(vault):
-    for given in (
-        {"compaction": ""},
-        {"compaction": " \n\t"},
-        {"compaction": "\x00"},
-        {"compaction": None},
-        {"compaction": ...},
-    ):
-        assert "compaction" in refuse(vault, "input-invalid", kind="compact", **given)["message"]
+    for given in ("", " \n\t", "\x00", None, ...):
+        assert "compaction" in refuse(vault, "input-invalid", kind="compact", compaction=given)["message"]
     assert "unknown field 'transcript'" in refuse(vault, "input-invalid", kind="compact", transcript="x")["message"]
+
+
+def test_what_no_file_may_hold_is_refused(vault, monkeypatch):
+    monkeypatch.setenv("SIGNET_RECONCILE_MAX_FILE_BYTES", "8192")
+    long = "".join(f"## User\n\nturn {n} of the queue\n\n" for n in range(400))
+    for kind, given in (("end", {"transcript": long}), ("end", {"summary": long}), ("compact", {"compaction": long})):
+        assert "8192 bytes" in refuse(vault, "input-invalid", kind=kind, **given)["message"]
+    assert written(vault) == [] and journal(vault) == []
+    end(vault, transcript=long[:4_000])
 
 
 FINE = [
@@ -219,36 +225,6 @@ def test_a_vault_whose_files_are_away_is_not_written_into(vault):
     vault.memory.rmdir()
     (vault.root / "away").rename(vault.memory)
     end(vault, session_id="another")
-    sound(vault)
-
-
-def small(monkeypatch, limit):
-    monkeypatch.setenv("SIGNET_RECONCILE_MAX_FILE_BYTES", str(limit))
-
-
-def turns(count, width=40):
-    return "".join(f"## User\n\nturn {n} {'of the queue ' * (width // 13)}\n\n" for n in range(count))
-
-
-@pytest.mark.parametrize(
-    "text", sampled([turns(400), "x" * 20_000, turns(100) + "é🦉" * 4_000, "one two  " * 3_000], 4), ids=str.__len__
-)
-@pytest.mark.parametrize("when", sampled([{}, {"captured_at": moment(0)}], 2), ids=["now", "then"])
-def test_a_long_transcript_becomes_several_segments_and_is_known_again(vault, text, when, monkeypatch):
-    small(monkeypatch, 8_192)
-    answer = end(vault, transcript=text, **when)
-    parts = segments(vault)
-    assert len(parts) > 2 and all(len(part.encode()) <= 8_192 for part in parts)
-    assert "".join("".join(parts).split()) == "".join(text.split())
-    assert all(os.path.getsize(vault / path) <= 8_192 for path in written(vault))
-    assert answer["transcript"] == written(vault, "transcript")[-1]
-    assert len(written(vault, "manifest")) == 1
-    before = everything(vault)
-    for given in ({}, {"captured_at": moment(0)}, {"captured_at": moment(9)}):
-        assert end(vault, transcript=text, **given)["idempotent_replay"]
-    assert everything(vault) == before
-    new = end(vault, transcript=f"{text.rstrip()}\n{SECOND}")
-    assert body(vault, new["transcript"]) == normalize(SECOND).lstrip("\n")
     sound(vault)
 
 
