@@ -2,7 +2,7 @@
 
 A sample has a `PLACE` below the home; `STEPS`: the documents of its hooks at each step, and what was injected then
 ("all" of the start's context, "lines" on the prompt, "" nothing, None: no such event); and `records` (or `write`) of
-turns. `HAS_PATH` is false if its documents do not name the transcript.
+turns. `HAS_PATH` is false if its documents do not name the transcript. `CASES` are recorded inputs by what they show.
 """
 
 from __future__ import annotations
@@ -30,6 +30,19 @@ class Turn(NamedTuple):
     text: str
     given: Any = None
     back: str = ""
+
+
+class Case(NamedTuple):
+    """Records; what is read of them, "kind text" for each entry; what else is known of it."""
+
+    records: Sequence[Any]
+    told: Sequence[str]
+    facts: dict[str, Any]
+
+
+def case(records: Sequence[Any], *told: str, **facts: Any) -> Case:
+    """A recorded input. Of `failed`, `name`, `call`, `at` each entry has one, of other facts the conversation."""
+    return Case(records, told, facts)
 
 
 def at(number: int) -> str:

@@ -15,10 +15,10 @@ from typing import Any
 
 import harness_samples
 import pytest
-from harness_samples import PROJECT, SESSION, Turn
+from harness_samples import PROJECT, SESSION, Turn, sample
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from transcripts import assert_sound, hostile
+from transcripts import assert_sound, hostile, jsonl, read_sample, samples, words
 from workbench import NOW, Vault, cast, contents
 
 from signet_sync.admin import hooks_install
@@ -32,6 +32,7 @@ from signet_sync.digest.deeds import deeds_of
 from signet_sync.digest.turns import turns_of
 from signet_sync.errors import HarnessError
 from signet_sync.formats.managed_block import BACKGROUND, CLOSING, OPENING
+from signet_sync.formats.timestamps import parse_instant
 from signet_sync.host.harness_settings.settings_text import Condition
 from signet_sync.storage import state_dir
 
@@ -69,7 +70,7 @@ def fire(vault: Vault, harness: str, transcript: Path, document: dict[str, Any])
     """The text that the harness takes from our answer."""
     prompt = {"prompt": document["prompt"].replace("{prompt}", QUESTION)} if "prompt" in document else {}
     shared = {"session_id": SESSION, "cwd": PROJECT}
-    if getattr(harness_samples.sample(harness), "HAS_PATH", True):
+    if getattr(sample(harness), "HAS_PATH", True):
         shared["transcript_path"] = str(transcript)
     given = {**shared, **document, **prompt}
     answer = vault.hook(harness, "--strict", given=json.dumps(given).encode())
@@ -100,7 +101,7 @@ def test_a_session_gets_what_it_should_and_none_of_it_returns(
     vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: str
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    said, steps = [Turn("user", SAID)], dict(harness_samples.sample(harness).STEPS)
+    said, steps = [Turn("user", SAID)], dict(sample(harness).STEPS)
     path = harness_samples.write(harness, tmp_path, said)
     got: list[str] = []
     _, (end,) = steps.pop("end")
@@ -161,6 +162,64 @@ def test_a_folder_of_windows_is_the_one_that_linux_sees(tmp_path: Path, written:
     assert harness_samples.read("codex", path).project == seen
 
 
+CASES = {f"{one}: {name}": (one, name) for one in registry.names() for name in getattr(sample(one), "CASES", {})}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_recorded_records_are_read_as_they_were_meant(case: str) -> None:
+    harness, name = CASES[case]
+    (records, told, facts), own = sample(harness).CASES[name], {}
+    if harness == "opencode":
+        found = sample(harness).parse(records, **facts.get("session", {}))
+    else:
+        own = {"file_name": facts["file_name"]} if "file_name" in facts else {}
+        found = registry.reader(harness)(jsonl(*records), **own)
+    assert [f"{entry.kind} {entry.text}" for entry in found.entries] == list(told)
+    for fact, expected in {"unknown": {}, "damaged": 0, "torn": False, **facts}.items():
+        if fact in ("name", "call", "failed"):
+            assert [getattr(entry, fact) for entry in found.entries] == expected, fact
+        elif fact in ("at", "at_us"):  # `at` counts from the samples' start
+            assert [entry.at for entry in found.entries] == (
+                expected if fact == "at_us" else [parse_instant(harness_samples.at(number)) for number in expected]
+            )
+        elif fact not in ("session", "file_name"):
+            assert getattr(found, fact) == expected, fact
+
+
+@pytest.mark.parametrize(("harness", "path"), [
+    pytest.param(one, *found.values, id=f"{one}-{found.id}", marks=found.marks)
+    for one in ("claude-code", "codex", "gemini") for found in samples(one)
+])  # fmt: skip
+def test_real_transcripts(harness: str, path: Path) -> None:
+    found = read_sample(registry.reader(harness), path)
+    assert not found.damaged and not found.torn and (found.unknown == {} or harness == "claude-code")
+    assert found.session_id or not found.entries
+    asked, answered = said_in(path)
+    shown, summaries = render(found.entries), words(found, "compaction")
+    assert all(text.strip() in shown or text in summaries for text in asked + answered) and "hook_context" not in shown
+    if harness != "gemini":
+        assert len(words(found, "assistant")) == len([text for text in answered if text not in summaries])
+        # Of scrubbed samples the user's words are in an attachment.
+        assert len(words(found, "user")) >= len([text for text in asked if text not in summaries])
+
+
+def said_in(path: Path) -> tuple[list[str], list[str]]:
+    """The user's and the assistant's texts by another, simpler reading of the file."""
+    said: dict[str, list[str]] = {"user": [], "assistant": []}
+    for record in map(json.loads, path.read_text("utf-8").splitlines()):
+        message = record.get("payload") or record.get("message") or {}
+        role = message.get("role") if isinstance(message, dict) else None
+        kept = record.get("type") in ("user", "assistant", "response_item")
+        if role not in said or not kept or record.get("isMeta") or record.get("isCompactSummary"):
+            continue
+        content = message.get("content") or []
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        texts = [one["text"] for one in blocks if one.get("type") in ("text", "input_text", "output_text")]
+        hidden = ("<command-", "<local-command", "<task-notification", "<environment_context>")
+        said[role] += [text for text in texts if not text.startswith(hidden)]
+    return said["user"], said["assistant"]
+
+
 @pytest.mark.parametrize("break_", ["", "\n"])
 def test_data_in_words_is_told_by_its_size(tmp_path: Path, harness: str, break_: str) -> None:
     data = break_.join(["iVBORw0KGgoAAAANSUhEUgAAB+/xCAYAAAB" * 2] * 70) + "=="
@@ -170,7 +229,7 @@ def test_data_in_words_is_told_by_its_size(tmp_path: Path, harness: str, break_:
 
 
 def test_an_edit_is_a_deed(tmp_path: Path, harness: str) -> None:
-    name = getattr(harness_samples.sample(harness), "EDITOR", "edit")
+    name = getattr(sample(harness), "EDITOR", "edit")
     turns = [TALK[0], Turn("call", name, {"path": "src/queue.py", "old_string": "5"}, "done"), TALK[-1]]
     found = harness_samples.read(harness, harness_samples.write(harness, tmp_path, turns))
     deeds = deeds_of(list(turns_of(render(found.entries))))
@@ -180,7 +239,7 @@ def test_an_edit_is_a_deed(tmp_path: Path, harness: str) -> None:
 def test_a_home_is_imported_once(vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: str) -> None:
     home = tmp_path / "person"
     monkeypatch.setenv("HOME", str(home))
-    edit = Turn("call", getattr(harness_samples.sample(harness), "EDITOR", "edit"), {"path": f"{PROJECT}/src/queue.py"})
+    edit = Turn("call", getattr(sample(harness), "EDITOR", "edit"), {"path": f"{PROJECT}/src/queue.py"})
     commit = Turn(
         "call", "bash", {"command": "git commit -m 'Five tries'"}, "[main 1f2e3d4] Five tries\n 1 file changed"
     )
@@ -239,11 +298,11 @@ def test_what_a_harness_tells_its_sessions_itself_is_found_and_kept_nowhere(
     copy = tmp_path / "vault-copy.db"
     shutil.copyfile(vault.db, copy)
     assert "zeppelin" not in vault.call("--db", str(copy), "recall", "zeppelin0").out
-    for document in [one for _, some in harness_samples.sample(harness).STEPS.values() for one in some][:2]:
+    for document in [one for _, some in sample(harness).STEPS.values() for one in some][:2]:
         assert "zeppelin" not in fire(vault, harness, transcript, {**document, "cwd": str(code)})
     for name in ("AGENTS.md", "SOUL.md"):
         (vault / name).write_text(f"Tie {name} to the bollard.")
-    for document in [one for _, some in harness_samples.sample(harness).STEPS.values() for one in some][:2]:
+    for document in [one for _, some in sample(harness).STEPS.values() for one in some][:2]:
         text = fire(vault, harness, transcript, {**document, "cwd": str(vault.root), "session_id": f"w{document}"[:9]})
         assert not any(f"Tie {name}" in text for name in facts.instructions)
     vault.reindex("--full")
@@ -285,10 +344,10 @@ def test_a_line_that_the_harness_gives_is_not_given_again(
     with chdir(code):
         assert vault.call("remember", "--type", "decision", "Tie the boat with a bowline.").code == 0
         assert vault.call("remember", "--type", "decision", "Sails are made of hemp.").code == 0
-    facts, sample = registry.facts(harness), harness_samples.sample(harness)
+    facts, made = registry.facts(harness), sample(harness)
     home_folder = Path(facts.homes({"HOME": str(home)})[0])
     transcript = harness_samples.write(harness, home, TALK, cwd=str(code))
-    starts = next(documents for expected, documents in sample.STEPS.values() if expected == "all")
+    starts = next(documents for expected, documents in made.STEPS.values() if expected == "all")
     home_folder.mkdir(parents=True, exist_ok=True)
     for number, (place, text) in enumerate({
         code / "nothing.md": "", code / facts.instructions[0]: "* Tie the boat with a **bowline**\n",
@@ -299,7 +358,7 @@ def test_a_line_that_the_harness_gives_is_not_given_again(
         told = "".join(fire(vault, harness, transcript, {**one, **given}) for one in starts)
         assert ["bowline" in told, "hemp" in told] == [number < 1, number < 2], told
     (code / facts.instructions[0]).write_text(f"{ANSWER}\n")
-    for expected, documents in sample.STEPS.values():
+    for expected, documents in made.STEPS.values():
         if expected == "lines":
             told = "".join(fire(vault, harness, transcript, {**one, "cwd": str(code)}) for one in documents)
             assert ANSWER not in told

@@ -1,6 +1,6 @@
 """GitHub Copilot CLI, as version 1.0.102 writes."""
 
-from harness_samples import at
+from harness_samples import at, case
 
 PLACE = ".copilot/session-state/{}/events.jsonl"
 HAS_PATH, EDITOR = False, "create"
@@ -38,3 +38,54 @@ def records(session, cwd, turns, got):
 
 def _event(number, kind, **data):
     return {"type": kind, "data": data, "id": f"{number}-{kind}", "timestamp": at(number), "parentId": None}
+
+
+def _events(*given):
+    """Events, each its kind, its data, and of some more members."""
+    return [_event(0, kind, **data) | (more[0] if more else {}) for kind, data, *more in given]
+
+
+_SAID = [("user.message", {"content": f"word{n}"}, {"id": f"u{n}"}) for n in range(3)]
+_CALLED = {"toolName": "bash", "arguments": {"command": "make"}}
+CASES = {
+    "a rewind takes out what followed": case(
+        _events(*_SAID, ("session.snapshot_rewind", {"upToEventId": "u1"}), ("user.message", {"content": "again"})),
+        "user word0", "user again",
+    ),
+    "a rewind to what is gone takes out nothing": case(
+        _events(*_SAID, ("session.snapshot_rewind", {"upToEventId": "gone"})), "user word0", "user word1", "user word2"
+    ),
+    "what the program submitted is no prompt": case(
+        _events(
+            ("user.message", {"content": "a skill", "source": "skill-pdf"}),
+            ("user.message", {"content": "go on", "isAutopilotContinuation": True}),
+            ("user.message", {"content": "of another"}, {"agentId": "a1"}), ("user.message", {"content": "mine"}),
+        ),
+        "user mine",
+    ),
+    "the rest of a session": case(
+        _events(
+            ("session.start", {"sessionId": "s", "startTime": at(0), "context": {"cwd": "/code/lantern"}}),
+            ("session.title_changed", {"title": "The lamp"}),
+            ("tool.execution_start", {"toolCallId": "1", "toolName": "task", "arguments":
+             {"agent_type": "explore", "description": "Look for the lamp", "prompt": "x"}}),
+            ("assistant.message", {"content": "of a sub-agent"}, {"agentId": "a1"}),
+            ("tool.execution_complete", {"toolCallId": "1", "success": True, "result": {"content": "It is lit."}}),
+            ("tool.execution_start", {"toolCallId": "2", **_CALLED}),
+            ("tool.execution_complete", {"toolCallId": "2", "success": True, "shellExecution": {"exitCode": 2},
+             "result": {"content": "no rule"}}),
+            ("tool.execution_start", {"toolCallId": "3", **_CALLED}),
+            ("tool.execution_complete", {"toolCallId": "3", "success": True, "result":
+             {"content": "no\n<shellId: 3 completed with exit code 1>"}}),
+            ("session.compaction_complete", {"success": True, "summaryContent": "The lamp is lit."}),
+            ("session.compaction_complete", {"success": False}), ("session.error", {"message": "out of oil"}),
+            ("abort", {"reason": "user_initiated"}), ("hologram.shown", {}),
+        ),
+        "subagent Look for the lamp", "result It is lit.", "tool make", "result no rule", "tool make",
+        "result no\n<shellId: 3 completed with exit code 1>", "compaction The lamp is lit.",
+        "event error: out of oil", "event interrupted by the user",
+        failed=[False, False, False, True, False, True, False, False, False],
+        name=["explore", "explore", "bash", "bash", "bash", "bash", "", "", ""],
+        session_id="s", project="/code/lantern", title="The lamp", unknown={"hologram.shown": 1},
+    ),
+}  # fmt: skip

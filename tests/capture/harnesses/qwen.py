@@ -1,6 +1,6 @@
 """Qwen Code, as version 0.24 writes."""
 
-from harness_samples import at
+from harness_samples import at, case
 
 PLACE = ".qwen/projects/-home-ada-code-lantern/chats/{}.jsonl"
 EDITOR = "write_file"
@@ -49,3 +49,39 @@ def records(session, cwd, turns, got):
             result = {"callId": f"g{number}", "status": "success", "resultDisplay": turn.back}
             answer = {"functionResponse": {**shared, "response": {"output": turn.back}}}
             yield record(number, "tool_result", [answer], toolCallResult=result)
+
+
+def _record(name, parent, kind, *parts, **more):
+    shared = {"uuid": name, "parentUuid": parent, "sessionId": "s", "timestamp": at(0), "cwd": "/code/lantern"}
+    return shared | {"type": kind, "message": {"role": "user", "parts": list(parts)}, **more}
+
+
+_SNAPSHOT = "<state_snapshot>\nThe lamp is lit.\n</state_snapshot>\n\nResume the prior task using the summary above."
+_CALL = {"id": "g1", "name": "agent", "args": {"subagent_type": "Explore", "description": "Look for the lamp"}}
+CASES = {
+    "a rewind abandons a branch": case(
+        [
+            _record("1", None, "user", {"text": "first"}), _record("2", "1", "assistant", {"text": "an answer"}),
+            _record("3", "2", "user", {"text": "abandoned"}),
+            _record("4", "2", "system", subtype="rewind", systemPayload={"targetTurnIndex": 1}),
+            _record("5", "4", "user", {"text": "instead"}),
+        ],
+        "user first", "assistant an answer", "user instead",
+    ),
+    "the rest of a session": case(
+        [
+            _record("1", None, "user", {"text": "go on"}, subtype="goal_runtime"),
+            _record("2", "1", "user", {"text": "x"}, subtype="notification", systemPayload={"displayText": "Shell"}),
+            _record("3", "2", "user", {"text": "also this"}, subtype="mid_turn_user_message"),
+            _record("4", "3", "assistant", {"text": "I think", "thought": True}, {"functionCall": _CALL}),
+            _record("5", "4", "tool_result", {"functionResponse": {"id": "g1", "response": {"error": "no oil"}}}),
+            _record("6", "5", "system", subtype="chat_compression",
+                    systemPayload={"compressedHistory": [{"role": "user", "parts": [{"text": _SNAPSHOT}]}]}),
+            _record("7", "6", "system", subtype="custom_title", systemPayload={"customTitle": "The lamp"}),
+            _record("8", "7", "hologram"),
+        ],
+        "event Shell", "user also this", "subagent Look for the lamp", "result no oil", "compaction The lamp is lit.",
+        name=["", "", "Explore", "Explore", ""], failed=[False, False, False, True, False],
+        title="The lamp", project="/code/lantern", unknown={"hologram": 1},
+    ),
+}  # fmt: skip

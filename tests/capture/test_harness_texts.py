@@ -1,0 +1,105 @@
+"""What parsers share: summaries without their wrapping, results cut without harm, and time that stays linear."""
+
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from transcripts import jsonl
+
+from signet_sync.capture.harnesses.claude_code import restore
+from signet_sync.capture.harnesses.claude_code.transcript import read
+from signet_sync.capture.harnesses.markdown import render
+from signet_sync.capture.harnesses.pi import transcript as pi
+from signet_sync.capture.harnesses.texts import RESULT_LIMIT, compaction_text, cut_middle
+from signet_sync.formats.managed_block import CLOSING, OPENING
+
+AFTERWORD = (
+    "\n\nIf you need specific details from before compaction (like exact code), read the full transcript at: /x\n"
+    "Continue the conversation from where it left off without asking the user any further questions."
+)
+PREAMBLE = (
+    "This session is being continued from a previous conversation that ran out of context. The summary below covers "
+    "the earlier portion of the conversation.\n\n<system-reminder>\nx\n</system-reminder>\nSummary:\n"
+)
+
+
+RAN_OUT = "This session is being continued from a previous conversation that ran out of context."
+HANDED = "Another language model started to solve this problem and produced a summary of it. Here it is"
+
+
+@given(st.text(alphabet="ab \n.#`-").filter(str.strip), st.sampled_from([" ", "\n", "\n\n"]), st.booleans())
+def test_no_word_of_a_summary_is_lost_wherever_it_begins(summary, between, headed):
+    for start in (RAN_OUT, f"{RAN_OUT} The summary below covers the earlier portion of the conversation."):
+        text = f"{start}{between}{'Summary: ' if headed else ''}w{summary}"
+        assert compaction_text(text).split() == f"w{summary}".split()
+
+
+@given(st.text(alphabet="ab \n.#`-"), st.text(alphabet="xyz \n"))
+@example("1. Lit.\n\n\n\n2. Next.", "thinking")
+def test_both_forms_of_a_summary_are_equal(summary, analysis):
+    raw = f"<analysis>\n{analysis}\n</analysis>\n\n<summary>\n{summary}\n</summary>"
+    told = PREAMBLE + summary.strip() + AFTERWORD
+    assert compaction_text(raw) == compaction_text(told)
+    assert compaction_text(compaction_text(raw)) == compaction_text(raw)
+
+
+@pytest.mark.parametrize(("raw", "text"), [
+    ("", ""), ("plain words", "plain words"),
+    ("<analysis>never closed <summary>kept</summary>", "kept"),
+    ("<summary>never closed", "never closed"),
+    ("<summary>speaks of <summary>tags</summary> inside</summary>", "speaks of <summary>tags</summary> inside"),
+    ("Another language model started to solve this problem and produced a summary of it. Here it is:\nLit.", "Lit."),
+    (f"Summary:\n{OPENING}old{CLOSING}new", "new"),
+    ("This session is being continued from a previous conversation.\n\nAnalysis:\nhm\n\nSummary:\nok", "ok"),
+    (f"{RAN_OUT} Summary: Lit the lantern.\n2. Next.", "Lit the lantern.\n2. Next."),
+    (f"{RAN_OUT} Summary: Lit.\n\nSummary:\nof the rest", "Lit.\n\nSummary:\nof the rest"),
+    (f"{RAN_OUT}\nSummary: Lit.", "Lit."),
+    (f"{RAN_OUT} We lit the lantern.", "We lit the lantern."),
+    (f"{RAN_OUT}\n\n1. Lit.\n\n2. Next.\n", "1. Lit.\n\n2. Next."),
+    (f"{RAN_OUT} The conversation is summarized below: Lit.", "Lit."),
+    (f"{RAN_OUT} A sentence of 2027.\n\nSummary:\nLit.", "Lit."),
+    (f"{RAN_OUT}\n\nLit.\n\nSummary:\nNext.", "Lit.\n\nSummary:\nNext."),
+    (f"{RAN_OUT} Summary: <summary>Lit.</summary>{AFTERWORD}", "Lit."),
+    (f"{HANDED}: Lit.\nNext:\n- it", "Lit.\nNext:\n- it"),
+    (f"{HANDED}\nLit:\n- it", f"{HANDED}\nLit:\n- it"),
+    ("Summary: Lit.", "Lit."),
+])  # fmt: skip
+def test_summaries_of_all_kinds(raw, text):
+    assert compaction_text(raw) == text
+
+
+def test_of_a_long_result_the_middle_is_left_out_and_no_key_is_cut_in_half():
+    long = "head\n" + "x." * 500_000 + "\ntail"
+    kept, omitted = cut_middle(long)
+    assert kept.startswith("head") and kept.endswith("tail")
+    assert len(kept) <= RESULT_LIMIT + 1 and len(kept) - 1 + omitted == len(long)
+    lines = "\n".join(["A1b2" * 16] * 5_000)
+    key = f"-----BEGIN PRIVATE KEY-----\n{lines}\n-----END PRIVATE KEY-----"
+    assert "A1b2" not in cut_middle("x\n" * 1500 + key)[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<system-reminder>\n" * 30_000, "<signet-memory>" * 30_000, " " * 300_000 + "<", "\n" * 100_000 + "<x>"],
+)
+def test_time_stays_linear(text):
+    """What is not linear takes hours: that it comes back at all is what is held here."""
+    started = time.process_time()
+    render(read(jsonl({"type": "user", "message": {"content": text}})).entries)
+    compaction_text(text)
+    assert time.process_time() - started < 60
+
+
+def test_a_long_folder_has_the_name_that_claude_code_gives_it():
+    turns = [("user", "2026-03-01T10:00:00Z", "Light it.")]
+    long = f"/home/ada/code/{'Köln.' * 22}/{'Köln.' * 22}"
+    path, _, _ = restore("7a1b0c00-0000-4000-8000-00000000000b", long, turns, {"HOME": "/home/ada"})
+    folder = path.split("/")[-2]
+    assert folder.startswith("-home-ada-code-K-ln-K-ln-") and folder[200:] == "-ea5dz5"
+
+
+def test_a_long_chain_of_records_is_read_soon():
+    shared = {"type": "message", "message": {"role": "user", "content": "word"}}
+    chain = [shared | {"id": str(n), "parentId": str(n - 1) if n else None} for n in range(30_000)]
+    assert len(pi.read(jsonl(*chain)).entries) == len(chain)
