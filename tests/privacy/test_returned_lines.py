@@ -8,7 +8,7 @@ from typing import Any
 
 import artifacts_fixture as made
 import pytest
-from killed_swap import killed_after_its_swap
+from crash_runner import killed_after_its_swap
 from workbench import NOW, Vault, numbered, sampled
 
 from signet_sync.app.workspace import opened

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+from workbench import Vault
 
 from benchmarks.index_rows import canonical_dump
 from signet_sync.cli import main as cli_main
@@ -235,6 +236,24 @@ def forked(work: Callable[..., int], *given: Any) -> int:
             sys.stderr.flush()
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def killed_after_its_swap(vault: Vault, path: str, saved: str, ours: str) -> None:
+    """Ends a process after it swapped `ours` in for a page, where an editor saved something in the moment before."""
+    before, real = (vault / path).read_bytes(), writing._rename
+
+    def rename(*given: Any) -> bool:
+        if saved:
+            (vault / path).write_text(saved)
+        real(*given)
+        os._exit(KILLED)
+
+    def swap() -> int:
+        writing._rename = rename
+        writing.replace(str(vault.root), path, ours.encode(), before)
+        return 0
+
+    assert forked(swap) == KILLED and (vault / path).read_text() == ours
 
 
 def dump(place: str) -> list[list[object]]:
