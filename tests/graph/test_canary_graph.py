@@ -37,7 +37,7 @@ OTHERS = {f"0fe5e55{day}-0000-4000-8000-000000000000": f"2026-03-{day}T10:00:00.
 LAST = "0fe5e5527-0000-4000-8000-000000000000"
 HANDLE = re.compile(r"\b([a-z]-[a-z2-7]{12})\b")
 
-# As in test_canary: each begins unlike the others, and its first letters are not looked for.
+# As in test_resurrection: each begins unlike the others, and its first letters are not looked for.
 PLACES = ("summary", "opening", "middle", "closing", "compaction", "decision", "person", "file", "package", "issue",
           "next", "live", "memory", "tag", "sentence", "slot",
           "early")  # fmt: skip

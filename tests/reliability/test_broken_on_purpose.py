@@ -45,7 +45,7 @@ BREAKS = {
         "        if judging.tombstones and _is_covered(name, *identity, judging.tombstones):\n"
         "            return _judge_tombstoned(path, found.signature)\n",
         "",
-        "tests/project/test_canary.py",
+        "tests/reliability/test_resurrection.py",
     ),
     "whoever lost the lease writes all the same": Break(
         "signet_sync/pages/store/pages.py",

@@ -1,19 +1,26 @@
-"""A session was removed: whatever a sync, a backup, a harness or a late process brings back, nothing of it returns."""
+"""A session full of words that stand nowhere else is removed: no byte that we write holds one, and nothing returns.
+
+Whatever a sync, a backup, a harness or a late process brings back goes again. The scene is made once for the module,
+stays where its state knows it, and is put back by copying: as it was before the removal, or after it.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import sqlite3
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import artifacts_fixture as made
 import pytest
 from agents import Inside, until
-from session_inputs import compact, document, end, refuse
+from invented_secrets import some
+from session_inputs import FIRST, compact, document, end, refuse, say
 from transcript_builder import claude
 from workbench import NOW, Vault, holding, numbered
 
@@ -22,452 +29,353 @@ from signet_sync.capture import spool
 from signet_sync.capture.spool import Job
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import parse, write
+from signet_sync.sessions import journal
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import session_input
+from signet_sync.sessions.live import store as live
 from signet_sync.settings.model import Settings
+from signet_sync.storage.database.connection import Database
 
-ID = "ca4a1e00-0000-4000-8000-00000000000a"
+ID = "ca4a1e00-0000-4000-8000-000000000001"
+OTHER = "ca4a1e00-0000-4000-8000-000000000002"
 TOKEN = made.token_for(session_id=ID)
+SECRET = "ghp_" + some(Random(7), 36)
+DEAD = 4_194_305  # beyond the highest id that a process can have
+
+# One word for each place where text may come from. Full text writes only what a word does not share with the one before
+# it in order, so each begins unlike the others, and its first letters are left out of what is looked for.
+PLACES = ("transcript", "summary", "decision", "person", "sentence", "compaction", "tail", "printed", "live", "spooled",
+          "torn", "unfinished", "left", "manifest", "memory", "asked", "evidence")  # fmt: skip
+CANARIES = {place: f"{chr(97 + number)}qz{place}canary" for number, place in enumerate(PLACES)}
+# Who the session was: its id may stand in the tombstone and where harnesses keep it, and its beginning in a log.
 PROJECT = "/home/ada/code/zqwprojectcanary"
-WHO = {"session": ID, "project": PROJECT, "day": "2026-03-25"}
-# One word for each place that text may come from. Full text keeps only what a word does not share with the one before
-# it in order: each begins unlike the others, and the first letters are not looked for.
-PLACES = ("summary", "decision", "transcript", "sentence", "compaction", "person", "memory", "asked", "live",
-          "manifest", "evidence")  # fmt: skip
-WORDS = {place: f"{chr(97 + number)}qz{place}canary" for number, place in enumerate(PLACES)}
-NEEDLES = {place: word[3:].encode() for place, word in WORDS.items()} | {"project": b"projectcanary"}
-# Its id stands in the tombstone's own file names and where harnesses keep it; its words may stand nowhere.
+WHO = {"session": ID, "project": PROJECT}
 
 
-def said(place: str) -> str:
-    return f"the {WORDS[place]} bounds every retry of the queue in lantern"
+def line(place: str) -> str:
+    """A line of text that is long enough to be known again, with characters that JSON writes in another way."""
+    return f'The queue of "lantern" drains because the {CANARIES[place]} bounded every retry of the loop – naïvely.'
+
+
+def sentence(place: str) -> str:
+    return f"Bounded the retry loop of src/queue.py in lantern because {CANARIES[place]} said so, and the queue drains."
+
+
+ENDING = {
+    "session_id": ID, "session_key": ID, "project": PROJECT,
+    "transcript": f"## User\n\n{line('tail')} password = {SECRET}\n\n"
+    f"- `Read` · 2026-03-28T10:30:00.000Z · `queue.py`\n\n  {line('printed')}\n",
+    "transcript_is": "tail",
+    "summary": f"# Queue\n\n- {line('summary')}\n\n## Decisions\n\n- {line('decision')}\n\n## People\n\n"
+    f"- {CANARIES['person'].title()}: keeps the queue\n",
+    "memory_sentence": sentence("sentence"),
+    "captured_at": "2026-03-28T11:00:00.000Z",
+}  # fmt: skip
 
 
 class Scene:
-    """A vault of three sessions of which one was removed: as it was before, as it is after."""
+    """A vault in which the session has left traces wherever one can be left."""
 
-    def __init__(self, root: Path) -> None:
-        self.vault = Vault(root)
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.vault = Vault(folder / "vault")
         self.home = Path(os.environ["HOME"])
-        self.transcript = self.home / f".claude/projects/-home-ada/{ID}.jsonl"
-        self.fill()
-        self.before = root.parent / "before"
-        self.keep(self.before)
-        held = {place for _, place in self.leaks()}
-        assert held == {*NEEDLES}, {*NEEDLES} - held
-        self.files = {path.name: path.read_bytes() for path in self.vault.memory.glob(f"*{TOKEN}*.md")}
+        self.transcript = self.home / ".claude/projects/-home-ada-code" / f"{ID}.jsonl"
+        self.foreign: dict[str, tuple[bytes, int]] = {}
+        for step in (self.segments, self.damage, self.notes, self.copies, self.inputs, self.strangers):
+            step()
+        assert {word for _, word in self.leaks()} == {*CANARIES.values(), PROJECT}, "every place holds its word"
+        named = {path for path, _ in self.leaks()}
+        for place in ("/MEMORY.md", "/DREAMS.md", "/ledger/2026/03/28.md", "/entities/", ".user-", ".signet-2",
+                      "signet-sync.db", ".corrupt-", "/native-"):  # fmt: skip
+            assert any(place in path for path in named), place
+        assert self.leaks(SECRET) == [], "secrets were redacted before anything was written"
+        root = self.vault.root
+        self.files = {path.name: path.read_bytes() for path in self.vault.memory.glob(f"*--{TOKEN}--*.md")
+                      if " " not in path.name and ".sync" not in path.name}  # fmt: skip
         self.pages = {
             str(path.relative_to(root)): path.read_bytes()
             for path in root.rglob("*.md")
-            if path.parent != self.vault.memory and any(needle in path.read_bytes() for needle in NEEDLES.values())
+            if path.parts[-2] != "memory" and any(word[3:].encode() in path.read_bytes() for word in CANARIES.values())
+            if not any(part in path.name for part in (".user-", ".signet-")) and "notes" not in path.parts
         }
+        self.keep("before")
         self.ask("remove", ID, "--reason", "asked for", "--yes")
-        assert self.leaks() == []
-        self.after = root.parent / "after"
-        self.keep(self.after)
+        self.gone("by the command")
+        self.keep("after")
 
-    def fill(self) -> None:
-        vault = self.vault
-        vault.session(2)
-        vault.session(4, agent_id="scout")
-        self.transcript.parent.mkdir(parents=True)
-        self.transcript.write_text(claude(said("transcript"), said("decision"), **WHO))
-        self.ask("import", "claude-code", str(self.transcript), "--again")
-        who = {"session_id": ID, "session_key": ID, "project": PROJECT, "harness": "claude-code"}
-        end(
-            vault,
-            **who,
-            captured_at="2026-03-25T11:00:00.000Z",
-            transcript=f"## User\n\n{said('transcript')} again.\n",
-            transcript_is="tail",
-            summary=f"# Queue\n\n- {said('summary')}\n\n## Decisions\n\n- {said('decision')}\n\n## People\n\n"
-            f"- {WORDS['person'].title()}: keeps the queue\n",
-            memory_sentence=f"Bounded the retry loop of src/queue.py in lantern as {said('sentence')} and it drains.",
-        )
-        compact(vault, **who, compaction=said("compaction"), captured_at="2026-03-25T12:00:00.000Z")
-        self.ask("reindex")
-        for manifest in vault.memory.glob(f"*{TOKEN}--manifest.md"):
-            manifest.write_bytes(manifest.read_bytes() + f"\nMy note: {said('manifest')}.\n".encode())
-        self.ask("remember", f"Note that {said('memory')}.", "--session", ID)
-        for query in (
-            WORDS["memory"],
-            f"{WORDS['memory']} retry",
-            f"{WORDS['asked']} {WORDS['memory']}",
-            "every retry",
-        ):
-            self.ask("recall", query)
-        assert self.ask("dream")["promoted"]
-        assert self.streams(ID) == 0
-        self.entity()
-        self.ask("reindex")
-
-    def streams(self, key: str, *more: str, turn: int = 0) -> int:
-        """The exit code of what appends a live turn."""
-        line = json.dumps({"turn": turn, "role": "user", "text": said("live"), "at": NOW}).encode()
-        return self.vault.call("transcript", "append", "--session-key", key, *more, given=line).code
-
-    def entity(self) -> None:
-        """An entity whose evidence is the session's, and one of its own."""
-        summary = sorted(self.vault.memory.glob(f"2026-03-25T11*{TOKEN}--summary.md"))[0]
-        told = self.ask("entity", "create", "user", "Ada")
-        self.ask("entity", "append", told["id"], "Evidence", "--text", said("evidence"),
-                 "--evidence", f"memory/{summary.name}#L3")  # fmt: skip
-        self.ask("entity", "append", told["id"], "Preferences", "--text", "Ada likes short answers about kilns.")
-
-    def ask(self, *arguments: str) -> Any:
-        answer = self.vault.call(*arguments, "--json", "--now", NOW) if arguments[0] != "import" else self.vault.call(
-            *arguments, "--json"
-        )  # fmt: skip
-        assert answer.code == 0, answer
+    def ask(self, *words: str, code: int = 0) -> Any:
+        now = () if words[0] in ("import", "session") else ("--now", NOW)
+        answer = self.vault.call(*words, "--json", *now)
+        assert answer.code == code, answer
         return answer.json
 
-    # ── one attempt after the other ──
-
-    def places(self) -> Iterable[tuple[str, Path]]:
-        return ("vault", self.vault.root), ("state", Path(os.environ["SIGNET_STATE"])), ("home", self.home)
-
-    def keep(self, folder: Path) -> None:
-        for name, place in self.places():
-            shutil.copytree(place, folder / name, symlinks=True)
-
-    def again(self) -> None:
-        """As it was right after the removal."""
-        for name, place in self.places():
-            shutil.rmtree(place)
-            shutil.copytree(self.after / name, place, symlinks=True)
-
-    def put(self, name: str, raw: bytes) -> None:
-        self.vault.put((name, raw))
-
-    def leaks(self) -> list[tuple[str, str]]:
-        """Files of workspace and state that hold a word of the session, whatever its case."""
-        places = {needle: place for place, needle in NEEDLES.items()}
-        held = holding(places, self.vault.root, Path(os.environ["SIGNET_STATE"]))
-        return [(path.name, places[needle]) for needle, path in held]
-
-    def answers(self) -> str:
-        """All that commands say of the vault."""
-        asked = [["status"], ["status", "--json"], ["check"], ["violations", "list"],
-                 ["doctor"], ["context"], ["render"], ["entity", "check"],
-                 ["recall", "every retry"], ["recall", "--words", "lantern"], ["open", ID], ["expand", ID]]  # fmt: skip
-        said = [self.vault.call(*words) for words in asked]
-        return "".join(answer.out + answer.err for answer in said).lower()
-
-
-# ── ways in which a file may come back ──
-
-
-def same(name: str, raw: bytes) -> tuple[str, bytes]:
-    return name, raw
-
-
-def named(change: Callable[[str], str]) -> Callable[[str, bytes], tuple[str, bytes]]:
-    return lambda name, raw: (change(name), raw)
-
-
-def edited(**fields: Any) -> Callable[[str, bytes], tuple[str, bytes]]:
-    """Other frontmatter and another body, with the hash that fits it: a file as somebody would forge it."""
-
-    def change(name: str, raw: bytes) -> tuple[str, bytes]:
-        read = parse(raw)
-        body = read.body.removesuffix("\n") + "\n\nAnd more.\n"
-        told = {**read.fields, **fields}
-        if "content_sha256" in told:
-            told["content_sha256"] = body_sha256(normalize(body))
-        return name, write({key: value for key, value in told.items() if value is not ...}, body.removesuffix("\n"))
-
-    return change
-
-
-def bytes_of(change: Callable[[bytes], bytes]) -> Callable[[str, bytes], tuple[str, bytes]]:
-    return lambda name, raw: (name, change(raw))
-
-
-RETURNS: dict[str, Callable[[str, bytes], tuple[str, bytes]]] = {
-    "its own name": same,
-    "a second of its own name": named(lambda name: name.replace(".md", " 2.md")),
-    "a numbered copy": named(lambda name: name.replace(".md", " (1).md")),
-    "a conflicted copy": named(lambda name: name.replace(".md", " (Ada's conflicted copy 2026-03-29).md")),
-    "a conflicted copy in NFC": named(lambda name: name.replace(".md", " (J\u00fcrgen's conflicted copy).md")),
-    "a conflicted copy in NFD": named(lambda name: name.replace(".md", " (Ju\u0308rgen's conflicted copy).md")),
-    "a copy of Syncthing": named(lambda name: name.replace(".md", ".sync-conflict-20260329-101010-ABCDEFG.md")),
-    "a copy of a host": named(lambda name: name.replace(".md", "-HOST.md")),
-    "a file that iCloud keeps elsewhere": named(lambda name: f".{name}.icloud"),
-    "another stamp in its name": named(lambda name: name.replace("2026-03-25", "2026-03-24")),
-    "another token in its name": named(lambda name: name.replace(TOKEN, "a" * 16)),
-    "another kind in its name": named(lambda name: name.replace("summary", "compaction")),
-    "an edited body": edited(),
-    "another project": edited(project="/home/ada/code/other"),
-    "another session id under the token": edited(session_id="0" * 8),
-    "no session id": edited(session_id=...),
-    "no agent": edited(agent_id=...),
-    "a key": edited(session_key="agent:main:main"),
-    "one byte more": bytes_of(lambda raw: raw + b"x\n"),
-    "half of it": bytes_of(lambda raw: raw[: len(raw) // 2]),
-    "no frontmatter": bytes_of(lambda raw: raw.split(b"---\n", 2)[2]),
-    "merge marks": bytes_of(lambda raw: b"<<<<<<< mine\n" + raw),
-    "other line ends": bytes_of(lambda raw: raw.replace(b"\n", b"\r\n")),
-    "a byte order mark": bytes_of(lambda raw: b"\xef\xbb\xbf" + raw),
-    "no UTF-8": bytes_of(lambda raw: raw + b"\xff\xfe"),
-    "nothing in it": bytes_of(lambda raw: b""),
-}
-
-
-def brought(scene: Scene, way: str, kind: str = "") -> None:
-    """Puts the files of the session (of a kind) back in a way."""
-    for name, raw in scene.files.items():
-        if kind in name:
-            scene.put(*RETURNS[way](name, raw))
-
-
-# Those that leave the bytes and change the name: all of them can come at once.
-NAMES = [
-    way for way in RETURNS if way.startswith(("its own", "a second", "a numbered", "a conflicted", "a copy", "a file"))
-]
-
-
-# ── ways in which something else brings it back ──
-
-
-def old_databases(scene: Scene, *patterns: str) -> None:
-    """State of before the removal stands in the place of ours."""
-    state = scene.vault.state
-    for pattern in patterns:
-        for path in [*state.glob(pattern)]:
-            path.unlink()
-        kept = scene.before / "state" / state.name
-        for path in kept.glob(pattern):
-            shutil.copy2(path, state / path.relative_to(kept))
-
-
-def lose(scene: Scene, *patterns: str) -> None:
-    for pattern in patterns:
-        for path in scene.vault.state.glob(pattern):
-            path.unlink()
-
-
-def stone(scene: Scene) -> Path:
-    return scene.vault.memory / f"tombstones/default--{TOKEN}.md"
-
-
-def database_lost(scene: Scene) -> None:
-    lose(scene, "*.db*")
-    brought(scene, "its own name")
-
-
-def database_and_backups_lost(scene: Scene) -> None:
-    lose(scene, "*.db*", "backups/*")
-    brought(scene, "its own name")
-
-
-def tombstone_lost(scene: Scene) -> None:
-    stone(scene).unlink()
-    brought(scene, "its own name")
-
-
-def tombstone_torn(scene: Scene) -> None:
-    stone(scene).write_bytes(b"<<<<<<< mine\n")
-    brought(scene, "its own name")
-
-
-def one_store_after_the_other(scene: Scene) -> None:
-    stone(scene).unlink()
-    scene.ask("reindex")
-    lose(scene, "*.db*", "backups/*")
-    scene.ask("reindex")
-    stone(scene).unlink()
-    brought(scene, "its own name")
-
-
-def state_folder_lost(scene: Scene) -> None:
-    shutil.rmtree(scene.vault.state)
-    brought(scene, "its own name")
-
-
-def a_database_of_before(scene: Scene) -> None:
-    old_databases(scene, "*.db*")
-    brought(scene, "its own name")
-
-
-def a_backup_of_before(scene: Scene) -> None:
-    """A person brings the whole state folder back, and the database is made of its backup."""
-    lose(scene, "*.db*")
-    old_databases(scene, "backups/*")
-
-
-def a_state_of_before(scene: Scene) -> None:
-    shutil.rmtree(scene.vault.state)
-    shutil.copytree(scene.before / "state" / scene.vault.state.name, scene.vault.state, symlinks=True)
-
-
-def a_tree_of_before(scene: Scene) -> None:
-    """As `git checkout OLD` does it: every file of then, and none that came since."""
-    kept = scene.before / "vault"
-    for folder in ("memory", "ledger", "entities", "agents"):
-        shutil.rmtree(scene.vault.root / folder)
-        shutil.copytree(kept / folder, scene.vault.root / folder)
-    for name in ("MEMORY.md", "DREAMS.md"):
-        shutil.copy2(kept / name, scene.vault.root / name)
-
-
-def pages_of_before(scene: Scene) -> None:
-    """A sync service brings the pages that another machine wrote before it knew."""
-    for path, raw in scene.pages.items():
-        place = scene.vault / path
-        if path.partition("/")[0] in ("MEMORY.md", "DREAMS.md", "ledger"):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(raw)
-
-
-def entities_of_before(scene: Scene) -> None:
-    shutil.rmtree(scene.vault.root / "entities")
-    shutil.copytree(scene.before / "vault/entities", scene.vault.root / "entities")
-
-
-def jobs_that_come_late(scene: Scene) -> None:
-    folder = str(scene.vault.state / "spool")
-    for event in ("compact", "end", "stop"):
-        spool.put(
-            folder,
-            Job(event=event, harness="claude-code", session_id=ID, agent_id="default", at="2026-03-28T13:00:00.000Z",
-                transcript_path=str(scene.transcript), cwd=PROJECT,
-                compaction=said("compaction") if event == "compact" else None),
-        )  # fmt: skip
-    os.utime(scene.transcript, ns=(10**18, 10**18))
-    assert scene.vault.call("session", "take-spool", "--sweep").code == 0
-
-
-def read_again(scene: Scene) -> None:
-    """The harness still has the transcript, and more has been said since."""
-    scene.transcript.write_text(claude(*(said(place) for place in ("transcript", "live", "summary")), **WHO))
-    answer = scene.vault.call("import", "claude-code", str(scene.transcript), "--again", "--json")
-    assert answer.json["segments"] == []
-
-
-def said_again(scene: Scene) -> None:
-    who = {"session_id": ID, "session_key": "agent:main:main", "project": PROJECT}
-    refuse(scene.vault, "removed-session", **who, transcript=said("transcript"))
-    refuse(scene.vault, "removed-session", kind="compact", **who, compaction=said("compaction"))
-    assert scene.streams("agent:main:main", "--session-id", ID, turn=3) == 2
-
-
-def remembered_again(scene: Scene) -> None:
-    answer = scene.vault.call("remember", f"Note that {said('memory')}.", "--session", ID, "--json")
-    assert answer.code == 2, answer
-
-
-def a_journal_that_comes_late(scene: Scene) -> None:
-    """The inputs of an ending that nobody finished, as a state folder of another time holds them."""
-    other = {"session_id": "zz", "session_key": "zz", "transcript": said("transcript"), "transcript_is": "tail"}
-    moment = time.time_ns() // 1000
+    # ── how it was left ──
+
+    def segments(self) -> None:
+        """Two segments (one out of the harness's transcript) and a compaction, projected and searched."""
+        vault = self.vault
+        # On first contact the original program's page is kept once, in its own wording.
+        theirs = f"<!-- generated 2026-03-28 -->\n# Working Memory\n\n- {sentence('sentence')}\n"
+        (vault / "MEMORY.md").write_text(theirs)
+        for number in (2, 3):
+            vault.session(number)
+        vault.session(4, agent_id="scout")
+        self.transcript.parent.mkdir(parents=True)
+        self.transcript.write_text(claude(line("transcript"), f"{line('left')} The key is {SECRET}.", **WHO))
+        found = self.ask("import", "claude-code", str(self.transcript))
+        assert len(found["segments"]) == 1 and found["redactions"]
+        end(vault, **ENDING)
+        compact(vault, session_id=ID, session_key=ID, project=PROJECT, compaction=line("compaction") + SECRET,
+                captured_at="2026-03-28T12:00:00.000Z", memory_sentence=sentence("sentence"))  # fmt: skip
+        vault.reindex()
+
+    def damage(self) -> None:
+        """The database was damaged once and set aside, with all that it held."""
+        with self.vault.db.open("r+b") as file:
+            file.seek(100)
+            file.write(b"\xff" * 400)
+        Path(f"{self.vault.db}-wal").write_bytes(b"")
+        self.vault.reindex()
+
+    def notes(self) -> None:
+        """What a person added: to a manifest, as a memory that rises, as evidence of an entity."""
+        vault = self.vault
+        for manifest in vault.memory.glob(f"*{TOKEN}--manifest.md"):
+            manifest.write_bytes(manifest.read_bytes() + f"\nMy note: {line('manifest')}.\n".encode())
+        self.ask("remember", f"Note that {line('memory')}", "--session", ID)
+        word = CANARIES["memory"]
+        for query in (word, f"{word} retry", f"{CANARIES['asked']} {word}", "every retry"):
+            self.ask("recall", query)
+        assert self.ask("dream")["promoted"]
+        summary = next(vault.memory.glob(f"2026-03-28T11*{TOKEN}--summary.md")).name
+        ada = self.ask("entity", "create", "user", "Ada")["id"]
+        evidence = ("--text", line("evidence"), "--evidence", f"memory/{summary}#L3")
+        self.ask("entity", "append", ada, "Evidence", *evidence)
+        self.ask("entity", "append", ada, "Preferences", "--text", "Ada likes short answers about kilns.")
+        vault.reindex()
+
+    def copies(self) -> None:
+        """Conflict copies, a displaced page, leftovers of processes that were killed."""
+        vault = self.vault
+        summary = next(vault.memory.glob(f"2026-03-28T11*{TOKEN}--summary.md"))
+        for ending in (" (1).md", ".sync-conflict-20260329-101010-ABCDEFG.md", " 2.md"):
+            vault.put((summary.stem + ending, summary.read_bytes()))
+        page = vault.page()
+        assert CANARIES["sentence"] in page
+        (vault / "MEMORY.md").write_text(page.replace("# Working Memory", "# Working Memory\n\nmy own line", 1))
+        vault.reindex()
+        assert list(vault.root.glob("MEMORY.user-*")) and list(vault.root.glob("MEMORY.signet-*"))
+        self.leftovers()
+
+    def leftovers(self) -> None:
+        """What processes that were killed had half-written."""
+        root, state, none = self.vault.root, self.vault.state, "0" * 32
+        for stem in (root / f".signet/tmp/{DEAD}-{none}", root / f".signet-{DEAD}-{none}",
+                     state / f"backups/native-20260328.db.{DEAD}", state / f"journal/{none}.json.{DEAD}",
+                     state / f"spool/0.json.{'0' * 8}.{DEAD}"):  # fmt: skip
+            stem.parent.mkdir(exist_ok=True)
+            Path(f"{stem}.tmp").write_bytes(line("left").encode())
+
+    def inputs(self) -> None:
+        """Live turns, jobs, and an ending whose caller died while it asked its model."""
+        state = self.vault.state
+        database = Database(str(self.vault.db))
+        with database.transaction():
+            turn = live.LiveTurn(1, "user", line("live"), NOW)
+            live.buffer(database, "default", ID, [turn])
+            live.buffer(database, "default", "agent:main:main", [turn], session_id=ID)
+            live.buffer(database, "default", "agent:main:main", [turn._replace(content="other")], session_id=OTHER)
+        job = spool.put(str(state / "spool"), self.job("stop"))
+        live.set_mark(database, os.path.basename(job.place), live.TranscriptMark("1 2", NOW, 3))
+        database.close()
+        spool.put(str(state / "spool"), self.job("compact"))
+        (state / "spool/bad").mkdir()
+        (state / "spool/bad/1.json.damaged").write_text(json.dumps({"session_id": ID, "text": line("torn")})[:-9])
+        begun(self.vault, session_id=ID, session_key=ID, project=PROJECT, transcript=line("unfinished"))
+        assert journal.keys(str(state / "journal"))
+
+    def job(self, event: str, at: str = "2026-03-28T13:00:00.000Z") -> Job:
+        return Job(event=event, harness="claude-code", session_id=ID, agent_id="default", at=at, cwd=PROJECT,
+                   transcript_path=str(self.transcript),
+                   compaction=line("spooled") if event == "compact" else None)  # fmt: skip
+
+    def strangers(self) -> None:
+        """Files that are not ours and hold the text, each in another way."""
+        self.stranger("memory/claude-code/transcripts/a.jsonl", claude(line("tail"), "yes", **WHO).encode())
+        said = json.dumps({"t": line("summary")}, ensure_ascii=False)
+        self.stranger("memory/codex/transcripts/raw.jsonl", said.encode())
+        self.stranger("notes/mine.md", f"somebody wrote: {line('compaction')}\n".encode())
+        self.stranger("notes/large.log", b"x" * ((1 << 20) - 40) + line("transcript").encode() + b"y" * (1 << 21))
+        (self.vault / "memory/claude-code/transcripts/b.jsonl").write_text('{"text": "The queue of lantern drains."}')
+        path = self.vault / "memory/memories.db"
+        with sqlite3.connect(path) as signet:
+            signet.execute("create table memories(content text)")
+            signet.executemany("insert into memories values(?)", [("x" * 3000,), (line("summary"),)])
+        signet.close()
+        self.stranger("memory/memories.db", path.read_bytes())
+        self.stranger(str(self.transcript), self.transcript.read_bytes())
+
+    def stranger(self, path: str, raw: bytes) -> None:
+        place = self.vault.root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(raw)
+        os.utime(place, ns=(10**18, 10**18))
+        self.foreign[path] = raw, 10**18
+
+    # ── put back ──
+
+    def kept(self, name: str) -> Path:
+        return self.folder.with_name(name)
+
+    def keep(self, name: str) -> None:
+        shutil.copytree(self.folder, self.kept(name), symlinks=True)
+
+    def again(self, name: str) -> Scene:
+        """As it was before or after the removal."""
+        shutil.rmtree(self.folder)
+        shutil.copytree(self.kept(name), self.folder, symlinks=True)
+        return self
+
+    # ── what must hold ──
+
+    def leaks(self, *words: str) -> list[tuple[str, str]]:
+        """Places in all that we write (workspace, state, settings) that hold a word but for three letters."""
+        strangers = {self.vault.root / path for path in self.foreign} | {self.folder / "input.json", self.transcript}
+        needles = {word[3:].encode(): word for word in words or (*CANARIES.values(), SECRET, PROJECT)}
+        held = holding(needles, self.folder)
+        return [(str(path.relative_to(self.folder)), needles[found]) for found, path in held if path not in strangers]
+
+    def gone(self, way: str) -> None:
+        """Nothing of it anywhere, the tombstone stands, and the others are as they were."""
+        assert self.leaks() == [], way
+        assert self.leaks(str(self.transcript)) == [], "where it was captured from"
+        found = self.vault.hits(*CANARIES.values()), [w for w in CANARIES.values() if self.vault.hits(w)]
+        assert found == ([], []), way
+        assert self.vault.hits("number2x") and self.vault.hits("number4x", agent="scout"), way
+        left = [path.name for path in self.vault.memory.rglob(f"*{TOKEN}*")]
+        assert left == [f"default--{TOKEN}.md"], (way, left)
+        turns = self.vault.rows("select session_key, session_id from session_transcripts")
+        assert turns in ([], [("agent:main:main", OTHER)]), "gone with its ids"
+        places = {path: self.vault.root / path for path in self.foreign}
+        moved = [p for p, at in places.items() if (at.read_bytes(), at.stat().st_mtime_ns) != self.foreign[p]]
+        assert moved in ([], [str(self.transcript)]), "a way may write that one"
+
+    def silent(self, way: str) -> None:
+        """No command says a word of it."""
+        asked = [["status"], ["status", "--json"], ["check"], ["violations", "list"], ["doctor"], ["context"],
+                 ["render"], ["entity", "check"], ["recall", "every retry"], ["recall", "--words", "lantern"],
+                 ["open", ID], ["expand", ID]]  # fmt: skip
+        answers = [self.vault.call(*words) for words in asked]
+        said = "".join(answer.out + answer.err for answer in answers).lower()
+        assert [place for place, word in CANARIES.items() if word[3:] in said] == [], way
+
+
+def begun(vault: Vault, **given: Any) -> None:
+    """An ending whose caller died while it asked its model: its inputs are kept."""
+
+    class Died(Exception):
+        pass
 
     def die(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
+        raise Died
 
-    # In another vault: an agent that runs here would finish it under its first name.
-    elsewhere = Vault(scene.before / "elsewhere")
-    with opened(str(elsewhere.root), Settings()) as workspace, pytest.raises(KeyboardInterrupt):
-        given = session_input(document(**other), now_us=moment)
-        sessions_operations.end(workspace, given, now_us=moment, propose=die)  # type: ignore[arg-type]
-    token = made.token_for(session_id="zz")
-    [path] = (elsewhere.state / "journal").glob("*.json")
-    raw = path.read_text().replace('"zz"', f'"{ID}"').replace(token, TOKEN)
-    shutil.rmtree(elsewhere.root)
-    path.unlink()
-    folder = scene.vault.state / "journal"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    (folder / path.name).write_text(raw)
+    moment = time.time_ns() // 1000
+    with opened(str(vault.root), Settings()) as workspace, pytest.raises(Died):
+        ending = session_input(document(**given, transcript_is="tail"), now_us=moment)
+        sessions_operations.end(workspace, ending, now_us=moment, propose=die)  # type: ignore[arg-type]
 
 
-def half_synced(scene: Scene) -> None:
-    """Under the names that sync services and editors give it until it is whole it goes, too."""
-    passing = (".syncthing.{}.tmp", "~syncthing~{}.tmp", ".~{}", ".{}.icloud", "{}.sb-1a2b3c4d-XyZabc", ".{}.~1a2b3c")
-    for name, raw in scene.files.items():
-        for number, form in enumerate(passing):
-            scene.put(form.format(name), raw if number != 1 else raw[: len(raw) // 2])
-        scene.put(f".{name}.swp", b"b0VIM 9.0" + raw)
-    for path, raw in scene.pages.items():
-        folder, _, name = path.rpartition("/")
-        if not path.startswith("entities/"):
-            (scene.vault / folder / f".syncthing.{name}.tmp").write_bytes(raw)
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("scene") / "at"
+    (folder / "home").mkdir(parents=True)
+    named = {"HOME": "home", "SIGNET_STATE": "state", "SIGNET_CONFIG": "config.toml", "XDG_STATE_HOME": "home/state",
+             "XDG_CONFIG_HOME": "home/config"}  # fmt: skip
+    return {name: str(folder / place) for name, place in named.items()}
 
 
-OTHERS: dict[str, Callable[[Scene], None]] = {
-    way.__name__.replace("_", " "): way
-    for way in (
-        database_lost,
-        database_and_backups_lost,
-        tombstone_lost,
-        tombstone_torn,
-        one_store_after_the_other,
-        state_folder_lost,
-        a_database_of_before,
-        a_backup_of_before,
-        a_state_of_before,
-        a_tree_of_before,
-        pages_of_before,
-        entities_of_before,
-        jobs_that_come_late,
-        a_journal_that_comes_late,
-        half_synced,
-        read_again,
-        said_again,
-        remembered_again,
-    )
-}
-
-
-# ── nothing returns ──
+@pytest.fixture(scope="module")
+def made_once(places: dict[str, str]) -> Iterator[Scene]:
+    with pytest.MonkeyPatch.context() as machine:
+        for name, place in places.items():
+            machine.setenv(name, place)
+        yield Scene(Path(places["HOME"]).parent)
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    return Scene(tmp_path / "vault")
+def scene(made_once: Scene, places: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """As it was before the removal."""
+    for name, place in places.items():
+        monkeypatch.setenv(name, place)
+    return made_once.again("before")
 
 
-def gone(scene: Scene, way: str) -> None:
-    """Not a byte of it, wherever we write; the tombstone stands, and who was not removed is still found."""
-    assert scene.leaks() == [], way
-    left = [path.name for path in scene.vault.memory.rglob(f"*{TOKEN}*")]
-    assert left == [f"default--{TOKEN}.md"], (way, left)
-    assert scene.vault.hits("number2x") and scene.vault.hits("number4x", agent="scout"), way
-    assert scene.vault.hits(WORDS["decision"]) == [], way
+@pytest.fixture
+def after(scene: Scene) -> Scene:
+    """As it is after the removal."""
+    return scene.again("after")
 
 
-def silent(scene: Scene, way: str) -> None:
-    """No command says a word of it."""
-    said = scene.answers()
-    assert [place for place, needle in NEEDLES.items() if needle.decode() in said] == [], way
+def remove(scene: Scene) -> dict[str, Any]:
+    found: dict[str, Any] = scene.ask("remove", ID, "--reason", "asked for", "--yes")
+    return found
 
 
-def test_whatever_is_brought_back_goes_again(scene: Scene) -> None:
-    for way in RETURNS:
-        brought(scene, way) if way in NAMES else None
-    assert len(list(scene.vault.memory.glob(f"*{TOKEN}*"))) > 6 * len(NAMES) - 10
-    scene.ask("reindex")
-    gone(scene, "names")
-    # What keeps its name comes one to a file: another edit for each.
-    edits = [way for way in RETURNS if way not in NAMES]
-    for first in range(0, len(edits), len(scene.files)):
-        for (name, raw), way in zip(sorted(scene.files.items()), edits[first:], strict=False):
-            scene.put(*RETURNS[way](name, raw))
-        scene.ask("reindex")
-        gone(scene, f"edits from {edits[first]}")
-    silent(scene, "files")
-    brought(scene, "a conflicted copy")
-    scene.ask("reindex", "--full")
-    gone(scene, "a copy before a rebuild")
-    for way in (
-        "entities of before",
-        "a state of before",
-        "one store after the other",
-        "half synced",
-        "a journal that comes late",
-    ):
-        scene.again()
-        OTHERS[way](scene)
-        scene.ask("reindex")
-        gone(scene, way)
+def bury(scene: Scene) -> None:
+    """The tombstone of another machine arrives."""
+    scene.vault.put(made.tombstone(session_id=ID), "memory/tombstones")
+
+
+# ── nothing is left ──
+
+
+def test_removed_by_the_command(scene: Scene) -> None:
+    document = remove(scene)
+    scene.gone("by the command")
+    assert document["foreign"] == sorted(scene.foreign) and document["pending"] == []
+    scene.vault.reindex("--full")
+    scene.gone("and a rebuild")
+    scene.silent("removed")
+
+
+def test_removed_by_a_tombstone_of_another_machine(scene: Scene) -> None:
+    bury(scene)
+    assert scene.vault.reindex()["counts"]["tombstoned"] >= 8
+    scene.gone("by a tombstone")
+
+
+def test_removed_by_a_tombstone_that_arrives_while_the_agent_runs(scene: Scene) -> None:
+    with Inside(scene.vault) as agent:
+        agent.wait("watching")
+        agent.settled()
+        scene.leftovers()
+        bury(scene)
+        until(lambda: scene.vault.rows("select scrubbed from memory_artifact_tombstones") == [(1,)], "the scrub")
+        until(lambda: not scene.leaks(), "nothing left")
+    scene.gone("beside an agent")
+    assert ID not in "".join(path.read_text() for path in scene.vault.state.glob("logs/*"))
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("how", ["command", "tombstone", "command, then damage"])
+def test_a_reader_puts_off_the_end_of_it_and_the_next_pass_finishes(scene: Scene, how: str) -> None:
+    with scene.vault.database() as reader:
+        reader.execute("begin")
+        reader.value("select count(*) from memory_artifacts")
+        if how == "tombstone":
+            bury(scene)
+            scene.vault.reindex()
+        else:
+            remove(scene)
+        assert scene.vault.rows("select scrubbed from memory_artifact_tombstones") == [(0,)]
+        assert {Path(path).name for path, _ in scene.leaks()} <= {"signet-sync.db", "signet-sync.db-wal"}
+        reader.execute("rollback")
+    if how == "command, then damage":
+        scene.damage()  # what is set aside meanwhile goes with it
+    scene.vault.reindex()
+    assert scene.vault.rows("select scrubbed from memory_artifact_tombstones") == [(1,)]
+    scene.gone(how)
 
 
 def test_what_was_sealed_in_packed_form_is_gone_to_the_last_piece(tmp_path: Path) -> None:
@@ -487,34 +395,320 @@ def test_what_was_sealed_in_packed_form_is_gone_to_the_last_piece(tmp_path: Path
     assert answer.code == 0 and held() == 0
 
 
-def test_under_a_name_that_a_person_gave_it_it_is_never_indexed_and_not_touched(tmp_path: Path) -> None:
-    """Somebody kept a copy for himself: it is his, and told as a file that is not ours."""
-    vault = Vault(tmp_path / "vault")
-    paths = vault.session(1)
-    vault.session(2)
-    vault.reindex()
-    raw = (vault / paths["summary"]).read_bytes()
-    vault.call("remove", numbered(1)["session_id"], "--reason", "asked for", "--yes", "--now", NOW)
-    kept = vault.memory / "The retry loop.md"
-    kept.write_bytes(raw)
+# ── whose it is, and who takes it back ──
+
+
+def test_under_a_name_that_is_not_ours_it_is_never_indexed_and_not_touched(after: Scene) -> None:
+    """Somebody kept a copy for himself, or where names differ by case it is another file: told, and left."""
+    raw = next(raw for name, raw in after.files.items() if name.endswith("summary.md"))
+    names = ("memory/The retry loop.md", f"memory/2026-03-28T11-00-00.000Z--{TOKEN.upper()}--SUMMARY.MD")
+    for name in names:
+        after.stranger(name, raw)
     for how in ((), ("--full",)):
-        document = vault.reindex(*how)
-        assert vault.problems(document) == {"memory/The retry loop.md": ("ignored", "foreign-name")}
-        assert vault.hits("number1x") == [] and "number 1" not in vault.page() and kept.read_bytes() == raw
+        assert after.vault.problems(after.vault.reindex(*how))[names[0]] == ("ignored", "foreign-name")
+        after.gone("names of others")
+    for name in names:
+        del after.foreign[name]
 
 
-def test_pages_that_another_machine_writes_beside_a_running_agent_go_again(scene: Scene) -> None:
+def test_lifted_it_may_come_back_and_others_always_may(after: Scene) -> None:
+    vault = after.vault
+    end(vault, session_id=OTHER, session_key=OTHER, transcript=FIRST)
+    assert vault.hits("drain")
+    assert vault.call("session", "take-spool", "--sweep").code == 0
+    assert vault.call("remove", ID, "--undo").code == 0
+    assert len(after.ask("import", "claude-code", str(after.transcript))["segments"]) == 1
+    assert say(vault, **ENDING).code == 0
+    assert vault.hits(CANARIES["transcript"]) and vault.hits(CANARIES["tail"])
+
+
+# ── ways in which a file may come back ──
+
+Way = Callable[[str, bytes], tuple[str, bytes]]
+
+
+def named(old: str, new: str) -> Way:
+    return lambda name, raw: (name.replace(old, new), raw)
+
+
+def bytes_of(change: Callable[[bytes], bytes]) -> Way:
+    return lambda name, raw: (name, change(raw))
+
+
+def edited(**fields: Any) -> Way:
+    """Other frontmatter and another body, with the hash that fits it: a file as somebody would forge it."""
+
+    def change(name: str, raw: bytes) -> tuple[str, bytes]:
+        read = parse(raw)
+        body = read.body.removesuffix("\n") + "\n\nAnd more.\n"
+        told = {**read.fields, **fields}
+        if "content_sha256" in told:
+            told["content_sha256"] = body_sha256(normalize(body))
+        return name, write({key: value for key, value in told.items() if value is not ...}, body.removesuffix("\n"))
+
+    return change
+
+
+# These leave the bytes and change the name: all of them can come at once.
+NAMES: dict[str, Way] = {
+    "its own name": named("", ""),
+    "a second of its own name": named(".md", " 2.md"),
+    "a numbered copy": named(".md", " (1).md"),
+    "a conflicted copy": named(".md", " (Ada's conflicted copy 2026-03-29).md"),
+    "a conflicted copy in NFC": named(".md", " (J\u00fcrgen's conflicted copy).md"),
+    "a conflicted copy in NFD": named(".md", " (Ju\u0308rgen's conflicted copy).md"),
+    "a copy of Syncthing": named(".md", ".sync-conflict-20260329-101010-ABCDEFG.md"),
+    "a copy of a host": named(".md", "-HOST.md"),
+    "a file that iCloud keeps elsewhere": lambda name, raw: (f".{name}.icloud", raw),
+}
+EDITS: dict[str, Way] = {
+    "another stamp in its name": named("2026-03-28", "2026-03-24"),
+    "another token in its name": named(TOKEN, "a" * 16),
+    "another kind in its name": named("summary", "compaction"),
+    "an edited body": edited(),
+    "another project": edited(project="/home/ada/code/other"),
+    "another session id under the token": edited(session_id="0" * 8),
+    "no session id": edited(session_id=...),
+    "no agent": edited(agent_id=...),
+    "a key": edited(session_key="agent:main:main"),
+    "one byte more": bytes_of(lambda raw: raw + b"x\n"),
+    "half of it": bytes_of(lambda raw: raw[: len(raw) // 2]),
+    "no frontmatter": bytes_of(lambda raw: raw.split(b"---\n", 2)[2]),
+    "merge marks": bytes_of(lambda raw: b"<<<<<<< mine\n" + raw),
+    "other line ends": bytes_of(lambda raw: raw.replace(b"\n", b"\r\n")),
+    "a byte order mark": bytes_of(lambda raw: b"\xef\xbb\xbf" + raw),
+    "no UTF-8": bytes_of(lambda raw: raw + b"\xff\xfe"),
+    "nothing in it": bytes_of(lambda raw: b""),
+}
+RETURNS = NAMES | EDITS
+
+
+def brought(scene: Scene, way: str, kind: str = "") -> None:
+    """Puts the files of the session (of a kind) back in a way."""
+    for name, raw in scene.files.items():
+        if kind in name:
+            scene.vault.put(RETURNS[way](name, raw))
+
+
+# ── ways in which something else brings it back ──
+
+
+def lose(scene: Scene, *patterns: str) -> None:
+    for pattern in patterns:
+        for path in [*scene.vault.state.glob(pattern)]:
+            path.unlink()
+
+
+def state_of_before(scene: Scene, *patterns: str) -> None:
+    """State of before the removal stands in the place of ours."""
+    lose(scene, *patterns)
+    kept = scene.kept("before") / "state" / scene.vault.state.name
+    for pattern in patterns:
+        for path in kept.glob(pattern):
+            shutil.copy2(path, scene.vault.state / path.relative_to(kept))
+
+
+def stone(scene: Scene) -> Path:
+    return scene.vault.memory / f"tombstones/default--{TOKEN}.md"
+
+
+def databases_lost(scene: Scene) -> None:
+    lose(scene, "*.db*", "backups/*")
+
+
+def one_store_after_the_other(scene: Scene) -> None:
+    stone(scene).unlink()
+    scene.ask("reindex")
+    databases_lost(scene)
+    scene.ask("reindex")
+    stone(scene).unlink()
+
+
+def backup_of_before(scene: Scene) -> None:
+    """A person brings the whole state folder back, and the database is made of its backup."""
+    lose(scene, "*.db*")
+    state_of_before(scene, "backups/*")
+
+
+def whole_state_of_before(scene: Scene) -> None:
+    shutil.rmtree(scene.vault.state)
+    shutil.copytree(scene.kept("before") / "state" / scene.vault.state.name, scene.vault.state, symlinks=True)
+
+
+def tree_of_before(scene: Scene, *names: str) -> None:
+    """As `git checkout OLD` does it: every file of then, and none that came since."""
+    kept = scene.kept("before") / "vault"
+    for name in names or ("memory", "ledger", "entities", "agents", "MEMORY.md", "DREAMS.md"):
+        if (kept / name).is_file():
+            shutil.copy2(kept / name, scene.vault.root / name)
+            continue
+        shutil.rmtree(scene.vault.root / name)
+        shutil.copytree(kept / name, scene.vault.root / name)
+
+
+def pages_of_before(scene: Scene) -> None:
+    """A sync service brings the pages that another machine wrote before it knew."""
+    for path, raw in scene.pages.items():
+        if path.partition("/")[0] in ("MEMORY.md", "DREAMS.md", "ledger"):
+            (scene.vault / path).parent.mkdir(parents=True, exist_ok=True)
+            (scene.vault / path).write_bytes(raw)
+
+
+def jobs_that_come_late(scene: Scene) -> None:
+    for event in ("compact", "end", "stop"):
+        spool.put(str(scene.vault.state / "spool"), scene.job(event))
+    os.utime(scene.transcript, ns=(10**18, 10**18))
+    assert scene.vault.call("session", "take-spool", "--sweep").code == 0
+
+
+def read_again(scene: Scene) -> None:
+    """The harness still has the transcript, and more has been said since."""
+    scene.transcript.write_text(claude(*(line(place) for place in ("transcript", "live", "summary")), **WHO))
+    assert scene.ask("import", "claude-code", str(scene.transcript), "--again")["segments"] == []
+
+
+def said_again(scene: Scene) -> None:
+    who = {"session_id": ID, "session_key": "agent:main:main", "project": PROJECT}
+    refuse(scene.vault, "removed-session", **who, transcript=line("transcript"))
+    refuse(scene.vault, "removed-session", kind="compact", **who, compaction=line("compaction"))
+    turn = json.dumps({"turn": 3, "role": "user", "text": line("live"), "at": NOW}).encode()
+    append = ("transcript", "append", "--session-key", "agent:main:main", "--session-id", ID)
+    assert scene.vault.call(*append, given=turn).code == 2
+    scene.ask("remember", f"Note that {line('memory')}.", "--session", ID, code=2)
+
+
+def a_journal_that_comes_late(scene: Scene) -> None:
+    """The inputs of an ending that nobody finished, as a state folder of another time holds them."""
+    # In another vault: an agent that runs here would finish it under its first name.
+    elsewhere = Vault(scene.kept("elsewhere"))
+    begun(elsewhere, session_id="zz", session_key="zz", transcript=line("transcript"))
+    [path] = (elsewhere.state / "journal").glob("*.json")
+    raw = path.read_text().replace('"zz"', f'"{ID}"').replace(made.token_for(session_id="zz"), TOKEN)
+    shutil.rmtree(elsewhere.root)
+    shutil.rmtree(elsewhere.state)
+    folder = scene.vault.state / "journal"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    (folder / path.name).write_text(raw)
+
+
+def half_synced(scene: Scene) -> None:
+    """Under the names that sync services and editors give it until it is whole it goes, too."""
+    passing = (".syncthing.{}.tmp", "~syncthing~{}.tmp", ".~{}", ".{}.icloud", "{}.sb-1a2b3c4d-XyZabc", ".{}.~1a2b3c")
+    for name, raw in scene.files.items():
+        for number, form in enumerate(passing):
+            scene.vault.put((form.format(name), raw if number != 1 else raw[: len(raw) // 2]))
+        scene.vault.put((f".{name}.swp", b"b0VIM 9.0" + raw))
+    for path, raw in scene.pages.items():
+        folder, _, name = path.rpartition("/")
+        if not path.startswith("entities/"):
+            (scene.vault / folder / f".syncthing.{name}.tmp").write_bytes(raw)
+
+
+# What is done; whether the files come back with it.
+OTHERS: dict[str, tuple[Callable[[Scene], object], bool]] = {
+    "the database is lost": (lambda scene: lose(scene, "*.db*"), True),
+    "database and backups are lost": (databases_lost, True),
+    "the tombstone is lost": (lambda scene: stone(scene).unlink(), True),
+    "the tombstone is torn": (lambda scene: stone(scene).write_bytes(b"<<<<<<< mine\n"), True),
+    "one store after the other": (one_store_after_the_other, True),
+    "the state folder is lost": (lambda scene: shutil.rmtree(scene.vault.state), True),
+    "a database of before": (lambda scene: state_of_before(scene, "*.db*"), True),
+    "a backup of before": (backup_of_before, False),
+    "a state of before": (whole_state_of_before, False),
+    "a tree of before": (tree_of_before, False),
+    "entities of before": (lambda scene: tree_of_before(scene, "entities"), False),
+    "pages of before": (pages_of_before, False),
+    "jobs that come late": (jobs_that_come_late, False),
+    "a journal that comes late": (a_journal_that_comes_late, False),
+    "half synced": (half_synced, False),
+    "read again": (read_again, False),
+    "said again": (said_again, False),
+}
+
+
+def happens(scene: Scene, way: str) -> None:
+    act, files = OTHERS[way]
+    act(scene)
+    if files:
+        brought(scene, "its own name")
+
+
+# ── nothing returns ──
+
+
+def test_whatever_is_brought_back_goes_again(after: Scene) -> None:
+    for way in NAMES:
+        brought(after, way)
+    assert len(list(after.vault.memory.glob(f"*{TOKEN}*"))) > 6 * len(NAMES) - 10
+    after.ask("reindex")
+    after.gone("names")
+    # What keeps its name comes one to a file: another edit for each.
+    edits = [*EDITS]
+    for first in range(0, len(edits), len(after.files)):
+        for (name, raw), way in zip(sorted(after.files.items()), edits[first:], strict=False):
+            after.vault.put(RETURNS[way](name, raw))
+        after.ask("reindex")
+        after.gone(f"edits from {edits[first]}")
+    after.silent("files")
+    brought(after, "a conflicted copy")
+    after.ask("reindex", "--full")
+    after.gone("a copy before a rebuild")
+
+
+IN_EVERY_RUN = ("entities of before", "a state of before", "one store after the other", "half synced",
+                "a journal that comes late")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "way", [way if way in IN_EVERY_RUN else pytest.param(way, marks=pytest.mark.slow) for way in OTHERS]
+)
+def test_whatever_else_happens_brings_nothing_back(after: Scene, way: str) -> None:
+    for how in [(), ("--full",)] if way not in IN_EVERY_RUN else [()]:
+        happens(after.again("after"), way)
+        after.ask("reindex", *how)
+        after.gone(way)
+    after.silent(way)
+
+
+@pytest.mark.slow
+def test_two_hundred_files_bring_nothing_back(after: Scene) -> None:
+    for way in RETURNS:
+        kinds = [(kind, ()) for kind in ("summary", "transcript", "compaction", "manifest", "")]
+        for kind, how in [*kinds, ("", ("--full",))]:
+            brought(after.again("after"), way, kind)
+            after.ask("reindex", *how)
+            after.gone(f"{way} {kind} {how}")
+        after.silent(way)
+
+
+def test_pages_that_another_machine_writes_beside_a_running_agent_go_again(after: Scene) -> None:
     """An agent leaves the page of another machine's agent alone; not one that tells of what was removed."""
-    with Inside(scene.vault) as agent:
+    with Inside(after.vault) as agent:
         agent.wait("watching")
         agent.settled()
-        pages_of_before(scene)
-        until(lambda: not [told for told in scene.leaks() if told[0] in ("MEMORY.md", "DREAMS.md")], "the pages")
+        pages_of_before(after)
+        until(lambda: not [told for told in after.leaks() if told[0].endswith(("MEMORY.md", "DREAMS.md"))], "pages")
         agent.work.everything = True
         agent.work.watcher.wake()
-        until(lambda: not scene.leaks(), "all of it")
+        until(lambda: not after.leaks(), "all of it")
         agent.settled()
-    gone(scene, "pages beside an agent")
+    after.gone("pages beside an agent")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", [*RETURNS, *OTHERS])
+def test_beside_a_running_agent_nothing_comes_back(after: Scene, way: str) -> None:
+    with Inside(after.vault) as agent:
+        agent.wait("watching")
+        if way in RETURNS:
+            brought(after, way)
+        else:
+            happens(after, way)
+            agent.work.everything = True
+            agent.work.watcher.wake()
+        until(lambda: not after.leaks() and after.vault.hits("number2x"), way)
+        agent.settled()
+    after.gone(f"{way} beside an agent")
 
 
 def test_no_commit_takes_what_came_back_a_moment_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -534,51 +728,3 @@ def test_no_commit_takes_what_came_back_a_moment_before(tmp_path: Path, monkeypa
     held = pygit2.Repository(str(vault.root)).odb
     objects = [held.read(oid)[1] for oid in held]
     assert any(b"number2x" in data for data in objects) and not any(b"number1x" in data for data in objects)
-
-
-@pytest.mark.slow
-def test_two_hundred_attempts_bring_nothing_back(scene: Scene) -> None:
-    attempts = 0
-
-    def tried(way: str, act: Callable[[], None], finish: Callable[[], None]) -> None:
-        nonlocal attempts
-        scene.again()
-        act()
-        finish()
-        gone(scene, way)
-        attempts += 1
-        if attempts % 10 == 0:
-            silent(scene, way)
-
-    def passed() -> None:
-        scene.ask("reindex")
-
-    def rebuilt() -> None:
-        scene.ask("reindex", "--full")
-
-    for way in RETURNS:
-        for kind in ("summary", "transcript", "compaction", "manifest", ""):
-            tried(f"{way} {kind}", lambda way=way, kind=kind: brought(scene, way, kind), passed)  # type: ignore[misc]
-        tried(way, lambda way=way: brought(scene, way), rebuilt)  # type: ignore[misc]
-    for way, act in OTHERS.items():
-        tried(way, lambda act=act: act(scene), passed)  # type: ignore[misc]
-        tried(way, lambda act=act: act(scene), rebuilt)  # type: ignore[misc]
-    scene.again()
-    with Inside(scene.vault) as agent:
-        agent.wait("watching")
-        for way in RETURNS:
-            brought(scene, way)
-            until(lambda: not list(scene.vault.memory.glob(f"*{TOKEN}*")), way)
-            until(lambda: not scene.leaks(), way)
-            attempts += 1
-    for way, act in OTHERS.items():
-        scene.again()
-        with Inside(scene.vault) as agent:
-            agent.wait("watching")
-            act(scene)
-            agent.work.everything = True
-            agent.work.watcher.wake()
-            until(lambda: not scene.leaks() and scene.vault.hits("number2x"), way)
-            agent.settled()
-        gone(scene, f"{way} beside an agent")
-        attempts += 1
