@@ -452,7 +452,7 @@ def opened_in_the_moment_of_ours(monkeypatch: pytest.MonkeyPatch, page: Path) ->
             editors.append(open(page, "ab", buffering=0))  # noqa: SIM115 - the test closes it
         return real(*given)
 
-    monkeypatch.setattr(files, "_rename", rename)
+    monkeypatch.setattr(writing, "_rename", rename)
     return editors
 
 
@@ -542,9 +542,8 @@ def test_without_leases_a_displaced_file_rests_before_it_goes(vault: Vault, monk
     assert [(held.path, held.raw) for held in found] == [("MEMORY.md", b"old\nMy late words.\n")]
     writing.replace(str(vault.root), "MEMORY.md", b"newer\n", b"new\n")
     settle_aside(vault)
-    assert (
-        len(writing.sweep(str(vault.root), rest=0.0)) == 1 and len(writing.list_displaced(str(vault.root), rest=0.0)) == 1
-    )
+    assert len(writing.sweep(str(vault.root), rest=0.0)) == 1
+    assert len(writing.list_displaced(str(vault.root), rest=0.0)) == 1
     assert resting.name.endswith("-MEMORY.md.tmp")
 
 

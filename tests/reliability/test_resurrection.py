@@ -45,7 +45,7 @@ DEAD = 4_194_305  # beyond the highest id that a process can have
 # One word for each place where text may come from. Full text writes only what a word does not share with the one before
 # it in order, so each begins unlike the others, and its first letters are left out of what is looked for.
 PLACES = ("transcript", "summary", "decision", "person", "sentence", "compaction", "tail", "printed", "live", "spooled",
-          "torn", "unfinished", "left", "manifest", "memory", "asked", "evidence")  # fmt: skip
+          "torn", "unfinished", "left", "manifest", "memory", "evidence")  # fmt: skip
 CANARIES = {place: f"{chr(97 + number)}qz{place}canary" for number, place in enumerate(PLACES)}
 # Who the session was: its id may stand in the tombstone and where harnesses keep it, and its beginning in a log.
 PROJECT = "/home/ada/code/zqwprojectcanary"
@@ -145,7 +145,7 @@ class Scene:
             manifest.write_bytes(manifest.read_bytes() + f"\nMy note: {line('manifest')}.\n".encode())
         self.ask("remember", f"Note that {line('memory')}", "--session", ID)
         word = CANARIES["memory"]
-        for query in (word, f"{word} retry", f"{CANARIES['asked']} {word}", "every retry"):
+        for query in (word, f"{word} retry", f"how {word}", "every retry"):
             self.ask("recall", query)
         assert self.ask("dream")["promoted"]
         summary = next(vault.memory.glob(f"2026-03-28T11*{TOKEN}--summary.md")).name
