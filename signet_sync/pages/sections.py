@@ -188,76 +188,65 @@ def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> li
     newest = {scope_of(view.project): view.latest_us for view in sorted(views, key=lambda view: view.latest_us)}
     names = distinct_names(view.project for view in views)
 
-    def line(kind: str, section: str, one: str, at_us: int, text: str, *, remembered: bool = False) -> Line:
+    def make(kind: str, section: str, one: str, at_us: int, text: str, says: str = "", *, kept: bool = False) -> Line:
         use = seen.uses.get(one, UNUSED)
         value = score(
-            kind, at_us, today, accesses=use.accesses, last_access_us=use.last_us, pinned=use.pinned,
-            remembered=remembered,
-        )  # fmt: skip
+            kind, at_us, today, accesses=use.accesses, last_access_us=use.last_us, pinned=use.pinned, remembered=kept
+        )
         ranked = rank(value, at_us, one, pinned=use.pinned)
-        return Line(one, section, text, ranked, one, (not use.pinned, False, *ranked))
+        return Line(one, section, text, ranked, says or one, (not use.pinned, False, *ranked))
 
-    def thread(view: ThreadView) -> Line:
-        outcome = outcome_of(view.sample, basename(view.project))
-        text = thread_line(view, today, at_hand=at_hand)
+    threads: list[Line] = []
+    for thread in seen.threads:
+        named = thread._replace(name=thread.name or names.get(thread.project or "", ""))
         # What was asked for in passing is no statement: what a person decided there is shown as their decision.
-        came_out = ASKED.sub("", _ONLY_ASKED.sub("", outcome))
-        made = line("thread", "projects", view.id, view.latest_us, text)
-        return made._replace(
-            project=scope_of(view.project), path=view.path, session=view.newest, sentence=plain(came_out)
-        )
-
-    def statement(view: StatementView) -> Line:
-        section, view = section_of(view.kind), view._replace(name=view.name or names.get(view.project or "", ""))
-        own, named = statement_line(view, today, grouped=True), statement_line(view, today)
-        made = line(view.kind, section, view.id, view.latest_us, own)
+        came_out = ASKED.sub("", _ONLY_ASKED.sub("", outcome_of(thread.sample, basename(thread.project))))
+        text = thread_line(named, today, at_hand=at_hand)
+        line = make("thread", "projects", thread.id, thread.latest_us, text)
+        if line.pinned or not is_template(thread.sample):
+            scope = scope_of(thread.project)
+            threads.append(
+                line._replace(project=scope, path=thread.path, session=thread.newest, sentence=plain(came_out))
+            )
+    lines = [*threads]
+    for view in seen.statements:
+        stated = view._replace(name=view.name or names.get(view.project or "", ""))
+        section, scope = section_of(view.kind), scope_of(view.project)
+        text = statement_line(stated, today, grouped=True)
+        line = make(view.kind, section, view.id, view.latest_us, text, plain(view.text))
+        is_forgotten = view.kind in ("next", "question") and newest[scope] - view.latest_us > _FORGOTTEN_AFTER
+        is_empty = view.kind in ("decision", "next", "blocker", "note") and not _has_subject(view.text)
+        if (is_forgotten or is_empty) and not line.pinned:
+            continue
         # What one session says is in the order in which it says it.
-        made = made._replace(rank=(*made.rank[:3], f"{view.line:06}{view.id}"))
+        ranked = *line.rank[:3], f"{view.line:06}{view.id}"
         by_agent = view.speaker in _MARKS or view.text.endswith("(agent)")
-        project = _cell(view.name or basename(view.project))
-        grouped = section != "projects" and project and not made.pinned
-        return made._replace(
-            statement=plain(view.text), project=scope_of(view.project), path=view.path, alone=named,
-            group=f"### {project}" if grouped else "", place=(not made.pinned, by_agent, *made.rank),
+        project = _cell(stated.name or basename(view.project))
+        heading = f"### {project}" if section != "projects" and project and not line.pinned else ""
+        lines.append(
+            line._replace(
+                rank=ranked, project=scope, path=view.path, alone=statement_line(stated, today), group=heading,
+                place=(not line.pinned, by_agent, *ranked),
+            )
         )  # fmt: skip
-
-    def memory(view: MemoryView) -> Line:
-        promoted = seen.dreamed.get(view.id)
+    # Memories, and entities, which are curated by hand, count as remembered.
+    for memory in seen.memories:
+        says, promoted = plain(memory.content), seen.dreamed.get(memory.id)
         if promoted is None:
-            text = memory_line(view, today)
-            made = line(view.type, section_of(view.type), view.id, view.created_us, text, remembered=True)
-            return made._replace(statement=plain(view.content))
-        at_us = max(view.created_us, promoted.at_us)
-        made = line(view.type, "dreamed", view.id, at_us, make_dreamed_line(view, promoted), remembered=True)
-        place = (-promoted.at_us, not made.pinned, -promoted.score, view.id)
-        heading = "" if made.pinned else promoted.heading
-        return made._replace(statement=plain(view.content), group=heading, place=place)
-
-    def stays(view: StatementView) -> bool:
-        forgotten = newest[scope_of(view.project)] - view.latest_us > _FORGOTTEN_AFTER
-        return is_pinned(view.id) or not (
-            (view.kind in ("next", "question") and forgotten)
-            or (view.kind in ("decision", "next", "blocker", "note") and not _has_subject(view.text))
-        )
-
-    def is_pinned(one: str) -> bool:
-        return seen.uses.get(one, UNUSED).pinned
-
-    def named(view: ThreadView) -> ThreadView:
-        return view._replace(name=view.name or names.get(view.project or "", ""))
-
-    threads = [thread(named(view)) for view in seen.threads if is_pinned(view.id) or not is_template(view.sample)]
-    found = [
-        *threads,
-        *map(statement, filter(stays, seen.statements)),
-        *map(memory, seen.memories),
-        *(
-            line("node", "projects", v.id, v.latest_us, make_pinned_line(v, today))._replace(path=v.path)
-            for v in seen.nodes
-        ),
-        # Entities are curated by hand, so they count as remembered, like memories.
-        *(line("person", "people", v.id, v.updated_us, entity_line(v), remembered=True) for v in seen.entities),
-    ]  # fmt: skip
+            text, section = memory_line(memory, today), section_of(memory.type)
+            lines.append(make(memory.type, section, memory.id, memory.created_us, text, says, kept=True))
+            continue
+        why = f"_(score={promoted.score:.2f}, hits={promoted.hits}, days={promoted.days})_"  # as specified
+        text, at_us = f"{_PREFIXES.get(memory.type, '')}{says} {why}", max(memory.created_us, promoted.at_us)
+        line = make(memory.type, "dreamed", memory.id, at_us, text, says, kept=True)
+        place = (-promoted.at_us, not line.pinned, -promoted.score, memory.id)
+        lines.append(line._replace(group="" if line.pinned else promoted.heading, place=place))
+    for node in seen.nodes:
+        # Its handle may outlive the session whose words it shows.
+        where = _list_parts(node.source_type, _cell(basename(node.project)), short_day(node.latest_us, today))
+        text = f"{plain(node.label)} ({where}){f' {link_to(node.path)}' if node.path else ''}"
+        lines.append(make("node", "projects", node.id, node.latest_us, text)._replace(path=node.path))
+    lines += (make("person", "people", one.id, one.updated_us, entity_line(one), kept=True) for one in seen.entities)
     # Each thread is followed by the next steps of its project.
     ordered = dict.fromkeys(one.project for one in sorted(threads, key=lambda one: one.rank) if not one.pinned)
     order = {project: number for number, project in enumerate(ordered)}
@@ -265,7 +254,7 @@ def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> li
         one._replace(place=(not one.pinned, order.get(one.project, len(order)), one.id[0] != "t", *one.rank))
         if one.section == "projects"
         else one
-        for one in found
+        for one in lines
     ]
 
 
@@ -359,18 +348,6 @@ def distinct_names(projects: Iterable[str | None]) -> dict[str, str]:
                 found |= names
                 break
     return found
-
-
-def make_dreamed_line(view: MemoryView, dreamed: DreamedView) -> str:
-    """Returns `… _(score=0.42, hits=5, days=3)_`, the form of the specification."""
-    why = f"_(score={dreamed.score:.2f}, hits={dreamed.hits}, days={dreamed.days})_"
-    return f"{_PREFIXES.get(view.type, '')}{plain(view.content)} {why}"
-
-
-def make_pinned_line(view: PinnedView, today_us: int) -> str:
-    """Returns `… (summary, lantern, Mar 28) [[…|summary]]`: its handle may outlive the session whose words it shows."""
-    where = _list_parts(view.source_type, _cell(basename(view.project)), short_day(view.latest_us, today_us))
-    return f"{plain(view.label)} ({where}){f' {link_to(view.path)}' if view.path else ''}"
 
 
 def entity_line(view: EntityEntry) -> str:
