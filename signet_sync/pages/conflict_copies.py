@@ -8,7 +8,7 @@ What a swap of ours displaced is kept as such a copy, also after a crash in the 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -121,27 +121,21 @@ def keep_displaced(workspace: Workspace, now_us: int, *, rest: float = writing.R
             if found.raw is None:
                 waiting = f"{found.path or found.place} is being written by some program"
                 continue
-            text = _read_peoples_text(workspace.root, found.path, found.raw)
+            # Beside a page, of other files in the root: a removal reaches both.
+            is_page = page_agent(found.path) is not None
+            beside = found.path if is_page else found.path.rpartition("/")[2] or _NAMELESS
+            text: bytes | None = found.raw
+            if is_page and (managed_block.is_generated(found.raw) or not found.raw.strip()):
+                text = managed_block.drop_block(found.raw)  # what the user wrote
+                present = files.read(workspace.root, found.path, PAGE_LIMIT)
+                if isinstance(present, Found) and managed_block.drop_block(present.raw) == text:
+                    text = None  # and the page has
             if text is not None:
-                # Beside a page, of other files in the root: a removal reaches both.
-                is_page = page_agent(found.path) is not None
-                beside = found.path if is_page else found.path.rpartition("/")[2] or _NAMELESS
                 keep_copy(workspace, beside, "user", text, now_us)
             writing.unlink(workspace.root, found.place)
         except (OSError, SignetSyncError) as error:
             waiting = f"{found.path or found.place} was displaced and cannot be kept: {error}"
     return waiting
-
-
-def _read_peoples_text(root: str, path: str, raw: bytes) -> bytes | None:
-    """Returns what the user wrote of a displaced file and the page lacks; None if there is nothing."""
-    if page_agent(path) is None or not (managed_block.is_generated(raw) or not raw.strip()):
-        return raw
-    rest = managed_block.drop_block(raw)
-    present = files.read(root, path, PAGE_LIMIT)
-    if isinstance(present, Found) and managed_block.drop_block(present.raw) == rest:
-        return None
-    return rest
 
 
 class Copy(NamedTuple):
@@ -212,70 +206,6 @@ _COPY = late(r"(memory/.+--[a-z2-7]{16}--manifest)([\W_].*)\.md", re.ASCII)
 _LINK = late(r"\[\[([^\[\]|]+)\|(\w+)\]\]")
 _LINKS = late(r"(?:\s*\[\[[^\[\]]*\]\])+\s*")
 _SAME = ("agent_id", "session_id", "session_key")
-_PATHS = ("summary_path", "transcript_path", "compaction_path")
-_LATER = ("ended_at", "updated_at")
-
-
-def merge_copies(workspace: Workspace) -> tuple[set[str], list[str]]:
-    """Merges the known copies into their manifests. Returns the paths that changed, and what could not be done.
-
-    Two machines added to one manifest: the newest segments and every line that the user wrote are kept. A copy that
-    belongs to another session, or has properties of its own, is left to the user. Every machine writes the same bytes.
-    """
-    changed: set[str] = set()
-    trouble = []
-    for copy, path in _find_manifest_copies(workspace):
-        try:
-            changed |= _merge_manifest(workspace, copy, path)
-        except (OSError, WorkspaceError, RevisionConflict) as error:
-            trouble.append(f"{copy}: it could not be merged into its manifest: {reason(error)}")
-    return changed, trouble
-
-
-def _find_manifest_copies(workspace: Workspace) -> list[tuple[str, str]]:
-    rows = workspace.database.execute(
-        "select path from files where verdict <> 'indexed' and verdict = 'ignored' and code = 'conflict-copy'"
-        " and path like '%--manifest%.md' order by path"
-    )
-    matches = [match for (path,) in rows if (match := _COPY.fullmatch(path)) and is_copy_mark(match[2])]
-    return [(match[0], f"{match[1]}.md") for match in matches if artifact_name(f"{match[1][len(MEMORY) + 1 :]}.md")]
-
-
-def _merge_manifest(workspace: Workspace, copy: str, path: str) -> set[str]:
-    limit = workspace.settings.max_file_bytes
-    known = manifests.read(workspace.root, copy, limit)
-    if known is None:
-        return set()
-    found, document, theirs = known
-    name = artifact_name(path.rpartition("/")[2])
-    if name is None or unknown_entries(document.head, MANIFEST_KEYS) or others.holds(workspace, [theirs["agent_id"]]):
-        return set()
-    present = files.read(workspace.root, path, limit)
-    if isinstance(present, Found) and present.raw == found.raw and not files.is_later(workspace.root, path, copy):
-        return set()
-    joined = False
-
-    def change(fields: dict[str, Any], body: str) -> tuple[dict[str, Any], str] | None:
-        nonlocal joined
-        joined = all(fields.get(key) == theirs.get(key) for key in _SAME)
-        if not joined:
-            return None
-        after = {**fields, **newer(fields, theirs)}, merge_bodies(body, document.body)
-        return None if after == (fields, body) else after
-
-    written = manifests.swap(
-        workspace.root, path, change, lambda: state_dir.session_lock(workspace.state, name.token), limit=limit
-    )
-    if not joined or not writing.retract(workspace.root, copy, found.raw):
-        return {path} if written else set()
-    return {path, copy} if written else {copy}
-
-
-def newer(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields for which another manifest of the session has a later value: newest segments, last moments."""
-    paths = {key: max(ours.get(key), theirs.get(key), key=_stamp) for key in _PATHS}
-    moments = {key: max(ours.get(key), theirs.get(key), key=_moment) for key in _LATER}
-    return {**paths, **moments}
 
 
 def _stamp(path: str | None) -> tuple[int, str]:
@@ -287,7 +217,63 @@ def _moment(text: str | None) -> tuple[int, str]:
     return (parse_instant(text or "") or 0, text or "")
 
 
-def merge_bodies(body: str, other: str) -> str:
+# The fields of which the later value counts: newest segments, last moments.
+_LATER: dict[str, Callable[[str | None], tuple[int, str]]] = {
+    **dict.fromkeys(("summary_path", "transcript_path", "compaction_path"), _stamp),
+    **dict.fromkeys(("ended_at", "updated_at"), _moment),
+}
+
+
+def merge_copies(workspace: Workspace) -> tuple[set[str], list[str]]:
+    """Merges the known copies into their manifests. Returns the paths that changed, and what could not be done.
+
+    Two machines added to one manifest: the newest segments and every line that the user wrote are kept. A copy that
+    belongs to another session, or has properties of its own, is left to the user. Every machine writes the same bytes.
+    """
+    changed: set[str] = set()
+    trouble = []
+    rows = workspace.database.execute(
+        "select path from files where verdict <> 'indexed' and verdict = 'ignored' and code = 'conflict-copy'"
+        " and path like '%--manifest%.md' order by path"
+    )
+    for copy in [path for (path,) in rows]:
+        match = _COPY.fullmatch(copy)
+        name = artifact_name(f"{match[1][len(MEMORY) + 1 :]}.md") if match and is_copy_mark(match[2]) else None
+        if match is None or name is None:
+            continue
+        try:
+            changed |= _merge_manifest(workspace, copy, f"{match[1]}.md", name.token)
+        except (OSError, WorkspaceError, RevisionConflict) as error:
+            trouble.append(f"{copy}: it could not be merged into its manifest: {reason(error)}")
+    return changed, trouble
+
+
+def _merge_manifest(workspace: Workspace, copy: str, path: str, token: str) -> set[str]:
+    root, limit = workspace.root, workspace.settings.max_file_bytes
+    known = manifests.read(root, copy, limit)
+    if known is None:
+        return set()
+    found, document, theirs = known
+    if unknown_entries(document.head, MANIFEST_KEYS) or others.holds(workspace, [theirs["agent_id"]]):
+        return set()
+    present = files.read(root, path, limit)
+    if isinstance(present, Found) and present.raw == found.raw and not files.is_later(root, path, copy):
+        return set()
+    joined = False
+
+    def change(fields: dict[str, Any], body: str) -> tuple[dict[str, Any], str] | None:
+        nonlocal joined
+        joined = all(fields.get(key) == theirs.get(key) for key in _SAME)
+        later = {key: max(fields.get(key), theirs.get(key), key=order) for key, order in _LATER.items()}
+        after = {**fields, **later}, _merge_bodies(body, document.body)
+        return after if joined and after != (fields, body) else None
+
+    written = manifests.swap(root, path, change, lambda: state_dir.session_lock(workspace.state, token), limit=limit)
+    gone = joined and writing.retract(root, copy, found.raw)
+    return {*([path] if written else []), *([copy] if gone else [])}
+
+
+def _merge_bodies(body: str, other: str) -> str:
     """Returns a manifest's body plus the links and lines that only the other has; no line of either is lost."""
     lines = other.split("\n")
     links = [(path, kind) for line in lines if _LINKS.fullmatch(line) for path, kind in _LINK.findall(line)]
