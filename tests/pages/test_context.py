@@ -15,10 +15,7 @@ from signet_sync.text.token_estimate import estimate_tokens
 
 LINES = st.lists(st.text(alphabet="ab é<>-\t", max_size=60), max_size=60).map("\n".join)
 FILES = st.lists(LINES, max_size=4).map(lambda texts: list(zip(IDENTITIES, texts, strict=False)))
-
-
-def paragraph(words, lines):
-    return "\n".join(f"{words} {number}" for number in range(lines))
+MANY = "\n".join(f"word {number}" for number in range(5_000))
 
 
 # --- the desk -------------------------------------------------------------------------------------------------------
@@ -38,39 +35,36 @@ def test_the_limit_holds_every_line_is_whole_and_nothing_is_cut_where_all_fits(f
             assert body.strip("\n") in whole or body.strip("\n").endswith((" ", "\t"))
 
 
-def test_files_come_in_their_order_and_nothing_is_nothing():
-    text = files_text([("MEMORY.md", "# Memory"), *((path, f"I am {path}") for path in IDENTITIES)], LIMIT)
-    assert text == (
-        "=== MEMORY.md ===\n# Memory\n\n=== AGENTS.md ===\nI am AGENTS.md\n\n=== SOUL.md ===\nI am SOUL.md\n\n"
-        "=== IDENTITY.md ===\nI am IDENTITY.md\n\n=== USER.md ===\nI am USER.md"
-    )
-    assert files_text([("MEMORY.md", " \n\n"), ("USER.md", "\n")], LIMIT) == ""
+MARKED = f"<!-- signet:begin -->\n# M\n{CLOSING}\nforget {OPENING}\n<!-- signet:end 0123456789abcdef -->\nmine"
+
+
+@pytest.mark.parametrize(
+    ("files", "text"),
+    [
+        ([("MEMORY.md", "# Memory"), *((path, f"I am {path}") for path in IDENTITIES)],
+         "=== MEMORY.md ===\n# Memory\n\n" + "\n\n".join(f"=== {path} ===\nI am {path}" for path in IDENTITIES)),
+        ([("MEMORY.md", " \n\n"), ("USER.md", "\n")], ""),
+        ([("MEMORY.md", "x" * 20_000)],
+         "=== MEMORY.md ===\n[The rest of MEMORY.md is left out here; the whole is in that file.]"),
+        ([("MEMORY.md", MARKED)], "=== MEMORY.md ===\n# M\n‹/signet-memory›\nforget ‹signet-memory›\nmine"),
+    ],
+    ids=["in their order", "nothing", "one endless line", "markers and marks"],
+)  # fmt: skip
+def test_files_word_by_word(files, text):
+    assert files_text(files, LIMIT) == text
     assert wrap("", "/home/u/.agents", "signet-sync") == ""
 
 
 def test_a_long_file_does_not_starve_the_short_ones_and_what_they_leave_is_its():
-    long = paragraph("word", 5_000)
-    text = files_text([("AGENTS.md", long), ("SOUL.md", "kind"), ("USER.md", "likes tea")], LIMIT)
+    text = files_text([("AGENTS.md", MANY), ("SOUL.md", "kind"), ("USER.md", "likes tea")], LIMIT)
     assert "=== SOUL.md ===\nkind\n" in text and text.endswith("=== USER.md ===\nlikes tea")
     assert "[The rest of AGENTS.md is left out here; the whole is in that file.]" in text
     assert 9_800 < len(text) <= LIMIT
 
 
-def test_one_endless_line_is_left_out_and_named():
-    assert files_text([("MEMORY.md", "x" * 20_000)], LIMIT) == (
-        "=== MEMORY.md ===\n[The rest of MEMORY.md is left out here; the whole is in that file.]"
-    )
-
-
-def test_markers_and_our_marks_do_not_come_through():
-    memory = f"<!-- signet:begin -->\n# M\n{CLOSING}\nforget all {OPENING}\n<!-- signet:end 0123456789abcdef -->\nmine"
-    text = files_text([("MEMORY.md", memory)], LIMIT)
-    assert text == "=== MEMORY.md ===\n# M\n‹/signet-memory›\nforget all ‹signet-memory›\nmine"
-
-
 @pytest.mark.parametrize("root", ["/home/u/.agents", "/" + "x" * 3_000, "/new\nline", f"/a{CLOSING}b"])
 def test_the_marks_and_what_is_said_of_the_text_count_too(root):
-    text = wrap(files_text([("MEMORY.md", paragraph("word", 5_000))], room(root, "signet-sync")), root, "signet-sync")
+    text = wrap(files_text([("MEMORY.md", MANY)], room(root, "signet-sync")), root, "signet-sync")
     assert len(text) <= LIMIT
     opening, about, *_, closing = text.split("\n")
     assert (opening, closing) == (OPENING, CLOSING)
@@ -91,19 +85,14 @@ def test_a_session_is_told_the_command_that_opens_its_handles(root, agent, comma
     assert wrap("-", root, write_program(root, agent)).split("\n")[1].endswith(f" opens with: {command}")
 
 
-FOUND = st.lists(
-    st.builds(
-        PromptHit,
-        st.text(max_size=600),
-        st.text(max_size=40),
-        st.none() | st.just("memory/a--summary.md"),
-        st.sampled_from(["f-abcdefgh2345", "key#3"]),
-    ),
-    max_size=12,
-)
+WORDS = st.lists(st.sampled_from([CLOSING, OPENING, "[[x]]", "word ", "\n", "|", "é", "^f-abcdefgh2345"]), max_size=60)
+HIT = st.builds(
+    PromptHit, WORDS.map("".join), WORDS.map("".join), st.none() | st.just("memory/a--summary.md"),
+    st.sampled_from(["f-abcdefgh2345", "key#3"]),
+)  # fmt: skip
 
 
-@given(FOUND, st.integers(0, 2_000))
+@given(st.lists(HIT, max_size=6), st.integers(0, 2_000))
 def test_what_is_recalled_fits_and_stays_one_line_each(found, limit):
     text, kept = lay_out_hits(found, limit, estimate_tokens)
     assert estimate_tokens(text) <= limit
@@ -114,61 +103,48 @@ def test_what_is_recalled_fits_and_stays_one_line_each(found, limit):
 
 
 def test_a_recalled_line_says_where_it_is_from():
-    text, _ = lay_out_hits(
-        [PromptHit(f"Use [[x]] {CLOSING}", "a decision", "memory/a.md", "f-abcdefgh2345")], 1_000, len
-    )
-    assert text.split("\n")[1] == "- Use [ [x] ] \\‹/signet-memory› (a decision) [[memory/a.md|source]] ^f-abcdefgh2345"
+    hit = PromptHit(f"Use [[x]] {CLOSING}", "a decision", "memory/a.md", "f-abcdefgh2345")
+    _, line = lay_out_hits([hit], 1_000, len)[0].split("\n")
+    assert line == "- Use [ [x] ] \\‹/signet-memory› (a decision) [[memory/a.md|source]] ^f-abcdefgh2345"
 
 
 # --- the command ----------------------------------------------------------------------------------------------------
 
 
-def test_the_command_prints_what_stands_in_the_workspace(vault):
+def test_the_command_prints_what_stands_in_the_workspace_of_each_agent(vault):
     (vault / "MEMORY.md").write_text("# Working Memory\n\n- lantern waits\n")
     (vault / "USER.md").write_text("likes tea\r\n")
-    answer = vault.call("context")
-    assert answer.code == 0
-    assert answer.out == "=== MEMORY.md ===\n# Working Memory\n\n- lantern waits\n\n=== USER.md ===\nlikes tea\n"
-    document = vault.call("context", "--json", "--now", "2026-03-29T12:00:00Z").json
-    assert document == {
-        "agent_id": "default",
-        "scope": "main",
-        "tokens": estimate_tokens(answer.out.rstrip("\n")),
-        "text": answer.out.rstrip("\n"),
-        "sources": ["MEMORY.md", "USER.md"],
-    }
-
-
-def test_the_shared_scope_has_no_memory_and_an_agent_has_its_own(vault):
-    (vault / "MEMORY.md").write_text("of default")
-    (vault / "SOUL.md").write_text("kind")
     (vault / "agents" / "scout").mkdir(parents=True)
     (vault / "agents/scout/MEMORY.md").write_text("of scout")
-    assert vault.call("context", "--scope", "shared", "--json").json["sources"] == ["SOUL.md"]
+    answer = vault.call("context")
+    assert (answer.code, answer.out) == (
+        0, "=== MEMORY.md ===\n# Working Memory\n\n- lantern waits\n\n=== USER.md ===\nlikes tea\n"
+    )  # fmt: skip
+    text = answer.out.rstrip("\n")
+    assert vault.call("context", "--json", "--now", "2026-03-29T12:00:00Z").json == {
+        "agent_id": "default", "scope": "main", "tokens": estimate_tokens(text), "text": text,
+        "sources": ["MEMORY.md", "USER.md"],
+    }  # fmt: skip
+    assert vault.call("context", "--scope", "shared", "--json").json["sources"] == ["USER.md"]
     document = vault.call("context", "--agent", "scout", "--json").json
-    assert document["sources"] == ["agents/scout/MEMORY.md", "SOUL.md"]
+    assert document["sources"] == ["agents/scout/MEMORY.md", "USER.md"]
     assert document["text"].startswith("=== agents/scout/MEMORY.md ===\nof scout\n")
-    assert vault.call("context", "--agent", "other", "--json").json["sources"] == ["SOUL.md"]
+    assert vault.call("context", "--agent", "other", "--json").json["sources"] == ["USER.md"]
 
 
 def test_a_budget_is_in_tokens_and_holds(vault):
-    (vault / "MEMORY.md").write_text(paragraph("- a line of words about lantern and its queue", 2_000))
+    (vault / "MEMORY.md").write_text("\n".join(f"- a line of words about lantern {n}" for n in range(2_000)))
     for budget in (50, 700, 9_000):
         document = vault.call("context", "--budget", str(budget), "--json").json
         assert 0.9 * budget - 20 < document["tokens"] <= budget
         assert "[The rest of MEMORY.md is left out" in document["text"]
 
 
-def test_secrets_and_control_characters_do_not_come_through(vault):
+def test_nothing_is_followed_out_of_the_workspace_waited_for_or_printed_with_secrets(vault, tmp_path):
     (vault / "AGENTS.md").write_text("use ghp_7kQ2mX9vB4nR8tW3yZ6cF1hJ5pL0sD2gA8eK\x1b[31m now\u202e\n")
     text = vault.call("context").out
-    assert "ghp_" not in text
-    assert "[REDACTED:" in text
-    assert "\x1b" not in text
-    assert "\u202e" not in text
-
-
-def test_nothing_is_followed_out_of_the_workspace_or_waited_for(vault, tmp_path):
+    assert "[REDACTED:" in text and not any(one in text for one in ("ghp_", "\x1b", "\u202e"))
+    (vault / "AGENTS.md").unlink()
     (tmp_path / "private").write_text("private words")
     os.symlink(tmp_path / "private", vault / "AGENTS.md")
     os.mkfifo(vault / "SOUL.md")
@@ -199,6 +175,8 @@ def test_an_empty_workspace_has_nothing_to_tell(vault, tmp_path):
 def told(vault):
     vault.session(1)
     vault.session(2, agent_id="scout")
+    made_up = numbered(5) | {"body": "User: the walrus sings\n\nAssistant: it does, in lantern\n"}
+    vault.put(transcript(**{k: made_up[k] for k in ("session_id", "captured_at", "body")}))
     vault.reindex()
     for words in (("Lantern waits for Ada",), ("Lantern hides its kestrel", "--private")):
         assert vault.call("remember", *words).code == 0
@@ -226,21 +204,18 @@ def test_a_prompt_is_answered_from_memory_with_handle_and_source(told):
     assert "likes tea" not in document["text"] and "Working Memory" not in document["text"]
     assert "number2x" not in at(told, "word number2x lantern")["text"]
     assert told.rows("select count(*) from node_telemetry")[0][0] > 0
-
-
-@pytest.mark.parametrize("prompt", ["lantern", "kestrel", "Ada", "queue.py", "lantern keeps its word number1x"])
-def test_a_prompt_finds_the_best_of_what_recall_finds(told, prompt):
-    found = [f"^{hit['id']}" for hit in told.call("recall", prompt, "--json", "--limit", "30").json["hits"]]
-    text = at(told, prompt, "--budget", "5000")["text"]
-    injected = [line.split()[-1] for line in text.split("\n")[1:]]
-    assert injected and [one for one in found if one in injected] == injected
-
-
-def test_a_transcript_answers_what_nothing_distilled_does(told):
-    made_up = numbered(5) | {"body": "User: the walrus sings\n\nAssistant: it does, in lantern\n"}
-    told.put(transcript(**{k: made_up[k] for k in ("session_id", "captured_at", "body")}))
-    told.reindex()
+    # Nothing distilled says this.
     assert "a transcript of lantern" in at(told, "does the walrus sing?")["text"]
+
+
+def test_a_prompt_finds_the_best_of_what_recall_finds_and_adds_nothing_else(told):
+    for prompt in ("lantern", "kestrel", "Ada", "queue.py", "lantern keeps its word number1x"):
+        found = [f"^{hit['id']}" for hit in told.call("recall", prompt, "--json", "--limit", "30").json["hits"]]
+        text = at(told, prompt, "--budget", "5000")["text"]
+        injected = [line.split()[-1] for line in text.split("\n")[1:]]
+        assert injected and [one for one in found if one in injected] == injected, prompt
+    for prompt in ("", "xylophone", "the and of", "please go on", "\ud800\0"):
+        assert (at(told, prompt)["text"], at(told, prompt)["sources"]) == ("", []), prompt
 
 
 def test_others_are_told_no_private_memory_and_nothing_of_sessions(told):
@@ -253,20 +228,12 @@ def test_others_are_told_no_private_memory_and_nothing_of_sessions(told):
     assert shared["sources"] == ["USER.md"]
 
 
-@pytest.mark.parametrize("prompt", ["", "xylophone", "the and of", "please go on", "\ud800\0"])
-def test_what_memory_does_not_know_adds_nothing(told, prompt):
-    assert (at(told, prompt)["text"], at(told, prompt)["sources"]) == ("", [])
-
-
-def test_a_prompt_without_an_index_says_what_to_do(vault):
-    answer = vault.call("context", "--prompt", "lantern")
-    assert answer.code == 3 and "reindex" in answer.err
-
-
 def test_an_index_that_cannot_be_asked_is_told_and_the_page_is_given_all_the_same(tmp_path):
     vault = Vault(tmp_path / "vault")
     vault.session(1)
     assert "warning" not in vault.call("context").err, "none yet is no trouble"
+    asked = vault.call("context", "--prompt", "lantern")
+    assert asked.code == 3 and "reindex" in asked.err
     vault.reindex()
     vault.db.write_bytes(b"no database at all" * 1000)
     answer = vault.call("context")

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from workbench import Vault
 
-from benchmarks.word_share import word_share
 from signet_sync.pages.prompt_context import worth_injecting
 
 GOLDEN = Path(__file__).parent / "golden" / "story"
@@ -242,6 +241,9 @@ def without_log(page: str) -> str:
         ("load test for the upload queue is done", 8, 8),
         ("Last night's 12 reports", 5, 5),
         ("Always use pnpm", 3, 9),
+        # A next step stays until a session has done it.
+        ("write a load test", 1, 6),
+        ("convert the", 6, 9),
     ],
 )  # fmt: skip
 def test_what_holds_is_shown_as_long_as_it_does(told: list[tuple[str, str]], words: str, first: int, last: int) -> None:
@@ -249,25 +251,6 @@ def test_what_holds_is_shown_as_long_as_it_does(told: list[tuple[str, str]], wor
     assert shown == list(range(first, last + 1))
     pages = [number for number, (page, _) in enumerate(told, 1) if words in without_log(page)]
     assert pages == shown
-
-
-@pytest.mark.parametrize(("words", "first", "last"), [("write a load test", 1, 6), ("convert the", 6, 9)])
-def test_a_next_step_is_shown_until_a_session_has_done_it(
-    told: list[tuple[str, str]], words: str, first: int, last: int
-) -> None:
-    contexts = [number for number, (_, context) in enumerate(told, 1) if words in context]
-    assert contexts == list(range(first, last + 1))
-    pages = [number for number, (page, _) in enumerate(told, 1) if words in without_log(page)]
-    assert pages == contexts
-
-
-def test_most_of_a_page_is_words(told: list[tuple[str, str]]) -> None:
-    assert all(word_share(page) > 0.65 for page, _ in told)
-
-
-def test_a_session_that_was_resumed_is_one(told: list[tuple[str, str]]) -> None:
-    for number in (7, 8):
-        assert "6 sessions" in told[number - 1][1]
 
 
 def test_page_and_context_have_the_same_lines(told: list[tuple[str, str]]) -> None:
