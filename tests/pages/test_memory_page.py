@@ -79,89 +79,64 @@ def rows(rendered):
     return [line for line in rendered.text.split("\n") if re.match(r"- \d{4}-\d\d-\d\dT", line)]
 
 
+def names(rendered):
+    return [re.search(r"session=(\S+)", row)[1] for row in rows(rendered)]
+
+
 def sections(rendered):
     return [line for line in rendered.text.split("\n") if line.startswith(("# ", "## "))]
 
 
-# ── golden ──
-
-STORM = "The storm lamp of lantern-core was rebuilt so that it burns through a whole winter night."
-QUEUE = "In lantern the retry loop of src/queue.py was bounded so that a dead broker cannot block a start."
+# ── pages word by word ──
 
 
 def golden_files():
     one = {"session_id": "s-1", "session_key": "agent:main:main", "captured_at": "2026-03-28T10:00:00.000Z"}
     two = {"session_id": "s-2", "captured_at": "2026-03-27T23:30:00.000Z", "project": None}
+    ends = {"ended_at": "2026-03-28T10:05:00.250Z", **one}
+    storm = "The storm lamp of lantern-core was rebuilt so that it burns through a whole winter night."
     return dict(
         [
-            manifest(ended_at="2026-03-28T10:05:00.250Z", **one),
-            summary(
-                memory_sentence=QUEUE,
-                ended_at="2026-03-28T11:05:00.250+01:00",
-                body="# Queue\n\n## Decisions\n\n- Give up after five tries\n\n## Next steps\n\n- Measure the start\n",
-                **one,
-            ),
-            transcript(ended_at="2026-03-28T10:05:00.250Z", **one),
-            compaction(
-                memory_sentence=STORM,
-                ended_at=None,
-                body="# lantern-core\n\n## Blockers\n\nNo glass until April.\n",
-                **two,
-            ),
+            manifest(**ends),
+            summary(**ends | {"ended_at": "2026-03-28T11:05:00.250+01:00"}),
+            transcript(**ends),
+            compaction(memory_sentence=storm, ended_at=None, body="# lantern-core\n", **two),
         ]
     )
 
 
-GOLDEN = """\
-# Working Memory
-
-## Session Ledger (Last 30 Days)
-
-### 2026-03-28
-
-- 2026-03-28T10:05:00.250Z | session=agent:main:main | project=/home/ada/code/lantern | In lantern the retry loop of \
-src/queue.py was bounded so that a dead broker cannot block a start. \
-[[memory/2026-03-28T10-00-00.000Z--KEY--summary.md|summary]] \
-[[memory/2026-03-28T10-00-00.000Z--KEY--transcript.md|transcript]] \
-[[memory/2026-03-28T10-00-00.000Z--KEY--manifest.md|manifest]]
-
-### 2026-03-27
-
-- 2026-03-27T23:30:00.000Z | session=s-2 | project=none | The storm lamp of lantern-core was rebuilt so that it burns \
-through a whole winter night. [[memory/2026-03-27T23-30-00.000Z--TWO--compaction.md|compaction]]"""
-
-
 def test_a_small_page_word_by_word():
-    expected = GOLDEN.replace("KEY", token_for(session_key="agent:main:main")).replace(
-        "TWO", token_for(session_id="s-2")
+    key, two = token_for(session_key="agent:main:main"), token_for(session_id="s-2")
+    rendered, first, second = page(golden_files()), *rows(page(golden_files()))
+    start = f"memory/2026-03-28T10-00-00.000Z--{key}--"
+    links = " ".join(f"[[{start}{kind}.md|{kind}]]" for kind in ("summary", "transcript", "manifest"))
+    assert first.startswith("- 2026-03-28T10:05:00.250Z | session=agent:main:main | project=/home/ada/code/lantern | ")
+    assert first.endswith(f". {links}")
+    assert second == (
+        "- 2026-03-27T23:30:00.000Z | session=s-2 | project=none | The storm lamp of lantern-core was rebuilt so that"
+        f" it burns through a whole winter night. [[memory/2026-03-27T23-30-00.000Z--{two}--compaction.md|compaction]]"
     )
-    rendered = page(golden_files())
-    assert rendered.text == expected
-    assert (rendered.rows, rendered.clipped) == (2, 0)
-    assert rendered.shown == {(token_for(session_key="agent:main:main"), "s-1"), (token_for(session_id="s-2"), "s-2")}
+    assert rendered.text == (
+        "# Working Memory\n\n## Session Ledger (Last 30 Days)\n\n"
+        f"### 2026-03-28\n\n{first}\n\n### 2026-03-27\n\n{second}"
+    )
+    assert (rendered.rows, rendered.clipped, rendered.shown) == (2, 0, {(key, "s-1"), (two, "s-2")})
     assert rendered.tokens == estimate_tokens(rendered.text)
-
-
-def test_a_warning_stands_under_the_title_and_costs_nothing_of_the_budget():
-    plain, warned = page(golden_files()), page(golden_files(), warning="2 files changed: signet-sync violations list")
-    head, _, rest = warned.text.partition("\n\n> [!warning] 2 files changed: signet-sync violations list")
-    assert head + rest == plain.text
+    warned = page(golden_files(), warning="2 files changed: signet-sync violations list")
+    warning = "\n\n> [!warning] 2 files changed: signet-sync violations list"
+    assert warned.text == rendered.text.replace("\n\n", f"{warning}\n\n", 1), "it costs nothing of the budget"
 
 
 def test_a_day_page_and_a_month_page_word_by_word():
     assert day_text("default", "2026-03-28", ["- one", "- two"]) == (
         "# Sessions of 2026-03-28\n\n2 sessions · all of [[ledger/2026-03.md|2026-03]]\n\n- one\n- two"
     )
-    assert day_text("scout", "2026-03-28", ["- one"]) == (
-        "# Sessions of 2026-03-28\n\n1 session · all of [[agents/scout/ledger/2026-03.md|2026-03]]\n\n- one"
-    )
     assert month_text("default", "2026-03", [("2026-03-28", 2), ("2026-03-01", 1)]) == (
         "# Sessions of 2026-03\n\n3 sessions\n\n"
         "- [[ledger/2026/03/28.md|2026-03-28]] · 2 sessions\n- [[ledger/2026/03/01.md|2026-03-01]] · 1 session"
     )
-    assert month_text("scout", "2026-03", [("2026-03-28", 1)]).endswith(
-        "\n\n1 session\n\n- [[agents/scout/ledger/2026/03/28.md|2026-03-28]] · 1 session"
-    )
+    for text in (day_text("scout", "2026-03-28", ["- one"]), month_text("scout", "2026-03", [("2026-03-28", 1)])):
+        assert "\n\n1 session" in text and "[[agents/scout/ledger/2026" in text
 
 
 # ── sections ──
@@ -197,13 +172,9 @@ def test_sections_vanish_when_empty_but_for_the_ledger(files, kinds, expected):
 def test_rows_come_newest_first_and_ties_by_token():
     captured = ["2026-03-20T10:00:00.000Z", "2026-03-21T10:00:00.000Z", *["2026-03-21T09:00:00.000Z"] * 3]
     files = dict(summary(session_id=f"s-{n}", captured_at=moment) for n, moment in enumerate(captured))
-    shown = [re.search(r"session=(\S+)", row)[1] for row in rows(page(files))]
     ties = sorted(("s-2", "s-3", "s-4"), key=lambda name: token_for(session_id=name))
-    assert shown == ["s-1", *ties, "s-0"]
-    assert [line for line in page(files).text.split("\n") if line.startswith("### ")] == [
-        "### 2026-03-21",
-        "### 2026-03-20",
-    ]
+    assert names(page(files)) == ["s-1", *ties, "s-0"]
+    assert re.findall("^### .*", page(files).text, re.MULTILINE) == ["### 2026-03-21", "### 2026-03-20"]
 
 
 @pytest.mark.parametrize(
@@ -231,13 +202,8 @@ def test_both_ends_of_the_window_are_inside_and_the_future_is_left_out():
             "future": "2026-03-30T12:00:00.001Z",
         }.items()
     )  # fmt: skip
-    rendered = page(files)
-    assert [re.search(r"session=(\S+)", row)[1] for row in rows(rendered)] == ["newest", "oldest"]
-    assert "too-old" not in rendered.text and "future" not in rendered.text
-    assert [re.search(r"session=(\S+)", row)[1] for row in rows(page(files, now_us=NOW_US + 1000))] == [
-        "future",
-        "newest",
-    ]
+    assert names(page(files)) == ["newest", "oldest"]
+    assert names(page(files, now_us=NOW_US + 1000)) == ["future", "newest"]
 
 
 @pytest.mark.parametrize("fields", [{"project": "/tmp/scratch"}, {"project": None, "session_id": "test-1"}])
@@ -352,15 +318,11 @@ def test_a_page_stays_within_its_budget(budget, count):
 
 @pytest.mark.parametrize("budget", range(150, 1500, 270))
 def test_the_ledger_never_takes_more_than_its_share(budget):
+    said = [f"- a row with {n} and some words of its own" + " more" * (n % 7) for n in range(60)]
     lines = [
-        (
-            ("a" * 16, f"s-{n}"),
-            f"- a row with {n} and some words of its own" + " more" * (n % 7),
-            f"2026-03-{29 - n // 3:02d}",
-        )
-        for n in range(60)
+        WindowRow(("a" * 16, f"s-{n}"), line, estimate_tokens(line), f"2026-03-{29 - n // 3:02d}")
+        for n, line in enumerate(said)
     ]
-    lines = [WindowRow(session, line, estimate_tokens(line), day) for session, line, day in lines]
     given = Projection("default", "", lambda _: ([], SectionInputs()), 60, ["2026-03"], lines, [], [], [], NOW_US)
     rendered = render(given, Shares(budget, 0, 0))
     assert rendered.tokens - estimate_tokens("# Working Memory\n\n") <= budget
