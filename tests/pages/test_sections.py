@@ -170,30 +170,33 @@ def test_a_page_that_one_would_want_at_the_start_of_a_session(database, name):
 # ── under pressure ──
 
 
-def test_what_has_risen_stands_once_under_its_sweep_best_first(database):
+def test_what_has_risen_stands_once_under_its_sweep_best_first():
+    now_us = rows.us("2026-03-03")
     dreamed = {
         f"m-{letter * 12}": DreamedView(f"### 2026-03-0{day} 03:00 UTC", rows.us(f"2026-03-0{day}"), score, 5, 3)
         for letter, day, score in (("a", 1, 0.5), ("b", 2, 0.4), ("c", 2, 0.8))
     }
-    told = [
-        sections.MemoryView(one, "decision", f"{one} is so", rows.us("2026-01-01"))
-        for one in (*dreamed, "m-" + "d" * 12)
-    ]
-    candidates = sections.candidates(sections.SectionInputs(memories=told, dreamed=dreamed), rows.us("2026-03-03"))
-    filled = dict(blocks(choose(candidates, SECTIONS, 400), SECTIONS))
-    assert [line[:24] for line in filled["## Dreamed"]] == [
+    ids = (*dreamed, "m-" + "d" * 12)
+    told = [sections.MemoryView(one, "decision", f"{one} is so", rows.us("2026-01-01")) for one in ids]
+    seen = SectionInputs(memories=told, dreamed=dreamed)
+    found = filled(seen, 400, now_us)
+    assert [line[:24] for line in found["## Dreamed"]] == [
         "### 2026-03-02 03:00 UTC", "", "- m-cccccccccccc is so _", "- m-bbbbbbbbbbbb is so _", "",
         "### 2026-03-01 03:00 UTC", "", "- m-aaaaaaaaaaaa is so _",
     ]  # fmt: skip
-    seen = sections.SectionInputs(memories=told, dreamed=dreamed, uses={"m-" + "a" * 12: Use(pinned=True)})
-    pinned = dict(blocks(choose(sections.candidates(seen, rows.us("2026-03-03")), SECTIONS, 400), SECTIONS))
-    assert pinned["## Dreamed"][0].startswith("- 📌 m-aaaaaaaaaaaa is so _"), "what is pinned stands first"
-    assert filled["## Dreamed"][2] == "- m-cccccccccccc is so _(score=0.80, hits=5, days=3)_ ^m-cccccccccccc"
-    (line,) = filled["## Decisions & Constraints"]
+    assert found["## Dreamed"][2] == "- m-cccccccccccc is so _(score=0.80, hits=5, days=3)_ ^m-cccccccccccc"
+    (line,) = found["## Decisions & Constraints"]
     assert "dddd" in line
+    pinned = filled(seen._replace(uses={"m-" + "a" * 12: Use(pinned=True)}), 400, now_us)
+    assert pinned["## Dreamed"][0].startswith("- 📌 m-aaaaaaaaaaaa is so _"), "what is pinned stands first"
     # What has risen is as new as its rise: the old one goes first.
-    tight = choose(candidates, SECTIONS, 150).shown
-    assert tight and "m-dddddddddddd" not in tight
+    tight = filled(seen, 150, now_us)
+    assert tight["## Dreamed"] and "dddd" not in str(tight)
+
+
+def filled(seen: SectionInputs, budget=900, now_us=NOW_US) -> dict[str, list[str]]:
+    """The lines of each section."""
+    return dict(blocks(choose(sections.candidates(seen, now_us), SECTIONS, budget), SECTIONS))
 
 
 # ── what the lines say ──
@@ -263,9 +266,14 @@ def test_the_line_of_a_statement_says_whose_it_is_and_how_old_what_is_open_is(vi
     assert sections.statement_line(view, TODAY, grouped=True) == line.replace("lantern, ", "").replace(" (lantern)", "")
 
 
-def test_the_line_of_a_memory():
+def test_the_lines_of_memories_and_entities():
     memory = sections.MemoryView("m-1", "preference", "A thing\n\n  of two lines", rows.us("2026-03-28"))
     assert sections.memory_line(memory, TODAY) == "preference: A thing of two lines (remembered Mar 28)"
+    entry = sections.EntityEntry("p-1", "part", "Inner Critic", "protector", "active", "Warns.", 0, "entities/x.md")
+    assert sections.entity_line(entry) == "**Inner Critic** (protector): Warns."
+    assert sections.entity_line(entry._replace(type=None)) == "**Inner Critic**: Warns."
+    reviews = entry._replace(kind="relationship", title="Jo reviews lantern", type="reviews", status="resting")
+    assert sections.entity_line(reviews) == "**Jo reviews lantern** (resting): Warns."
 
 
 def test_what_is_forgotten_or_has_no_subject_leaves_the_pages_unless_it_is_pinned():
@@ -284,14 +292,16 @@ def test_what_is_forgotten_or_has_no_subject_leaves_the_pages_unless_it_is_pinne
     assert shown(seen) == set("bdg")
     pins = {view.id: Use(pinned=True) for view in statements}
     assert shown(seen._replace(uses=pins)) == set("abcdeg")
+    template = "Session x captured durable summary context, preserved lineage metadata, and more."
+    silent = SectionInputs([thread_of(sample=template)])
+    assert sections.candidates(silent, NOW_US) == []
+    assert len(sections.candidates(silent._replace(uses={"t-aaaaaaaaaaaa": Use(pinned=True)}), NOW_US)) == 1
 
 
 def test_a_persons_decisions_come_before_an_agents():
     statements = [statement(0, "decision", "Burn oil"), statement(1, "decision", "Burn coal (agent)", "2026-03-29"),
              statement(2, "decision", "Burn wood", "2026-03-01")]  # fmt: skip
-    (_, lines), *_ = blocks(
-        choose(sections.candidates(SectionInputs(statements=statements), NOW_US), SECTIONS, 900), SECTIONS
-    )
+    lines = filled(SectionInputs(statements=statements))["## Decisions & Constraints"]
     assert [line.split()[2] for line in lines if line.startswith("- ")] == ["oil", "wood", "coal"]
 
 
@@ -300,15 +310,13 @@ def test_a_thread_is_followed_by_the_steps_of_its_project_and_says_nothing_twice
              statement(2, "decision", "The wick burns")]  # fmt: skip
     pier = thread_of(id="t-bbbbbbbbbbbb", project="/code/pier", sample="The pier is drawn.", newest="s-cccccccccccc",
                      latest_us=rows.us("2026-03-29"))  # fmt: skip
-    seen = SectionInputs([thread_of(), pier], statements)
-    (_, lines), *others = blocks(choose(sections.candidates(seen, NOW_US), SECTIONS, 900), SECTIONS)
+    (lines, *others) = filled(SectionInputs([thread_of(), pier], statements)).values()
     assert [line.partition("^")[2] for line in lines] == ["s-cccccc ^t-bbbbbb", "f-bbbbbb", "t-aaaaaa", "f-aaaaaa"]
     assert not others, "the thread's line says what was decided"
     words = "Get oil. Decision: every wick is lit by hand"
     decision = statement(2, "decision", "Every wick is lit by hand")
     for sample in (f"The oil came (asked: {words}).", f"Asked: {words}; answered: Today.", f"Asked: {words}."):
-        seen = SectionInputs([thread_of(sample=sample)], [decision])
-        assert len(blocks(choose(sections.candidates(seen, NOW_US), SECTIONS, 900), SECTIONS)) == 2, sample
+        assert len(filled(SectionInputs([thread_of(sample=sample)], [decision]))) == 2, sample
 
 
 def test_of_an_older_list_only_what_is_pinned_is_shown(database):
@@ -331,9 +339,6 @@ def test_a_pinned_node_stands_in_the_head_and_not_again_in_the_index(database):
     )
     # Where the head has no room for it, the index still does.
     assert page(database, candidates=[]).text.count(f"^{pinned[:8]}") == 1
-
-
-# ── hostile words ──
 
 
 # ── what is read ──
@@ -537,21 +542,6 @@ def test_projects_of_one_name_show_what_tells_them_apart():
 def test_a_long_text_ends_with_a_clause_if_that_is_not_too_short(text, shown):
     assert sections.clause(text, 40) == shown
     assert len(shown) <= 40
-
-
-def test_an_entity_is_named_with_its_type_unless_its_name_has_it():
-    entry = sections.EntityEntry("p-1", "part", "Inner Critic", "protector", "active", "Warns.", 0, "entities/x.md")
-    assert sections.entity_line(entry) == "**Inner Critic** (protector): Warns."
-    assert sections.entity_line(entry._replace(type=None)) == "**Inner Critic**: Warns."
-    reviews = entry._replace(kind="relationship", title="Jo reviews lantern", type="reviews", status="resting")
-    assert sections.entity_line(reviews) == "**Jo reviews lantern** (resting): Warns."
-
-
-def test_a_session_without_words_is_not_shown_unless_it_is_pinned():
-    template = "Session x captured durable summary context, preserved lineage metadata, and more."
-    seen = SectionInputs([thread_of(sample=template)])
-    assert sections.candidates(seen, NOW_US) == []
-    assert len(sections.candidates(seen._replace(uses={"t-aaaaaaaaaaaa": Use(pinned=True)}), NOW_US)) == 1
 
 
 @pytest.mark.parametrize(
