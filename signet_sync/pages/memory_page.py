@@ -8,7 +8,7 @@ from signet_sync.formats.artifact import LEDGER_HEADING
 from signet_sync.formats.filename import segment_of
 from signet_sync.formats.handle import short_handle
 from signet_sync.formats.paths import month_page, targets, wikilink, write_agent_option
-from signet_sync.formats.timestamps import DAY, day_of, short_day
+from signet_sync.formats.timestamps import day_of, short_day
 from signet_sync.pages.board import Board, Line, blocks, choose
 from signet_sync.pages.sections import SECTIONS, NodeView, SectionInputs, clause, inert, link_to, outcome_of, plain
 from signet_sync.pages.session_log import WindowRow, clipping_notice
@@ -19,6 +19,13 @@ from signet_sync.text.token_estimate import estimate_tokens, page_tokens
 TITLE = "# Working Memory"
 # Explains handles to a reader who does not know them.
 HINT = "Each ^handle on this page opens with: signet-sync{} expand HANDLE"
+
+_LOG = f"## {LEDGER_HEADING}"
+# In tokens: a line of a section; the least that a row of the session log costs; its heading, and that of a day.
+_LINE, LEAST_ROW = 24, 56
+_LOG_COSTS, _DAY_COSTS = estimate_tokens(_LOG) + 3, estimate_tokens("### 2026-03-28") + 1
+_NODE_LENGTH = 160  # characters
+_PARTS = {"arc": "session", "epoch": "week"}
 
 
 class Shares(NamedTuple):
@@ -67,11 +74,6 @@ class Rendered(NamedTuple):
     scored: bool
 
 
-def window(now_us: int, days: int) -> tuple[int, int]:
-    """Returns first and last instant of the window, both included, in microseconds since 1970 UTC."""
-    return now_us - days * DAY, now_us
-
-
 def render(projection: Projection, shares: Shares) -> Rendered:
     """Returns the generated text of MEMORY.md.
 
@@ -85,64 +87,43 @@ def render(projection: Projection, shares: Shares) -> Rendered:
     hint_costs = estimate_tokens(hint) + 2
     hinted = hint_costs * 10 <= shares.head
     total = shares.total - sum(estimate_tokens(part) + 1 for part in parts) - 1 - (hint_costs if hinted else 0)
-    wanted, for_index = _render_log(projection, total).tokens, shares.nodes if projection.months else 0
+    (_, wanted, _), for_index = _render_log(projection, total), shares.nodes if projection.months else 0
     room = max(shares.head - shares.total + total, total - wanted - for_index)
-    room = min(room, total - _least_ledger(projection))
+    room = min(room, total - _least_log(projection))
     lines, seen = projection.candidates(max(room // _LINE, 1))
     head = choose(lines, SECTIONS, room)
     shown = blocks(head, SECTIONS, seen.unread, seen.cut)
     sections = "\n\n".join("\n".join([heading, "", *lines]) for heading, lines in shown)
     left = total - (page_tokens(sections) + 3 if sections else 0)
-    ledger = _render_log(projection, left - for_index)
-    index = _render_index(projection, left - ledger.tokens, head, ledger)
-    parts += filter(None, [sections, ledger.text, index])
+    log, used, kept = _render_log(projection, left - for_index)
+    index = _render_index(projection, left - used, head, kept)
+    parts += filter(None, [sections, log, index])
     if hinted and (sections or " ^" in index):
         parts.insert(1, hint)
     text = "\n\n".join(parts)
-    clipped = projection.in_window - ledger.sessions
-    return Rendered(text, ledger.shown, ledger.sessions, clipped, page_tokens(text), bool(lines))
+    rows, in_log = sum(row.sessions for row in kept), frozenset(row.session for row in kept)
+    return Rendered(text, in_log, rows, projection.in_window - rows, page_tokens(text), bool(lines))
 
 
-# What a line of a section costs, in tokens.
-_LINE = 24
-# The least that a row of the session log costs.
-LEAST_ROW = 56
-_LEDGER_HEADING_COSTS = estimate_tokens(f"## {LEDGER_HEADING}") + 3
-_DAY_COSTS = estimate_tokens("### 2026-03-28") + 1
-
-
-def _least_ledger(projection: Projection) -> int:
+def _least_log(projection: Projection) -> int:
     """Returns the cost of a session log section that shows no session: its heading, and how many it leaves out."""
-    if projection.in_window == 0:
-        return _LEDGER_HEADING_COSTS + 10
-    return _LEDGER_HEADING_COSTS + estimate_tokens(_notice(projection, projection.in_window)) + 2
+    count = projection.in_window
+    if count == 0:
+        return _LOG_COSTS + 10
+    notice = clipping_notice(count, count, projection.agent_id, projection.window_months)
+    return _LOG_COSTS + estimate_tokens(notice) + 2
 
 
-def _notice(projection: Projection, kept: int) -> str:
-    return clipping_notice(kept, projection.in_window, projection.agent_id, projection.window_months)
-
-
-class _Ledger(NamedTuple):
-    """The session log as far as it fits: its text, tokens, rows, their sessions and number, the day of the oldest."""
-
-    text: str
-    tokens: int
-    rows: tuple[str, ...] = ()
-    shown: frozenset[tuple[str, str]] = frozenset()
-    oldest: str = "9999-99-99"
-    sessions: int = 0
-
-
-def _render_log(projection: Projection, budget: int) -> _Ledger:
-    heading, rows = f"## {LEDGER_HEADING}", projection.rows
-    if projection.in_window == 0:
-        return _Ledger(f"{heading}\n\n- no in-window sessions yet.", _least_ledger(projection))
-    used = _LEDGER_HEADING_COSTS
-    whole = sum(row.sessions for row in rows) >= projection.in_window and (
-        used + sum(row.tokens + 1 for row in rows) + _DAY_COSTS * len({row.day for row in rows}) <= budget
-    )
-    if not whole:
-        used = _least_ledger(projection)
+def _render_log(projection: Projection, budget: int) -> tuple[str, int, list[WindowRow]]:
+    """Returns the session log as far as it fits, its tokens, and the rows that it shows."""
+    rows, count = projection.rows, projection.in_window
+    if count == 0:
+        return f"{_LOG}\n\n- no in-window sessions yet.", _least_log(projection), []
+    used = _LOG_COSTS
+    days = len({row.day for row in rows})
+    whole = used + sum(row.tokens + 1 for row in rows) + _DAY_COSTS * days <= budget
+    if sum(row.sessions for row in rows) < count or not whole:
+        whole, used = False, _least_log(projection)
     kept: list[WindowRow] = []
     lines: list[str] = []
     for row in rows:
@@ -153,52 +134,50 @@ def _render_log(projection: Projection, budget: int) -> _Ledger:
         lines += [*(["", f"### {row.day}", ""] if is_new_day else []), row.line]
         kept.append(row)
         used += cost
-    sessions = sum(row.sessions for row in kept)
-    top = [heading, "", _notice(projection, sessions)] if sessions < projection.in_window else [heading]
-    return _Ledger(
-        "\n".join([*top, *lines]),
-        used,
-        tuple(row.line for row in kept),
-        frozenset(row.session for row in kept),
-        kept[-1].day if kept else "9999-99-99",
-        sessions,
-    )
+    shown = sum(row.sessions for row in kept)
+    notice = ["", clipping_notice(shown, count, projection.agent_id, projection.window_months)]
+    return "\n".join([_LOG, *(notice if shown < count else []), *lines]), used, kept
 
 
-def _render_index(projection: Projection, budget: int, head: Board, ledger: _Ledger) -> str:
+def _render_index(projection: Projection, budget: int, head: Board, kept: Sequence[WindowRow]) -> str:
     """Returns what neither sections nor session log show: earlier months, condensations, sessions."""
-    heading = "## Temporal Index"
-    told = {segment_of(path) for line in ledger.rows for path in targets(line)}
+    heading, today_us = "## Temporal Index", projection.today_us
+    oldest = kept[-1].day if kept else "9999-99-99"
+    told = {segment_of(path) for row in kept for path in targets(row.line)}
     told |= {segment_of(line.path) for line in head.lines["projects"] if line.path and line.session}
 
-    def lines_of(nodes: Iterable[NodeView]) -> Iterator[str]:
+    # Months that the session log neither shows nor links: the first of the window only if it lies partly before that.
+    inside, count = projection.window_months, projection.in_window
+    before = sum(sessions for month, sessions in projection.months if month in inside) > count
+    partly = inside[-1] if inside and before and sum(row.sessions for row in kept) == count else None
+    months = (
+        f"- {month} · {count_noun(sessions, 'session')} · {wikilink(month_page(projection.agent_id, month))}"
+        for month, sessions in projection.months
+        if month not in inside or month == partly
+    )
+
+    def tell(nodes: Iterable[NodeView]) -> Iterator[str]:
+        """Yields `- Mar 2 to Mar 6 · lantern, 2 sessions: …` of nodes with a session of which nothing was told."""
         for node in nodes:
             earlier = (
                 (sentence, path)
                 for at_us, sentence, path in node.about
-                if day_of(at_us) <= ledger.oldest and segment_of(path) not in told and not is_template(sentence)
+                if day_of(at_us) <= oldest and segment_of(path) not in told and not is_template(sentence)
             )
             sentence, path = next(earlier, ("", ""))
-            if path and node.id not in head.shown:
-                told.add(segment_of(path))
-                line = node_line(node, sentence, projection.today_us)
-                yield f"{line} {link_to(path)} {short_handle(node.id)}"
+            if not path or node.id in head.shown:
+                continue
+            told.add(segment_of(path))
+            first, last = short_day(node.earliest_us, today_us), short_day(node.latest_us, today_us)
+            days = last if first == last or node.kind == "session" else f"{first} to {last}"
+            parts = f", {count_noun(node.parts, _PARTS[node.kind])}" if node.kind in _PARTS else ""
+            words = clause(plain(outcome_of(sentence, node.thread)), _NODE_LENGTH)
+            thread = inert(page_cell(node.thread, 80))
+            yield f"- {days} · {thread}{parts}: {words} {link_to(path)} {short_handle(node.id)}"
 
-    months = (
-        f"- {month} · {count_noun(sessions, 'session')} · {wikilink(month_page(projection.agent_id, month))}"
-        for month, sessions in _earlier_months(projection, ledger)
-    )
-    groups = months, lines_of(projection.condensations), lines_of(projection.sessions)
+    groups = months, tell(projection.condensations), tell(projection.sessions)
     lines = _share_budget(groups, budget - estimate_tokens(heading) - 5)
     return "\n".join([heading, "", *lines]) if lines else ""
-
-
-def _earlier_months(projection: Projection, ledger: _Ledger) -> list[tuple[str, int]]:
-    """Returns the months with sessions that the session log neither shows nor links."""
-    inside = projection.window_months
-    counted_inside = sum(sessions for month, sessions in projection.months if month in inside)
-    first = inside[-1] if inside and ledger.sessions == projection.in_window < counted_inside else None
-    return [one for one in projection.months if one[0] not in inside or one[0] == first]
 
 
 def _share_budget(groups: Sequence[Iterator[str]], budget: int) -> list[str]:
@@ -216,17 +195,3 @@ def _share_budget(groups: Sequence[Iterator[str]], budget: int) -> list[str]:
                 line = next(group, None)
             coming[place] = line
     return list(chain.from_iterable(kept))
-
-
-def node_line(node: NodeView, sentence: str, today_us: int) -> str:
-    """Returns `- Mar 2 to Mar 6 · lantern, 2 sessions: …`."""
-    first, last = short_day(node.earliest_us, today_us), short_day(node.latest_us, today_us)
-    days = last if first == last or node.kind == "session" else f"{first} to {last}"
-    count = f", {count_noun(node.parts, _PARTS[node.kind])}" if node.kind in _PARTS else ""
-    thread = inert(page_cell(node.thread, 80))
-    words = clause(plain(outcome_of(sentence, node.thread)), _NODE_LENGTH)
-    return f"- {days} · {thread}{count}: {words}"
-
-
-_NODE_LENGTH = 160
-_PARTS = {"arc": "session", "epoch": "week"}

@@ -27,7 +27,7 @@ from signet_sync.graph.store import nodes
 from signet_sync.memories.score import day_start
 from signet_sync.pages import conflict_copies, dreams_page, others, page_files, sections
 from signet_sync.pages.board import Line
-from signet_sync.pages.memory_page import LEAST_ROW, Projection, Rendered, render, shares, window
+from signet_sync.pages.memory_page import LEAST_ROW, Projection, Rendered, render, shares
 from signet_sync.pages.page_files import block_of_ours, signature_at, vault_is_away
 from signet_sync.pages.session_log import add_headless, compose, day_text, month_text
 from signet_sync.pages.store import pages, views
@@ -151,7 +151,7 @@ def projection(
     database: Database, agent_id: str, now_us: int, budget: int, days: int = 30, warning: str = ""
 ) -> Projection:
     """Returns what a page of so many tokens shows of so many days."""
-    first, last = window(now_us, days)
+    first, last = now_us - days * DAY, now_us
 
     def candidates(limit: int) -> tuple[list[Line], sections.SectionInputs]:
         seen = views.section_inputs(database, agent_id, now_us, limit)

@@ -25,7 +25,7 @@ from workbench import Vault
 
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
 from signet_sync.pages.board import Line
-from signet_sync.pages.memory_page import NodeView, Projection, Rendered, Shares, render, shares, window
+from signet_sync.pages.memory_page import NodeView, Projection, Rendered, Shares, render, shares
 from signet_sync.pages.sections import SECTIONS, SectionInputs, StatementView, candidates
 from signet_sync.pages.session_log import Part, WindowRow, clipping_notice, compose, day_text, month_text
 from signet_sync.pages.stage import projection
@@ -193,8 +193,6 @@ def test_days_are_days_in_utc(ended_at, day, shown):
 
 
 def test_both_ends_of_the_window_are_inside_and_the_future_is_left_out():
-    first, last = window(NOW_US, 30)
-    assert (last - first, last) == (30 * DAY, NOW_US)
     files = dict(
         summary(session_id=name, captured_at=moment)
         for name, moment in {
