@@ -139,27 +139,20 @@ def project_text(
     `size` measures one line, and a newline counts one. `known` tells of a quote's words that the session has them,
     `stale` by the ids of statements what stands behind those that may be out of date.
     """
-    own = {
-        "",
-        *(scope_of(view.project) for view in seen.threads),
-        *(scope_of(view.project) for view in seen.statements),
-    }
+    projects = *(view.project for view in seen.threads), *(view.project for view in seen.statements)
+    own = {"", *map(scope_of, projects)}
     here = [
         view
         for view in seen.personal
         if scope_of(view.project) in own or (view.kind == "preference" and _OF_EVERY_PROJECT.search(view.text))
     ]
     names = distinct_names(view.project for view in (*seen.threads, *seen.others))
-    threads = [
-        view._replace(name=names.get(view.project or "", "")) for view in (seen.threads if project else seen.others)
-    ]
-    inputs = SectionInputs(
-        threads[:_THREADS], [*seen.statements, *here], seen.memories, (), seen.uses, {}, seen.entities
-    )
+    heads = (seen.threads if project else seen.others)[:_THREADS]
+    threads = [view._replace(name=names.get(view.project or "", "")) for view in heads]
+    inputs = SectionInputs(threads, [*seen.statements, *here], seen.memories, (), seen.uses, {}, seen.entities)
     name = page_cell(names.get(project) or basename(project), 60)
     headings = {key: f"=== {heading.removeprefix('## ')} ===" for key, heading in SECTIONS.items()}
-    headings["projects"] = f"=== Project {name} ===" if name else headings["projects"]
-    headings["earlier"] = _EARLIER
+    headings |= {"earlier": _EARLIER, **({"projects": f"=== Project {name} ==="} if name else {})}
 
     warning = [f"> [!warning] {neutral(seen.warning)}", ""] if seen.warning else []
     room = limit - sum(size(line) + 1 for line in warning)
@@ -171,11 +164,10 @@ def project_text(
     # What an agent handed over stands in statements: the quotes get what these leave.
     noted = any(_LABEL.match(piece) for quote in first.values() for piece in _pieces(quote))
     for_quotes = 0 if noted else min(sum(size(words) + 1 for words in first), int(room * _OF_QUOTES), _QUOTED)
-    here_lines = candidates(inputs, now_us, at_hand=True)
-    others = (*_elsewhere(seen, basename(project), now_us, here_lines), *_earlier(seen, basename(project), now_us))
+    of_board = candidates(inputs, now_us, at_hand=True)
     lines = [
         line._replace(group="", alone="" if line.project in own else line.alone)
-        for line in (*here_lines, *others)
+        for line in (*of_board, *_list_sessions(seen, basename(project), now_us, of_board))
         if not skip(line)
     ]
     marks = stale({line.id for line in sorted(lines, key=lambda line: line.rank)[:_MARKED]})
@@ -187,68 +179,51 @@ def project_text(
     told = Said()
     for words in (*seen.ended, *(words for line in chosen for words in (line.text, line.sentence))):
         told.add(words, sentence=True)
-    shown = [
+    sessions = [
         (session, said)
         for place, (session, said) in enumerate(zip(seen.quoted, quotes, strict=True))
         if not place or session.id in board.shown
     ]
-    said_of: dict[str, list[str]] = {}
-    words_told: dict[str, str] = {}
-    for place, (session, said) in enumerate(_choose_quotes(shown, told, room, size)):
-        title = [] if place else [title_of(session), ""]
-        said_of["" if place == 0 else session.id] = [*title[:1], *said.values(), *title[1:]] if said else []
-        words_told |= dict.fromkeys(said, session.id)
-    own_lines = [headings["projects"], *parts.pop(headings["projects"], ())]
-    earlier = [line for one in board.lines["projects"] for line in said_of.get(one.id, ())] + [
-        line
-        for one in sorted(board.lines["earlier"], key=lambda one: one.place)
-        for line in (neutral(one.shown()), *said_of.get(one.id, ()))
-    ]
+    lines_of = _choose_quotes(sessions, told, room, size)
+    words_told = {words: session.id for (session, _), said in zip(sessions, lines_of, strict=True) for words in said}
+    last = [title_of(sessions[0][0]), *lines_of[0].values(), ""] if lines_of and lines_of[0] else []
+    # The quotes of an earlier session stand below its line.
+    below = {session.id: said.values() for (session, _), said in zip(sessions[1:], lines_of[1:], strict=True)}
+    earlier = [line for one in board.lines["projects"] for line in below.get(one.id, ())]
+    for one in sorted(board.lines["earlier"], key=lambda one: one.place):
+        earlier += [neutral(one.shown()), *below.get(one.id, ())]
     parts.pop(_EARLIER, None)
+    standing = parts.pop(headings["projects"], [])
     text = [
         *warning,
-        *(own_lines if len(own_lines) > 1 else ()),
-        *said_of.get("", ()),
+        *([headings["projects"], *standing] if standing else ()),
+        *last,
         *(line for heading, shown in parts.items() for line in (heading, *shown)),
         *([_EARLIER, *earlier] if earlier else ()),
     ]
-    left_out = (
-        *(line.text for line in board.left),
-        *(words for some in quotes for words in some if words not in words_told),
-    )
-    return ContextText("\n".join(text).strip("\n"), chosen, words_told, left_out)
+    unsaid = (words for some in quotes for words in some if words not in words_told)
+    return ContextText("\n".join(text).strip("\n"), chosen, words_told, (*(line.text for line in board.left), *unsaid))
 
 
-def _elsewhere(seen: ProjectInputs, name: str, now_us: int, lines: Sequence[Line]) -> Iterator[Line]:
-    """Yields how other branches stand, behind what the project at hand came to: one line each."""
+def _list_sessions(seen: ProjectInputs, name: str, now_us: int, lines: Sequence[Line]) -> Iterator[Line]:
+    """Yields how other branches stand, behind what the project at hand came to, then what its earlier sessions did.
+
+    The latter are the last lines to get room, newest first.
+    """
+    today = day_start(now_us)
     after = max((line.rank for line in lines if line.session), default=(True, 0.0, 0, ""))
     for place, one in enumerate(seen.elsewhere):
         outcome = plain(clause(ASKED.sub("", outcome_of(one.sentence, name)), _SHORT))
         said = "; ".join(filter(None, [outcome.rstrip(" .;"), plain(clause(one.left, _SHORT))]))
-        about = ", ".join(
-            filter(None, [one.status.replace("question-only", ""), short_day(one.at_us, day_start(now_us))])
-        )
+        about = ", ".join(filter(None, [one.status.replace("question-only", ""), short_day(one.at_us, today)]))
         if said:
-            rank = (*after[:3], f"{after[3]}~{place}")
-            yield Line(one.id, "projects", f"{one.where} ({about}): {said}", rank, outcome, (True, _LAST, place))
-
-
-def _earlier(seen: ProjectInputs, name: str, now_us: int) -> Iterator[Line]:
-    """Yields what earlier sessions of the project came to: the last lines to get room, newest first."""
+            rank, where = (*after[:3], f"{after[3]}~{place}"), (True, _LAST, place)
+            yield Line(one.id, "projects", f"{one.where} ({about}): {said}", rank, outcome, where)
     for place, one in enumerate(seen.earlier):
         whole = ASKED.sub("", plain(outcome_of(one.sentence, name), 2 * _OUTCOME))
-        outcome = clause(whole, _OUTCOME if place < _NEWEST else _SHORT)
-        if outcome:
-            text = f"{short_day(one.at_us, day_start(now_us))}: {outcome}"
-            yield Line(
-                one.id,
-                "earlier",
-                text,
-                (True, float(_LAST + place), -one.at_us, one.id),
-                outcome,
-                (place,),
-                sentence=whole,
-            )
+        if outcome := clause(whole, _OUTCOME if place < _NEWEST else _SHORT):
+            text, rank = f"{short_day(one.at_us, today)}: {outcome}", (True, float(_LAST + place), -one.at_us, one.id)
+            yield Line(one.id, "earlier", text, rank, outcome, (place,), sentence=whole)
 
 
 def _rank_sentences(quotes: Sequence[Quote], *, last: bool) -> list[tuple[Quote, int, str]]:
@@ -290,7 +265,7 @@ def _pieces(quote: Quote) -> list[str]:
 
 def _choose_quotes(
     sessions: Sequence[tuple[QuotedSession, Mapping[str, Quote]]], told: Said, room: int, size: Size
-) -> list[tuple[QuotedSession, dict[str, str]]]:
+) -> list[dict[str, str]]:
     """Returns by session the lines that fit, by their whole words; without what others say.
 
     The session that has had least gets the next sentence; the first one gets more than each of the others.
@@ -321,7 +296,7 @@ def _choose_quotes(
         else:
             del left[number]
     return [
-        (session, {words: _line(quote, some[quote], session) for words, quote in said.items() if quote in some})
+        {words: _line(quote, some[quote], session) for words, quote in said.items() if quote in some}
         for (session, said), some in zip(sessions, chosen, strict=True)
     ]
 
