@@ -562,8 +562,13 @@ def abilities(root: str) -> Abilities | None:
             try:
                 os.close(os.open(one, CREATE, 0o600, dir_fd=descriptor))
                 cases = status_at(descriptor, one.upper()) is None
-                links = _links(descriptor, one, two)
-                if not links:
+                try:
+                    os.link(one, two, src_dir_fd=descriptor, dst_dir_fd=descriptor, follow_symlinks=False)
+                    links = True
+                except OSError as error:
+                    if error.errno not in _NO_LINKS:
+                        raise
+                    links = False
                     os.close(os.open(two, CREATE, 0o600, dir_fd=descriptor))
                 return Abilities(links, _rename(descriptor, one, descriptor, two, _EXCHANGE), cases)
             finally:
@@ -572,16 +577,6 @@ def abilities(root: str) -> Abilities | None:
                 os.utime(descriptor, ns=(before.st_atime_ns, before.st_mtime_ns))
     except (OSError, WorkspaceError):
         return None
-
-
-def _links(descriptor: int, name: str, other: str) -> bool:
-    try:
-        os.link(name, other, src_dir_fd=descriptor, dst_dir_fd=descriptor, follow_symlinks=False)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        return False
-    return True
 
 
 _NOREPLACE, _EXCHANGE = 1, 2

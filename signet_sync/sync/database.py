@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 
 import apsw
 
@@ -60,9 +60,7 @@ def open_database(place: str, folder: state_dir.StateFolder, own: bool, events: 
         _put_aside(place, seen, folder, error, events)
         database, lost = _open_database(place, folder)
     if lost:
-        kept = backups(folder) if own else []
-        _salvage(database, kept, events)
-        _restore(database, kept, events)
+        _bring_rows_back(database, backups(folder) if own else [], events)
     return database
 
 
@@ -80,8 +78,12 @@ def _open_database(place: str, folder: state_dir.StateFolder) -> tuple[Database,
         database = Database(place)
     try:
         if is_suspect(place):
-            with _ignore_busy():
+            try:
                 examine(database)
+            except DatabaseCorrupt:
+                raise
+            except DatabaseError:
+                pass  # it cannot be checked now; the next command checks it
         return database, native_backup.is_due(database)
     except apsw.Error as error:
         database.connection.close()
@@ -89,17 +91,6 @@ def _open_database(place: str, folder: state_dir.StateFolder) -> tuple[Database,
     except DatabaseError:
         database.connection.close()
         raise
-
-
-@contextmanager
-def _ignore_busy() -> Iterator[None]:
-    """Raises damage only; if the database cannot be checked now, the next command checks it."""
-    try:
-        yield
-    except DatabaseCorrupt:
-        raise
-    except DatabaseError:
-        pass
 
 
 def examine(database: Database, tables: Iterable[str] = TABLES) -> None:
@@ -131,20 +122,17 @@ def _put_aside(
     events.append(f"the database was damaged ({what}) and moved aside as {os.path.basename(moved)}")
 
 
-def _salvage(database: Database, kept: list[str], events: list[str]) -> None:
-    """Restores what can be read of the database moved aside last, unless a backup is newer than it."""
-    source = last_set_aside(database.path)
-    if source is None or (kept and os.stat(kept[0]).st_mtime_ns > os.stat(source).st_ctime_ns):
-        return
-    from signet_sync.storage.database import salvage  # slow import, needed for a damaged database only
+def _bring_rows_back(database: Database, kept: list[str], events: list[str]) -> None:
+    """Restores native rows into a new database: what the one moved aside last still yields, then a readable backup.
 
-    total = salvage.salvage(database, source)
-    if total:
-        events.append(f"{total} native rows were read from the damaged database {os.path.basename(source)}")
+    A backup that is newer than the damaged database has all that this one could yield.
+    """
+    damaged = last_set_aside(database.path)
+    if damaged is not None and not (kept and os.stat(kept[0]).st_mtime_ns > os.stat(damaged).st_ctime_ns):
+        from signet_sync.storage.database import salvage  # slow import, needed for a damaged database only
 
-
-def _restore(database: Database, kept: list[str], events: list[str]) -> None:
-    """Restores native rows into a new database from the newest readable backup."""
+        if total := salvage.salvage(database, damaged):
+            events.append(f"{total} native rows were read from the damaged database {os.path.basename(damaged)}")
     for candidate in kept:
         try:
             counts = native_backup.restore(database, candidate)
@@ -154,8 +142,7 @@ def _restore(database: Database, kept: list[str], events: list[str]) -> None:
         except DatabaseError as error:
             events.append(f"a backup could not be restored, the next command tries again: {error.message}")
             return
-        total = sum(counts.values())
-        if total:
+        if total := sum(counts.values()):
             events.append(f"{total} native rows came back from the backup {os.path.basename(candidate)}")
         return
     with database.transaction():

@@ -6,7 +6,7 @@ from functools import partial
 
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.body import text_sha256
-from signet_sync.formats.filename import artifact_name
+from signet_sync.formats.filename import is_artifact_path
 from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Snapshot
 from signet_sync.storage import files, writing
@@ -97,8 +97,8 @@ def index(run: Pass) -> None:
     if request.rebuild:
         # Other paths to read: entries under an artifact's name that are no files, copies that carry a removed session's
         # token.
-        others = [path for path in plan.read if path in snapshot.odd or not is_artifact(path)]
-        plan.read = sorted(path for path in snapshot.files if is_artifact(path)) + others
+        others = [path for path in plan.read if path in snapshot.odd or not is_artifact_path(path)]
+        plan.read = sorted(path for path in snapshot.files if is_artifact_path(path)) + others
         run.outcome.unchanged = 0
     _leave_older(run, plan, known)
     if request.accept_removals and snapshot.everything:
@@ -156,12 +156,6 @@ def move(run: Pass, change: Change) -> None:
     deriving.queue(run.database, run.workspace.pipeline, change.sources)
     for publisher in run.workspace.pipeline.publishers:
         publisher.mark(run.database, change)
-
-
-def is_artifact(path: str) -> bool:
-    """Returns whether a path is that of an artifact or a manifest."""
-    where, _, name = path.rpartition("/")
-    return where == MEMORY and artifact_name(name) is not None
 
 
 @contextmanager
