@@ -332,12 +332,12 @@ def dies_after(stages: Pipeline, monkeypatch: pytest.MonkeyPatch, steps: int) ->
 def test_killed_at_any_step_it_continues(monkeypatch: pytest.MonkeyPatch) -> None:
     stages = pipeline()
     whole = opened()
-    filled(whole, stages, 8)
+    filled(whole, stages, 5)
     deriving.drain(whole, stages)
     wanted = rows(whole, stages)
     whole.close()
     database = opened()
-    filled(database, stages, 8)
+    filled(database, stages, 5)
     deaths, steps = 0, 0
     while True:
         # A step further than the last time it died: each death is at a place where none was before.

@@ -104,7 +104,7 @@ class Sessions(Lines):
 def test_no_word_of_a_former_text_is_left_after_a_scrub(database: Database, seed: int, what: type[Lines]) -> None:
     life = what(database, seed)
     for most in (3, 30, 1):
-        for _ in range(60):
+        for _ in range(20):
             life.change(most)
         life.scour()
         assert life.left() == set()

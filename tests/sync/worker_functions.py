@@ -19,22 +19,19 @@ def odd(value: int) -> int | None:
     return value if value % 2 else None
 
 
-def killed_by_seven(value: int) -> int:
+def killed(value: int) -> int:
     if value % 100 == 7:
         os.kill(os.getpid(), signal.SIGKILL)
     return value
 
 
-def greedy(value: int) -> int:
-    if value == 7:
+def deadly(value: int) -> int:
+    """Dies of 7 and 27, in two ways, and never ends with 47."""
+    if value == 27:
         raise MemoryError
-    return value
-
-
-def stuck(value: int) -> int:
-    if value == 7:
+    if value == 47:
         time.sleep(600)
-    return value
+    return killed(value)
 
 
 def loud(value: int) -> int:
