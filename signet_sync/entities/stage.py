@@ -113,7 +113,15 @@ def record_changes(
         told = {one: entities_store.remembered(workspace.database, one, "told_day") for one in agents(workspace.root)}
         due = [agent_id for agent_id, day in told.items() if day < yesterday]
     if due:
-        _summarize_days(workspace, due, now_us, tended)
+        from signet_sync.entities import own_edits  # slow import, needed once a day
+
+        try:
+            written = own_edits.summarize_days(workspace, due, now_us)
+            for agent_id in set(filter(None, map(_agent_of, written))):
+                tended.agents.add(agent_id)
+                _remember_log(workspace, agent_id)
+        except (OSError, UsageError, WorkspaceError) as error:
+            tended.trouble.append(f"the daily summaries of entities were not written: {error}")
     return tended
 
 
@@ -224,21 +232,6 @@ def _record_agent(workspace: Workspace, agent_id: str, moved: list[str], now_us:
     tended.trouble += look.notices
     tended.trouble += [f"{path} differs from its events: signet-sync entity check" for path in look.drifted]
     _remember_log(workspace, agent_id)
-
-
-def _summarize_days(workspace: Workspace, due: list[str], now_us: int, tended: EntityPassResult) -> None:
-    """Summarises the events of earlier days in change logs."""
-    from signet_sync.entities import own_edits  # slow import, needed once a day
-
-    try:
-        written = own_edits.summarize_days(workspace, due, now_us)
-    except (OSError, UsageError, WorkspaceError) as error:
-        tended.trouble.append(f"the daily summaries of entities were not written: {error}")
-        return
-    told = set(filter(None, map(_agent_of, written)))
-    tended.agents |= told
-    for agent_id in told:
-        _remember_log(workspace, agent_id)
 
 
 def _remember_log(workspace: Workspace, agent_id: str) -> None:

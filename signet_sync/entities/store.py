@@ -3,7 +3,6 @@
 import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
 from signet_sync.entities.finding import Finding
@@ -83,28 +82,20 @@ def forget_files(database: Database, paths: Iterable[str]) -> None:
     _update_lines(database, before)
 
 
-def _owners(database: Database, paths: Sequence[str]) -> set[tuple[str, str]]:
+def _owners(database: Database, paths: Iterable[str]) -> set[tuple[str, str]]:
     """Returns agent and id of the entities that known paths belong to."""
-    return {
-        (agent_id, entity_id)
-        for path in paths
-        for agent_id, entity_id in database.execute("select agent_id, id from garden_files where path = ?", (path,))
-    }
+    sql = "select agent_id, id from garden_files where path = ?"
+    return {(agent_id, entity_id) for path in paths for agent_id, entity_id in database.execute(sql, (path,))}
 
 
-def _update_lines(database: Database, entities: Iterable[tuple[str, str]]) -> None:
-    """Updates the `recall` lines of entities, given as agent and id, from their profiles."""
-    for agent_id, entity_id in sorted(entities):
+def _update_lines(database: Database, owners: Iterable[tuple[str, str]]) -> None:
+    """Updates the `recall` lines of entities from their profiles."""
+    for agent_id, entity_id in sorted(owners):
         found = lines(database, agent_id, [entity_id])
         if found:
             texts.put(database, found)
         else:
             texts.drop(database, agent_id, [entity_id])
-
-
-def _line(profile: EntityFile) -> Line:
-    words = "\n".join(filter(None, (profile.title, profile.text)))
-    return Line(profile.agent_id, TIER, profile.id, words, profile.updated_us, private=True)
 
 
 def ids(database: Database) -> list[tuple[str, str]]:
@@ -115,8 +106,14 @@ def ids(database: Database) -> list[tuple[str, str]]:
 def lines(database: Database, agent_id: str | None = None, some: Iterable[str] = ()) -> list[Line]:
     """Returns the lines by which `recall` finds entities: of all agents, or `some` entities of one agent."""
     if agent_id is None:
-        return [_line(one) for one in _profiles(database, "1", ())]
-    return [_line(one) for key in some for one in _profiles(database, "agent_id = ? and id = ?", (agent_id, key))]
+        found = _profiles(database, "1")
+    else:
+        found = [one for key in some for one in _profiles(database, "agent_id = ? and id = ?", agent_id, key)]
+    words = ("\n".join(filter(None, (one.title, one.text))) for one in found)
+    return [
+        Line(one.agent_id, TIER, one.id, said, one.updated_us, private=True)
+        for one, said in zip(found, words, strict=True)
+    ]
 
 
 def signatures(database: Database, agent_id: str | None = None) -> dict[str, Signature | None]:
@@ -135,13 +132,13 @@ def forget_signatures(database: Database) -> None:
 
 def file(database: Database, path: str) -> EntityFile | None:
     """Returns the row of a path."""
-    return next(_files(database, "path = ?", (path,)), None)
+    return next(_files(database, "path = ?", path), None)
 
 
 def entities(database: Database, agent_id: str) -> list[EntityFile]:
     """Lists an agent's profiles by kind (user, part, relationship), title and id; of a copied folder only the first."""
-    found = _profiles(database, "agent_id = ?", (agent_id,))
-    return sorted(found, key=lambda one: (KINDS.index(one.kind), _folded(one.title), one.id))
+    found = _profiles(database, "agent_id = ?", agent_id)
+    return sorted(found, key=lambda one: (KINDS.index(one.kind), _fold(one.title), one.id))
 
 
 def page_inputs(database: Database, agent_id: str) -> frozenset[tuple[Any, ...]]:
@@ -153,7 +150,7 @@ def page_inputs(database: Database, agent_id: str) -> frozenset[tuple[Any, ...]]
 
 def files_of(database: Database, agent_id: str, entity_id: str) -> list[EntityFile]:
     """Lists the files of an entity by path; more than two where its folder was copied."""
-    return list(_files(database, "agent_id = ? and file in ('profile', 'notes') and id = ?", (agent_id, entity_id)))
+    return list(_files(database, "agent_id = ? and file in ('profile', 'notes') and id = ?", agent_id, entity_id))
 
 
 def find(database: Database, agent_id: str, ref: str) -> list[EntityFile]:
@@ -161,49 +158,40 @@ def find(database: Database, agent_id: str, ref: str) -> list[EntityFile]:
 
     More than one result means that the name is ambiguous. The beginning must have at least six characters.
     """
-    wanted, folded = ref.strip(), _folded(ref)
+    wanted, folded = ref.strip(), _fold(ref)
     if ENTITY_ID.fullmatch(wanted):
-        return list(_profiles(database, "agent_id = ? and id = ?", (agent_id, wanted)))
-    # The texts are left out because they are most of the table.
-    names = list(
-        database.execute(
-            "select id, slug, title from garden_files where agent_id = ? and file = 'profile'", (agent_id,)
-        )
-    )
+        return _profiles(database, "agent_id = ? and id = ?", agent_id, wanted)
+    rows = list(_files(database, "file = 'profile' and agent_id = ?", agent_id))
     ids = (
-        {entity_id for entity_id, slug, _ in names if slug == wanted}
-        or {entity_id for entity_id, _, title in names if _folded(title) == folded}
-        or {entity_id for entity_id, *_ in names if len(wanted) >= SHORTEST and entity_id.startswith(wanted)}
+        {row.id for row in rows if row.slug == wanted}
+        or {row.id for row in rows if _fold(row.title) == folded}
+        or {row.id for row in rows if len(wanted) >= SHORTEST and row.id.startswith(wanted)}
     )
-    return [
-        one
-        for entity_id in sorted(ids)
-        for one in _profiles(database, "agent_id = ? and id = ?", (agent_id, entity_id))
-    ]
+    return [one for one in _profiles(database, "agent_id = ?", agent_id) if one.id in ids]
 
 
 def neighbours(database: Database, profile: EntityFile) -> list[str]:
     """Returns the ids of a relationship's participants, as its profile names them, or of an entity's relationships."""
     if profile.kind == "relationship":
         return list(profile.participants)
-    edges = _profiles(database, "agent_id = ? and kind = 'relationship'", (profile.agent_id,))
+    edges = _profiles(database, "agent_id = ? and kind = 'relationship'", profile.agent_id)
     return [edge.id for edge in edges if profile.id in edge.participants]
 
 
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     """Normalises a title for comparison: Unicode form, case and runs of white space."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
-def _profiles(database: Database, where: str, bindings: Sequence[Any]) -> Iterator[EntityFile]:
-    """Yields one profile for each entity; where its folder was copied, the first by path."""
-    found = _files(database, f"file = 'profile' and {where}", bindings)
-    ordered = sorted(found, key=lambda one: (one.agent_id, one.id, one.path))
-    for _, same in groupby(ordered, key=lambda one: (one.agent_id, one.id)):
-        yield next(same)
+def _profiles(database: Database, where: str, *bindings: str) -> list[EntityFile]:
+    """Returns one profile for each entity, by agent and id; where its folder was copied, the first by path."""
+    found = dict[tuple[str, str], EntityFile]()
+    for one in _files(database, f"file = 'profile' and {where}", *bindings):
+        found.setdefault((one.agent_id, one.id), one)
+    return [found[key] for key in sorted(found)]
 
 
-def _files(database: Database, where: str, bindings: Sequence[Any]) -> Iterator[EntityFile]:
+def _files(database: Database, where: str, *bindings: str) -> Iterator[EntityFile]:
     for row in database.execute(f"select {_COLUMNS} from garden_files where {where} order by path", bindings):
         values: list[Any] = [*row[:-4], _signature(row[-4:])]
         values[_PARTICIPANTS] = tuple(json.loads(values[_PARTICIPANTS]))
