@@ -1,8 +1,15 @@
-"""Opening the workspace's repository: booby-trapped ones are refused or harmless, and nothing they name is touched."""
+"""The door to the workspace's repository: booby-trapped ones are refused or harmless; what git is asked is told.
+
+Nothing that a repository names is touched, and asking writes nothing.
+"""
 
 import os
 import shutil
 import signal
+import subprocess
+import threading
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from history_vault import HistoryVault, git
@@ -13,6 +20,8 @@ from signet_sync.history.repository import run_git
 
 pytest.importorskip("pygit2")
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="the traps are built with git")
+
+A, B = "memory/a.md", "memory/b.md"
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +65,13 @@ def everything(past):
     assert past.commit("trapped")[0]
     assert past.log()[0].subject == "trapped"
     assert "+three" in past.diff("HEAD~1")[0]
+
+
+def refused(code, act):
+    with pytest.raises(repository.RepositoryRefused) as found:
+        act()
+    assert found.value.code == code and found.value.exit_code == 2 and found.value.message
+    return found.value
 
 
 # ── programs: they are not run ──
@@ -104,67 +120,76 @@ def test_what_leads_elsewhere_is_refused(past, traps, name):
     REFUSED[name](past, traps)
     assert past.look() == "unsafe-repository"
     for operation in (past.begin, past.commit, past.log):
-        with pytest.raises(repository.RepositoryRefused) as refused:
-            operation()
-        assert refused.value.code == "unsafe-repository" and refused.value.message and refused.value.hint
+        assert refused("unsafe-repository", operation).hint
     assert repository.holds(str(past.root), ["a.md"]) == "unknown"
     assert repository.ignored(str(past.root), ["a.md"]) == frozenset()
     assert traps.fired() == []
 
 
-@pytest.mark.parametrize("name", [".gitignore", ".gitattributes"])
 @pytest.mark.parametrize("kind", ["link", "pipe"])
-def test_gits_own_files_in_the_workspace_are_not_followed(past, traps, name, kind):
+def test_gits_own_files_in_the_workspace_are_not_followed(past, traps, kind):
     """A link to a pipe, or a pipe: whoever opened it would hang."""
-    (past.root / name).unlink()
-    (past.root / name).symlink_to(traps.pipe) if kind == "link" else os.mkfifo(past.root / name)
+    for name in (".gitignore", ".gitattributes"):
+        (past.root / name).unlink()
+        (past.root / name).symlink_to(traps.pipe) if kind == "link" else os.mkfifo(past.root / name)
     past.put("ledger/b.md")
     everything(past)
     assert past.data("ledger/b.md") == b"text\n"
 
 
+def test_a_repository_put_in_its_place_is_not_taken_for_it(past, monkeypatch):
+    """Between the look and the opening."""
+    look = repository.inspect
+
+    def exchanged(root, workspace_id):
+        standing = look(root, workspace_id)
+        os.rename(past.root / ".git", past.root.parent / "elsewhere")
+        (past.root / ".git").symlink_to(past.root.parent / "elsewhere")
+        return standing
+
+    monkeypatch.setattr(repository, "inspect", exchanged)
+    refused("unsafe-repository", past.log)
+
+
+def test_folders_that_git_takes_away_while_we_look_are_no_danger(past):
+    """What its packing emptied."""
+    over = threading.Event()
+
+    def toggle():
+        while not over.is_set():
+            for number in range(40):
+                place = past.root / f".git/objects/{number:02}"
+                with suppress(OSError):
+                    place.mkdir()
+                    place.rmdir()
+
+    other = threading.Thread(target=toggle)
+    other.start()
+    try:
+        assert {repository.objection(str(past.root)) for _ in range(300)} == {""}
+    finally:
+        over.set()
+        other.join()
+
+
 # ── where a history stands ──
 
 
-def test_nothing_there(tmp_path):
-    past = HistoryVault(tmp_path / "vault")
-    assert past.look() == "no-repository"
-    with pytest.raises(repository.RepositoryRefused) as refused:
-        past.commit()
-    assert (refused.value.code, refused.value.exit_code) == ("no-repository", 2)
-
-
-def test_a_repository_further_up_is_not_ours(tmp_path):
-    git(tmp_path, "init", "-q")
-    (tmp_path / "deep").mkdir()
-    past = HistoryVault(tmp_path / "deep/vault")
-    assert past.look() == "inside-repository"
-    with pytest.raises(repository.RepositoryRefused) as refused:
-        past.begin()
-    assert refused.value.code == "inside-repository" and os.listdir(past.root) == []
-    assert str(tmp_path.resolve()) in refused.value.message
-
-
-def test_the_repository_is_its_owners_alone(past):
+def test_what_is_not_ours_is_told(past, tmp_path):
     assert (past.root / ".git").stat().st_mode & 0o777 == 0o700
-
-
-def test_another_workspaces_history_is_not_ours(past):
-    refused = repository.inspect(str(past.root), "another")
-    assert refused.code == "existing-repository" and "copy" in refused.hint
-
-
-def test_a_damaged_repository_is_told(past):
+    other = repository.inspect(str(past.root), "another")
+    assert other.code == "existing-repository" and "copy" in other.hint
     for path in (past.root / ".git/objects").rglob("*"):
         if path.is_file():
             path.chmod(0o644)
             path.write_bytes(b"nonsense")
-    with pytest.raises(repository.RepositoryRefused) as refused:
-        past.commit()
-    assert refused.value.code == "damaged-repository"
-
-
-# ── the config ──
+    refused("damaged-repository", past.commit)
+    none = HistoryVault(tmp_path / "none")
+    assert none.look() == "no-repository"
+    refused("no-repository", none.commit)
+    git(tmp_path, "init", "-q")
+    assert none.look() == "inside-repository"
+    assert str(tmp_path.resolve()) in refused("inside-repository", none.begin).message and os.listdir(none.root) == []
 
 
 @pytest.mark.parametrize(
@@ -179,3 +204,141 @@ def test_a_damaged_repository_is_told(past):
 def test_an_ordinary_config_is_read(past, text):
     (past.root / ".git/config").write_text(text)
     assert past.look() == ""
+
+
+# ── what git is asked, in anybody's repository ──
+
+
+@pytest.fixture
+def theirs(tmp_path, monkeypatch):
+    """A person's repository with one file, and no git settings but its own."""
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home/.config"))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    for name in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{name}_NAME", "Ada")
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "ada@example.org")
+    root = tmp_path / "vault"
+    root.mkdir()
+    done(root, f"git init -q -b main; {COMMIT.format(A)}")
+    return root
+
+
+def done(root, script):
+    """What a person does at a shell."""
+    subprocess.run(["sh", "-ec", script], cwd=root, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+
+
+def holds(root, *paths):
+    return repository.holds(str(root), paths)
+
+
+def ignored(root, *paths):
+    return repository.ignored(str(root), paths)
+
+
+COMMIT = "mkdir -p \"$(dirname -- '{0}')\"; echo text > '{0}'; git --literal-pathspecs add -f '{0}'; git commit -qm x; "
+GONE = "git rm -q {}; git commit -qm gone; "
+EXPIRE = "git reflog expire --expire=now --expire-unreachable=now --all; "
+# A file that came and went on a branch leaves no trace in the simplified history of a merge.
+SIDE = f"git checkout -qb side; {COMMIT.format(B)}{GONE.format(B)}git checkout -q main; {COMMIT.format('c.md')}"
+MERGED = "git merge -q --no-ff -m merge side; git branch -qD side; "
+AMENDED = f"{COMMIT.format(B)}git rm -q {B}; git commit -q --amend --allow-empty -m never; "
+
+
+@pytest.mark.parametrize(
+    ("script", "path", "answer"),
+    [
+        ("", A, "contains"),
+        (f"echo x > {B}; git add {B}", B, "clean"),
+        (GONE.format(A), A, "contains"),
+        (SIDE + EXPIRE, B, "contains"),
+        (SIDE + MERGED + EXPIRE, B, "contains"),
+        (AMENDED, B, "contains"),  # while the reflog has it
+        (AMENDED + EXPIRE, B, "clean"),
+        (f"{GONE.format(A)}{EXPIRE}git replace --graft HEAD", A, "contains"),
+        (f"{GONE.format(A)}{EXPIRE}mkdir -p .git/info; git rev-parse HEAD > .git/info/grafts", A, "contains"),
+        ("rm -r .git", A, "no-repository"),
+        ("rm -r .git; git init -q", A, "clean"),
+        ("echo nonsense > .git/HEAD", A, "unknown"),
+        ("echo '[core' > .git/config", A, "unknown"),
+        ("rm -r .git/objects; mkdir .git/objects", A, "unknown"),
+        ("rm -r .git; echo 'gitdir: nowhere' > .git", A, "unknown"),
+    ],
+)
+def test_what_a_history_contains(theirs, script, path, answer):
+    done(theirs, script)
+    assert holds(theirs, path) == answer
+    if answer in ("unknown", "no-repository"):
+        assert ignored(theirs, path) == frozenset()
+
+
+@pytest.mark.parametrize(
+    "name", ["*.md", "[ab].md", ":(top)x.md", "!x.md", "sp ace.md", "-x.md", "caf\u00e9.md", "q?.md"]
+)
+def test_names_are_names_and_no_patterns(theirs, name):
+    assert holds(theirs, name) == holds(theirs, f"memory/{name}") == "clean"
+    done(theirs, COMMIT.format(f"memory/{name}"))
+    assert holds(theirs, f"memory/{name}") == holds(theirs, B, f"memory/{name}") == "contains"
+    assert holds(theirs, name) == holds(theirs) == "clean"
+
+
+def test_names_that_are_no_utf8(theirs):
+    try:
+        with open(os.fsencode(theirs) + b"/memory/\xff.md", "wb") as handle:
+            handle.write(b"x")
+    except OSError:
+        pytest.skip("this file system takes only some names")
+    done(theirs, "git add .")
+    assert holds(theirs, "memory/\udcff.md") == "clean"
+    done(theirs, "git commit -qm odd; echo '*.md' > .gitignore")
+    assert holds(theirs, "memory/\udcff.md") == "contains"
+    assert ignored(theirs, "memory/\udcff.md", "x") == {"memory/\udcff.md"}
+
+
+@pytest.mark.parametrize("folder", ["agents", " my notes ", "caf\u00e9", "*"])
+def test_the_workspace_may_be_a_part_of_the_repository(theirs, folder):
+    done(theirs, f"{COMMIT.format(f'{folder}/{A}')}{COMMIT.format(B)}echo '*.log' > .gitignore")
+    (theirs / folder / ".gitignore").write_text("/memory/b.md\n")
+    assert (holds(theirs / folder, A), holds(theirs / folder, B)) == ("contains", "clean")
+    assert ignored(theirs / folder, A, B, "x.log") == {B, "x.log"}
+
+
+def test_ignored_paths_follow_the_rules_of_the_repository(theirs, tmp_path, monkeypatch):
+    (theirs / ".gitignore").write_text("*.db\n/private/\n!keep.db\nmemory/b.md\n")
+    (theirs / "memory/.gitignore").write_text("secret-*\n")
+    (theirs / ".git/info/exclude").write_text("excluded.md\n")
+    asked = ["x.db", "keep.db", "private/deep/a.md", A, B, "memory/secret-1.md", "excluded.md", "two\nlines.db"]
+    before = {path: (path.lstat().st_mtime_ns, path.lstat().st_ino) for path in Path(theirs).rglob("*")}
+    assert ignored(theirs, *asked) == set(asked) - {"keep.db", A}
+    assert ignored(theirs) == ignored(theirs, A) == frozenset() and holds(theirs, A, B) == "contains"
+    assert {path: (path.lstat().st_mtime_ns, path.lstat().st_ino) for path in Path(theirs).rglob("*")} == before
+    (theirs / ".gitignore").write_text("memory/\n")
+    assert ignored(theirs, A) == {A}, "though it is tracked"
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    assert holds(theirs, A) == "unknown" and ignored(theirs, A) == frozenset()
+    assert holds(tmp_path, A) == "no-repository"
+
+
+def test_promised_objects_are_not_fetched(theirs, tmp_path):
+    """A partial clone fetches what it lacks, by any program that its remote names; we would rather not know."""
+    canary = tmp_path / "canary"
+    for name, value in {
+        "core.repositoryFormatVersion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+        "remote.origin.url": f"ext::sh -c touch% {canary}",
+        "remote.origin.uploadpack": f"touch {canary};",
+        "protocol.ext.allow": "always",
+    }.items():
+        git(theirs, "config", name, value)
+    for name in ("HEAD:memory", "HEAD^{tree}"):
+        tree = git(theirs, "rev-parse", name).strip()
+        (theirs / ".git/objects" / tree[:2] / tree[2:]).rename(tmp_path / tree)
+    git(theirs, "rev-list", "--all", "--", A, check=False)
+    assert canary.exists(), "the trap is not armed"
+    canary.unlink()
+    assert holds(theirs, A) == "unknown" and not canary.exists()

@@ -124,7 +124,7 @@ NOT_HERE = {
     "init": "a workspace of empty folders, each made once",
     "demo": "a folder of its own, deleted with it",
     "hook": "one job file: tests/capture/test_spool.py",
-    "checkpoint": "a git repository: tests/history/test_workspace_git.py",
+    "checkpoint": "a git repository: tests/history/test_commit.py",
     "history": "reads",
     "history close-sessions": "a commit, as checkpoint",
     "history forget": "a rename of .git, deleted where it went, and a commit: tests/history/test_forget.py",
