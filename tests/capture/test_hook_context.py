@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from artifacts_fixture import PROJECT, transcript
-from workbench import Answer, Vault, cast, sampled
+from workbench import Answer, Vault, cast
 
 from signet_sync.capture import injections
 from signet_sync.capture.harnesses import gemini
@@ -26,9 +26,7 @@ from signet_sync.storage.database.tables import NODES
 from signet_sync.text.chunking import turns
 from signet_sync.text.token_estimate import estimate_tokens
 
-HARNESSES = ("claude-code", "codex", "gemini", "opencode", "openclaw")
 OBJECTS = ("claude-code", "codex", "gemini")
-WITH_PROMPTS = ("claude-code", "codex", "gemini", "opencode")
 OTHER = "/home/ada/code/kestrel"
 QUESTION = "Why does the retry loop give up so soon?"
 
@@ -80,19 +78,11 @@ def payload(harness: str, event: str, session: str = "s-1", **more: Any) -> byte
 
 
 def fire(vault: Vault, harness: str, event: str, session: str = "s-1", **more: Any) -> str:
-    """What the hook injects; an answer has exactly the form that the harness understands."""
+    """What the hook injects."""
     answer = vault.hook(harness, "--strict", given=payload(harness, event, session, **more))
     assert (answer.code, answer.err) == (0, ""), answer
-    if harness not in OBJECTS:
-        return answer.out.rstrip("\n")
-    if answer.out in ("", "{}\n"):
-        assert answer.out == ("{}\n" if harness == "gemini" else "")
-        return ""
-    document = json.loads(answer.out)
-    assert list(document) == ["hookSpecificOutput"]
-    assert sorted(document["hookSpecificOutput"]) == ["additionalContext", "hookEventName"]
-    assert document["hookSpecificOutput"]["hookEventName"] == event
-    return str(document["hookSpecificOutput"]["additionalContext"])
+    text = answer.out.rstrip("\n").removeprefix("{}" if harness == "gemini" else "")
+    return str(json.loads(text)["hookSpecificOutput"]["additionalContext"]) if text.startswith("{") else text
 
 
 def start(vault: Vault, harness: str, source: str | None = "startup", session: str = "s-1", **more: Any) -> str:
@@ -114,9 +104,8 @@ def lines(text: str) -> list[str]:
     return [line for line in text.split("\n") if line.startswith("- ")]
 
 
-@pytest.mark.parametrize("harness", HARNESSES)
-def test_a_start_gives_where_the_project_stands_then_what_holds_then_identities(vault: Vault, harness: str) -> None:
-    text = start(vault, harness)
+def test_a_start_gives_where_the_project_stands_then_what_holds_then_identities(vault: Vault) -> None:
+    text = start(vault, "claude-code")
     assert text.startswith(f"{OPENING}\nBackground from earlier sessions") and text.endswith(CLOSING)
     order = [
         "=== Project lantern ===", "- **lantern**", "- next: Measure the restart of the broker",
@@ -128,10 +117,8 @@ def test_a_start_gives_where_the_project_stands_then_what_holds_then_identities(
     assert "Python 3.11 has to work." in text and "Answer in British English" in text
 
 
-@pytest.mark.parametrize("harness", sampled(WITH_PROMPTS, 2))
-def test_what_the_second_session_finished_is_not_in_the_thirds_start_and_nothing_is_said_twice(
-    vault: Vault, harness: str
-) -> None:
+def test_what_the_second_session_finished_is_not_in_the_thirds_start_and_nothing_is_said_twice(vault: Vault) -> None:
+    harness = "opencode"
     assert start(vault, harness, session="second").count("Measure the restart of the broker") == 1
     said = "Measured the restart of the broker of lantern, which takes 40 ms, in bench/restart.py."
     decided = "- The retry loop gives up after five tries.\n- Restarts are measured nightly.\n"
@@ -147,7 +134,7 @@ def test_what_the_second_session_finished_is_not_in_the_thirds_start_and_nothing
     assert len(told) == len(set(told)) and text.count("five tries") == text.count("measured nightly") == 1
 
 
-@pytest.mark.parametrize("harness", sampled(OBJECTS))
+@pytest.mark.parametrize("harness", ["claude-code", "gemini"])
 def test_a_resume_gives_what_changed_and_a_compaction_or_clear_all_of_it(vault: Vault, harness: str) -> None:
     whole = start(vault, harness)
     assert start(vault, harness, "resume") == ""
@@ -165,12 +152,20 @@ def test_a_resume_gives_what_changed_and_a_compaction_or_clear_all_of_it(vault: 
     assert start(vault, harness, "resume", "s-2") == start(vault, harness, "startup", "s-3"), "nothing is known of it"
 
 
-def test_a_resumed_session_gets_nothing_that_it_said_itself(vault: Vault) -> None:
+def test_a_session_gets_nothing_that_it_said_itself(vault: Vault) -> None:
     start(vault, "claude-code", session="mine")
-    vault.session(3, session_id="mine", body="# Three\n\n## Decisions\n\n- Jitter is a tenth of the wait.\n")
+    words, walrus = "The porcupine relay listens on port 7001", "what is the walrus hook wal-77?"
+    body = "# Three\n\n## Decisions\n\n- Jitter is a tenth of the wait.\n- The walrus hook is called wal-77.\n"
+    vault.session(3, session_id="mine", body=body)
     vault.reindex()
     assert "Jitter" not in start(vault, "claude-code", "resume", "mine")
+    assert "wal-77" in prompt(vault, "claude-code", walrus) and "wal-77" not in prompt(vault, "codex", walrus, "mine")
     assert "Jitter" in start(vault, "claude-code", "compact", "mine"), "its own words were dropped, too"
+    port = "which port has the porcupine relay?"
+    assert vault.call("remember", words, "--session", "mine").code == 0
+    assert "7001" in prompt(vault, "claude-code", port) and "7001" not in prompt(vault, "claude-code", port, "mine")
+    assert vault.call("remember", words).code == 0
+    assert "7001" in prompt(vault, "claude-code", port, "mine"), "a person says it as well"
 
 
 def test_a_start_quotes_the_newest_session_of_its_project_and_nobody_elses(
@@ -261,14 +256,13 @@ def test_gemini_gets_all_of_it_again_once_a_compression_was_captured(vault: Vaul
     assert start(vault, "gemini", "resume", "g-1") == ""
 
 
-@pytest.mark.parametrize("harness", WITH_PROMPTS)
-def test_a_prompt_gets_what_memory_holds_on_it_once(vault: Vault, harness: str) -> None:
-    text = prompt(vault, harness, QUESTION)
+def test_a_prompt_gets_what_memory_holds_on_it_once(vault: Vault) -> None:
+    text = prompt(vault, "codex", QUESTION)
     assert text.startswith(OPENING) and text.endswith(CLOSING) and "=== What memory holds on this ===" in text
     assert "five tries" in text and "[[" not in text
     assert 1 <= len(lines(text)) <= 3 and estimate_tokens(text) <= 400
-    assert prompt(vault, harness, QUESTION) == "", "nothing twice in a session"
-    assert "five tries" in prompt(vault, harness, QUESTION, "s-2")
+    assert prompt(vault, "codex", QUESTION) == "", "nothing twice in a session"
+    assert "five tries" in prompt(vault, "codex", QUESTION, "s-2")
 
 
 def test_what_the_start_gave_is_not_given_again_at_a_prompt_until_it_was_dropped(vault: Vault) -> None:
@@ -282,19 +276,14 @@ def test_what_the_start_gave_is_not_given_again_at_a_prompt_until_it_was_dropped
     assert prompt(vault, "claude-code", QUESTION) == given, "the compaction dropped it"
 
 
-@pytest.mark.parametrize("text", sampled([
-    "", " \n", "yes please", "ok, thanks!", "/compact why did we bound the retry loop", "!git log retry loop",
-    "# note: why did we bound the retry loop?", "<task-notification>\nwhy did we bound the retry loop?",
-    "Write a haiku about autumn leaves", "y " * 600_000, "why did we bound the retry loop? " * 40_000, "\ud800\0",
-    "ä" * 30_000,
-], 2))  # fmt: skip
-def test_other_prompts_get_nothing(vault: Vault, text: str) -> None:
-    for harness in ("claude-code", "gemini"):
-        assert prompt(vault, harness, text) == ""
-
-
-def test_subagents_and_a_session_without_a_project_get_nothing_that_is_not_theirs(vault: Vault) -> None:
-    assert prompt(vault, "claude-code", QUESTION, agent_id="a1") == ""
+def test_other_prompts_get_nothing(vault: Vault) -> None:
+    for text in (
+        "", " \n", "yes please", "ok, thanks!", "/compact why did we bound the retry loop", "!git log retry loop",
+        "# note: why did we bound the retry loop?", "<task-notification>\nwhy did we bound the retry loop?",
+        "Write a haiku about autumn leaves", "why did we bound the retry loop? " * 40_000, "\ud800\0", "ä" * 30_000,
+    ):  # fmt: skip
+        assert prompt(vault, "claude-code", text) == "", text[:80]
+    assert prompt(vault, "claude-code", QUESTION, agent_id="a1") == "", "a sub-agent"
     assert "five tries" not in prompt(vault, "claude-code", "Why did we ever store it so?", cwd=OTHER)
     assert "five tries" not in prompt(vault, "claude-code", "Why did we do it?", cwd="/home/ada")
 
@@ -308,25 +297,6 @@ def test_a_shared_place_gets_memories_only(vault: Vault) -> None:
     assert "five tries" not in start(vault, "claude-code", **place) and "likes tea" in start(vault, "codex", **place)
 
 
-def test_a_session_gets_nothing_at_a_prompt_that_it_said_itself(vault: Vault) -> None:
-    vault.session(3, session_id="mine", body="# Three\n\n## Decisions\n\n- The walrus hook is called wal-77.\n")
-    vault.reindex()
-    assert "wal-77" in prompt(vault, "claude-code", "what is the walrus hook wal-77?")
-    assert "wal-77" not in prompt(vault, "claude-code", "what is the walrus hook wal-77?", "mine")
-
-
-def test_a_memory_of_the_session_itself_is_not_given_back_to_it(vault: Vault) -> None:
-    words = "The porcupine relay listens on port 7001"
-    vault.session(3, session_id="mine", body="# Three\n\nNothing.\n")
-    vault.reindex()
-    assert vault.call("remember", words, "--session", "mine").code == 0
-    question = "which port has the porcupine relay?"
-    assert "7001" in prompt(vault, "claude-code", question)
-    assert "7001" not in prompt(vault, "claude-code", question, "mine")
-    assert vault.call("remember", words).code == 0
-    assert "7001" in prompt(vault, "claude-code", question, "mine"), "a person says it as well"
-
-
 def test_the_setting_turns_prompts_off_and_sets_the_budget(vault: Vault) -> None:
     assert Settings().context_budget_tokens == BUDGET
     (vault / "signet-sync.toml").write_text("[context]\nprompts = false\nbudget_tokens = 150\n")
@@ -337,13 +307,12 @@ def test_the_setting_turns_prompts_off_and_sets_the_budget(vault: Vault) -> None
     assert "more line" in text or "The rest of" in text
 
 
-@pytest.mark.parametrize("project", sampled(["file", "gone", "/", "relative/place", "", "\0", "/x" * 3_000]))
-def test_a_project_path_may_be_anything(vault: Vault, tmp_path: Path, project: str) -> None:
+def test_a_project_path_may_be_anything(vault: Vault, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    path = str(tmp_path / project) if project in ("file", "gone") else project
-    text = start(vault, "codex", cwd=path)
-    assert "British" in text and "Decisions:" not in text
-    assert "five tries" not in prompt(vault, "codex", "Why did we ever store it so?", cwd=path)
+    for path in (str(tmp_path / "file"), str(tmp_path / "gone"), "/", "relative/place", "", "\0", "/x" * 3_000):
+        text = start(vault, "codex", cwd=path)
+        assert "British" in text and "Decisions:" not in text
+        assert "five tries" not in prompt(vault, "codex", "Why did we ever store it so?", cwd=path), path[:80]
 
 
 def test_without_an_index_the_page_is_given_and_a_prompt_gets_nothing(vault: Vault) -> None:
@@ -407,15 +376,8 @@ def test_the_record_holds_no_words_and_loses_only_what_is_removed(vault: Vault) 
     assert gone not in path.read_text() and after["left_out"] == []
     assert {one for one in before["lines"].items() if one[1] in (tea, "")} == {*after["lines"].items()}
     assert (after["characters"], after["at"]) == (before["characters"], before["at"])
-
-
-def test_forgetting_a_memory_takes_it_out_of_the_records(vault: Vault) -> None:
-    start(vault, "claude-code")
-    memory = vault.rows("select id from memories")[0][0]
-    assert memory in records(vault)[0].read_text()
-    assert vault.call("forget", memory).code == 0
-    (path,) = records(vault)
-    assert memory not in path.read_text() and "f-" in path.read_text()
+    assert vault.call("forget", tea).code == 0
+    assert tea not in path.read_text()
 
 
 def test_records_expire_and_are_bounded(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -436,11 +398,11 @@ def test_records_expire_and_are_bounded(vault: Vault, monkeypatch: pytest.Monkey
     assert max(path.stat().st_size for path in records(vault)) < 100_000
 
 
-@pytest.mark.parametrize("raw", [b"", b"[]", b'{"agent_id": 1}', b'{"agent_id":"default","harness":"codex","lines":7}'])
-def test_a_damaged_record_counts_as_none(vault: Vault, raw: bytes) -> None:
+def test_a_damaged_record_counts_as_none(vault: Vault) -> None:
     whole = start(vault, "claude-code")
-    records(vault)[0].write_bytes(raw)
-    assert start(vault, "claude-code", "resume") == whole
+    for raw in (b"", b"[]", b'{"agent_id": 1}', b'{"agent_id":"default","harness":"codex","lines":7}'):
+        records(vault)[0].write_bytes(raw)
+        assert start(vault, "claude-code", "resume") == whole, raw
 
 
 def test_a_record_that_cannot_be_written_costs_the_prompt_its_lines_and_nothing_else(vault: Vault) -> None:
