@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import click
 
 from signet_sync.backup import incoming
 from signet_sync.backup import operations as backup_operations
-from signet_sync.cli.main import Context, confirm, json_option, now_option, pass_context, yes_option
-from signet_sync.cli.parsing import Group
+from signet_sync.cli.main import Context
+from signet_sync.cli.parsing import Group, command
 from signet_sync.formats.paths import display
 from signet_sync.storage.files import require_root
 from signet_sync.text.phrases import count_noun, human
@@ -47,55 +47,32 @@ Moving to a new machine:
 
 Hooks and the service belong to a machine: signet-sync hooks install auto, signet-sync service install.
 """
-
-_CREATE = """Write a backup now.
-
-FILE is any path outside the workspace; without it the backup is added to the automatic ones in the state
-folder. It contains the memories of all agents, private ones included, and the sealed text of every artifact,
-unencrypted: only you can read the file, so keep it in a safe place.
-
-A removal (remove, forget) cleans the backups in the state folder. It cannot reach a FILE elsewhere, but
-restoring that leaves out what was removed since.
-"""
-
-_RESTORE = """Restore rows from a backup; existing rows are not changed.
-
-BACKUP is a file, or the name of one that backup list shows (default: the newest of these). What was removed
-or forgotten since is left out. The present rows are saved as a backup first. A workspace without a state
-folder gets one, so a copied workspace and the file are all that a new machine needs.
-"""
+backup = Group("backup", help=_GROUP, short_help="Create, list and restore backups.")
 
 
-@click.group(cls=Group, help=_GROUP, short_help="Create, list and restore backups.")
-def backup() -> None:
-    pass
-
-
-@backup.command(help=_CREATE, short_help="Write a backup now.")
+@command("--now", "--json", of=backup)
 @click.argument("file", required=False)
-@now_option
-@json_option
-@pass_context
-def create(context: Context, file: str | None) -> int:
+def create(context: Context, file: str | None) -> None:
+    """Write a backup now.
+
+    FILE is any path outside the workspace; without it the backup is added to the automatic ones in the state
+    folder. It contains the memories of all agents, private ones included, and the sealed text of every artifact,
+    unencrypted: only you can read the file, so keep it in a safe place.
+
+    A removal (remove, forget) cleans the backups in the state folder. It cannot reach a FILE elsewhere, but
+    restoring that leaves out what was removed since.
+    """
     with context.opened(lasting=True) as workspace:
         done = backup_operations.create(workspace, file, context.now_us)
-
-    def show() -> None:
-        click.echo(f"wrote {done.path} ({human(done.size)}): {_in_words(done.rows) or 'no rows yet'}")
-        if file is not None:
-            click.echo("A later removal cannot reach this file; restoring it leaves out what was removed since.")
-
-    context.answer(
-        {"path": done.path, "bytes": done.size, "rows": done.rows, "total": sum(done.rows.values())},
-        show,
-    )
-    return 0
+    shown = f"wrote {done.path} ({human(done.size)}): {_count_rows(done.rows) or 'no rows yet'}"
+    if file is not None:
+        shown += "\nA later removal cannot reach this file; restoring it leaves out what was removed since."
+    document = {"path": done.path, "bytes": done.size, "rows": done.rows, "total": sum(done.rows.values())}
+    context.answer(document, shown)
 
 
-@backup.command("list")
-@json_option
-@pass_context
-def list_(context: Context) -> int:
+@command("--json", of=backup, name="list")
+def list_(context: Context) -> None:
     """List the backups in the state folder, newest first: time, size, content, and whether they are intact."""
     folder = context.state()
     found = backup_operations.list_backups(folder)
@@ -120,28 +97,35 @@ def list_(context: Context) -> int:
             click.echo(f"no backups yet in {folder.backups}")
             context.say(f"to write one: {context.command_line('backup create')}")
         for one in found:
-            what = click.style(one.trouble, fg="red") if one.trouble else f"intact: {_in_words(one.rows) or 'no rows'}"
+            rows = _count_rows(one.rows) or "no rows"
+            what = click.style(one.trouble, fg="red") if one.trouble else f"intact: {rows}"
             name = click.style(os.path.basename(one.path), bold=True)
             click.echo(f"{name}  {one.made_at[:16].replace('T', ' ')} UTC  {human(one.size)}  {what}")
 
     context.answer({"folder": folder.backups, "backups": listed}, show)
-    return 0
 
 
-@backup.command(help=_RESTORE, short_help="Restore rows from a backup.")
+@command("--yes", "--now", "--json", of=backup)
 @click.argument("source", metavar="[BACKUP]", required=False)
 @click.option(
     "--replace", is_flag=True, help="Forget the memories that are not in it, as those that `migrate` brought."
 )
-@yes_option
-@now_option
-@json_option
-@pass_context
-def restore(context: Context, source: str | None, replace: bool, yes: bool) -> int:
+def restore(context: Context, source: str | None, replace: bool, yes: bool) -> None:
+    """Restore rows from a backup; existing rows are not changed.
+
+    BACKUP is a file, or the name of one that backup list shows (default: the newest of these). What was removed
+    or forgotten since is left out. The present rows are saved as a backup first. A workspace without a state
+    folder gets one, so a copied workspace and the file are all that a new machine needs.
+    """
     require_root(context.root)
     path = backup_operations.find_backup(context.state(), source)
     if replace:
-        _drop_others(context, path, yes=yes)
+        with incoming.read_backup(path) as rows, context.opened(lasting=True) as workspace:
+            if gone := incoming.others(workspace, rows):
+                what = count_noun(len(gone), "memory that is not in it", "memories that are not in it")
+                context.confirm(f"take out {what}?", yes=yes)
+                incoming.drop_others(workspace, rows, context.now_us)
+                context.say(f"taken out: {what}")
     with incoming.read_backup(path) as rows:
         for table, count in sorted(rows.invalid.items()):
             context.say(f"note: {count_noun(count, 'invalid row')} of {table} left out")
@@ -150,8 +134,13 @@ def restore(context: Context, source: str | None, replace: bool, yes: bool) -> i
             coming = backup_operations.preview_merge(workspace, rows, context.now_us)
             if rows.workspace and rows.workspace != workspace.state.key:
                 context.say("note: it was written from a workspace with another id: another one, or a copy of this one")
-            if not yes:
-                _confirm(context, coming, dropped.goes)
+            if dropped.goes and not yes:  # a removal that deletes files needs an answer everywhere
+                for one in () if context.as_json else dropped.goes:
+                    click.echo(f"  {one}", err=True)
+                files = count_noun(len(dropped.goes), "file")
+                context.confirm(f"a removal in it covers files here: delete {files} for good?", yes=False)
+            elif not yes and any(coming.values()) and not context.as_json and sys.stdin.isatty():
+                context.confirm(f"add {_count_rows(coming)}?", yes=False)
             done = backup_operations.merge_rows(workspace, rows, context.now_us)
     left_out = {
         "removed_sessions": dropped.sessions,
@@ -164,8 +153,8 @@ def restore(context: Context, source: str | None, replace: bool, yes: bool) -> i
     def show() -> None:
         # Of an empty file a person must see that it has no memories, not only that nothing of it is new.
         missing = [] if contains.get("memories") else ["0 memories"]
-        click.echo(f"read {display(path)}: {', '.join([*missing, *filter(None, [_in_words(contains)])])}")
-        click.echo(f"added: {_in_words(done.rows) or 'nothing new'}")
+        click.echo(f"read {display(path)}: {', '.join([*missing, *filter(None, [_count_rows(contains)])])}")
+        click.echo(f"added: {_count_rows(done.rows) or 'nothing new'}")
         for name, count in left_out.items():
             if count:
                 click.echo(f"left out: {count_noun(count, *_LEFT_OUT[name])}")
@@ -182,35 +171,10 @@ def restore(context: Context, source: str | None, replace: bool, yes: bool) -> i
         "before": done.before,
     }
     context.answer(document, show)
-    return 0
 
 
-def _drop_others(context: Context, path: str, *, yes: bool) -> None:
-    with (
-        incoming.read_backup(path) as rows,
-        context.opened(lasting=True) as workspace,
-    ):
-        gone = incoming.others(workspace, rows)
-        if gone:
-            what = count_noun(len(gone), "memory that is not in it", "memories that are not in it")
-            confirm(context, f"take out {what}?", yes=yes)
-            incoming.drop_others(workspace, rows, context.now_us)
-            context.say(f"taken out: {what}")
-
-
-def _confirm(context: Context, coming: dict[str, int], goes: Sequence[str]) -> None:
-    """Asks a person on a terminal; a removal that deletes files needs an answer everywhere."""
-    if goes:
-        for path in () if context.as_json else goes:
-            click.echo(f"  {path}", err=True)
-        files = count_noun(len(goes), "file")
-        confirm(context, f"a removal in it covers files here: delete {files} for good?", yes=False)
-    elif any(coming.values()) and not context.as_json and sys.stdin.isatty():
-        confirm(context, f"add {_in_words(coming)}?", yes=False)
-
-
-def _in_words(rows: dict[str, int]) -> str:
-    """`3 memories, 1 pin, 12 other rows`."""
+def _count_rows(rows: Mapping[str, int]) -> str:
+    """Returns `3 memories, 1 pin, 12 other rows`."""
     known = [f"{rows[table]:,} {_NOUNS[table][rows[table] != 1]}" for table in _NOUNS if rows.get(table)]
     others = sum(count for table, count in rows.items() if table not in _NOUNS)
-    return ", ".join([*known, *([f"{count_noun(others, 'other row')}"] if others else [])])
+    return ", ".join([*known, *([count_noun(others, "other row")] if others else [])])

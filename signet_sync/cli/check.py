@@ -1,4 +1,4 @@
-"""`check`: prints the verdicts of every file, for people and for CI; only reads the vault.
+"""`check` and `violations`: verdicts of every file, for people and CI; sealed files that changed, and what heals them.
 
 The rules are loaded in the functions: completion does without.
 """
@@ -7,59 +7,50 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli.main import Context, emit, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command, SharedOption
-from signet_sync.cli.reindex import progress_bar, show_problems
+from signet_sync.cli.main import Context, emit
+from signet_sync.cli.parsing import Group, OfWorkspace, SharedOption, command
+from signet_sync.cli.reindex import show_problems
 from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.storage.database.connection import Database
+from signet_sync.sync.read_only import reading
+from signet_sync.sync.store.violations import batches, list_accepted_gone
 from signet_sync.text.phrases import count_noun
 
 if TYPE_CHECKING:
-    from signet_sync.integrity.check import CheckResult
+    from collections.abc import Callable
+
+    from signet_sync.integrity.operations import BatchResult
 
 # The levels of GitHub's annotations; files of other programs are none: a checkout is full of them.
 _LEVELS = {"ignored": "warning", "note": "notice"}
 _SILENT = ("foreign-name", "temporary")
 
 
-@click.command(cls=Command)
+@command("--now", "--json")
 @click.option("--format", "form", type=click.Choice(["text", "json", "github"]), default="text", show_default=True)
 @click.option("--with-index", is_flag=True, help="Also compare with the seals of the index (opened read-only).")
 @click.option("--pages", is_flag=True, help="Also check that every MEMORY.md says what its artifacts say.")
 @click.option("--strict", is_flag=True, help="Notes fail the check, except broken links to git-ignored files.")
 @click.option("--agent", cls=SharedOption, metavar="ID", help="Only the artifacts of this agent.")
-@now_option
-@json_option
-@pass_context
-def check(
-    context: Context,
-    /,
-    form: str,
-    strict: bool,
-    **asked: Any,
-) -> int:
+def check(context: Context, /, form: str, strict: bool, with_index: bool, **asked: Any) -> int:
     """Validate every file of the vault by itself. Exit 1 if a file is invalid, was changed, or should be gone.
 
     A workspace's own settings change no verdict and cannot run anything, so a pull request can be checked safely.
     """
-    from signet_sync.integrity import check as integrity_check
-
     form = "json" if context.as_json else form
     try:
-        checked = _run_check(context, progress=form == "text" and not context.quiet, **asked)
-        sealed = _restorable(context, checked)
-        document = integrity_check.document(context.root, checked, context.now_us, strict=strict, sealed=sealed)
+        document = _check(context, form, strict, with_index, **asked)
     except SignetSyncError as error:
         if form != "github":
             raise
         where, remedy = (f" {sign} {text}" if text else "" for sign, text in (("in", error.path), ("→", error.hint)))
-        click.echo(
-            f"::error title={_escape(error.code, in_property=True)}::{_escape(f'{error.message}{where}{remedy}')}"
-        )
+        title, text = _escape(error.code, in_property=True), _escape(f"{error.message}{where}{remedy}")
+        click.echo(f"::error title={title}::{text}")
         return error.exit_code
     # Annotations contain them; another line in a job's log could be mistaken for a command.
     for note in document["notes"] if form != "github" else ():
@@ -68,52 +59,33 @@ def check(
     if form == "json":
         emit(document)
     elif form == "text":
-        _show(document)
+        _show_check(document)
     else:
         _annotate(document, context.root)
     return 0 if document["ok"] else 1
 
 
-def _run_check(
-    context: Context,
-    *,
-    with_index: bool,
-    pages: bool,
-    agent: str | None,
-    progress: bool,
-) -> CheckResult:
+def _check(context: Context, form: str, strict: bool, with_index: bool, **asked: Any) -> dict[str, Any]:
     from signet_sync.integrity import check as integrity_check
 
-    database = None
+    database, path = None, context.database_path()
     if with_index:
         try:
-            database = Database(context.database_path(), readonly=True, traceless=True)
+            database = Database(path, readonly=True, traceless=True)
         except FileNotFoundError as error:
-            raise DatabaseError(
-                "there is no index to compare with", path=str(error), hint="run signet-sync reindex first"
-            ) from None
-    with progress_bar("checking", show=progress) as advance:
-        return integrity_check.check(
-            context.root,
-            now_us=context.now_us,
-            agent=agent,
-            database=database,
-            pages=pages,
-            progress=advance,
-        )
-
-
-def _restorable(context: Context, checked: CheckResult) -> frozenset[str]:
-    """Returns the invalid files that the index could restore; none if there is no index that can be read."""
-    from signet_sync.integrity import check as integrity_check
-
-    if all(judgement.verdict != "invalid" for judgement in checked.judgements):
-        return frozenset()
-    try:
-        with closing(Database(context.database_path(), readonly=True, traceless=True)) as database:
-            return integrity_check.restorable(database, checked)
-    except (OSError, SignetSyncError):
-        return frozenset()
+            message, hint = "there is no index to compare with", "run signet-sync reindex first"
+            raise DatabaseError(message, path=str(error), hint=hint) from None
+    with context.progress("checking", show=form == "text") as advance:
+        now_us = context.now_us
+        checked = integrity_check.check(context.root, now_us=now_us, database=database, progress=advance, **asked)
+    sealed: frozenset[str] = frozenset()  # the invalid files that the index could restore, if it can be read
+    if any(judgement.verdict == "invalid" for judgement in checked.judgements):
+        try:
+            with closing(Database(path, readonly=True, traceless=True)) as known:
+                sealed = integrity_check.restorable(known, checked)
+        except (OSError, SignetSyncError):
+            pass
+    return integrity_check.document(context.root, checked, context.now_us, strict=strict, sealed=sealed)
 
 
 def _annotate(document: dict[str, Any], root: str) -> None:
@@ -137,7 +109,7 @@ def _escape(text: str, *, in_property: bool = False) -> str:
     return text.replace(":", "%3A").replace(",", "%2C") if in_property else text
 
 
-def _show(document: dict[str, Any]) -> None:
+def _show_check(document: dict[str, Any]) -> None:
     counts = document["counts"]
     click.echo(
         f"{counts['indexed']} valid · {counts['invalid']} invalid · {count_noun(counts['violation'], 'violation')}"
@@ -150,3 +122,130 @@ def _show(document: dict[str, Any]) -> None:
     failing = [{**note, "verdict": "note", "hint": ""} for note in document["notes"] if "fails" in note]
     show_problems([*document["problems"], *failing], [note for note in document["notes"] if "fails" not in note])
     click.secho("ok" if document["ok"] else "not ok", fg="green" if document["ok"] else "red", bold=True)
+
+
+# ── violations ──
+
+violations = Group("violations", help="List, restore or accept sealed files that changed or disappeared.")
+
+
+@command("--json", of=violations, name="list")
+@click.argument("path", type=OfWorkspace(), required=False)
+@click.option("--accepted", is_flag=True, help="List accepted absences, which can still be restored from their seals.")
+def list_(context: Context, path: str | None, accepted: bool) -> None:
+    """List every open violation; what one pass found is one batch. Of PATH, show what changed since it was sealed."""
+    if path is not None:
+        from signet_sync.integrity.operations import difference  # slow import, which the list does without
+
+        limit = context.settings().max_file_bytes
+        with reading(context.place()) as database:
+            text = difference(database, context.root, path, limit).unified()
+        if not text and not context.as_json:
+            context.say("the texts differ only in what is never shown: secrets, control characters, line endings")
+        context.answer({"path": path, "diff": text}, partial(click.echo, text, nl=False))
+        return
+    with reading(context.place()) as database:
+        gone, found = (list_accepted_gone(database), []) if accepted else ([], batches(database))
+
+    def show_accepted() -> None:
+        for past in gone:
+            lost = "" if past.restorable else "; its sealed bytes are deleted, too"
+            click.echo(f"{past.path}\n    accepted {past.at}: {past.reason}{lost}")
+        click.echo(f"{count_noun(len(gone), 'file')} accepted as gone")
+
+    def show() -> None:
+        for batch in found:
+            several = f" ({len(batch.files)} files found in one pass)" if len(batch.files) > 1 else ""
+            click.secho(f"found {batch.found_at}{several}", bold=True)
+            for one in batch.files:
+                click.echo("  " + click.style(one.code, fg="red") + f"  {one.path}\n    {one.message}")
+        if found:
+            click.echo("signet-sync violations list PATH · restore PATH · accept PATH --reason …")
+            click.echo("for several files: their paths, or --all")
+            click.echo("to remove the whole session instead: signet-sync remove SESSION")
+            return
+        # Up to when it is known, and what looks again if no agent runs.
+        from signet_sync.admin.status import last_full_pass  # only where there is nothing to list
+
+        last, running = last_full_pass(context.place())
+        look = "" if running else f": {context.command_line('reindex')}"
+        click.echo(f"no open violations{f' as of the last pass {last}' if last else ''}{look}")
+
+    if accepted:
+        context.answer({"accepted": [one._asdict() for one in gone]}, show_accepted)
+        return
+    fields = ("path", "code", "message", "restorable", "acceptable")
+    listed = [
+        {
+            "id": batch.id,
+            "found_at": batch.found_at,
+            "files": [{name: getattr(one, name) for name in fields} for one in batch.files],
+        }
+        for batch in found
+    ]
+    context.answer({"violations": listed}, show)
+
+
+_paths = click.argument("paths", type=OfWorkspace(), metavar="[PATH]...", nargs=-1)
+_all = click.option("--all", "everything", is_flag=True, help="Every open violation.")
+
+
+@command("--yes", "--now", "--json", of=violations)
+@_paths
+@_all
+@click.option("--accepted", is_flag=True, help="Those whose absence was accepted.")
+def restore(context: Context, paths: tuple[str, ...], everything: bool, yes: bool, accepted: bool) -> int:
+    """Write the sealed bytes back; a changed text is replaced and not kept.
+
+    `violations list PATH` prints the change before. What is no file (a link, a folder) is moved aside and kept.
+
+    Files whose absence was accepted are restored by PATH or --accepted. If one of several fails, that is reported and
+    the rest continues; run the same command again for what is left.
+    """
+    from signet_sync.integrity import operations  # as above
+
+    if bool(paths) + everything + accepted != 1:
+        raise click.UsageError("give PATHs or --all, or --accepted")
+    ask = _asking(context, "restore {} to the sealed content", yes or len(paths) == 1)
+    with context.opened() as workspace:
+        settled = operations.restore(workspace, paths, context.now_us, ask, accepted=accepted)
+    return _answer_settled(context, settled, "restored", {"kept": settled.kept})
+
+
+@command("--yes", "--now", "--json", of=violations)
+@_paths
+@_all
+@click.option("--reason", required=True, help="Why it is right as it is; kept with the seal.")
+def accept(context: Context, paths: tuple[str, ...], everything: bool, yes: bool, reason: str) -> int:
+    """Seal the present content of a file, or accept that it is gone.
+
+    The seal of a file that is gone stays: violations list --accepted shows it, and restore PATH brings it back.
+    If one of several fails, that is reported and the rest continues.
+    """
+    from signet_sync.integrity import operations  # as above
+
+    if bool(paths) == everything:
+        raise click.UsageError("give PATHs or --all")
+    ask = _asking(context, "accept {} as they are", yes or len(paths) == 1)
+    with context.opened() as workspace:
+        settled = operations.accept(workspace, paths, reason, context.now_us, ask)
+    accepted = settled.done[0] if len(paths) == 1 and settled.done else settled.done
+    return _answer_settled(context, settled, "accepted", {"accepted": accepted, "reason": reason})
+
+
+def _asking(context: Context, question: str, yes: bool) -> Callable[[int], None]:
+    return lambda count: context.confirm(f"{question.format(count_noun(count, 'file'))}?", yes=yes)
+
+
+def _answer_settled(context: Context, settled: BatchResult, what: str, more: dict[str, object]) -> int:
+    def show() -> None:
+        for one in settled.done:
+            click.echo(f"{what} {one}")
+            if one in settled.kept:
+                click.echo(f"  the previous content is kept as {settled.kept[one]}")
+        for path, why in settled.failed.items():
+            click.secho(f"not {what} {path}: {why}", fg="red")
+
+    failed = [f"{path}: {why}" for path, why in settled.failed.items()]
+    context.answer({what: settled.done, "failed": failed, **more}, show)
+    return 1 if settled.failed else 0

@@ -1,21 +1,23 @@
-"""`context` and `handoff`: print what a session gets at its start or at a prompt, and what another agent needs."""
+"""`context`, `handoff`, `digest`, `render`: what a session gets, what another agent needs, what pages say."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
 
-from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context, working_directory
-from signet_sync.cli.parsing import Command, OfWorkspace
+from signet_sync.cli.main import Context, working_directory
+from signet_sync.cli.parsing import OfWorkspace, command
 from signet_sync.errors import UsageError
 from signet_sync.formats.handle import handle
 from signet_sync.formats.ids import require_agent
 from signet_sync.storage.files import require_root
 from signet_sync.text.phrases import count_noun
 
+REQUEST = "Go on with this work."
 _NOTHING = (
     "no context: nothing is known of this folder's project, and there is no identity file in the workspace;"
     " --project NAME prints what is known of another one"
@@ -26,8 +28,7 @@ _NOTHING_SHARED = (
 )
 
 
-@click.command(cls=Command)
-@agent_option
+@command("--agent", "--now", "--json")
 @click.option(
     "--scope",
     type=click.Choice(["main", "shared"]),
@@ -56,12 +57,9 @@ _NOTHING_SHARED = (
     metavar="TOKENS",
     help="Most tokens (default: the setting context.budget_tokens, with --prompt 800).",
 )
-@now_option
-@json_option
-@pass_context
 def context(
     context: Context, scope: str, prompt: str | None, project: str | None, last: str | None, budget: int | None
-) -> int:
+) -> None:
     """Print the context that an agent's session gets at its start.
 
     Where the project stands, quotes of its last session, what holds, and the workspace's identity files in what the
@@ -70,7 +68,8 @@ def context(
     require_agent(context.agent)
     require_root(context.root)
     if last is not None:
-        return _show_last(context, last)
+        _answer_last(context, last)
+        return
     shared = scope == "shared"
     given = os.path.expanduser(project) if project else working_directory()
     if prompt is None:
@@ -98,10 +97,9 @@ def context(
             context.say(_NOTHING_SHARED if shared else _NOTHING)
 
     context.answer(found["context"], show)
-    return 0
 
 
-def _show_last(context: Context, session_id: str) -> int:
+def _answer_last(context: Context, session_id: str) -> None:
     from signet_sync.pages import operations as pages_operations  # the agent has loaded it for the others
     from signet_sync.pages.sections import inert
     from signet_sync.text.sentences import flatten
@@ -120,30 +118,21 @@ def _show_last(context: Context, session_id: str) -> int:
     def show() -> None:
         click.echo(f"session {found['session_id'] or 'without a turn yet'}")
         show_all("=== At its start ===", found["start"])
-        if found["quotes"]:
-            click.echo(f"and {count_noun(found['quotes'], 'quote')}")
-        if found["files"]:
-            click.echo(f"and {count_noun(found['files'], 'whole file')} of the workspace")
+        for name, noun in (("quotes", "quote"), ("files", "whole file")):
+            if found[name]:
+                click.echo(f"and {count_noun(found[name], noun)}{' of the workspace' if name == 'files' else ''}")
         show_all("=== At prompts ===", found["prompts"])
 
     context.answer(found, show)
-    return 0
 
 
-REQUEST = "Go on with this work."
-
-
-@click.command(cls=Command)
+@command("--agent", "--now", "--json")
 @click.argument("session", type=OfWorkspace(), required=False)
 @click.option(
     "--project", metavar="PROJECT", help="Its folder, or its name or origin (default: the working directory)."
 )
 @click.option("--to", metavar="HARNESS", help="Start this harness here, with the text as its first prompt.")
-@agent_option
-@now_option
-@json_option
-@pass_context
-def handoff(context: Context, session: str | None, project: str | None, to: str | None) -> int:
+def handoff(context: Context, session: str | None, project: str | None, to: str | None) -> None:
     """Print what another agent needs to go on: how a session ended, what it did, what holds, what is open.
 
     Most tokens: 1,500; what is known has its handle. Without SESSION the newest one of the project.
@@ -158,11 +147,66 @@ def handoff(context: Context, session: str | None, project: str | None, to: str 
     folder = os.path.abspath(given) if os.path.isabs(given) or os.path.exists(given) else None
     found = context.ask("handoff", session=session, project=given, folder=folder, now_us=context.now_us)
     if to is None:
-        context.answer(found, lambda: click.echo(found["text"]))
-        return 0
+        context.answer(found, found["text"])
+        return
     try:
         os.execvp(program[0], [*program, f"{found['text']}\n\n{REQUEST}"])  # noqa: S606
     except OSError as error:
-        raise UsageError(
-            f"{program[0]} cannot be started: {error.strerror}", hint="install it, or leave --to out"
-        ) from None
+        message = f"{program[0]} cannot be started: {error.strerror}"
+        raise UsageError(message, hint="install it, or leave --to out") from None
+
+
+@command("--agent", "--now", "--json")
+@click.option(
+    "--day",
+    type=click.DateTime(["%Y-%m-%d"]),
+    is_flag=False,
+    flag_value=datetime.min.replace(tzinfo=UTC),
+    metavar="[DAY]",
+    help="Today, or this day (2026-03-28).",
+)
+@click.option("--utc", is_flag=True, help="Count days in UTC instead of in this machine's time zone.")
+@click.option("--project", metavar="PROJECT", help="Only this project: its name, path or origin.")
+def digest(context: Context, day: datetime | None, utc: bool, project: str | None) -> None:
+    """Print what happened in the last seven days, by project: sessions, decisions, blockers, what was remembered.
+
+    Days are those of this machine's time zone. To see another week, say with --now at which time it ends.
+    """
+    from signet_sync.formats.timestamps import instant_of
+    from signet_sync.pages import operations, period  # not to print a context
+
+    require_agent(context.agent)
+    ends = context.now_us
+    if day is not None and day.tzinfo is None:
+        noon = day + timedelta(hours=12)
+        ends = instant_of((noon.replace(tzinfo=UTC) if utc else noon).astimezone(UTC))
+    days = 7 if day is None else 1
+    seen = operations.days(context.place(), context.agent, ends, days, project, UTC if utc else None)
+    context.answer(period.document(context.agent, seen), period.text_of(seen))
+
+
+@command("--agent", "--now", "--json")
+def render(context: Context) -> None:
+    """Print the generated text of an agent's MEMORY.md from the present index."""
+    from signet_sync.formats.paths import head_page
+    from signet_sync.pages.stage import compose_page  # the pass, which no context needs
+    from signet_sync.sync.read_only import require_index
+    from signet_sync.sync.store import counts
+
+    require_index(context.place())
+    with context.opened(touch_nothing=True) as workspace:
+        known = counts.agents(workspace.database)
+        if context.agent not in known:
+            hint = f"known agents: {', '.join(known) or 'none yet; run signet-sync reindex'}"
+            raise UsageError(f"agent {context.agent!r} has no indexed artifact", hint=hint, code="unknown-agent")
+        rendered, in_window, _ = compose_page(workspace, context.agent, context.now_us)
+    document = {
+        "agent_id": context.agent,
+        "memory_md": head_page(context.agent),
+        "sessions_in_window": in_window,
+        "rows_rendered": rendered.rows,
+        "rows_clipped": rendered.clipped,
+        "tokens": rendered.tokens,
+        "text": rendered.text,
+    }
+    context.answer(document, rendered.text)

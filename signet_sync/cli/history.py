@@ -6,22 +6,19 @@ from collections.abc import Iterable
 
 import click
 
-from signet_sync.cli.main import Context, agent_option, confirm, json_option, now_option, pass_context, yes_option
-from signet_sync.cli.parsing import Command, Group, refuse_unknown
+from signet_sync.cli.main import Context
+from signet_sync.cli.parsing import Group, command, refuse_unknown
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import SECOND, local_minute
 from signet_sync.history import operations as history_operations
+from signet_sync.history.log import list_commits
 from signet_sync.history.operations import DISABLED, CheckpointResult
 from signet_sync.storage.locations import now_us
 from signet_sync.text.phrases import count_noun
 
 
-@click.command(cls=Command)
+@command("--agent", "--now", "--json")
 @click.argument("note", nargs=-1)
-@agent_option
-@now_option
-@json_option
-@pass_context
 def checkpoint(context: Context, note: tuple[str, ...]) -> int:
     """Commit the workspace as it is now; NOTE is the reason (default: manual).
 
@@ -46,25 +43,20 @@ def _show_checkpoint(done: CheckpointResult) -> None:
             click.echo(f"  {display(path)}")
 
 
-@click.group(cls=Group, invoke_without_command=True)
+@command("--json", cls=Group, invoke_without_command=True)
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Most commits shown.")
 @click.option("--diff", "with_diff", is_flag=True, help="Also show what changed from the oldest shown to the newest.")
-@json_option
-@click.pass_context
-def history(ctx: click.Context, limit: int, with_diff: bool) -> int:
+def history(context: Context, limit: int, with_diff: bool) -> None:
     """List the commits of the workspace, newest first; `forget` deletes all of them."""
+    ctx = click.get_current_context()
     if ctx.invoked_subcommand is not None:
-        return 0
+        return
     refuse_unknown(ctx)
-    context: Context = ctx.obj
     settings = context.settings()
-    from signet_sync.history.log import list_commits
-
     listed = list_commits(context.root, limit, with_diff=with_diff)
     if not listed.commits:
-        context.say(
-            "no commits yet" if settings.history_enabled else f"the history is off; {history_operations.REMEDY}"
-        )
+        off = f"the history is off; {history_operations.REMEDY}"
+        context.say("no commits yet" if settings.history_enabled else off)
     if with_diff and len(listed.commits) == 1:
         context.say("a single commit has nothing to be compared with; use --limit 2 or more")
     context.say(listed.cut)
@@ -78,15 +70,9 @@ def history(ctx: click.Context, limit: int, with_diff: bool) -> int:
             click.echo("\n" + listed.diff, nl=False)
 
     context.answer(listed.document(), show)
-    return 0
 
 
-@history.command()
-@yes_option
-@agent_option
-@now_option
-@json_option
-@pass_context
+@command("--yes", "--agent", "--now", "--json", of=history)
 def forget(context: Context, yes: bool) -> int:
     """Delete the workspace's git history for good, and commit what is there now.
 
@@ -97,7 +83,7 @@ def forget(context: Context, yes: bool) -> int:
     with context.opened() as workspace:
         if not yes:
             history_operations.refuse_others(workspace)
-        confirm(context, "delete every commit of the history for good?", yes=yes)
+        context.confirm("delete every commit of the history for good?", yes=yes)
         done = history_operations.forget(workspace, context.agent, context.now_us, yes=yes)
 
     def show() -> None:
@@ -116,8 +102,7 @@ def show_remedy(context: Context, what: str, paths: Iterable[str]) -> None:
     click.secho(f"    {line or context.command_line('history forget')}", fg="yellow")
 
 
-@history.command("close-sessions", hidden=True)
-@pass_context
+@command(of=history, name="close-sessions", hidden=True)
 def close_sessions(context: Context) -> int:
     """Commit sessions that ended and memories that were promoted since the last time; the agent calls this."""
     with context.opened() as workspace:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 import click
@@ -14,8 +13,8 @@ from signet_sync.admin import hooks_install
 from signet_sync.admin.hooks_install import HookOutcome
 from signet_sync.capture.harnesses import registry
 from signet_sync.cli.init import show_models
-from signet_sync.cli.main import Context, describe_error, json_option, one_line, pass_context, show_by_hand
-from signet_sync.cli.parsing import Group, SharedOption
+from signet_sync.cli.main import Context, describe_error, one_line, show_by_hand
+from signet_sync.cli.parsing import Group, SharedOption, command
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import DEFAULT_AGENT, display
@@ -23,87 +22,175 @@ from signet_sync.formats.timestamps import iso
 from signet_sync.host.harness_settings.settings_text import Edit, Server
 from signet_sync.text.phrases import count_noun
 
-Outcomes = Sequence[HookOutcome]
 _NAMES = click.Choice([*registry.names(), hooks_install.AUTO])
 
-harness_argument = click.argument("harness", type=_NAMES, metavar="HARNESS|auto")
-dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would change as a diff; write nothing.")
+_harness = click.argument("harness", type=_NAMES, metavar="HARNESS|auto")
+hooks = Group(
+    "hooks",
+    help="Connect coding agents: their sessions are captured, and get what memory holds of their project and prompts.",
+)
 
 
-@click.group(cls=Group)
-def hooks() -> None:
-    """Connect coding agents: their sessions are captured, and get what memory holds of their project and prompts."""
-
-
-@hooks.command(short_help="Add the hooks to a harness's settings.")
-@harness_argument
+@command("--dry-run", "--json", of=hooks, short_help="Add the hooks to a harness's settings.")
+@_harness
 @click.option("--mcp", is_flag=True, help="Also register the MCP server, which offers the memory as tools.")
-@click.option("--agent", "agent_id", cls=SharedOption, metavar="ID", help="With --mcp: whose memory is served.")
+@click.option("--agent", cls=SharedOption, metavar="ID", help="With --mcp: whose memory is served.")
 @click.option("--scope", type=click.Choice(["main", "shared"]), help="With --mcp: which part of it is served.")
 @click.option("--tools", type=click.Choice(["core", "all"]), help="With --mcp: which tools are offered.")
-@dry_run_option
-@json_option
-@pass_context
-def install(
-    context: Context,
-    harness: str,
-    mcp: bool,
-    agent_id: str | None,
-    scope: str | None,
-    tools: str | None,
-    dry_run: bool,
-) -> int:
+def install(context: Context, harness: str, mcp: bool, dry_run: bool, **given: str | None) -> int:
     """Add the hooks to a harness's settings; everything else in them stays as it is.
 
     Before the first change a copy of the file is put beside it (.signet-sync.bak). HARNESS is one that
     `hooks status` lists; auto means all whose folder exists. Later calls without --mcp keep a server that --mcp
     registered, and let it use the same workspace as the hooks.
     """
-    if agent_id is not None:
-        require_agent(agent_id)
-    given = (("--agent", agent_id), ("--scope", scope), ("--tools", tools))
-    flags = [word for option, value in given if value for word in (option, value)]
+    if given["agent"] is not None:
+        require_agent(given["agent"])
+    flags = [word for option, value in given.items() if value for word in (f"--{option}", value)]
     if flags and not mcp:
         raise UsageError("--agent, --scope and --tools need --mcp", hint="add --mcp, or omit them")
-    now, wanted = iso(context.now_us), flags if mcp else None
-    outcomes = hooks_install.install(context.root, _choose_harnesses(harness), now=now, flags=wanted, dry_run=dry_run)
-    return _answer(context, outcomes, dry_run, partial(_show_installed, context))
+    names, now, wanted = _choose_harnesses(harness), iso(context.now_us), flags if mcp else None
+    outcomes = hooks_install.install(context.root, names, now=now, flags=wanted, dry_run=dry_run)
+
+    def show(done: Sequence[HookOutcome]) -> None:
+        for outcome in done:
+            _show_files(outcome)
+            if not outcome.before.found:
+                click.echo("  it is not found on this machine: these hooks are for when it is installed")
+            click.echo(f"  hooks for {count_noun(len(outcome.events), 'event')}: {', '.join(outcome.events)}")
+            _show_server(_describe_server(outcome.server))
+        names = [outcome.harness for outcome in done]
+        if not names:
+            return
+        click.echo(f"new sessions are captured into {context.root}; running ones may not use the hooks yet")
+        click.echo(
+            "they get memory at starts, prompts, edits, commands (off: context.prompts, context.moments = false)"
+        )
+        _show_steps(done)
+        for number, name in enumerate(names):
+            click.echo(f"{'' if number else 'past sessions:':<14} {context.command_line(f'import {name}')}")
+        show_models(context.root)
+        click.echo(f"to undo:       signet-sync hooks uninstall {names[0] if len(names) == 1 else hooks_install.AUTO}")
+        click.echo(f"to check:      {context.command_line('hooks status')}, after a session has ended")
+
+    return _answer(context, outcomes, dry_run, show)
 
 
-@hooks.command(short_help="Remove the hooks from a harness's settings.")
-@harness_argument
-@dry_run_option
-@json_option
-@pass_context
+@command("--dry-run", "--json", of=hooks, short_help="Remove the hooks from a harness's settings.")
+@_harness
 def uninstall(context: Context, harness: str, dry_run: bool) -> int:
     """Remove the hooks and the MCP server from a harness's settings; everything else in them stays as it is.
 
     HARNESS is one that `hooks status` lists; auto means all whose folder exists.
     """
+
+    def show(done: Sequence[HookOutcome]) -> None:
+        for outcome in done:
+            if any(edit.kind != "unchanged" for edit in outcome.plan.edits):
+                _show_files(outcome)
+            else:
+                click.echo(f"{outcome.harness}: nothing to remove from {outcome.before.path}")
+        _show_steps(done)
+
     outcomes = hooks_install.uninstall(context.root, _choose_harnesses(harness), dry_run=dry_run)
-    return _answer(context, outcomes, dry_run, _show_uninstalled)
+    return _answer(context, outcomes, dry_run, show)
 
 
-@hooks.command(short_help="Show which harnesses exist and whether their hooks are installed.")
+def _choose_harnesses(harness: str) -> list[str]:
+    names = hooks_install.choose_harnesses(harness)
+    if not names:
+        hint = f"name one to create its settings: {', '.join(registry.names())}"
+        raise UsageError("no harness was found on this machine", hint=hint)
+    return names
+
+
+def _answer(
+    context: Context, outcomes: Sequence[HookOutcome], dry_run: bool, show: Callable[[Sequence[HookOutcome]], None]
+) -> int:
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    if errors and len(outcomes) == 1:
+        raise errors[0]
+    diffs = ["".join(map(_compare, outcome.plan.edits)) for outcome in outcomes]
+    documents = [
+        {
+            "harness": outcome.harness,
+            "files": [{"path": edit.path, "change": edit.kind} for edit in outcome.plan.edits],
+            "events": list(outcome.events),
+            "mcp": _describe_server(outcome.server),
+            "by_hand": list(outcome.plan.by_hand),
+            "error": None if outcome.error is None else describe_error(outcome.error),
+            **({"diff": diff} if dry_run else {}),
+        }
+        for outcome, diff in zip(outcomes, diffs, strict=True)
+    ]
+
+    def show_all() -> None:
+        for outcome in outcomes:
+            if outcome.error is not None:
+                click.echo(display(f"{outcome.harness}: {one_line(outcome.error)}"), err=True)
+        if dry_run:
+            click.echo("".join(diffs).encode() or "nothing would change", nl=not any(diffs))
+        else:
+            show([outcome for outcome in outcomes if outcome.error is None])
+
+    context.answer({"workspace": context.root, "dry_run": dry_run, "harnesses": documents}, show_all)
+    return max((error.exit_code for error in errors), default=0)
+
+
+def _compare(edit: Edit) -> str:
+    """Returns an edit as a unified diff."""
+    raws = (edit.before, edit.after)
+    before, after = ((raw or b"").decode("utf-8", "replace").splitlines(keepends=True) for raw in raws)
+    old, new = ("/dev/null" if raw is None else edit.path for raw in raws)
+    lines = difflib.unified_diff(before, after, old, new)
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _show_files(outcome: HookOutcome) -> None:
+    click.secho(outcome.harness, bold=True)
+    for edit in outcome.plan.edits:
+        word = "already up to date" if edit.kind == "unchanged" else edit.kind
+        click.echo(display(f"  {edit.path}: {word}"))
+
+
+def _show_steps(outcomes: Sequence[HookOutcome]) -> None:
+    show_by_hand([f"{outcome.harness}: {line}" for outcome in outcomes for line in outcome.plan.by_hand])
+
+
+def _describe_server(server: Server | None) -> dict[str, Any] | None:
+    if server is None:
+        return None
+    return {
+        "path": server.path,
+        "command": list(server.words),
+        "agent_id": server.flag("--agent") or DEFAULT_AGENT,
+        "scope": server.flag("--scope"),
+    }
+
+
+def _show_server(document: dict[str, Any] | None) -> None:
+    if document:
+        scope = f", scope {document['scope']}" if document["scope"] else ""
+        click.echo(display(f"  MCP server: memory of {document['agent_id']}{scope}  {document['path']}"))
+
+
+@command("--json", of=hooks, short_help="Show which harnesses exist and whether their hooks are installed.")
 @click.argument("harness", type=_NAMES, metavar="[HARNESS|auto]", default=hooks_install.AUTO)
-@json_option
-@pass_context
-def status(context: Context, harness: str) -> int:
+def status(context: Context, harness: str) -> None:
     """Show which harnesses exist, whether their hooks are installed, what keeps them from running, and their results.
 
     A transcript is read when a session ends or compacts; if none is read after that, the hooks do not run.
     """
     names = list(registry.names()) if harness == hooks_install.AUTO else [harness]
-    found = hooks_install.conditions(context.root, names)
     read = hooks_install.transcripts_read(context.database_path())
     documents = []
-    for condition in found:
+    for condition in hooks_install.conditions(context.root, names):
         count, last = read.get(condition.harness, (0, None))
         own = {
             "installed": condition.installed,
             "missing": condition.missing if condition.events else [],
             "asks": condition.asks or None,
-            "mcp": _server_document(condition.server),
+            "mcp": _describe_server(condition.server),
             "transcripts_read": count,
             "last_read": last,
         }
@@ -121,116 +208,11 @@ def status(context: Context, harness: str) -> int:
             if one["signet"]:
                 click.echo(f"  Signet's hooks: {', '.join(one['signet'])}")
             if one["events"] or one["transcripts_read"]:
-                told = (
-                    f"last {one['last_read']}, {one['transcripts_read']} in total" if one["last_read"] else "none yet"
-                )
-                click.echo(f"  transcripts read: {told}")
+                total = f"last {one['last_read']}, {one['transcripts_read']} in total"
+                click.echo(f"  transcripts read: {total if one['last_read'] else 'none yet'}")
             if one["asks"]:
                 click.echo(f"  {one['asks']}")
             for problem in one["problems"]:
                 click.echo(display(f"  {problem['message']} — {problem['hint']}"))
 
     context.answer({"harnesses": documents}, show)
-    return 0
-
-
-def _choose_harnesses(harness: str) -> list[str]:
-    names = hooks_install.choose_harnesses(harness)
-    if not names:
-        hint = f"name one to create its settings: {', '.join(registry.names())}"
-        raise UsageError("no harness was found on this machine", hint=hint)
-    return names
-
-
-def _answer(context: Context, outcomes: Outcomes, dry_run: bool, show: Callable[[Outcomes], object]) -> int:
-    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
-    if errors and len(outcomes) == 1:
-        raise errors[0]
-    documents = []
-    for outcome in outcomes:
-        document: dict[str, Any] = {
-            "harness": outcome.harness,
-            "files": [{"path": edit.path, "change": edit.kind} for edit in outcome.plan.edits],
-            "events": list(outcome.events),
-            "mcp": _server_document(outcome.server),
-            "by_hand": list(outcome.plan.by_hand),
-            "error": None if outcome.error is None else describe_error(outcome.error),
-        }
-        diff = {"diff": "".join(map(_difference, outcome.plan.edits))} if dry_run else {}
-        documents.append(document | diff)
-
-    def show_all() -> None:
-        for outcome in outcomes:
-            if outcome.error is not None:
-                click.echo(display(f"{outcome.harness}: {one_line(outcome.error)}"), err=True)
-        if dry_run:
-            diff = "".join(document["diff"] for document in documents)
-            click.echo(diff.encode() or "nothing would change", nl=not diff)
-        else:
-            show([outcome for outcome in outcomes if outcome.error is None])
-
-    context.answer({"workspace": context.root, "dry_run": dry_run, "harnesses": documents}, show_all)
-    return max((error.exit_code for error in errors), default=0)
-
-
-def _show_installed(context: Context, outcomes: Outcomes) -> None:
-    for outcome in outcomes:
-        _show_files(outcome)
-        if not outcome.before.found:
-            click.echo("  it is not found on this machine: these hooks are for when it is installed")
-        click.echo(f"  hooks for {count_noun(len(outcome.events), 'event')}: {', '.join(outcome.events)}")
-        _show_server(_server_document(outcome.server))
-    if not outcomes:
-        return
-    names = [outcome.harness for outcome in outcomes]
-    click.echo(f"new sessions are captured into {context.root}; running ones may not use the hooks yet")
-    click.echo("they get memory at starts, prompts, edits, commands (off: context.prompts, context.moments = false)")
-    show_by_hand([f"{o.harness}: {line}" for o in outcomes for line in o.plan.by_hand])
-    for number, name in enumerate(names):
-        click.echo(f"{'' if number else 'past sessions:':<14} {context.command_line(f'import {name}')}")
-    show_models(context.root)
-    one = names[0] if len(names) == 1 else hooks_install.AUTO
-    click.echo(f"to undo:       signet-sync hooks uninstall {one}")
-    click.echo(f"to check:      {context.command_line('hooks status')}, after a session has ended")
-
-
-def _show_server(document: dict[str, Any] | None) -> None:
-    if document:
-        scope = f", scope {document['scope']}" if document["scope"] else ""
-        click.echo(display(f"  MCP server: memory of {document['agent_id']}{scope}  {document['path']}"))
-
-
-def _show_uninstalled(outcomes: Outcomes) -> None:
-    for outcome in outcomes:
-        if any(edit.kind != "unchanged" for edit in outcome.plan.edits):
-            _show_files(outcome)
-        else:
-            click.echo(f"{outcome.harness}: nothing to remove from {outcome.before.path}")
-    show_by_hand([f"{o.harness}: {line}" for o in outcomes for line in o.plan.by_hand])
-
-
-def _show_files(outcome: HookOutcome) -> None:
-    click.secho(outcome.harness, bold=True)
-    for edit in outcome.plan.edits:
-        word = "already up to date" if edit.kind == "unchanged" else edit.kind
-        click.echo(display(f"  {edit.path}: {word}"))
-
-
-def _difference(edit: Edit) -> str:
-    """Returns an edit as a unified diff."""
-    raws = (edit.before, edit.after)
-    before, after = ((raw or b"").decode("utf-8", "replace").splitlines(keepends=True) for raw in raws)
-    old, new = ("/dev/null" if raw is None else edit.path for raw in raws)
-    lines = difflib.unified_diff(before, after, old, new)
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-
-
-def _server_document(server: Server | None) -> dict[str, Any] | None:
-    if server is None:
-        return None
-    return {
-        "path": server.path,
-        "command": list(server.words),
-        "agent_id": server.flag("--agent") or DEFAULT_AGENT,
-        "scope": server.flag("--scope"),
-    }

@@ -1,6 +1,6 @@
-"""`import` and `restore`: add past sessions of a harness to the vault, and give one back to it.
+"""`import`, `restore`, `migrate`: bring in past sessions of a harness, give one back, bring over what others remember.
 
-The parsers are loaded in the function: completion does without.
+The parsers are loaded in the functions: completion does without.
 """
 
 from __future__ import annotations
@@ -8,23 +8,28 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli.main import Context, agent_option, json_option, pass_context, show_redactions
-from signet_sync.cli.parsing import Command, OfWorkspace, SharedOption
-from signet_sync.cli.reindex import progress_bar
-from signet_sync.errors import UsageError
-from signet_sync.formats.ids import agent_for
-from signet_sync.formats.paths import AGENT_ID, display
+from signet_sync.cli.main import Context, open_to_write, show_by_hand, show_redactions
+from signet_sync.cli.parsing import OfWorkspace, SharedOption, command
+from signet_sync.errors import DatabaseError
+from signet_sync.formats.ids import agent_for, require_agent
+from signet_sync.formats.paths import display
+from signet_sync.migration import operations
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.files import require_root
 from signet_sync.text.phrases import count_noun
 
 if TYPE_CHECKING:
-    from signet_sync.capture.intake import Intake
     from signet_sync.capture.transcripts import TranscriptSource
+    from signet_sync.migration.items import Report
+    from signet_sync.sync.workspace import Workspace
 
 _SHOWN = 12
 # What the vault holds already is no file that was not taken.
@@ -32,7 +37,7 @@ HELD = ("read before, unchanged since", "nothing new", "nothing new since it was
 _SHOW_BAR = 5  # transcripts
 
 
-@click.command("import", cls=Command)
+@command("--json", name="import")
 @click.argument("harness")
 @click.argument("path", required=False)
 @click.option(
@@ -42,9 +47,7 @@ _SHOW_BAR = 5  # transcripts
     help="The agent of the sessions (default: SIGNET_AGENT_ID, agents.projects, default).",
 )
 @click.option("--again", is_flag=True, help="Also read transcripts that have not changed since they were read.")
-@json_option
-@pass_context
-def import_(context: Context, harness: str, path: str | None, agent: str | None, again: bool) -> None:
+def import_(context: Context, harness: str, path: str | None, agent: str | None, again: bool) -> int:
     """Write past sessions of a harness into the vault.
 
     HARNESS is one that `hooks status` lists; PATH is a transcript or a folder of them (default: the harness's own
@@ -53,9 +56,8 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
     names them.
     """
     document = bring(context, harness, path, agent, again=again)
-    context.answer(document, lambda: _show(document, path))
-    if document["failed"]:
-        click.get_current_context().exit(1)
+    context.answer(document, lambda: _show_brought(document, path))
+    return 1 if document["failed"] else 0
 
 
 def bring(
@@ -77,24 +79,19 @@ def bring(
 
     context.log_to_person()
     settings = context.settings()
+    # Raises for an invalid agent before anything is read.
     if agent is None:
-        # Raises for an invalid agent before anything is read.
         agent_for((), os.environ, settings.agents_projects)
-    elif AGENT_ID.fullmatch(agent) is None:
-        raise UsageError(
-            "--agent is not a valid agent id",
-            hint="use lower-case letters, digits, - and _, at most 64, a letter or digit first",
-            code="agent-invalid",
-        )
+    else:
+        require_agent(agent)
     sources, others = transcripts.files(harness, where=path)
     sources = [one for one in sources if since_ns <= one.mtime_ns and (until_ns is None or one.mtime_ns < until_ns)]
-    others = [] if since_ns else others
-    skipped = [{"path": other, "reason": reason} for other, reason in others]
+    skipped = [{"path": other, "reason": reason} for other, reason in ([] if since_ns else others)]
     idle = settings.capture_idle
     recent = f"changed in the last {idle / 60:.0f} minutes, may still be running; give it as PATH to import it now"
-    show_bar = len(sources) >= _SHOW_BAR and not (context.as_json or context.quiet)
     propose = proposer(settings, context.root, os.environ)
-    with context.opened(settings=settings) as workspace, progress_bar(harness, show=show_bar) as advance:
+    bar = context.progress(harness, show=len(sources) >= _SHOW_BAR)
+    with context.opened(settings=settings) as workspace, bar as advance:
         done = intake.Intake(workspace, lambda: context.now_us, propose)
         with done.pages_at_end():
             for number, source in enumerate(sources, 1):
@@ -106,36 +103,6 @@ def bring(
                     done.capture_one(source, agent)
                 if advance is not None:
                     advance(number, len(sources))
-    return _document(harness, sources, done, skipped)
-
-
-def waiting(context: Context, harness: str) -> tuple[list[TranscriptSource], int]:
-    """Returns the transcripts of a harness that `bring` would read; counts those it skips as they may still grow.
-
-    Raises `SignetSyncError`, `OSError`.
-    """
-    from signet_sync.capture import intake, transcripts
-    from signet_sync.storage.database.connection import Database
-
-    idle = context.settings().capture_idle
-    sources = [source for source in transcripts.sources(harness) if not source.is_model_call]
-    if sources and os.path.exists(context.database_path()):
-        database = Database(context.database_path(), readonly=True)
-        try:
-            sources = [one for one in sources if not intake.outcome_of(database, one)]
-        finally:
-            database.connection.close()
-    ended = [one for one in sources if not _is_recent(one, context.now_us, idle)]
-    return ended, len(sources) - len(ended)
-
-
-def _is_recent(source: TranscriptSource, now_us: int, idle: float) -> bool:
-    return now_us - source.mtime_ns // 1000 < idle * 1_000_000
-
-
-def _document(
-    harness: str, sources: list[TranscriptSource], done: Intake, skipped: list[dict[str, str]]
-) -> dict[str, Any]:
     redactions: Counter[str] = Counter()
     for captured in done.captured:
         redactions.update(captured.redactions)
@@ -156,23 +123,43 @@ def _document(
     }
 
 
+def waiting(context: Context, harness: str) -> tuple[list[TranscriptSource], int]:
+    """Returns the transcripts of a harness that `bring` would read; counts those it skips as they may still grow.
+
+    Raises `SignetSyncError`, `OSError`.
+    """
+    from signet_sync.capture import intake, transcripts
+
+    idle = context.settings().capture_idle
+    sources = [source for source in transcripts.sources(harness) if not source.is_model_call]
+    if sources and os.path.exists(context.database_path()):
+        with closing(Database(context.database_path(), readonly=True)) as database:
+            sources = [one for one in sources if not intake.outcome_of(database, one)]
+    ended = [one for one in sources if not _is_recent(one, context.now_us, idle)]
+    return ended, len(sources) - len(ended)
+
+
+def _is_recent(source: TranscriptSource, now_us: int, idle: float) -> bool:
+    return now_us - source.mtime_ns // 1000 < idle * 1_000_000
+
+
 def not_taken(nothing: list[dict[str, str]]) -> dict[str, list[dict[str, str]]]:
     """Groups the files of which nothing is in the vault by the kind of their reason, whose numbers differ."""
     left = sorted((one for one in nothing if one["reason"] not in HELD), key=itemgetter("reason", "path"))
     return {kind: list(some) for kind, some in groupby(left, key=lambda one: one["reason"].partition(": ")[0])}
 
 
-def _show(document: dict[str, Any], path: str | None) -> None:
-    if not (document["transcripts"] or document["nothing"]):
+def _show_brought(document: dict[str, Any], path: str | None) -> None:
+    nothing, failed = document["nothing"], document["failed"]
+    if not (document["transcripts"] or nothing):
         where = path or f"the folder of {document['harness']}"
         click.echo(f"No transcripts in {display(where)}.")
         return
-    written = f"{count_noun(len(document['segments']), 'segment')} of {count_noun(document['sessions'], 'session')}"
     click.echo(
-        f"{count_noun(document['transcripts'], 'transcript')}: {written} and "
-        f"{count_noun(len(document['compactions']), 'compaction')} written."
+        f"{count_noun(document['transcripts'], 'transcript')}: {count_noun(len(document['segments']), 'segment')} of "
+        f"{count_noun(document['sessions'], 'session')} and {count_noun(len(document['compactions']), 'compaction')} "
+        "written."
     )
-    nothing = document["nothing"]
     for reason, number in Counter(entry["reason"] for entry in nothing if entry["reason"] in HELD).most_common():
         click.echo(f"  {number:>5}  {reason}")
     for kind, some in not_taken(nothing).items():
@@ -181,14 +168,14 @@ def _show(document: dict[str, Any], path: str | None) -> None:
             click.echo(f"         {display(one['path'])}{display(one['reason'].removeprefix(kind))}")
         if len(some) > _SHOWN:
             click.echo(f"         … and {len(some) - _SHOWN} more: --json names all")
-    for text in document["failed"][:_SHOWN]:
+    for text in failed[:_SHOWN]:
         click.echo(f"  failed: {display(text)}", err=True)
-    if len(document["failed"]) > _SHOWN:
-        click.echo(f"  … and {len(document['failed']) - _SHOWN} more", err=True)
+    if len(failed) > _SHOWN:
+        click.echo(f"  … and {len(failed) - _SHOWN} more", err=True)
     show_redactions(document["redactions"])
 
 
-@click.command(cls=Command)
+@command("--agent", "--json")
 @click.argument("session", type=OfWorkspace())
 @click.option(
     "--to-harness",
@@ -199,10 +186,7 @@ def _show(document: dict[str, Any], path: str | None) -> None:
     default="",
     help="Which one (default: that of the session): claude-code or codex.",
 )
-@agent_option
-@json_option
-@pass_context
-def restore(context: Context, session: str, harness: str) -> int:
+def restore(context: Context, session: str, harness: str) -> None:
     """Write a session in its harness's own format, so that the harness resumes it, though it deleted its file.
 
     It has the words of both, calls and what these gave back as the vault keeps them. Thinking and images are not in it,
@@ -213,13 +197,125 @@ def restore(context: Context, session: str, harness: str) -> int:
 
     with reading(context.place()) as database:
         done = write(database, context.agent, session, harness, os.getcwd())
+    lost = [("redaction", done["redacted"]), ("image", done["images"]), ("cut result", done["cut"])]
+    missing = ", ".join(["thinking", *(count_noun(number, name) for name, number in lost if number)])
+    context.answer(
+        done,
+        f"restored {count_noun(done['turns'], 'turn')} to {done['path']}\nnot in it: {missing}\n"
+        f"go on with: cd {shlex.quote(done['folder'])} && {done['command']}",
+    )
+
+
+# ── migrate ──
+
+_HELP = f"""Bring over what another program remembers, each thing once.
+
+\b
+signet           PATH is a memories.db, or the workspace that has one (default: this one)
+claude-mem       observations and session summaries: PATH is claude-mem.db, or its folder
+basic-memory     observations and relations in notes: PATH is a folder of notes, or one note
+openclaw-memory  MEMORY.md and memory/*.md of OpenClaw, kept private: PATH is its workspace
+mem0-export      the answer of get_all of mem0, saved as JSON: PATH is that file
+
+Repeated, the command brings what is new since. Secrets are redacted. Everything is accounted for: brought, here
+already, or left and why. Of more than {operations.MOST_ITEMS:,} things the newest come, unless --all. Nothing but PATH
+is opened, a database read-only, and no link is followed.
+
+Of Signet come removals, transcripts, summaries, memories, pins and entities; sessions that it removed are removed
+here, after a question. Then its hooks and MCP servers are taken out of the settings of harnesses; all else there stays.
+Beside a Signet daemon that still runs MEMORY.md and manifests are held back.
+
+A backup is written before; `backup restore FILE --replace` goes back to its memories. Sessions that came are files.
+"""
+
+
+@command("--dry-run", "--yes", "--now", "--json", help=_HELP, short_help="Bring over what another program remembers.")
+@click.argument("program", type=click.Choice(["signet", *operations.READERS]), metavar="PROGRAM")
+@click.argument("path", required=False)
+@click.option("--all", "every", is_flag=True, help=f"Also more than {operations.MOST_ITEMS:,} things.")
+@click.option("--accept-removals", is_flag=True, help="Also if Signet removed most of the sessions that are here.")
+def migrate(
+    context: Context, program: str, path: str | None, dry_run: bool, every: bool, yes: bool, accept_removals: bool
+) -> int:
+    require_root(context.root)
+    if program == "signet":
+        return _migrate_signet(context, path, dry_run, yes, accept_removals)
+    if path is None:
+        raise click.UsageError(f"migrate {program} needs a PATH")
+    with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
+        found = operations.bring(workspace, program, path, context.now_us, write=not dry_run, every=every)
+    context.answer(found.document(), lambda: _show_report(context, found))
+    return 0
+
+
+def _migrate_signet(context: Context, place: str | None, dry_run: bool, yes: bool, accept_removals: bool) -> int:
+    from signet_sync.admin import signet as signet_admin
+    from signet_sync.migration import databases
+
+    path = databases.find_database(context.root, place)
+    hooks = signet_admin.there()
+
+    def show_hooks() -> None:
+        for line in hooks:
+            click.echo(display(f"  {line}"), err=not dry_run)
+
+    def ask(number: int) -> None:
+        context.confirm(f"Remove {count_noun(number, 'session')} that Signet removed?", yes=yes)
+
+    if hooks and not dry_run:
+        context.confirm("Bring Signet's memory over, and take these out?", yes=yes, listing=show_hooks)
+    with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
+        found = operations.migrate(
+            workspace, path, context.now_us, write=not dry_run, confirm=ask, accept_removals=accept_removals
+        )
+    out = signet_admin.TakenOut() if dry_run else signet_admin.take_out(context.root)
 
     def show() -> None:
-        lost = [("redaction", done["redacted"]), ("image", done["images"]), ("cut result", done["cut"])]
-        missing = ", ".join(["thinking", *(count_noun(number, name) for name, number in lost if number)])
-        click.echo(f"restored {count_noun(done['turns'], 'turn')} to {done['path']}")
-        click.echo(f"not in it: {missing}")
-        click.echo(f"go on with: cd {shlex.quote(done['folder'])} && {done['command']}")
+        _show_report(context, found)
+        if dry_run and hooks:
+            click.echo("Would take out:")
+            show_hooks()
+        for line in out.done:
+            click.echo(display(line))
+        for line in out.failed:
+            click.secho(display(line), fg="red")
+        show_by_hand([display(line) for line in out.by_hand])
 
-    context.answer(done, show)
-    return 0
+    context.answer(found.document() | out.document(), show)
+    return 1 if out.failed else 0
+
+
+@contextmanager
+def _looking(context: Context) -> Iterator[Workspace]:
+    """Opens the workspace to read; without an index, with one of its files in memory."""
+    from tempfile import TemporaryDirectory
+
+    from signet_sync.storage.locations import StateFolder
+    from signet_sync.sync import engine
+    from signet_sync.sync.workspace import Request, Workspace
+
+    settings, place = context.settings(), context.place()
+    try:
+        database = Database(place.database, readonly=True)
+    except (FileNotFoundError, DatabaseError):
+        with (
+            TemporaryDirectory() as elsewhere,
+            open_to_write(context.root, settings, database=":memory:", touch_nothing=True) as workspace,
+        ):
+            workspace.state = StateFolder(elsewhere, "")
+            engine.index_paths(workspace, Request(now_us=context.now_us, project=False))
+            yield workspace
+        return
+    with closing(database):
+        yield Workspace(context.root, settings, context.state(), database, touch_nothing=True)
+
+
+def _show_report(context: Context, found: Report) -> None:
+    did = ("Would bring from" if found.dry_run else "Brought from") if found.is_new else "Nothing new in"
+    click.echo(f"{did} {display(found.place)}:")
+    for line in found.lines():
+        click.echo(display(line))
+    show_redactions(found.redactions)
+    if found.backup:
+        going = context.command_line(f"backup restore {shlex.quote(found.backup)} --replace")
+        click.echo(display(f"To go back to the memories of before: {going}"))

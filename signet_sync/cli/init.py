@@ -1,16 +1,19 @@
-"""`init`: creates an empty workspace with a commented settings file."""
+"""`init` and `demo`: create an empty workspace with a commented settings file, or one of sample sessions."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
+import shutil
+import sys
 import textwrap
 
 import click
 
-from signet_sync.cli import main
-from signet_sync.cli.main import Context, json_option, pass_context
-from signet_sync.cli.parsing import Command
+from signet_sync.cli.main import Context, open_to_write
+from signet_sync.cli.parsing import command
 from signet_sync.errors import WorkspaceError, reason
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import MEMORY, SETTINGS, display
@@ -28,11 +31,9 @@ _TEMPLATE_HEAD = """\
 """
 
 
-@click.command(cls=Command)
+@command("--json")
 @click.argument("path", required=False)
-@json_option
-@pass_context
-def init(context: Context, path: str | None) -> int:
+def init(context: Context, path: str | None) -> None:
     """Create an empty workspace: its folders and a commented signet-sync.toml. What exists is not changed."""
     root = context.new_root(path)
     made = make(root)
@@ -48,7 +49,6 @@ def init(context: Context, path: str | None) -> int:
             click.echo(f"  {context.command_line(words, root)}")
 
     context.answer({"workspace": root, "made": made, "earlier": earlier or None}, show)
-    return 0
 
 
 def make(root: str) -> list[str]:
@@ -92,7 +92,7 @@ def follow(context: Context, root: str, made: list[str]) -> str:
     from signet_sync.sync.store.counts import count_indexed
     from signet_sync.sync.workspace import Request
 
-    with main.open_to_write(root, context.settings(), database=context.chosen_database) as workspace:
+    with open_to_write(root, context.settings(), database=context.chosen_database) as workspace:
         gone = count_indexed(workspace.database)
         outcome = engine.run_pass(workspace, Request(now_us=context.now_us, accept_removals=anew))
         with workspace.database.transaction():
@@ -133,3 +133,84 @@ def show_models(root: str) -> None:
         click.echo(f"  # {one.name}")
         for line in one.lines:
             click.echo(f"  {line}")
+
+
+# ── demo ──
+
+_QUESTION = "may a measurement be deleted"
+_WORDS = "Priya counts in millimetres"
+_WIDTH = 100
+
+
+@command("--yes", "--json")
+@click.argument("path", required=False)
+def demo(context: Context, path: str | None, yes: bool) -> None:
+    """Create a workspace of sample sessions in PATH (default: ./signet-demo), index it, and show what to try.
+
+    An earlier demo in PATH is deleted with everything in it, after you agree.
+    """
+    from signet_sync.admin.demo import sessions  # all of this only for the demo
+    from signet_sync.integrity import report
+    from signet_sync.sync.engine import run_pass
+    from signet_sync.sync.index_records import PROBLEMS
+    from signet_sync.sync.store import counts
+    from signet_sync.sync.workspace import Request
+
+    root = context.new_root(path or (None if context.workspace_flag else "signet-demo"))
+    if sessions.is_demo(root):
+        context.confirm(f"delete the earlier demo in {display(root)}, with everything in it?", yes=yes)
+    sessions.make(root)
+    settings, _ = model.load(root)
+    # In a separate index, as on another machine: our own index then sees all of it for the first time, damage included.
+    with open_to_write(root, settings, database=":memory:") as elsewhere:
+        sessions.write_sessions(elsewhere, context.now_us)
+    with open_to_write(root, settings) as workspace:
+        outcome = run_pass(workspace, Request(now_us=context.now_us))
+        sessions.mark(workspace.state)
+        sessions.make_entities(workspace, context.now_us)
+        document = report.describe_pass(workspace, outcome, context.now_us)
+        held = counts.sessions(workspace.database)
+    wrong = sum(document["counts"][verdict] for verdict in PROBLEMS)
+
+    def show() -> None:
+        agents = count_noun(len(document["agents"]), "agent")
+        click.secho(f"{os.path.relpath(root)}/ contains {held} made-up sessions of {agents}", bold=True)
+        click.echo("They were summarised on this machine, by rules, without a language model.")
+        _show_demo(root, wrong)
+
+    context.answer(document, show)
+
+
+def _show_demo(root: str, wrong: int) -> None:
+    """Prints what the page says of each project, and what to try."""
+    with open(os.path.join(root, "MEMORY.md"), encoding="utf-8") as handle:
+        page = handle.read()
+    click.echo()
+    click.secho("The next session would know, among other things:", bold=True)
+    width = min(shutil.get_terminal_size().columns, _WIDTH)
+    for line in re.findall(r"^- (\*\*.*\): .*?)(?: \^\S+)*$", page, re.MULTILINE):
+        click.echo(textwrap.fill(line.replace("**", ""), width, initial_indent="  ", subsequent_indent="    "))
+    # As this program was called, so that what is shown can be pasted.
+    program = ["signet-sync"]
+    if not shutil.which("signet-sync"):
+        own = os.path.basename(sys.argv[0]) == "signet-sync"
+        program = [os.path.relpath(sys.argv[0])] if own else ["python", "-m", "signet_sync"]
+    place = os.path.relpath(root)
+    words = shlex.join([*program, "--workspace", place])
+    # As an id, without characters special to shells.
+    first = next(match[1] for match in re.finditer(r"\^([a-z]-[a-z2-7]+)$", page, re.MULTILINE))
+    tried = {
+        "what answers a question, the best first, each with its source": f"recall {_QUESTION}",
+        "the sessions of a project; each ^handle leads further down": f"expand {first}",
+        "what a session of lantern gets at its start": "context --project /home/mira/code/lantern",
+        "a statement to keep; recall finds it from now on": f"remember {_WORDS}",
+        f"{count_noun(wrong, 'problem')}, made on purpose, and the copy of a sync service": "check",
+    }
+    click.echo()
+    click.secho("Try:", bold=True)
+    for told, line in tried.items():
+        click.secho(f"  # {told}", dim=True)
+        click.echo(f"  {words} {line}")
+    click.echo()
+    click.echo(f"All that is known: {os.path.join(place, 'MEMORY.md')}. With your own sessions: signet-sync setup")
+    click.echo(f"Remove the demo: {words} eject --yes && rm -r {shlex.quote(place)}")

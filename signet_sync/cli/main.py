@@ -1,4 +1,4 @@
-"""Runs the command line: click commands loaded on demand, errors turned into exit codes and JSON in one place."""
+"""Runs the command line, and what all commands need: the context of a call, answers, errors as text and as JSON."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ import json
 import os
 import sys
 from contextlib import contextmanager, suppress
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from signet_sync import __version__
-from signet_sync.cli.commands import COMMANDS, GROUPS
-from signet_sync.cli.parsing import Group, SharedOption, UnknownCommand, alike
+from signet_sync.cli.parsing import EVERYWHERE, SHARED, Program, UnknownCommand, alike
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, proposing
 from signet_sync.formats.body import JOINERS, SELECTORS, UNSEEN
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import MEMORY, display
-from signet_sync.formats.timestamps import parse_moment
 from signet_sync.storage import state_dir
 from signet_sync.storage.locations import has_settings, locate_workspace, now_us, write_program
 
@@ -27,73 +24,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from click.shell_completion import CompletionItem
-
     from signet_sync.settings.model import Settings
     from signet_sync.storage.state_dir import StateFolder
     from signet_sync.sync.read_only import IndexPlace
     from signet_sync.sync.workspace import Workspace
 
 
-class _StdoutClosed(Exception):
-    """The process that reads stdout has exited. click would exit with 1, which means that problems were found."""
-
-
-@contextmanager
-def _detecting_closed_stdout() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError:
-        raise _StdoutClosed from None
-
-
-class Program(Group):
-    """Loads a command's module only when it is called; `--help` needs none of them."""
-
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
-    ) -> click.Context:
-        with _detecting_closed_stdout():
-            return super().make_context(info_name, args, parent, **extra)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        with _detecting_closed_stdout():
-            return super().invoke(ctx)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        module = import_module(f"signet_sync.cli.{entry.module}")
-        # A command named like a builtin has a trailing underscore in its module.
-        name = cmd_name.replace("-", "_")
-        command: click.Command = getattr(module, f"{name}_", None) or getattr(module, name)
-        return command
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        from click.shell_completion import CompletionItem
-
-        found = [CompletionItem(name, help=one.help) for name, one in COMMANDS.items() if name.startswith(incomplete)]
-        return found + click.Command.shell_complete(self, ctx, incomplete)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        width = max(map(len, COMMANDS))
-        for group in GROUPS:
-            with formatter.section(group.capitalize()):
-                listed = [(name.ljust(width), one.help) for name, one in COMMANDS.items() if one.group == group]
-                formatter.write_dl(listed)
-        formatter.write_paragraph()
-        formatter.write_text("signet-sync COMMAND --help explains one.")
-
-
 class Context:
     """The options that commands share; everything else is computed on use."""
 
-    def __init__(self, workspace_flag: str | None = None) -> None:
-        self.workspace_flag = workspace_flag
+    def __init__(self) -> None:
+        self.workspace_flag: str | None = None
         self.database_flag: str | None = None
         self.verbose = 0
         self.quiet = False
@@ -160,9 +101,8 @@ class Context:
     def require_database_file(self) -> None:
         """Raises `UsageError` for a database in memory, which would lose what the command writes."""
         if self.chosen_database == ":memory:":
-            raise UsageError(
-                "this command needs a database file, not :memory:", hint="omit --db and SIGNET_DB, or name a file"
-            )
+            hint = "omit --db and SIGNET_DB, or name a file"
+            raise UsageError("this command needs a database file, not :memory:", hint=hint)
 
     @contextmanager
     def opened(
@@ -174,10 +114,8 @@ class Context:
         """
         if lasting:
             self.require_database_file()
-        settings = settings or self.settings()
-        with open_to_write(
-            self.root, settings, database=self.chosen_database, touch_nothing=touch_nothing
-        ) as workspace:
+        settings, database = settings or self.settings(), self.chosen_database
+        with open_to_write(self.root, settings, database=database, touch_nothing=touch_nothing) as workspace:
             yield workspace
             for event in workspace.events:
                 self.say(event)
@@ -208,13 +146,12 @@ class Context:
         )
 
     def _warn(self, text: str) -> None:
-        """Prints a problem of the settings, once."""
         if text not in self.warnings:
             self.warnings.append(text)
             self.say(f"warning: {text}")
 
     def settings(self, *, anyway: bool = False) -> Settings:
-        """Returns the settings; prints problems of the workspace's own file to stderr.
+        """Returns the settings; prints problems of the workspace's own file to stderr, each once.
 
         With `anyway` also prints problems of the user's file instead of raising `ConfigError`: for commands that
         programs call and that could not be repeated.
@@ -232,17 +169,49 @@ class Context:
 
         log.log_for_people("ERROR" if self.quiet else "WARNING")
 
+    # ── what is printed ──
+
     def say(self, text: str) -> None:
         """Prints a line on stderr, unless it is empty or `--quiet` is set."""
         if text and not self.quiet:
             click.echo(text, err=True)
 
-    def answer(self, document: Any, show: Callable[[], object]) -> None:
-        """Prints the answer: as JSON if `--json` is given, else for a person by `show`."""
+    def answer(self, document: Any, shown: str | Callable[[], object]) -> None:
+        """Prints the answer: as JSON if `--json` is given, else for a person, as a text or by a function."""
         if self.as_json:
             emit(document)
+        elif callable(shown):
+            shown()
         else:
-            show()
+            click.echo(shown)
+
+    def confirm(self, question: str, *, yes: bool, listing: Callable[[], object] | None = None) -> None:
+        """Asks a person before something that cannot be undone, after a `listing` of what it is about.
+
+        Requires `--yes` if no answer is possible.
+        """
+        if yes:
+            return
+        if self.as_json or not sys.stdin.isatty():
+            raise click.UsageError("confirmation is required: use --yes where no question can be answered")
+        if listing is not None:
+            listing()
+        click.confirm(question, abort=True, err=True)
+
+    @contextmanager
+    def progress(self, what: str, *, show: bool = True) -> Iterator[Callable[[int, int], None] | None]:
+        """Shows a progress bar to a person on a terminal, for work that may take over a second."""
+        hidden = not show or self.as_json or self.quiet
+        if hidden or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+            yield None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        console = Console(stderr=True)
+        with Progress(TextColumn(what), BarColumn(), MofNCompleteColumn(), console=console, transient=True) as bar:
+            task = bar.add_task(what, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def open_to_write(*given: Any, **options: Any) -> AbstractContextManager[Workspace]:
@@ -252,87 +221,14 @@ def open_to_write(*given: Any, **options: Any) -> AbstractContextManager[Workspa
     return opened(*given, **options)
 
 
-pass_context = click.make_pass_decorator(Context)
-
-_Command = TypeVar("_Command", bound="Callable[..., Any]")
-
-
-def _instant(text: str | None) -> int | None:
-    if text is None:
-        return None
-
-    instant = parse_moment(text, now_us(), ends=True)
-    if instant is None:
-        raise click.BadParameter(f"{text!r} is no day and no ISO 8601 time", param_hint="--now")
-    return instant
-
-
-def _declare_shared_option(
-    *names: str, field: str, read: Callable[[Any], Any] = lambda value: value, **more: Any
-) -> Callable[[_Command], _Command]:
-    """Declares an option that many commands share; its value becomes a field of the `Context`."""
-
-    def store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-        if value is not None:
-            setattr(ctx.ensure_object(Context), field, read(value))
-
-    return click.option(*names, cls=SharedOption, callback=store, expose_value=False, **more)
-
-
-now_option = _declare_shared_option(
-    "--now",
-    field="now",
-    read=_instant,
-    is_eager=True,  # other times may be told as so long ago
-    metavar="TIME",
-    help="Use this as the current time (ISO 8601), or the end of this day.",
-)
-json_option = _declare_shared_option("--json", field="as_json", is_flag=True, help="Print one JSON document on stdout.")
-agent_option = _declare_shared_option(
-    "--agent",
-    field="agent_flag",
-    metavar="ID",
-    envvar="SIGNET_AGENT_ID",
-    help="The agent's id (default: SIGNET_AGENT_ID, else that of the working directory, else default).",
-)
-yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-
-
 @click.group(
     cls=Program,
+    params=[*EVERYWHERE[:2], *(SHARED[name] for name in ("--agent", "--json", "--now")), *EVERYWHERE[2:]],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     invoke_without_command=True,
     epilog="Exit codes: 0 success · 1 problems found · 2 usage · 3 workspace or database unusable · "
     "4 another agent is running · 5 halted for safety · 130 interrupted.",
 )
-@_declare_shared_option(
-    "--workspace",
-    field="workspace_flag",
-    everywhere=True,
-    metavar="PATH",
-    type=click.Path(),
-    help="The workspace root (default: SIGNET_WORKSPACE, else ~/.agents).",
-)
-@_declare_shared_option(
-    "--db",
-    field="database_flag",
-    everywhere=True,
-    metavar="PATH",
-    type=click.Path(),
-    help="The database (default: in the state folder), or :memory:.",
-)
-@agent_option
-@json_option
-@now_option
-@_declare_shared_option(
-    "-v",
-    "--verbose",
-    field="verbose",
-    everywhere=True,
-    count=True,
-    help="More output; -vv: tracebacks of unexpected errors.",
-)
-@_declare_shared_option("-q", "--quiet", field="quiet", everywhere=True, is_flag=True, help="Less output.")
 @click.version_option(__version__, prog_name="signet-sync", message="%(prog)s %(version)s")
 @click.pass_context
 def group(ctx: click.Context) -> None:
@@ -341,16 +237,10 @@ def group(ctx: click.Context) -> None:
     \b
     Options may stand before or after the command.
     """
-    ctx.ensure_object(Context)
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
-
-
-class _Interrupted(SignetSyncError):
-    code = "interrupted"
-    exit_code = 130
 
 
 def run(arguments: list[str]) -> int:
@@ -361,14 +251,13 @@ def run(arguments: list[str]) -> int:
     try:
         result = group.main(args=arguments, prog_name="signet-sync", standalone_mode=False, obj=context)
         return result if isinstance(result, int) else 0
-    except click.exceptions.Exit as error:
-        return error.exit_code
-    except _StdoutClosed:
+    except SystemExit:
+        # click's, after completion, and with 1, which means that problems were found, if nobody reads stdout any more.
         # Prevents the interpreter's error about a closed pipe at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except (click.Abort, KeyboardInterrupt):
-        return _fail(_Interrupted("interrupted"), context.as_json)
+        return _fail(SignetSyncError("interrupted", code="interrupted"), context.as_json, 130)
     except SignetSyncError as error:
         return _fail(error, context.as_json)
     except click.ClickException as error:
@@ -456,12 +345,7 @@ def system_error(error: Exception, root: str) -> SignetSyncError:
 
 def describe_error(error: SignetSyncError) -> dict[str, object]:
     """Returns an error for JSON; `suggestions` only if there are any."""
-    document: dict[str, object] = {
-        "code": error.code,
-        "message": error.message,
-        "hint": error.hint,
-        "path": error.path,
-    }
+    document: dict[str, object] = {name: getattr(error, name) for name in ("code", "message", "hint", "path")}
     return document | ({"suggestions": list(error.suggestions)} if error.suggestions else {})
 
 
@@ -472,13 +356,13 @@ def one_line(error: SignetSyncError) -> str:
     return f"{error.message}{where}{remedy}"
 
 
-def _fail(error: SignetSyncError, wants_json: bool) -> int:
+def _fail(error: SignetSyncError, wants_json: bool, code: int | None = None) -> int:
     with suppress(OSError):  # a full disk may affect stderr, too; the exit code still reports the error
         if wants_json:
             click.echo(_json({"error": describe_error(error), **error.details}))
         else:
             click.echo(display(f"signet-sync: {one_line(error)}"), err=True)
-    return error.exit_code
+    return error.exit_code if code is None else code
 
 
 def emit(document: Any) -> None:
@@ -493,20 +377,6 @@ _UNSAFE = late(f"[\x7f-\x9f\u2028\u2029{UNSEEN}{JOINERS}{SELECTORS}]")
 def _json(document: Any, *, indent: int | None = None) -> bytes:
     text = json.dumps(document, ensure_ascii=False, indent=indent)
     return _UNSAFE.sub(lambda found: json.dumps(found[0])[1:-1], text).encode("utf-8", "backslashreplace")
-
-
-def confirm(context: Context, question: str, *, yes: bool, listing: Callable[[], object] | None = None) -> None:
-    """Asks a person before something that cannot be undone, after a `listing` of what it is about.
-
-    Requires `--yes` if no answer is possible.
-    """
-    if yes:
-        return
-    if context.as_json or not sys.stdin.isatty():
-        raise click.UsageError("confirmation is required: use --yes where no question can be answered")
-    if listing is not None:
-        listing()
-    click.confirm(question, abort=True, err=True)
 
 
 def working_directory() -> str | None:

@@ -1,4 +1,4 @@
-"""`remember` and `forget`, `statements`, `pin`: a person's word on what is remembered.
+"""`remember`, `forget`, `statements`, `pin`, `dream`: a person's word on what is remembered, and what rises by itself.
 
 The operations are loaded in the functions: completion does without.
 """
@@ -10,26 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli.main import (
-    Context,
-    agent_option,
-    confirm,
-    json_option,
-    now_option,
-    pass_context,
-    show_redactions,
-    working_directory,
-    yes_option,
-)
-from signet_sync.cli.parsing import Command, Group, OfWorkspace, stdin_text
+from signet_sync.cli.main import Context, show_redactions, working_directory
+from signet_sync.cli.parsing import Group, OfWorkspace, command, stdin_text
+from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display, dream_page, head_page
 from signet_sync.formats.timestamps import local_day
 from signet_sync.host.repository import project_at
 from signet_sync.text.memory import LONGEST, TYPES
-from signet_sync.text.sentences import basename
+from signet_sync.text.phrases import count_noun
+from signet_sync.text.sentences import basename, flatten
 
 if TYPE_CHECKING:
-    from signet_sync.privacy.forget import ForgetResult
+    from signet_sync.memories.promotion_score import Promotion
     from signet_sync.recall.pinning import Mark
 
 _ENOUGH = LONGEST * 32  # bytes: more than a memory may have, in any encoding
@@ -83,32 +75,18 @@ file of a session, or a session (its summary). Without it, what is pinned is lis
 """
 
 
-@click.command(cls=Command, help=_REMEMBER, short_help="Remember a text.")
+@command("--agent", "--now", "--json", help=_REMEMBER, short_help="Remember a text.")
 @click.argument("text", nargs=-1, required=True)
 @click.option("--type", "kind", type=click.Choice(TYPES), default="note", show_default=True, help="Its kind.")
 @click.option("--tag", "tags", metavar="T", multiple=True, help="A word to find it by; can be repeated.")
 @click.option("--everywhere", is_flag=True, help="For every project, not only for that of this folder's repository.")
 @click.option("--private", is_flag=True, help="Only for this agent: no shared context shows it.")
 @click.option("--session", type=OfWorkspace(), metavar="SESSION", help="The session it comes from (default: none).")
-@agent_option
-@now_option
-@json_option
-@pass_context
-def remember(
-    context: Context,
-    text: tuple[str, ...],
-    kind: str,
-    tags: tuple[str, ...],
-    everywhere: bool,
-    private: bool,
-    session: str | None,
-) -> None:
+def remember(context: Context, text: tuple[str, ...], everywhere: bool, **given: Any) -> None:
     context.require_database_file()
     content = stdin_text(_ENOUGH) if text == ("-",) else " ".join(text)
     project = "" if everywhere else project_at(working_directory() or "")
-    given: dict[str, Any] = {"text": content, "kind": kind, "tags": tags, "private": private, "session": session}
-    given["project"] = project
-    done = context.ask("remember", **given, now_us=context.now_us)
+    done = context.ask("remember", text=content, project=project, **given, now_us=context.now_us)
     for event in done["events"]:
         context.say(event)
     context.say(done["waiting"])
@@ -124,14 +102,8 @@ def remember(
     context.answer(memory, show)
 
 
-@click.command(cls=Command, help=_FORGET, short_help="Forget a memory.")
+@command("--dry-run", "--yes", "--agent", "--now", "--json", help=_FORGET, short_help="Forget a memory.")
 @click.argument("memory", metavar="ID")
-@click.option("--dry-run", is_flag=True, help="Show what would be forgotten.")
-@yes_option
-@agent_option
-@now_option
-@json_option
-@pass_context
 def forget(context: Context, memory: str, dry_run: bool, yes: bool) -> None:
     from signet_sync.privacy import forget as forget_operations
     from signet_sync.sync.read_only import require_index
@@ -143,64 +115,34 @@ def forget(context: Context, memory: str, dry_run: bool, yes: bool) -> None:
         text = display(found.content if found else "(no row of it is left)")
         if dry_run:
             document = {"id": found.id if found else memory, "dry_run": True, "text": found.content if found else None}
-            context.answer(document, lambda: click.echo(f"{text}\nnothing was forgotten (--dry-run)"))
+            context.answer(document, f"{text}\nnothing was forgotten (--dry-run)")
             return
         if sys.stdin.isatty() and not context.as_json:  # a program that calls this has asked
-            confirm(context, "forget it for good?", yes=yes, listing=lambda: click.echo(text))
-        gone = forget_operations.forget(workspace, context.agent, memory, context.now_us)
-    context.say(gone.waiting)
-    context.answer(forget_operations.forgotten_document(gone), lambda: _show_forgotten(context, gone))
+            context.confirm("forget it for good?", yes=yes, listing=lambda: click.echo(text))
+        done = forget_operations.forget(workspace, context.agent, memory, context.now_us)
+    context.say(done.waiting)
+
+    def show() -> None:
+        gone = done.memory
+        what = f"{gone.type}, remembered {local_day(gone.created_at)}" if gone is not None else "no row of it was left"
+        click.echo(f"forgot ^{done.id} ({what})")
+        if done.pending:
+            click.secho("  some bytes of it cannot be deleted yet, every pass tries again", fg="yellow")
+        if done.git_history == "contains":
+            from signet_sync.cli.history import show_remedy  # most workspaces have no history
+
+            pages = head_page(context.agent), dream_page(context.agent)
+            show_remedy(context, "has older pages, which may still show it", pages)
+
+    context.answer(forget_operations.forgotten_document(done), show)
 
 
-def _show_forgotten(context: Context, done: ForgetResult) -> None:
-    gone = done.memory
-    what = f"{gone.type}, remembered {local_day(gone.created_at)}" if gone is not None else "no row of it was left"
-    click.echo(f"forgot ^{done.id} ({what})")
-    if done.pending:
-        click.secho("  some bytes of it cannot be deleted yet, every pass tries again", fg="yellow")
-    if done.git_history == "contains":
-        from signet_sync.cli.history import show_remedy  # most workspaces have no history
+# ── statements ──
 
-        pages = head_page(context.agent), dream_page(context.agent)
-        show_remedy(context, "has older pages, which may still show it", pages)
+statements = Group("statements", help=_STATEMENTS)
 
 
-@click.group(cls=Group, help=_STATEMENTS)
-def statements() -> None:
-    pass
-
-
-def _add(name: str, said: Mark, help_text: str) -> None:
-    @statements.command(name, cls=Command, help=help_text)
-    @click.argument("handle")
-    @agent_option
-    @now_option
-    @json_option
-    @pass_context
-    def say(context: Context, handle: str, undo: bool = False) -> None:
-        from signet_sync.recall import pinning
-
-        status: Mark = "open" if undo else said
-        keep = name == "keep"
-        with context.opened(lasting=True) as workspace:
-            done = pinning.mark(workspace, context.agent, handle, status, context.now_us, keep=keep)
-        context.say(done.waiting)
-        shown = "kept" if keep else pinning.IN_WORDS[done.status]
-        back = "" if status == "open" else f"\n  to undo: {context.command_line(f'statements {name} {done.id} --undo')}"
-        context.answer(
-            {"id": done.id, "text": done.text, "status": done.status},
-            lambda: click.echo(f"{shown}: {display(done.text)} ^{done.id}{back}"),
-        )
-
-    if said != "open":
-        say.params.append(click.Option(["--undo"], is_flag=True, help="It holds after all, whatever was said since."))
-
-
-@statements.command("list")
-@agent_option
-@now_option
-@json_option
-@pass_context
+@command("--agent", "--now", "--json", of=statements, name="list")
 def list_(context: Context) -> None:
     """List what was said to be done or not true, by whom and when; the newest first."""
     from signet_sync.recall import pinning
@@ -218,17 +160,33 @@ def list_(context: Context) -> None:
     context.answer({"statements": found}, show)
 
 
+def _add(name: str, said: Mark, help_text: str) -> None:
+    @command("--agent", "--now", "--json", of=statements, name=name, help=help_text)
+    @click.argument("handle")
+    def say(context: Context, handle: str, undo: bool = False) -> None:
+        from signet_sync.recall import pinning
+
+        status: Mark = "open" if undo else said
+        keep = name == "keep"
+        with context.opened(lasting=True) as workspace:
+            done = pinning.mark(workspace, context.agent, handle, status, context.now_us, keep=keep)
+        context.say(done.waiting)
+        shown = "kept" if keep else pinning.IN_WORDS[done.status]
+        back = "" if status == "open" else f"\n  to undo: {context.command_line(f'statements {name} {done.id} --undo')}"
+        document = {"id": done.id, "text": done.text, "status": done.status}
+        context.answer(document, f"{shown}: {display(done.text)} ^{done.id}{back}")
+
+    if said != "open":
+        say.params.append(click.Option(["--undo"], is_flag=True, help="It holds after all, whatever was said since."))
+
+
 for _name, _given in _WORDS.items():
     _add(_name, *_given)
 
 
-@click.command(cls=Command, help=_PIN, short_help="Pin something to the top of MEMORY.md, or list what is pinned.")
+@command("--agent", "--now", "--json", help=_PIN, short_help="Pin something to the top of MEMORY.md, or list the pins.")
 @click.argument("handle", type=OfWorkspace(), required=False)
 @click.option("--remove", is_flag=True, help="Remove its pin.")
-@agent_option
-@now_option
-@json_option
-@pass_context
 def pin(context: Context, handle: str | None, remove: bool) -> None:
     from signet_sync.recall import pinning
     from signet_sync.sync.read_only import reading
@@ -249,7 +207,98 @@ def pin(context: Context, handle: str | None, remove: bool) -> None:
         return
     with context.opened(lasting=True) as workspace:
         done = (pinning.unpin if remove else pinning.pin)(workspace, context.agent, handle, context.now_us)
+    context.say(done.waiting)
     changed, unchanged = ("unpinned", "was not pinned:") if remove else ("pinned", "already pinned:")
     document = {"id": done.id, "pinned": not remove, "changed": done.changed}
-    context.say(done.waiting)
-    context.answer(document, lambda: click.echo(f"{changed if done.changed else unchanged} ^{done.id}"))
+    context.answer(document, f"{changed if done.changed else unchanged} ^{done.id}")
+
+
+# ── dream ──
+
+
+@command("--dry-run", "--agent", "--now", "--json")
+@click.option("--undo", metavar="ID", help="Take a memory out of Dreamed for good; keep it.")
+@click.option("--redo", metavar="ID", help="Put back what --undo took out.")
+def dream(context: Context, dry_run: bool, undo: str | None, redo: str | None) -> None:
+    """Sweep an agent's memories: those that recall found often, by several queries, are promoted into MEMORY.md.
+
+    \b
+    A memory is promoted after 3 hits by 2 queries, with a score of dream.min_score. DREAMS.md
+    records what was promoted, when and why. The background agent (run) sweeps once a day
+    (dream.interval); where none runs, use this command. No language model is asked.
+
+    --undo takes a memory out of the section Dreamed: it stays remembered, and no sweep promotes it
+    again; --redo puts it back. forget removes a memory altogether.
+    """
+    from signet_sync.history import operations as history_operations
+    from signet_sync.memories import promotion
+    from signet_sync.memories.store import memories
+    from signet_sync.sync.read_only import require_index
+
+    if (undo is not None) + (redo is not None) + dry_run > 1:
+        raise UsageError("--undo, --redo and --dry-run exclude each other")
+    context.require_database_file()
+    memory, undone = redo if undo is None else undo, undo is not None
+    if memory is not None:
+        with context.opened(lasting=True) as workspace:
+            one, changed, waiting = promotion.undo(workspace, context.agent, memory, context.now_us, undone=undone)
+        context.say(waiting)
+        now, before = ("is out of Dreamed, and still remembered", "was taken out of Dreamed before")
+        if not undone:
+            now, before = ("is in Dreamed again", "was not taken out")
+        document: dict[str, Any] = {"memory_id": one, "undone": undone, "changed": changed}
+        context.answer(document, f"^{one} {now if changed else before}")
+        return
+    if dry_run:
+        require_index(context.place())
+    with context.opened() as workspace:
+        swept = promotion.dream(workspace, context.agent, context.now_us, dry_run=dry_run)
+        if swept.promoted and not dry_run:
+            history_operations.close_dreams(workspace, context.now_us)
+        shown = [] if context.as_json else [*swept.promoted, *(one.memory for one in swept.near)]
+        held = (memories.get(workspace.database, context.agent, one.memory_id) for one in shown)
+        texts = {memory.id: flatten(memory.content, 100) for memory in held if memory is not None}
+    context.say(swept.waiting)
+
+    def show_one(one: Promotion, lacks: str = "") -> None:
+        queries, days = count_noun(one.queries, "query", "queries"), count_noun(one.signals.unique_days, "day")
+        why = f"score {one.score:.2f}: {count_noun(one.signals.recall_count, 'hit')} by {queries} on {days}{lacks}"
+        click.echo(f"  {texts.get(one.memory_id, '')} " + click.style(f"^{one.memory_id}", fg="cyan"))
+        click.echo(click.style(f"    {why}", dim=True))
+
+    def show() -> None:
+        if swept.deferred:
+            context.say("another sweep is running; nothing was done")
+            return
+        verb = "would be promoted" if swept.dry_run else "promoted"
+        already = f", {swept.skipped} of them promoted before" if swept.skipped else ""
+        found = count_noun(swept.candidates, "memory", "memories")
+        click.echo(f"{found} found by recall{already}; {len(swept.promoted)} {verb} into MEMORY.md")
+        for one in swept.promoted:
+            show_one(one)
+        if swept.near:
+            click.echo("not yet:")
+        for near in swept.near:
+            show_one(near.memory, f"; lacks {', '.join(near.lacks)}")
+
+    document = {
+        "sweep_id": swept.sweep_id,
+        "candidates": swept.candidates,
+        "skipped_already_promoted": swept.skipped,
+        "promoted": [_describe_promotion(one) for one in swept.promoted],
+        "near": [_describe_promotion(one.memory) | {"lacks": list(one.lacks)} for one in swept.near],
+        "dry_run": swept.dry_run,
+        "deferred": swept.deferred,
+    }
+    context.answer(document, show)
+
+
+def _describe_promotion(one: Promotion) -> dict[str, object]:
+    return {
+        "memory_id": one.memory_id,
+        "score": round(one.score, 6),
+        "hits": one.signals.recall_count,
+        "days": one.signals.unique_days,
+        "queries": one.queries,
+        "signals": {name: round(value, 6) for name, value in one.signals._asdict().items()},
+    }

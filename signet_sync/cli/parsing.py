@@ -1,34 +1,52 @@
-"""Parses the command line with click: options that may stand anywhere, groups with aliases, moments."""
+"""Parses the command line with click: commands loaded on demand, options that may stand anywhere, aliases, moments."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
-from signet_sync.cli.commands import ALIASES, INSTEAD
+from signet_sync.cli.commands import ALIASES, COMMANDS, GROUPS, INSTEAD
 from signet_sync.errors import UsageError, proposing
 from signet_sync.formats.timestamps import parse_moment
 from signet_sync.storage.locations import make_relative, now_us
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _GIVEN = "signet_sync.cli.given"  # in `click.Context.meta`, which the contexts of one command line share
+
+
+# ── options that commands share ──
 
 
 class SharedOption(click.Option):
     """An option that may stand before the command, between the words of its name, or after them.
 
     The program declares each once, and so does a command that gives it a meaning or a default of its own. With
-    `everywhere` it is for all commands.
+    `everywhere` it is for all commands. With `field` its value becomes that field of the `Context`.
     """
 
-    def __init__(self, *given: Any, everywhere: bool = False, **more: Any) -> None:
+    def __init__(
+        self,
+        *given: Any,
+        everywhere: bool = False,
+        field: str = "",
+        read: Callable[[Any], Any] | None = None,
+        **more: Any,
+    ) -> None:
+        def store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+            if value is not None:
+                setattr(ctx.obj, field, read(value) if read else value)
+
+        if field:
+            more |= {"callback": store, "expose_value": False}
         super().__init__(*given, **more)
         self.everywhere = everywhere
 
@@ -40,7 +58,7 @@ class SharedOption(click.Option):
     def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
         """Returns the value from here or from before. Raises `click.UsageError` if both are given and differ."""
         value, source = super().consume_value(ctx, opts)
-        given = _read_given(ctx)
+        given = ctx.meta.setdefault(_GIVEN, {})
         before = given.get(self.long_name)
         if source is not ParameterSource.COMMANDLINE:
             return (value, source) if before is None else (before, ParameterSource.COMMANDLINE)
@@ -56,9 +74,64 @@ class SharedOption(click.Option):
         return None if self in _list_passed_on(ctx) else super().get_help_record(ctx)
 
 
-def _read_given(ctx: click.Context) -> dict[str, Any]:
-    given: dict[str, Any] = ctx.meta.setdefault(_GIVEN, {})
-    return given
+def _instant(text: str) -> int:
+    instant = parse_moment(text, now_us(), ends=True)
+    if instant is None:
+        raise click.BadParameter(f"{text!r} is no day and no ISO 8601 time", param_hint="--now")
+    return instant
+
+
+def _flag(name: str, text: str, **more: Any) -> click.Option:
+    return click.Option([name], is_flag=True, help=text, **more)
+
+
+# Of `command`; the program itself has the first three.
+SHARED: dict[str, click.Option] = {
+    "--agent": SharedOption(
+        ["--agent"],
+        field="agent_flag",
+        metavar="ID",
+        envvar="SIGNET_AGENT_ID",
+        help="The agent's id (default: SIGNET_AGENT_ID, else that of the working directory, else default).",
+    ),
+    "--json": SharedOption(["--json"], field="as_json", is_flag=True, help="Print one JSON document on stdout."),
+    "--now": SharedOption(
+        ["--now"],
+        field="now",
+        read=_instant,
+        is_eager=True,  # other times may be told as so long ago
+        metavar="TIME",
+        help="Use this as the current time (ISO 8601), or the end of this day.",
+    ),
+    "--yes": _flag("--yes", "Do not ask for confirmation."),
+    "--dry-run": _flag("--dry-run", "Show what would be done; change nothing."),
+}
+EVERYWHERE = (
+    SharedOption(
+        ["--workspace"],
+        field="workspace_flag",
+        everywhere=True,
+        metavar="PATH",
+        type=click.Path(),
+        help="The workspace root (default: SIGNET_WORKSPACE, else ~/.agents).",
+    ),
+    SharedOption(
+        ["--db"],
+        field="database_flag",
+        everywhere=True,
+        metavar="PATH",
+        type=click.Path(),
+        help="The database (default: in the state folder), or :memory:.",
+    ),
+    SharedOption(
+        ["-v", "--verbose"],
+        field="verbose",
+        everywhere=True,
+        count=True,
+        help="More output; -vv: tracebacks of unexpected errors.",
+    ),
+    SharedOption(["-q", "--quiet"], field="quiet", everywhere=True, is_flag=True, help="Less output."),
+)
 
 
 def _list_passed_on(ctx: click.Context) -> list[SharedOption]:
@@ -80,17 +153,12 @@ def refuse_unknown(ctx: click.Context) -> None:
     """Raises `click.UsageError` for a shared option, given before the command, that it does not know."""
     known = {name for parameter in ctx.command.params for name in parameter.opts}
     known.update(name for option in _list_passed_on(ctx) if option.everywhere for name in option.opts)
-    for name in _read_given(ctx):
+    for name in ctx.meta.get(_GIVEN, ()):
         if name not in known and not ctx.resilient_parsing:
             raise click.NoSuchOption(name, f"{ctx.command_path} has no option {name}", ctx=ctx)
 
 
-class UnknownCommand(click.UsageError):
-    """A word that is no command; `error` says what may have been meant."""
-
-    def __init__(self, error: UsageError, ctx: click.Context) -> None:
-        super().__init__(error.message, ctx)
-        self.error = error
+# ── commands and groups ──
 
 
 class _Described(click.Command):
@@ -132,26 +200,46 @@ class Command(_Described):
     def invoke(self, ctx: click.Context) -> Any:
         """Calls the command; a path of the workspace is given to it as the workspace has it."""
         for parameter in self.params:
-            value = ctx.params.get(parameter.name or "")
-            if isinstance(parameter.type, OfWorkspace) and value:
-                several = [make_relative(ctx.obj.root, one) for one in (value if parameter.nargs == -1 else [value])]
-                ctx.params[parameter.name or ""] = tuple(several) if parameter.nargs == -1 else several[0]
+            name = parameter.name or ""
+            if isinstance(parameter.type, OfWorkspace) and (value := ctx.params.get(name)):
+                several = parameter.nargs == -1
+                paths = tuple(make_relative(ctx.obj.root, one) for one in (value if several else [value]))
+                ctx.params[name] = paths if several else paths[0]
         return super().invoke(ctx)
+
+
+def command(
+    *shared: str, of: click.Command | None = None, name: str | None = None, **about: Any
+) -> Callable[[Callable[..., int | None]], click.Command]:
+    """Makes a function a command, alone or of a group; it gets the `Context` and its own parameters.
+
+    `shared` are those options of `SHARED` that it takes; it returns its exit code, if that is not 0.
+    """
+
+    def make(act: Callable[..., int | None]) -> click.Command:
+        made: click.Command = click.command(name, **{"cls": Command, **about})(click.pass_obj(act))  # type: ignore[no-untyped-call]
+        made.params += [SHARED[one] for one in shared]
+        if isinstance(of, click.Group):
+            of.add_command(made)
+        return made
+
+    return make
+
+
+class UnknownCommand(click.UsageError):
+    """A word that is no command; `error` says what may have been meant."""
+
+    def __init__(self, error: UsageError, ctx: click.Context) -> None:
+        super().__init__(error.message, ctx)
+        self.error = error
 
 
 class Group(_Described, click.Group):
     """A group of commands in the order in which they were added, each also called by its aliases."""
 
-    command_class = Command
-    group_class = type
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Returns the names of its commands."""
         return list(self.commands)
-
-    def _shown(self, ctx: click.Context) -> list[str]:
-        hidden = {one for one, command in self.commands.items() if command.hidden}  # none of the program, loaded on use
-        return [one for one in self.list_commands(ctx) if one not in hidden]
 
     def named(self, ctx: click.Context, name: str) -> str | None:
         """Returns the name of the command that a name or an alias stands for."""
@@ -167,9 +255,43 @@ class Group(_Described, click.Group):
             words = ctx.command_path.partition(" ")[2]
             message = f"{words}{': ' if words else ''}no command {args[0][:60]!r}"
             hint = INSTEAD.get(args[0], f"see {ctx.command_path} --help")
-            meant = [f"{words} {one}".strip() for one in alike(args[0], self._shown(ctx))]
+            # The program's, loaded on use, are in no list of its own.
+            shown = [
+                one for one in self.list_commands(ctx) if one not in self.commands or not self.commands[one].hidden
+            ]
+            meant = [f"{words} {one}".strip() for one in alike(args[0], shown)]
             raise UnknownCommand(proposing(UsageError(message, hint=hint), meant), ctx)
         return super().resolve_command(ctx, args if name is None else [name, *args[1:]])
+
+
+class Program(Group):
+    """Loads a command's module only when it is called; `--help` needs none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        module = import_module(f"signet_sync.cli.{entry.module}")
+        # A command named like a builtin has a trailing underscore in its module.
+        name = cmd_name.replace("-", "_")
+        found: click.Command = getattr(module, f"{name}_", None) or getattr(module, name)
+        return found
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        found = [CompletionItem(name, help=one.help) for name, one in COMMANDS.items() if name.startswith(incomplete)]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, COMMANDS))
+        for group in GROUPS:
+            with formatter.section(group.capitalize()):
+                listed = [(name.ljust(width), one.help) for name, one in COMMANDS.items() if one.group == group]
+                formatter.write_dl(listed)
+        formatter.write_paragraph()
+        formatter.write_text("signet-sync COMMAND --help explains one.")
 
 
 def alike(word: str, known: Sequence[str]) -> list[str]:
@@ -177,6 +299,9 @@ def alike(word: str, known: Sequence[str]) -> list[str]:
     from difflib import get_close_matches  # only for errors
 
     return get_close_matches(word, known, 3, 0.7)
+
+
+# ── values ──
 
 
 class OfWorkspace(click.types.StringParamType):
@@ -198,13 +323,10 @@ class Moment(click.types.StringParamType):
         """Returns the instant. Raises `click.BadParameter`."""
         if isinstance(value, int):
             return value
-        instant = parse_moment(
-            value, ctx.obj.now_us if ctx is not None and ctx.obj is not None else now_us(), ends=self.ends
-        )
+        instant = parse_moment(value, ctx.obj.now_us if ctx and ctx.obj else now_us(), ends=self.ends)
         if instant is None:
-            self.fail(
-                f"{value!r} is no time: write 2026-03-28, an ISO 8601 time, or 3w (10d) for so long ago", param, ctx
-            )
+            told = "write 2026-03-28, an ISO 8601 time, or 3w (10d) for so long ago"
+            self.fail(f"{value!r} is no time: {told}", param, ctx)
         return instant
 
 
@@ -218,9 +340,8 @@ def stdin_text(limit: int) -> str:
         # A text cut inside a character is too long in any case.
         return raw.decode("utf-8-sig", "strict" if len(raw) < limit else "replace")
     except UnicodeDecodeError as error:
-        raise UsageError(
-            f"the text is not UTF-8: byte {error.start}", hint="convert it first", code="input-invalid"
-        ) from None
+        message = f"the text is not UTF-8: byte {error.start}"
+        raise UsageError(message, hint="convert it first", code="input-invalid") from None
 
 
 def read_json(source: str, command: str) -> Any:
@@ -232,9 +353,8 @@ def read_json(source: str, command: str) -> Any:
             with open(source, "rb") as handle:
                 raw = handle.read()
     except OSError as error:
-        raise UsageError(
-            f"the input cannot be read: {error.strerror}", path=source, hint="give a file, or - for stdin"
-        ) from None
+        message = f"the input cannot be read: {error.strerror}"
+        raise UsageError(message, path=source, hint="give a file, or - for stdin") from None
     try:
         return json.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -245,9 +365,5 @@ def read_json(source: str, command: str) -> Any:
         problem = "the input is not JSON that can be parsed: it is nested too deeply"
     except ValueError:
         problem = "the input is not JSON that can be parsed: a number has too many digits"
-    raise UsageError(
-        problem,
-        path=None if source == "-" else source,
-        hint=f"see signet-sync {command} --help for the format",
-        code="input-invalid",
-    )
+    hint = f"see signet-sync {command} --help for the format"
+    raise UsageError(problem, path=None if source == "-" else source, hint=hint, code="input-invalid")

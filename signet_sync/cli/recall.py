@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
-from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command, Moment, OfWorkspace
+from signet_sync.cli.main import Context
+from signet_sync.cli.parsing import Moment, OfWorkspace, command
 from signet_sync.errors import UsageError
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import display
@@ -26,7 +26,7 @@ _LISTED = 30  # sessions
 _TURN = 3  # lines of a terminal
 
 
-@click.command(cls=Command)
+@command("--agent", "--now", "--json")
 @click.argument("query", nargs=-1)
 @click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Maximum number of hits.")
 @click.option(
@@ -37,10 +37,6 @@ _TURN = 3  # lines of a terminal
 @click.option("--words", is_flag=True, help="Files of sessions that contain every word, printed by tools too.")
 @click.option("--commit", metavar="SHA", default="", help="The session that made this commit.")
 @click.option("--file", metavar="PATH", default="", help="The sessions that changed this file.")
-@agent_option
-@now_option
-@json_option
-@pass_context
 def recall(
     context: Context,
     query: tuple[str, ...],
@@ -51,7 +47,7 @@ def recall(
     words: bool,
     commit: str,
     file: str,
-) -> int:
+) -> None:
     """Find what answers a question: memories, statements and entities, and sessions by what was said in them.
 
     Running sessions are read first, and the hits shown are counted.
@@ -65,14 +61,23 @@ def recall(
     if commit and not _COMMIT.fullmatch(commit):
         raise UsageError("a commit's name has seven or more hexadecimal digits", hint="git rev-parse HEAD prints one")
     if words or commit or file:
-        return _files(context, {"query": text, "commit": commit, "file": file, "limit": limit, "period": period})
+        found = context.ask("find_files", query=text, commit=commit, file=file, limit=limit, period=period)
+        nothing = "no file has every word" if text else "no session did this"
+        context.answer({"query": text, "files": found["files"]}, lambda: _show_files(context, found, nothing))
+        return
     given: dict[str, Any] = {"query": text, "limit": limit, "period": period, "project": project}
     found = context.ask("recall", anyway=True, **given, now_us=context.now_us)
-    context.answer({"query": text, "hits": found["hits"]}, lambda: _show(context, found["hits"], found["unknown"]))
-    return 0
+    context.answer({"query": text, "hits": found["hits"]}, lambda: _show_hits(context, found["hits"], found["unknown"]))
 
 
-def _show(context: Context, hits: list[dict[str, Any]], unknown: str) -> None:
+def _show_files(context: Context, found: dict[str, Any], nothing: str) -> None:
+    if not found["files"]:
+        context.say(f"nothing found: {found['unknown']}" if found["unknown"] else nothing)
+    for file in found["files"]:
+        click.echo(click.style(file["path"], bold=True) + f"  {local_day(file['at_us'])}\n  {file['snippet']}")
+
+
+def _show_hits(context: Context, hits: list[dict[str, Any]], unknown: str) -> None:
     if not hits:
         context.say(f"nothing found: {unknown}" if unknown else "nothing answers this")
     elif not any(hit["known"] for hit in hits):
@@ -88,31 +93,11 @@ def _show(context: Context, hits: list[dict[str, Any]], unknown: str) -> None:
                 said = line.removeprefix(speaker)
                 click.echo(f"{head} {click.style(speaker, bold=True) if said != line else ''}{said}")
                 head = f"{'':8}"
-        click.echo(click.style(f"{'':8} {hit['why']}", dim=True))
-        click.echo(click.style(f"{'':8} {' '.join(filter(None, [handle_of(hit['id']), hit['path']]))}", dim=True))
+        for line in (hit["why"], " ".join(filter(None, [handle_of(hit["id"]), hit["path"]]))):
+            click.echo(click.style(f"{'':8} {line}", dim=True))
 
 
-def _files(context: Context, given: dict[str, Any]) -> int:
-    found = context.ask("find_files", **given)
-
-    def show() -> None:
-        if not found["files"]:
-            context.say(
-                f"nothing found: {found['unknown']}"
-                if found["unknown"]
-                else "no session did this"
-                if not given["query"]
-                else "no file has every word"
-            )
-        for file in found["files"]:
-            click.echo(click.style(file["path"], bold=True) + f"  {local_day(file['at_us'])}")
-            click.echo(f"  {file['snippet']}")
-
-    context.answer({"query": given["query"], "files": found["files"]}, show)
-    return 0
-
-
-@click.command(cls=Command)
+@command("--agent", "--json")
 @click.argument("handle", type=OfWorkspace())
 @click.option(
     "--budget",
@@ -122,10 +107,7 @@ def _files(context: Context, given: dict[str, Any]) -> int:
     metavar="TOKENS",
     help="Most text shown.",
 )
-@agent_option
-@json_option
-@pass_context
-def expand(context: Context, handle: str, budget: int) -> int:
+def expand(context: Context, handle: str, budget: int) -> None:
     """Follow a handle of MEMORY.md down to the transcript.
 
     HANDLE is an id or ^handle as on a page, its beginning (six characters or more: t-7c2q), a wikilink or path, or a
@@ -133,16 +115,11 @@ def expand(context: Context, handle: str, budget: int) -> int:
     """
     document = context.ask("expand", handle=handle, budget=budget)
     bold, cyan = partial(click.style, bold=True), partial(click.style, fg="cyan")
-
-    def show() -> None:
-        for line in list_expanded_lines(document, bold=bold, cyan=cyan, quote=shlex.quote, rest=": --json lists them"):
-            click.echo(line)
-
-    context.answer(document, show)
-    return 0
+    lines = list_expanded_lines(document, bold=bold, cyan=cyan, quote=shlex.quote, rest=": --json lists them")
+    context.answer(document, "\n".join(lines))
 
 
-@click.command("open", cls=Command)
+@command("--agent", "--json", name="open")
 @click.argument("session", type=OfWorkspace(), required=False)
 @click.option(
     "--path",
@@ -150,21 +127,19 @@ def expand(context: Context, handle: str, budget: int) -> int:
     type=click.Choice(["summary", "transcript", "manifest", "compaction"]),
     help="Print only the newest path of this kind, from the root folder on.",
 )
-@agent_option
-@json_option
-@pass_context
-def open_(context: Context, session: str | None, wanted: str | None) -> int:
+def open_(context: Context, session: str | None, wanted: str | None) -> None:
     """Show a session and how it ended (its status), by its name, key, id or the beginning of one; else list sessions.
 
     For ev:… show this event and the line that is its evidence.
     """
     if session is None:
-        return _list(context)
+        _list_sessions(context)
+        return
     if session.startswith("ev:"):
-        from signet_sync.cli.entity.read import show_source  # loads the rules for entities
+        from signet_sync.cli.entity import show_source  # loads the rules for entities
 
         show_source(context, session, wanted)
-        return 0
+        return
     try:
         document = context.ask("open_session", session=session)
     except UsageError as error:
@@ -180,13 +155,12 @@ def open_(context: Context, session: str | None, wanted: str | None) -> int:
             has = f"it has: {', '.join(paths)}" if paths else "its files are written when it ends"
             raise UsageError(f"the session has no {wanted}", hint=has, code="no-such-file")
         click.echo(os.path.join(context.root, paths[wanted]))
-    else:
-        bold, red = partial(click.style, bold=True), partial(click.style, fg="red")
-        context.answer(document, lambda: click.echo("\n".join(session_lines(document, bold=bold, red=red))))
-    return 0
+        return
+    bold, red = partial(click.style, bold=True), partial(click.style, fg="red")
+    context.answer(document, "\n".join(session_lines(document, bold=bold, red=red)))
 
 
-def _list(context: Context) -> int:
+def _list_sessions(context: Context) -> None:
     document = context.ask("list_sessions", limit=_LISTED)
     sessions, left_out = document["sessions"], document["left_out"]
     ended = [one.pop("membership_us") for one in sessions]
@@ -203,4 +177,3 @@ def _list(context: Context) -> int:
             context.say(f"{left_out:,} more left out: only a greeting, a test, or a temporary folder")
 
     context.answer(document, show)
-    return 0

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import os
-import sys
-from contextlib import contextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import Any
 
 import click
 
 from signet_sync.app import unchanged
-from signet_sync.cli.main import Context, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command, SharedOption
+from signet_sync.cli.main import Context
+from signet_sync.cli.parsing import SharedOption, command
 from signet_sync.text.phrases import count_noun
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
-
-@click.command(cls=Command)
+@command("--now", "--json")
 @click.option("--full", is_flag=True, help="Rebuild all derived rows; native rows stay.")
 @click.option("--index-only", is_flag=True, help="Write nothing but the database (for CI).")
 @click.option("--agent", cls=SharedOption, metavar="ID", help="Report only this agent.")
@@ -29,18 +24,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Accept that missing files, and sessions that Signet removed, are gone for good, however many.",
 )
-@now_option
-@json_option
-@pass_context
-def reindex(
-    context: Context, full: bool, index_only: bool, agent: str | None, strict: bool, accept_removals: bool
-) -> int:
+def reindex(context: Context, strict: bool, **asked: Any) -> int:
     """Run one full pass: validate every artifact, update the index, write MEMORY.md and the session log."""
-    document = run_pass_if_changed(
-        context, full=full, index_only=index_only, agent=agent, accept_removals=accept_removals
-    )
+    document = run_pass_if_changed(context, **asked)
     if context.as_json or not context.quiet:
-        context.answer(document, partial(show, document))
+        context.answer(document, lambda: _show(document))
     if document["halted"]:
         return 5
     counts = document["counts"]
@@ -68,15 +56,13 @@ def run_pass_if_changed(
     from signet_sync.cli import reindex_pass  # the pass: not loaded if nothing has changed, nor by the help
     from signet_sync.pages import others
 
-    progress = progress_bar("indexing", show=not context.as_json and not context.quiet)
     is_new = context.chosen_database is None and not os.path.exists(context.database_path())
     elsewhere = others.tell_other_memories(context.root, context.state().backups, indexed=False) if is_new else ""
-    document = reindex_pass.run(context, current, progress, full, index_only, agent, accept_removals)
+    document = reindex_pass.run(context, current, full, index_only, agent, accept_removals)
     return document | {"trouble": [*document["trouble"], elsewhere]} if elsewhere else document
 
 
-def show(document: dict[str, Any]) -> None:
-    """Prints the outcome of a pass for a person."""
+def _show(document: dict[str, Any]) -> None:
     counts = document["counts"]
     halted = document["halted"]
     if halted:
@@ -117,24 +103,5 @@ def show_problems(problems: list[dict[str, str]], notes: list[dict[str, str]], *
         click.echo(f"  … and {len(real) - limit} more problems (--json lists them all)")
     if foreign:
         click.echo(f"  {count_noun(len(foreign), 'other file')} in memory/ ignored")
-    by_code: dict[str, int] = {}
-    for note in notes:
-        by_code[note["code"]] = by_code.get(note["code"], 0) + 1
-    if by_code:
+    if by_code := Counter(note["code"] for note in notes):
         click.echo("  notes: " + " · ".join(f"{count} {code}" for code, count in sorted(by_code.items())))
-
-
-@contextmanager
-def progress_bar(what: str, *, show: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Shows a progress bar on a terminal, for work that may take over a second; nothing in a pipe."""
-    if not show or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    with Progress(
-        TextColumn(what), BarColumn(), MofNCompleteColumn(), console=Console(stderr=True), transient=True
-    ) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

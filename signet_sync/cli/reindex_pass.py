@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 from signet_sync.app import unchanged
@@ -28,7 +26,6 @@ from signet_sync.text.phrases import count_noun
 def run(
     context: Context,
     current: CurrentInputs | None,
-    progress: AbstractContextManager[Callable[[int, int], None] | None],
     full: bool,
     index_only: bool,
     agent: str | None,
@@ -40,7 +37,7 @@ def run(
     settings, instant = context.settings(), context.now_us
     until = None
     with opened(context.root, settings, database=context.chosen_database, touch_nothing=index_only) as workspace:
-        with progress as advance:
+        with context.progress("indexing") as advance:
             request = Request(now_us=instant, rebuild=full, accept_removals=accept_removals, progress=advance)
             outcome = run_pass_mending(workspace, request)
         if not index_only and outcome.cliff is None and _take_spool(context, workspace):

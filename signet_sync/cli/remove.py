@@ -1,15 +1,15 @@
-"""`remove`: removes a session for good, after listing its files and asking."""
+"""`remove` and `redact`: take a session, or secrets of sealed files, out for good, after listing them and asking."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli.main import Context, agent_option, confirm, json_option, now_option, pass_context, yes_option
-from signet_sync.cli.parsing import Command, OfWorkspace
+from signet_sync.cli.main import Context
+from signet_sync.cli.parsing import OfWorkspace, command
 from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display, head_page
 from signet_sync.text.phrases import count_noun
@@ -18,33 +18,27 @@ from signet_sync.text.sentences import flatten
 
 if TYPE_CHECKING:
     from signet_sync.entities.erase import TakenLine
+    from signet_sync.privacy.redact import RedactResult
     from signet_sync.privacy.remove import RemoveResult, SessionRemoval, Undo
     from signet_sync.sync.workspace import Workspace
 
+_SIGNET = """\
+  Signet still has it; remove the session in Signet, too, or it may write it again.
+  What it writes to memory/ is deleted by the next pass. Signet keeps its transcripts (.jsonl) and
+  backups of MEMORY.md: delete these files or their lines yourself."""
 
-@click.command(cls=Command)
+
+@command("--dry-run", "--yes", "--agent", "--now", "--json")
 @click.argument("session", type=OfWorkspace())
 @click.option("--reason", help="Why; recorded in the tombstone.  [required to remove]")
-@click.option("--dry-run", is_flag=True, help="List what would be removed.")
-@yes_option
 @click.option(
     "--quoting",
     type=click.Choice(["redact", "keep"]),
     help="What to do with passages that other sessions quote: redact or keep them.",
 )
 @click.option("--undo", is_flag=True, help="Lift a removal: the session may return; deleted files stay deleted.")
-@agent_option
-@now_option
-@json_option
-@pass_context
 def remove(
-    context: Context,
-    session: str,
-    reason: str | None,
-    dry_run: bool,
-    yes: bool,
-    quoting: str | None,
-    undo: bool,
+    context: Context, session: str, reason: str | None, dry_run: bool, yes: bool, quoting: str | None, undo: bool
 ) -> int:
     """Remove a session to the last byte: an id covers that session, a key or name all of its sessions.
 
@@ -75,29 +69,43 @@ def remove(
 
     if dry_run:
         require_index(context.place())
+    redacting = quoting == "redact"
     with context.opened(touch_nothing=dry_run) as workspace:
         if undo:
-            return _undo(context, workspace, session, dry_run=dry_run, yes=yes)
+            _lift(context, workspace, session, dry_run=dry_run, yes=yes)
+            return 0
         if not dry_run:
             removals.refresh(workspace, context.now_us)
         plans = removals.plan(workspace, context.agent, session)
         quoted = quotes.find_quotes(workspace, plans)
         if dry_run:
-            _preview(context, workspace, plans, quoted.places, [removals.entity_lines(workspace, one) for one in plans])
+            _preview(context, workspace, plans, quoted.places)
             return 0
         assert reason is not None
         if quoted.places and quoting is None:
             raise _refuse_quoted(quoted.places)
-        _confirm(context, workspace, plans, quoted.paths if quoting == "redact" else (), yes=yes)
-        redacting = quoting == "redact"
+        redacted = quoted.paths if redacting else ()
+
+        def list_all() -> None:
+            _list_sessions(workspace, plans)
+            for path in redacted:
+                click.echo(f"  passages of it are redacted in: {path}")
+
+        more = f", and redact passages in {count_noun(len(redacted), 'other file')}" if redacted else ""
+        files = count_noun(sum(len(plan.paths) for plan in plans), "file")
+        context.confirm(f"remove {files}{more} for good?", yes=yes, listing=list_all)
         if redacting:
             quotes.redact(workspace, quoted, reason, context.now_us)
         done = [removals.remove(workspace, one, reason, context.now_us, quoted_in=quoted.places) for one in plans]
-    documents = [_document(one) for one in done]
+    documents = [
+        {name: value for name, value in one._asdict().items() if name != "signet" or value}
+        | {"entity_lines": [line._asdict() for line in one.entity_lines]}
+        for one in done
+    ]
 
     def show() -> None:
         for one in done:
-            _show(context, one, redacted=redacting)
+            _show_removed(context, one, redacted=redacting)
 
     context.answer(documents[0] if len(documents) == 1 else {"removals": documents}, show)
     return 1 if any(one.pending for one in done) else 0
@@ -113,43 +121,13 @@ def _refuse_quoted(paths: Sequence[str]) -> UsageError:
     )
 
 
-def _confirm(
-    context: Context, workspace: Workspace, plans: list[SessionRemoval], redacted: Sequence[str], *, yes: bool
-) -> None:
-    def listing() -> None:
-        _list(workspace, plans)
-        for path in redacted:
-            click.echo(f"  passages of it are redacted in: {path}")
-
-    count = sum(len(plan.paths) for plan in plans)
-    more = f", and redact passages in {count_noun(len(redacted), 'other file')}" if redacted else ""
-    confirm(context, f"remove {count_noun(count, 'file')}{more} for good?", yes=yes, listing=listing)
-
-
-def _list(workspace: Workspace, plans: list[SessionRemoval]) -> None:
+def _preview(context: Context, workspace: Workspace, plans: list[SessionRemoval], quoted_in: Sequence[str]) -> None:
     from signet_sync.privacy import remove as removals  # as above
 
-    for plan in plans:
-        known = removals.describe(workspace, plan)
-        for ref in plan.sessions:
-            click.secho(f"session {display(ref.session_id)} ({ref.session_token})", bold=True)
-            if ref.session_id in known:
-                click.echo(f"  {display(known[ref.session_id])}")
-        for path in plan.paths:
-            click.echo(f"  {path}")
-        for path in removals.list_transcripts(workspace, plan):
-            click.secho(f"  stays, it is the harness's own: {path}", fg="yellow")
+    taken = [removals.entity_lines(workspace, one) for one in plans]
 
-
-def _preview(
-    context: Context,
-    workspace: Workspace,
-    plans: list[SessionRemoval],
-    quoted_in: Sequence[str],
-    taken: Sequence[Sequence[TakenLine]],
-) -> None:
     def show() -> None:
-        _list(workspace, plans)
+        _list_sessions(workspace, plans)
         for path in quoted_in:
             click.echo(f"  of another session, quotes it: {display(path)}")
         for lines in taken:
@@ -169,9 +147,19 @@ def _preview(
     context.answer({"dry_run": True, "removals": removed, "quoted_in": list(quoted_in)}, show)
 
 
-def _document(done: RemoveResult) -> dict[str, object]:
-    document = {name: value for name, value in done._asdict().items() if name != "signet" or value}
-    return document | {"entity_lines": [line._asdict() for line in done.entity_lines]}
+def _list_sessions(workspace: Workspace, plans: list[SessionRemoval]) -> None:
+    from signet_sync.privacy import remove as removals  # as above
+
+    for plan in plans:
+        known = removals.describe(workspace, plan)
+        for ref in plan.sessions:
+            click.secho(f"session {display(ref.session_id)} ({ref.session_token})", bold=True)
+            if ref.session_id in known:
+                click.echo(f"  {display(known[ref.session_id])}")
+        for path in plan.paths:
+            click.echo(f"  {path}")
+        for path in removals.list_transcripts(workspace, plan):
+            click.secho(f"  stays, it is the harness's own: {path}", fg="yellow")
 
 
 def _show_taken(lines: Sequence[TakenLine]) -> None:
@@ -180,7 +168,7 @@ def _show_taken(lines: Sequence[TakenLine]) -> None:
         click.echo(f"  from {where}: {flatten(line.text, 160)}")
 
 
-def _show(context: Context, done: RemoveResult, *, redacted: bool) -> None:
+def _show_removed(context: Context, done: RemoveResult, *, redacted: bool) -> None:
     files, rows = count_noun(len(done.removed_paths), "file"), count_noun(done.removed_rows, "row")
     click.echo(f"removed {files} and {rows} of {done.session_token}")
     click.echo(f"  tombstone: {done.tombstone}")
@@ -200,23 +188,28 @@ def _show(context: Context, done: RemoveResult, *, redacted: bool) -> None:
     for path in done.foreign:
         click.secho(f"  not written by signet-sync, still contains text of it: {path}", fg="yellow")
     if done.signet:
-        click.secho("  Signet still has it; remove the session in Signet, too, or it may write it again.", fg="yellow")
-        click.secho(
-            "  What it writes to memory/ is deleted by the next pass. Signet keeps its transcripts (.jsonl) and",
-            fg="yellow",
-        )
-        click.secho("  backups of MEMORY.md: delete these files or their lines yourself.", fg="yellow")
+        click.secho(_SIGNET, fg="yellow")
 
 
-def _undo(context: Context, workspace: Workspace, name: str, *, dry_run: bool, yes: bool) -> int:
+def _lift(context: Context, workspace: Workspace, name: str, *, dry_run: bool, yes: bool) -> None:
+    """Lets a session return that was removed."""
     from signet_sync.privacy import remove as removals  # slow import, which the help has no use for
 
     undo = removals.undoable(workspace, context.agent, name)
     tombstone = undo.tombstone
+
+    def show_removal() -> None:
+        title = f"{tombstone.session_token}, removed {tombstone.removed_at.text}: {display(tombstone.reason)}"
+        click.secho(title, bold=True)
+        for session_id in undo.session_ids:
+            click.echo(f"  session {display(session_id)}")
+        for path in tombstone.removed_paths:
+            click.echo(f"  {path}")
+
     if not dry_run:
         # Nothing is lost by it, so only a person at a terminal is asked.
         if sys.stdin.isatty() and not context.as_json:
-            confirm(context, "let it return?", yes=yes, listing=lambda: _show_removal(undo))
+            context.confirm("let it return?", yes=yes, listing=show_removal)
         removals.lift(workspace, context.agent, name)
     document = {
         "agent_id": context.agent,
@@ -229,13 +222,12 @@ def _undo(context: Context, workspace: Workspace, name: str, *, dry_run: bool, y
         "removed_paths": list(tombstone.removed_paths),
         "present": list(undo.present),
     }
-    context.answer(document, lambda: _show_undo(context, undo, dry_run=dry_run))
-    return 0
+    context.answer(document, lambda: _show_lifted(context, undo, show_removal if dry_run else None))
 
 
-def _show_undo(context: Context, undo: Undo, *, dry_run: bool) -> None:
-    if dry_run:
-        _show_removal(undo)
+def _show_lifted(context: Context, undo: Undo, show_removal: Callable[[], None] | None) -> None:
+    if show_removal is not None:
+        show_removal()
         click.echo("nothing was lifted (--dry-run)")
         return
     token = undo.tombstone.session_token
@@ -249,11 +241,87 @@ def _show_undo(context: Context, undo: Undo, *, dry_run: bool) -> None:
     click.echo(f"  or read the harness's transcript again: {context.command_line('import HARNESS')}")
 
 
-def _show_removal(undo: Undo) -> None:
-    tombstone = undo.tombstone
-    title = f"{tombstone.session_token}, removed {tombstone.removed_at.text}: {display(tombstone.reason)}"
-    click.secho(title, bold=True)
-    for session_id in undo.session_ids:
-        click.echo(f"  session {display(session_id)}")
-    for path in tombstone.removed_paths:
-        click.echo(f"  {path}")
+# ── redact ──
+
+
+@command("--dry-run", "--yes", "--agent", "--now", "--json")
+@click.argument("name", type=OfWorkspace(), metavar="[SESSION|PATH]", required=False)
+@click.option("--all", "everything", is_flag=True, help="Every artifact of every agent.")
+@click.option("--reason", help="Why; kept with the file's seal.  [required to redact]")
+@click.option("--list", "listing", is_flag=True, help="List what was redacted: when, by which rules, why.")
+def redact(
+    context: Context, name: str | None, everything: bool, reason: str | None, listing: bool, dry_run: bool, yes: bool
+) -> int:
+    """Remove secrets from sealed files: of a session, of one file, or (--all) of every file.
+
+    Finds what the sanitizer recognises as a secret today: in artifacts of other programs, and in our own that are older
+    than a rule. Each secret is replaced by [REDACTED:rule]; hash and seal are computed again, and the old bytes are
+    deleted from seals, kept copies and backups. The files stay valid, and every machine that the vault is synced to
+    recognises the redaction and follows it. Manifests are redacted, too; all else in them stays. Time and reason are
+    recorded.
+
+    A secret that others have seen must be changed all the same. Older versions of the files in the workspace's git
+    history are not changed; if there are any, the answer says so.
+
+    If it is interrupted, run the same command again to continue.
+    """
+    from signet_sync.privacy import redact as redactions  # slow imports, which the help has no use for
+    from signet_sync.privacy.remove import refresh
+    from signet_sync.sync.read_only import reading, require_index
+    from signet_sync.sync.store.violations import list_redacted
+
+    if listing:
+        with reading(context.place()) as database:
+            past = list_redacted(database)
+        lines = [f"{at}  {path}: {told}" for path, at, told in past] or ["nothing was redacted"]
+        document: dict[str, Any] = {"redactions": [{"path": path, "at": at, "told": told} for path, at, told in past]}
+        context.answer(document, "\n".join(lines))
+        return 0
+    if (name is None) == (not everything):
+        raise click.UsageError("give one SESSION or PATH, or --all")
+    reason = sanitize_line(reason or "") or None
+    if reason is None and not dry_run:
+        raise click.UsageError("--reason is required; it is kept with the file's seal")
+    if dry_run:
+        require_index(context.place())
+    with context.opened(touch_nothing=dry_run) as workspace:
+        if not dry_run:
+            refresh(workspace, context.now_us, "redacted")
+        paths = redactions.select_artifacts(workspace, context.agent, name)
+        done = coming = redactions.preview(workspace, paths)
+        if not dry_run:
+            if coming.files:
+                question = f"redact {count_noun(len(coming.files), 'file')} for good?"
+                context.confirm(question, yes=yes, listing=lambda: _list_redacted(coming))
+            with context.progress("redacting") as advance:
+                done = redactions.redact(workspace, paths, reason or "", context.now_us, progress=advance)
+    document = {
+        "dry_run": dry_run,
+        "redacted": [{"path": one.path, "rules": dict(sorted(one.rules.items()))} for one in done.files],
+        "left": [{"path": one.path, "message": one.message, "hint": one.hint or None} for one in done.left],
+        "git_history": done.git_history,
+    }
+
+    def show() -> None:
+        _list_redacted(done)
+        if dry_run:
+            click.echo("nothing was redacted (--dry-run)")
+            return
+        click.echo(f"redacted {count_noun(len(done.files), 'file')}")
+        if done.files and done.git_history == "contains":
+            from signet_sync.cli.history import show_remedy  # most workspaces have no history
+
+            show_remedy(context, "contains versions of these files", [one.path for one in done.files])
+
+    context.answer(document, show)
+    return 1 if done.left else 0
+
+
+def _list_redacted(found: RedactResult) -> None:
+    for one in found.files:
+        rules = ", ".join(f"{rule} × {count}" for rule, count in sorted(one.rules.items()))
+        click.echo(f"  {one.path}: {rules}")
+    for left in found.left:
+        click.secho(f"  not redacted: {left.path}: {left.message}", fg="red")
+        if left.hint:
+            click.echo(f"    {left.hint}")

@@ -1,34 +1,44 @@
-"""`service`: installs the agent as a service of systemd or launchd, one unit for each workspace."""
+"""`service`, `run`, `eject`: the agent as a service and in the foreground; detaching from a workspace.
+
+What they act with is loaded in the functions of `run` and `eject`.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli.main import Context, json_option, pass_context, show_by_hand
-from signet_sync.cli.parsing import Group
+from signet_sync.cli.main import Context, show_by_hand
+from signet_sync.cli.parsing import Group, command
+from signet_sync.formats.paths import display
 from signet_sync.host import service as services
 from signet_sync.host.service import service_name
 from signet_sync.host.service_manager import Kind, ServiceChange
 from signet_sync.sessions.model_proposals import proposer
 from signet_sync.settings.model import DEFAULT_WORKSPACE
+from signet_sync.storage.files import require_root
+from signet_sync.text.phrases import count_noun
 
+if TYPE_CHECKING:
+    from signet_sync.admin.eject import Ejected, EjectPlan
 
-@click.group(cls=Group)
-def service() -> None:
-    """Install the agent as a systemd or launchd service."""
+service = Group("service", help="Install the agent as a systemd or launchd service.")
 
 
 def unit_of(context: Context) -> dict[str, Any]:
     """Returns what the unit of a workspace says, as `services.install` takes it."""
+    # The console script beside this interpreter, else the module.
+    script = os.path.join(os.path.dirname(sys.executable), "signet-sync")
+    found = script if os.access(script, os.X_OK) else shutil.which("signet-sync")
     return {
         "network": proposer(context.settings(), context.root, os.environ) is not None,
-        "executable": _executable(),
+        "executable": [os.path.abspath(found)] if found else [os.path.abspath(sys.executable), "-m", "signet_sync"],
         "workspace": context.root,
         "name": name_of(context),
     }
@@ -39,20 +49,8 @@ def name_of(context: Context) -> str:
     return service_name(context.root, default=os.path.expanduser(DEFAULT_WORKSPACE))
 
 
-def _executable() -> list[str]:
-    """Returns the program that the unit starts: the console script beside this interpreter, else the module."""
-    script = os.path.join(os.path.dirname(sys.executable), "signet-sync")
-    if os.access(script, os.X_OK):
-        return [os.path.abspath(script)]
-    if found := shutil.which("signet-sync"):
-        return [os.path.abspath(found)]
-    return [os.path.abspath(sys.executable), "-m", "signet_sync"]
-
-
-@service.command()
+@command("--json", of=service)
 @click.option("--print", "only_print", is_flag=True, help="Print the unit instead.")
-@json_option
-@pass_context
 def install(context: Context, only_print: bool) -> int:
     """Write, enable and start the unit of this workspace; say what was done and what is left to do by hand.
 
@@ -65,21 +63,160 @@ def install(context: Context, only_print: bool) -> int:
         context.answer({"unit": unit}, lambda: click.echo(unit, nl=False))
         return 0
     done = services.install(**unit_of(context))
-    context.answer(asdict(done) | {"lingering": services.lingering()}, lambda: _show(done))
+    context.answer(asdict(done) | {"lingering": services.lingering()}, lambda: _show_change(done))
     return 0 if done.path else 1
 
 
-@service.command()
-@json_option
-@pass_context
-def uninstall(context: Context) -> int:
+@command("--json", of=service)
+def uninstall(context: Context) -> None:
     """Stop, disable and remove the unit of this workspace; vault and state stay."""
     done = services.uninstall(name=name_of(context))
-    context.answer(asdict(done), lambda: _show(done))
-    return 0
+    context.answer(asdict(done), lambda: _show_change(done))
 
 
-def _show(done: ServiceChange) -> None:
+def _show_change(done: ServiceChange) -> None:
     for step in done.steps:
         click.echo(f"  {step}")
     show_by_hand(done.by_hand)
+
+
+@command()
+@click.option("--interval", type=float, metavar="SECONDS", help="Time between two full passes.")
+@click.option("--debounce", type=float, metavar="SECONDS", help="Quiet time after a change before a pass starts.")
+@click.option("--no-watch", is_flag=True, help="Full passes only, without file-system events.")
+def run(context: Context, interval: float | None, debounce: float | None, no_watch: bool) -> int:
+    """Watch the vault and update the index and MEMORY.md until stopped (SIGTERM); changed settings are applied."""
+    from signet_sync.app.daemon import Daemon, Options
+    from signet_sync.app.upgrade import Upgrade, is_restarted
+
+    context.require_database_file()
+    flags: dict[str, object] = {"interval": interval, "debounce": debounce}
+    if no_watch:
+        flags["watch_mode"] = "off"
+    options = Options(context.root, context.chosen_database, flags, verbose=context.verbose > 0)
+    if os.path.exists(context.root) and not os.path.isdir(context.root):
+        require_root(context.root)  # it waits for a missing one only
+    return Daemon(options, upgrade=Upgrade() if is_restarted(os.environ) else None).run()
+
+
+# ── eject ──
+
+# What exists only in the state folder: singular and plural; below, what saves or explains some of it.
+_ONLY_HERE = {
+    "memories": ("memory", "memories"),
+    "promotions": ("promotion", "promotions"),
+    "recall_events": ("recall hit", "recall hits"),
+    "running_sessions": ("running session", "running sessions"),
+    "given_up": ("session that could not be captured", "sessions that could not be captured"),
+    "originals": ("original of a changed or missing file", "originals of changed or missing files"),
+}
+_RESCUES = (
+    ({"memories", "promotions", "recall_events"}, "to save them first", "backup create FILE"),
+    ({"given_up"}, "why they failed", "logs intake"),
+    ({"originals"}, "to restore files first", "violations list"),
+)
+_UNMARKED = "its generated text stays, as ordinary markdown"
+
+
+@command("--yes", "--dry-run", "--now", "--json")
+@click.option("--keep-state", is_flag=True, help="Keep the state folder: database, seals, backups, logs.")
+def eject(context: Context, yes: bool, keep_state: bool, dry_run: bool) -> None:
+    """Detach signet-sync from this workspace: service, hooks and state folder are removed, MEMORY.md stays.
+
+    First the service is stopped and removed, hooks and MCP server are removed from every harness that has them for this
+    workspace, and captured sessions that wait are written. Then MEMORY.md loses its two markers and becomes ordinary
+    markdown. Last, the state folder is deleted, unless you keep it: memories and other native rows exist nowhere
+    else (signet-sync backup create FILE saves them).
+
+    memory/ with its tombstones, entities/, a git history and your settings stay untouched. If it is interrupted, run
+    the same command again. signet-sync reindex starts over, below the text that MEMORY.md then contains.
+    """
+    from signet_sync.admin import eject as ejection
+
+    plan = ejection.plan(context.root, context.database_path())
+
+    def show_plan() -> None:
+        _show_plan(context, plan, keep_state=keep_state)
+        if dry_run:
+            click.echo("nothing was done (--dry-run)")
+
+    if dry_run:
+        document = {
+            "workspace": context.root,
+            "dry_run": True,
+            "services": [unit.name for unit in plan.services],
+            "hooks": list(plan.harnesses),
+            "pages": list(plan.pages),
+            "state": plan.state,
+            "only_here": dict(plan.only_here),
+            "in_the_way": None if plan.in_the_way is None else plan.in_the_way.message,
+        }
+        context.answer(document, show_plan)
+        return
+    if plan.in_the_way is not None:
+        raise plan.in_the_way
+    if plan.is_empty and not context.as_json:
+        click.echo(f"nothing of signet-sync is left in {display(context.root)}")
+        return
+    if not yes:
+        context.confirm("detach from this workspace?", yes=yes, listing=show_plan)
+        if plan.state and not keep_state:
+            keep_state = not click.confirm("also delete the state folder?", err=True)
+    settings, database = context.settings(), context.chosen_database
+    done = ejection.eject(context.root, settings, now_us=context.now_us, database=database, keep_state=keep_state)
+    document = {
+        "workspace": context.root,
+        "dry_run": False,
+        "services": [unit.path for unit in done.services],
+        "hooks": [outcome.harness for outcome in done.hooks],
+        "pages": list(done.pages),
+        "state_deleted": done.state,
+        "by_hand": done.by_hand,
+        "notes": list(done.notes),
+    }
+    context.answer(document, lambda: _show_ejected(context, done, plan, keep_state=keep_state))
+
+
+def _show_plan(context: Context, plan: EjectPlan, *, keep_state: bool) -> None:
+    click.secho(f"detaching from {display(context.root)}", bold=True)
+    if plan.in_the_way is not None:
+        click.secho(f"  {plan.in_the_way.message}: {plan.in_the_way.hint}", fg="yellow")
+    for unit in plan.services:
+        click.echo(f"  service: {unit.name} is stopped and removed")
+    _show_parts(plan.harnesses, plan.pages)
+    if plan.state:
+        kept = "stays (--keep-state)" if keep_state else "is deleted, if you agree: database, seals, backups, logs"
+        click.echo(f"  {display(plan.state)}: {kept}")
+        if plan.only_here and not keep_state:
+            only_here = ", ".join(count_noun(count, *_ONLY_HERE[name]) for name, count in plan.only_here.items())
+            click.secho(f"    these exist nowhere else: {only_here}", fg="yellow")
+            for names, what, words in _RESCUES:
+                if plan.only_here.keys() & names:
+                    click.secho(f"    {what}: {context.command_line(words)}", fg="yellow")
+    if plan.is_empty:
+        click.echo("  nothing of signet-sync is left")
+
+
+def _show_parts(harnesses: Iterable[str], pages: Iterable[str]) -> None:
+    for harness in harnesses:
+        click.echo(f"  hooks and MCP server: removed from {harness}'s settings")
+    for path in pages:
+        click.echo(f"  {path}: {_UNMARKED}")
+
+
+def _show_ejected(context: Context, done: Ejected, plan: EjectPlan, *, keep_state: bool) -> None:
+    for unit in done.services:
+        for step in unit.steps:
+            click.echo(f"  {step}")
+    _show_parts((outcome.harness for outcome in done.hooks), done.pages)
+    if done.state:
+        click.echo(f"  deleted {display(done.state)}")
+    elif plan.state and keep_state:
+        click.echo(f"  the state folder stays: {display(plan.state)}")
+    for note in done.notes:
+        click.secho(f"  {display(note)}", fg="yellow")
+    show_by_hand(done.by_hand)
+    if done.hooks:
+        click.echo("close agents that are open now: they still call the hooks that they started with;")
+        click.echo("run eject again to remove what that leaves")
+    click.echo(f"{display(context.root)} is detached; to use it again: {context.command_line('reindex')}")

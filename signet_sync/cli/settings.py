@@ -1,4 +1,7 @@
-"""`settings`: lists and explains every setting, and sets one in the person's own file."""
+"""`settings`: lists and explains every setting, and sets one in the person's own file.
+
+The settings are loaded in the functions: completion does without.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli.main import Context, confirm, json_option, pass_context
-from signet_sync.cli.parsing import Command
+from signet_sync.cli.main import Context
+from signet_sync.cli.parsing import command
 from signet_sync.formats.paths import display
 
 if TYPE_CHECKING:
     from signet_sync.settings.model import KnownSetting
 
 
-@click.command(cls=Command)
+@command("--json")
 @click.argument("name", required=False)
 @click.argument("value", required=False)
 @click.option("--changed", is_flag=True, help="List only those that are not at their default.")
 @click.option("--yes", is_flag=True, help="Fetch what recall.meaning needs without asking.")
-@json_option
-@pass_context
 def settings(context: Context, name: str | None, value: str | None, changed: bool, yes: bool) -> None:
     """List every setting; say what the setting NAME means and may be; set it to VALUE in your own config.toml.
 
@@ -46,17 +47,13 @@ def _list(context: Context, *, changed: bool) -> None:
     known, remarks = model.list_settings(context.root)
     for remark in remarks:
         context.say(f"warning: {remark}")
-    listed = [_document(one) for one in known if not changed or one.value != one.field.default]
-
-    def show() -> None:
-        width = max((len(one["name"]) for one in listed), default=0)
-        for one in listed:
-            usual = f"  ({display(one['origin'])}; default {_word(one['default'])})"
-            click.echo(f"{one['name']:{width}}  {_word(one['value'])}{'' if one['origin'] == 'default' else usual}")
-        if not listed:
-            click.echo("every setting is at its default")
-
-    context.answer({"settings": listed}, show)
+    listed = [_describe(one) for one in known if not changed or one.value != one.field.default]
+    width = max((len(one["name"]) for one in listed), default=0)
+    lines = []
+    for one in listed:
+        usual = f"  ({display(one['origin'])}; default {_word(one['default'])})"
+        lines.append(f"{one['name']:{width}}  {_word(one['value'])}{'' if one['origin'] == 'default' else usual}")
+    context.answer({"settings": listed}, "\n".join(lines) or "every setting is at its default")
 
 
 def _explain(context: Context, name: str) -> None:
@@ -64,7 +61,7 @@ def _explain(context: Context, name: str) -> None:
 
     field = model.require_setting(name)
     limits, choices = field.limits, field.choices
-    document = _describe_setting(context, field.key) | {
+    document = _describe_now(context, field.key) | {
         "meaning": field.doc,
         "type": model.TYPES[type(field.default)],
         "least": None if limits is None else limits[0],
@@ -73,19 +70,17 @@ def _explain(context: Context, name: str) -> None:
         "variable": model.environment_name(field),
         "in_workspace": field.workspace,
     }
-
-    def show() -> None:
-        click.echo(document["meaning"])
-        kind = "one of: " + ", ".join(document["choices"]) if document["choices"] else document["type"]
-        click.echo(f"  may be    {kind}" + (f", {limits[0]:g} to {limits[1]:g}" if limits is not None else ""))
-        click.echo(f"  is        {_word(document['value'])} ({display(document['origin'])})")
-        click.echo(f"  default   {_word(document['default'])}")
-        click.echo(f"  variable  {document['variable']}")
-        click.echo(f"  to change it: signet-sync settings {document['name']} VALUE (default: take it out)")
-        if not document["in_workspace"]:
-            click.echo("  The file of a workspace cannot set it.")
-
-    context.answer(document, show)
+    kind = "one of: " + ", ".join(document["choices"]) if document["choices"] else document["type"]
+    lines = [
+        document["meaning"],
+        f"  may be    {kind}" + (f", {limits[0]:g} to {limits[1]:g}" if limits is not None else ""),
+        f"  is        {_word(document['value'])} ({display(document['origin'])})",
+        f"  default   {_word(document['default'])}",
+        f"  variable  {document['variable']}",
+        f"  to change it: signet-sync settings {document['name']} VALUE (default: take it out)",
+        *([] if field.workspace else ["  The file of a workspace cannot set it."]),
+    ]
+    context.answer(document, "\n".join(lines))
 
 
 def _set(context: Context, name: str, value: str, *, yes: bool) -> None:
@@ -94,14 +89,11 @@ def _set(context: Context, name: str, value: str, *, yes: bool) -> None:
     if name == "recall.meaning":
         _prepare_meaning(context, value, yes=yes)
     path, typed = user_settings.set_value(context.root, name, value)
-    document, reset = _describe_setting(context, name), value == user_settings.DEFAULT
-
-    def show() -> None:
-        click.echo(f"{name} is {_word(typed)}{', the default, and not' if reset else ''} in {display(path)}")
-        if document["origin"] not in (path, "default"):
-            click.echo(f"{display(document['origin'])} says {_word(document['value'])}, which counts more")
-
-    context.answer({**document, "path": path}, show)
+    document, reset = _describe_now(context, name), value == user_settings.DEFAULT
+    shown = f"{name} is {_word(typed)}{', the default, and not' if reset else ''} in {display(path)}"
+    if document["origin"] not in (path, "default"):
+        shown += f"\n{display(document['origin'])} says {_word(document['value'])}, which counts more"
+    context.answer({**document, "path": path}, shown)
 
 
 def _prepare_meaning(context: Context, chosen: str, *, yes: bool) -> None:
@@ -115,21 +107,20 @@ def _prepare_meaning(context: Context, chosen: str, *, yes: bool) -> None:
     if chosen in LOCAL and (wanted := meaning_setup.lost(chosen)):
         published = meaning_setup.PUBLISHED[chosen]
         size = sum(one.size for one in wanted) / 1_000_000
-        question = f"fetch {size:.0f} MB from {published.where} (licence {published.licence})?"
-        confirm(context, question, yes=yes)
+        context.confirm(f"fetch {size:.0f} MB from {published.where} (licence {published.licence})?", yes=yes)
         for file in meaning_setup.fetch(chosen, wanted):
             context.say(f"fetched {file.name}, {file.size / 1_000_000:.0f} MB")
     context.say(f"the model answers; {meaning_setup.try_out(chosen, context.place())}")
     context.say("the agent makes them when the machine is idle, the newest first; until then recall goes by words")
 
 
-def _describe_setting(context: Context, key: str) -> dict[str, Any]:
+def _describe_now(context: Context, key: str) -> dict[str, Any]:
     from signet_sync.settings import model
 
-    return next(_document(one) for one in model.list_settings(context.root)[0] if one.field.key == key)
+    return next(_describe(one) for one in model.list_settings(context.root)[0] if one.field.key == key)
 
 
-def _document(one: KnownSetting) -> dict[str, Any]:
+def _describe(one: KnownSetting) -> dict[str, Any]:
     default = _plain(one.field.default)
     return {"name": one.field.key, "value": _plain(one.value), "origin": one.origin, "default": default}
 

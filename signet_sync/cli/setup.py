@@ -20,8 +20,8 @@ from signet_sync.capture.transcripts import TranscriptSource
 from signet_sync.cli import import_, init, main, reindex
 from signet_sync.cli import service as service_command
 from signet_sync.cli.init import show_models
-from signet_sync.cli.main import Context, describe_error, json_option, one_line, pass_context, show_by_hand
-from signet_sync.cli.parsing import Command
+from signet_sync.cli.main import Context, describe_error, one_line, show_by_hand
+from signet_sync.cli.parsing import command
 from signet_sync.errors import ConfigError, SignetSyncError
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import MEMORY, SETTINGS, SIGNET_DATABASES, display
@@ -66,9 +66,8 @@ class Step:
     error: SignetSyncError | None = None
 
 
-@click.command(cls=Command)
+@command("--dry-run", "--json")
 @click.option("--yes", is_flag=True, help="Do not ask: take the recommended answers.")
-@click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing.")
 @click.option(
     "--exclude", multiple=True, metavar="GLOB", help="Projects to leave out (capture.exclude); may be repeated."
 )
@@ -76,18 +75,7 @@ class Step:
 @click.option("--no-import", is_flag=True, help="Do not import past sessions.")
 @click.option("--no-index", is_flag=True, help="Do not index what the workspace contains.")
 @click.option("--no-service", is_flag=True, help="Do not start the agent in the background.")
-@json_option
-@pass_context
-def setup(
-    context: Context,
-    yes: bool,
-    dry_run: bool,
-    exclude: tuple[str, ...],
-    no_hooks: bool,
-    no_import: bool,
-    no_index: bool,
-    no_service: bool,
-) -> int:
+def setup(context: Context, yes: bool, dry_run: bool, exclude: tuple[str, ...], **left_out: bool) -> int:
     """Set everything up: the workspace, hooks of the coding agents found here, past sessions, index and service.
 
     Asks at most three questions, Enter takes the recommended answer; what exists is kept, and a second run changes
@@ -97,23 +85,23 @@ def setup(
     """
     if not (yes or dry_run) and (context.as_json or not sys.stdin.isatty()):
         raise click.UsageError("setup asks questions: use --yes where none can be answered, or --dry-run to look")
-    looks: tuple[tuple[str, Callable[[Context], Step], bool], ...] = (
-        ("workspace", _workspace, False),
-        *([("exclude", partial(_exclude, globs=exclude), False)] if exclude else []),
-        ("hooks", _hooks, no_hooks),
-        ("import", partial(_past, indexed=not no_index), no_import),
-        ("index", _index, no_index),
-        ("service", _service, no_service),
-    )
+    looks: dict[str, Callable[[Context], Step]] = {
+        "workspace": _look_at_workspace,
+        **({"exclude": partial(_look_at_exclusions, globs=exclude)} if exclude else {}),
+        "hooks": _look_at_hooks,
+        "import": partial(_look_at_past, indexed=not left_out["no_index"]),
+        "index": _look_at_index,
+        "service": _look_at_service,
+    }
     quiet = context.as_json or context.quiet
-    signet = _signet(context.root)
+    signet = _tell_of_signet(context.root)
     for line in [] if quiet else [f"setting up {context.root}", *signet]:
         click.echo(display(line))
     steps = [
         Step(name, SKIPPED, f"left out (--no-{name})")
-        if omitted
+        if left_out.get(f"no_{name}")
         else _attempt(context, Step(name, FAILED, ""), partial(look, context))
-        for name, look, omitted in looks
+        for name, look in looks.items()
     ]
     for step in () if yes or dry_run or steps[0].state == FAILED else steps:
         if step.state == PLANNED and step.question and not click.confirm(step.question, default=True, err=True):
@@ -125,7 +113,9 @@ def setup(
             step.state = DONE
             _attempt(context, step, partial(step.act, step))
         if not quiet:
-            _show_step(step)
+            word = {PRESENT: "in place: ", PLANNED: "would ", FAILED: "failed: "}.get(step.state, "")
+            text = step.text if step.error is None else one_line(step.error)
+            click.secho(display(f"{step.name:<11}{word}{text}"), fg="red" if step.state == FAILED else None)
     told = [] if dry_run else _list_told(context, steps)
     document = {
         "workspace": context.root,
@@ -144,7 +134,7 @@ def setup(
         "models": [model.name for model in list_models(os.environ)],
         "told": told[:_TOLD],
         "asked": _find_question(context, told),
-        "next": _next(context, steps, "\n".join(told[:_TOLD])),
+        "next": _list_next(context, steps, "\n".join(told[:_TOLD])),
     }
     if context.as_json or not context.quiet:
         context.answer(document, partial(_show_rest, context, document, steps))
@@ -164,7 +154,7 @@ def _attempt(context: Context, step: Step, do: Callable[[], Step | None]) -> Ste
         return step
 
 
-def _signet(root: str) -> list[str]:
+def _tell_of_signet(root: str) -> list[str]:
     """Returns what to say of a workspace that Signet uses; empty if it does not."""
     if daemon_pid(root) is None and not any(os.path.lexists(os.path.join(root, path)) for path in SIGNET_DATABASES):
         return []
@@ -174,7 +164,7 @@ def _signet(root: str) -> list[str]:
     ]
 
 
-def _workspace(context: Context) -> Step:
+def _look_at_workspace(context: Context) -> Step:
     root = context.root
     lacking = [path for path in (MEMORY, SETTINGS) if not os.path.lexists(os.path.join(root, path))]
 
@@ -192,7 +182,7 @@ def _workspace(context: Context) -> Step:
     return Step("workspace", PLANNED, f"{'complete' if os.path.lexists(root) else 'create'} {root}", act)
 
 
-def _exclude(context: Context, globs: tuple[str, ...]) -> Step:
+def _look_at_exclusions(context: Context, globs: tuple[str, ...]) -> Step:
     known = context.settings().capture_exclude
     wanted = tuple(dict.fromkeys((*known, *globs)))
     text = f"leave out of capture: {', '.join(wanted)}"
@@ -203,7 +193,7 @@ def _exclude(context: Context, globs: tuple[str, ...]) -> Step:
     return Step("exclude", PRESENT, text) if wanted == known else Step("exclude", PLANNED, text, act)
 
 
-def _hooks(context: Context) -> Step:
+def _look_at_hooks(context: Context) -> Step:
     root = context.root
     found = hooks_install.conditions(root, hooks_install.choose_harnesses(hooks_install.AUTO))
     if not found:
@@ -243,10 +233,10 @@ def _hooks(context: Context) -> Step:
     return Step("hooks", PLANNED, connecting, act, question, tuple(left))
 
 
-def _past(context: Context, *, indexed: bool) -> Step:
+def _look_at_past(context: Context, *, indexed: bool) -> Step:
     counts = {name: import_.waiting(context, name) for name in transcripts.list_installed()}
     waiting = {name: len(some) for name, (some, _) in counts.items() if some}
-    border = _border([one for some, _ in counts.values() for one in some], context.now_us) if indexed else 0
+    border = _find_border([one for some, _ in counts.values() for one in some], context.now_us) if indexed else 0
     again, minutes = context.command_line("setup"), f"{context.settings().capture_idle / 60:.0f} minutes"
     left = tuple(
         f"{count_noun(recent, 'session')} changed in the last {minutes} {'is' if recent == 1 else 'are'} left out;"
@@ -290,7 +280,7 @@ def _past(context: Context, *, indexed: bool) -> Step:
     return Step("import", PLANNED, f"import {total} ({each})", act, question, left)
 
 
-def _border(sources: list[TranscriptSource], now_us: int) -> int:
+def _find_border(sources: list[TranscriptSource], now_us: int) -> int:
     """Returns the change (ns) of the oldest transcript of those that come first and are there in seconds; 0 for all."""
     size, border = 0, 0
     for one in sorted(sources, key=lambda one: -one.mtime_ns):
@@ -301,7 +291,7 @@ def _border(sources: list[TranscriptSource], now_us: int) -> int:
     return 0
 
 
-def _index(context: Context) -> Step:
+def _look_at_index(context: Context) -> Step:
     was_there = os.path.exists(context.database_path())
 
     def act(step: Step) -> None:
@@ -319,7 +309,7 @@ def _index(context: Context) -> Step:
     return Step("index", PLANNED, "index the workspace and write MEMORY.md", act)
 
 
-def _service(context: Context) -> Step:
+def _look_at_service(context: Context) -> Step:
     name = service_command.name_of(context)
     if any(unit.name == name and unit.active for unit in services.list_installed()):
         return Step("service", PRESENT, f"{name} runs")
@@ -345,12 +335,6 @@ def _service(context: Context) -> Step:
 
 def _name_connected(names: list[str]) -> str:
     return f"{', '.join(names)} connected" if names else "no coding agent connected"
-
-
-def _show_step(step: Step) -> None:
-    word = {PRESENT: "in place: ", PLANNED: "would ", FAILED: "failed: "}.get(step.state, "")
-    text = step.text if step.error is None else one_line(step.error)
-    click.secho(display(f"{step.name:<11}{word}{text}"), fg="red" if step.state == FAILED else None)
 
 
 def _list_told(context: Context, steps: list[Step]) -> list[str]:
@@ -388,7 +372,7 @@ def _find_question(context: Context, told: list[str]) -> dict[str, str] | None:
     return best
 
 
-def _next(context: Context, steps: list[Step], told: str) -> list[str]:
+def _list_next(context: Context, steps: list[Step], told: str) -> list[str]:
     """Returns what to do next, four lines at most."""
     states = {step.name: step.state for step in steps}
     if states["workspace"] == FAILED:

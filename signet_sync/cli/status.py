@@ -1,17 +1,21 @@
-"""`status`: reports whether the agent is alive, what is indexed and what is wrong; recognises a stale heartbeat."""
+"""`status`, `doctor`, `logs`: whether the agent is alive, what is indexed, what is wrong and how to mend it."""
 
 from __future__ import annotations
 
 import os
+import time
+from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Any
+from contextlib import ExitStack, suppress
+from dataclasses import asdict
+from typing import Any, TextIO
 
 import click
 
 from signet_sync.admin.status import advice, healthy, status_document
-from signet_sync.cli.main import Context, emit, json_option, pass_context
-from signet_sync.cli.parsing import Command
-from signet_sync.errors import DatabaseError, SignetSyncError, WorkspaceError
+from signet_sync.cli.main import Context, emit
+from signet_sync.cli.parsing import command
+from signet_sync.errors import DatabaseError, SignetSyncError, UsageError, WorkspaceError
 from signet_sync.formats.paths import display, head_page
 from signet_sync.formats.timestamps import local_day
 from signet_sync.storage.files import require_root
@@ -21,12 +25,10 @@ from signet_sync.text.phrases import count_noun, human
 _WELL = ("watching", "polling", "reconciling")
 
 
-@click.command(cls=Command)
+@command("--json")
 @click.option(
     "--check", is_flag=True, help="Exit 1 if no agent is running, it is halted, or its last full pass is too old."
 )
-@json_option
-@pass_context
 def status(context: Context, check: bool) -> int:
     """Show the state of the agent, the last pass, counts, open violations and sizes."""
     document = status_document(context.place())
@@ -39,13 +41,8 @@ def status(context: Context, check: bool) -> int:
                 require_index(context.place())
         except (WorkspaceError, DatabaseError) as error:
             unusable = error
-    if context.as_json:
-        emit(document)
-    else:
-        for text in lines(
-            document if unusable is None or os.path.islink(context.root) else document | {"trouble": None}
-        ):
-            click.echo(text)
+    shown = document if unusable is None or os.path.islink(context.root) else document | {"trouble": None}
+    context.answer(document, lambda: click.echo("\n".join(_lines(shown))))
     if unusable is not None:
         if context.as_json:  # the document contains the reason
             return unusable.exit_code
@@ -53,7 +50,7 @@ def status(context: Context, check: bool) -> int:
     return 1 if check and not healthy(document) else 0
 
 
-def lines(document: Mapping[str, Any]) -> Iterator[str]:
+def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     """Yields the whole status, in colours."""
     yield from _agent_lines(document)
     sizes, rows = document["sizes"], document["rows"]
@@ -171,3 +168,109 @@ def _use_lines(document: Mapping[str, Any]) -> Iterator[str]:
         f" · {count_noun(seen['corrections'], 'correction')} · {human(seen['bytes_kept'])} kept"
         + ("" if tokens["last_30_days"] else " · no model asked"),
     )
+
+
+# ── doctor ──
+
+_MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
+
+
+@command("--json")
+@click.option("--fix", is_flag=True, help="Apply the safe remedies, report what was done, and check again.")
+def doctor(context: Context, fix: bool) -> int:
+    """Check the installation end to end. Exit 1 if there are problems.
+
+    --fix repairs our own files, rows, service and hooks; what belongs to you or to the whole machine is only reported.
+    """
+    from signet_sync.admin.doctor.fix import apply  # all that can be wrong: not for the status
+    from signet_sync.admin.doctor.run import examine
+
+    findings = examine(context.root, context.database_path())
+    fixed: dict[str, object] = {"fixed": [], "failed": []} if fix else {}
+    if fix and (names := {finding.name for finding in findings if finding.fix}):
+        if not context.as_json:
+            context.log_to_person()
+        done = apply(context.root, context.database_path(), names)
+        fixed = {"fixed": done.done, "failed": done.failed}
+        for word, colour, lines in (("fixed", "green", done.done), ("not fixed", "red", done.failed)):
+            for line in () if context.as_json else lines:
+                click.echo(click.style(f"{word}: ", fg=colour) + display(line))
+        if not context.as_json and (done.done or done.failed):
+            click.echo()
+        findings = examine(context.root, context.database_path())
+    levels = {finding.level for finding in findings}
+
+    def show() -> None:
+        for finding in findings:
+            if context.quiet and finding.level == "ok":
+                continue
+            mark, colour = _MARKS[finding.level]
+            name = finding.name.replace("-", " ")
+            click.echo(click.style(f"{mark} ", fg=colour) + display(f"{name}: {finding.message}"))
+            for number, line in enumerate(finding.remedy.split("\n") if finding.remedy else ()):
+                click.echo(f"    {' ' if number else '→'} {display(line)}")
+        if not fix and any(finding.fix for finding in findings):
+            click.echo("signet-sync doctor --fix repairs what can be repaired safely")
+        if "problem" in levels:
+            click.secho("problems were found", fg="red", bold=True)
+        elif "warning" in levels:
+            click.secho("no problems, but warnings (marked !)", fg="yellow", bold=True)
+        elif not context.quiet:
+            click.secho("everything is in order", fg="green", bold=True)
+
+    document = {"ok": "problem" not in levels, "findings": [asdict(finding) for finding in findings], **fixed}
+    context.answer(document, show)
+    return 0 if document["ok"] else 1
+
+
+# ── logs ──
+
+# What each is about, and what writes it.
+_LOGS = {
+    "agent": ("the agent", "it is written by signet-sync run"),
+    "intake": ("captured transcripts", "it is written when a harness's session has ended"),
+    "hook": ("failed hooks", "it is written when a hook fails"),
+    "ui": ("actions of the web page", "it is written when an action of the web page was confirmed"),
+}
+
+
+@command("--json")
+@click.argument("log", type=click.Choice(list(_LOGS)), metavar="[agent|intake|hook|ui]", default="agent")
+@click.option("-f", "--follow", is_flag=True, help="Print new lines as they are written.")
+@click.option("-n", "--lines", type=click.IntRange(0, 10_000), default=20, show_default=True, help="Lines shown.")
+def logs(context: Context, log: str, follow: bool, lines: int) -> None:
+    """Show where the logs are, and the last lines of one: of the agent, of captured transcripts, of failed hooks,
+    of actions of the web page."""
+    folder = context.state().logs
+    paths = {name: os.path.join(folder, f"{'signet-sync' if name == 'agent' else name}.log") for name in _LOGS}
+    path = paths[log]
+    if context.as_json:
+        emit({"path": path, "exists": os.path.exists(path)})
+        return
+    click.echo(path, err=True)
+    for name, (about, _) in _LOGS.items():
+        if name != log and os.path.exists(paths[name]):
+            click.echo(f"{paths[name]} ({about}: signet-sync logs {name})", err=True)
+    try:
+        handle = open(path, encoding="utf-8", errors="replace")  # noqa: SIM115 - followed until interrupted
+    except FileNotFoundError:
+        require_root(context.root)
+        raise UsageError("nothing was logged yet", path=path, hint=_LOGS[log][1], code="no-log") from None
+    with handle:
+        click.echo("".join(deque(handle, maxlen=lines)), nl=False)
+        if follow:
+            _follow(path, handle)
+
+
+def _follow(path: str, handle: TextIO) -> None:
+    """Prints added lines, across rotations, until interrupted."""
+    with ExitStack() as stack:
+        while True:
+            for line in handle:
+                click.echo(line, nl=False)
+            time.sleep(0.3)
+            with suppress(FileNotFoundError):
+                if os.stat(path).st_ino != os.fstat(handle.fileno()).st_ino:
+                    for line in handle:
+                        click.echo(line, nl=False)
+                    handle = stack.enter_context(open(path, encoding="utf-8", errors="replace"))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from workbench import NOW, ROOT, Answer, Vault, call
 
-from signet_sync.cli.entity.write import _HARNESS
+from signet_sync.cli.entity import _HARNESS
 from signet_sync.formats.entity_paths import KINDS, new_id
 from signet_sync.formats.handle import HANDLE, LETTERS
 

@@ -374,7 +374,7 @@ def test_each_age_of_the_protocol_is_spoken(machine: Machine, mode: str) -> None
 
 
 def test_a_client_that_lists_the_tools_waits_for_nothing_heavy() -> None:
-    modules = "import sys, signet_sync.cli.mcp, signet_sync.mcp_server.tools as t; [one.tool for one in t.OFFERS]; "
+    modules = "import sys, signet_sync.cli.serve, signet_sync.mcp_server.tools as t; [one.tool for one in t.OFFERS]; "
     loaded = subprocess.run([sys.executable, "-c", f"{modules}print(*sys.modules)"], capture_output=True, text=True)
     assert not {"mcp", "apsw", "loguru", "signet_sync.recall.search", "anyio"} & set(loaded.stdout.split()), loaded
 

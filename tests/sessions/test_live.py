@@ -26,7 +26,7 @@ from workbench import ROOT, Answer, Vault
 from signet_sync.app.workspace import opened
 from signet_sync.capture import capture, intake, live_transcript, spool, transcripts
 from signet_sync.capture.harnesses.reader import Conversation
-from signet_sync.cli import session
+from signet_sync.cli import programs
 from signet_sync.digest.outcome import ModelDigest
 from signet_sync.formats.timestamps import SECOND, iso
 from signet_sync.formats.turn import turn_of
@@ -161,8 +161,8 @@ def test_errors_name_the_line(vault: Vault, raw: Any, told: str) -> None:
 
 
 def test_a_line_and_all_of_them_are_bounded(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "LINE_LIMIT", 1 << 20)
-    monkeypatch.setattr(session, "TOTAL_LIMIT", 2 << 20)
+    monkeypatch.setattr(programs, "LINE_LIMIT", 1 << 20)
+    monkeypatch.setattr(programs, "TOTAL_LIMIT", 2 << 20)
     long = "x" * (1 << 20)
     assert "line 2 is longer than 1 MiB" in refused(vault, [line(0, "x"), line(1, long)], "input-invalid")["message"]
     lines = [line(number, long[: 1 << 19]) for number in range(5)]

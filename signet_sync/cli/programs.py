@@ -1,4 +1,4 @@
-"""`session end`, `session compact`, `transcript append`: read JSON of a harness and print one document."""
+"""`hook`, `note`, `session`, `transcript`: what harnesses and agents call, hidden from people."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from typing import Any, BinaryIO
 
 import click
 
-from signet_sync.cli.main import Context, agent_option, json_option, open_to_write, pass_context, show_redactions
-from signet_sync.cli.parsing import Group, SharedOption, read_json
+from signet_sync.app.ask import run_hook
+from signet_sync.capture.harnesses import registry
+from signet_sync.cli.main import Context, open_to_write, show_redactions
+from signet_sync.cli.parsing import Group, SharedOption, command, read_json, stdin_text
+from signet_sync.digest.notes import hand_over
 from signet_sync.errors import UsageError
+from signet_sync.formats.paths import display
 from signet_sync.formats.turn import turn_of
 from signet_sync.log import logger
 from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
@@ -21,6 +25,48 @@ from signet_sync.settings import model
 from signet_sync.settings.model_choice import may_ask_model
 from signet_sync.storage.locations import now_us
 from signet_sync.text.phrases import count_noun
+
+MIB = 1024 * 1024
+LINE_LIMIT = 8 * MIB
+TOTAL_LIMIT = 64 * MIB
+_LABELS = ("Outcome:", "Decided:", "Next:", "Blocked:", "Tried:")
+_ENOUGH = 16 * 1024  # bytes of a note
+
+
+@command(hidden=True)
+@click.argument("harness", metavar=f"[{'|'.join(registry.names())}]")
+@click.option("--strict", is_flag=True, help="Exit 2 and print the reason if the event could not be handled.")
+def hook(context: Context, harness: str, strict: bool) -> int:
+    """Handle an event of a harness's hook: its JSON on stdin, on stdout what the harness expects.
+
+    Called by harnesses. It always exits with 0, so that no session fails because of it; errors are written to
+    logs/hook.log of the state folder.
+    """
+    # Run before click is imported; here for whom calls click itself, and for its help.
+    place = [] if context.workspace_flag is None else ["--workspace", context.workspace_flag]
+    return run_hook([*place, "hook", harness, *(["--strict"] if strict else [])])
+
+
+@command("--json")
+@click.argument("lines", metavar="LINE...", nargs=-1, required=True)
+def note(context: Context, lines: tuple[str, ...]) -> None:
+    """Hand work over to the next session, for agents: what came out, what was decided, what is next, what waits.
+
+    \b
+    LINE begins with Outcome:, Decided:, Next:, Blocked: or Tried:, or is - to read lines from stdin.
+    Nothing is written now: the transcript of the session has the call, and its digest reads it.
+
+    \b
+    Example:
+      signet-sync note "Outcome: the lamp burns again" "Next: oil the door"
+    """
+    words = (f"\n{one}" if one.startswith(_LABELS) else f" {one}" for one in lines)
+    said = hand_over(stdin_text(_ENOUGH) if lines == ("-",) else "".join(words))
+    document = {"lines": [{"label": line.label, "text": line.text} for line in said]}
+    context.answer(document, f"understood: {', '.join(f'{one.label}: {display(one.text)}' for one in said)}")
+
+
+# ── ends and compactions ──
 
 _END = """Write the end of a session: transcript, summary, manifest, rows and MEMORY.md.
 
@@ -65,83 +111,31 @@ Example:
 """
 
 
-@click.group(cls=Group, hidden=True)
-def session() -> None:
-    """Write a session's end or compaction into the vault."""
-
-
+session = Group("session", help="Write a session's end or compaction into the vault.", hidden=True)
 _input = click.option(
     "--input", "source", metavar="FILE|-", required=True, help="The JSON document; - reads it from stdin."
 )
 _agent = click.option(
-    "--agent",
-    cls=SharedOption,
-    metavar="ID",
-    help="The agent, if the document names none (else: default).",
+    "--agent", cls=SharedOption, metavar="ID", help="The agent, if the document names none (else: default)."
 )
 
 
-@session.command(hidden=True, help=_END, short_help="Write the end of a session.")
+@command("--json", of=session, hidden=True, help=_END, short_help="Write the end of a session.")
 @_input
 @_agent
-@json_option
-@pass_context
 def end(context: Context, source: str, agent: str | None) -> None:
-    document = _document(source, agent, "session end")
-    _write(context, session_input(document, now_us=context.now_us))
+    _write(context, session_input(_read(source, agent, "session end"), now_us=context.now_us))
 
 
-@session.command(hidden=True, help=_COMPACT, short_help="Write what a compaction kept of a session.")
+@command("--json", of=session, hidden=True, help=_COMPACT, short_help="Write what a compaction kept of a session.")
 @_input
 @_agent
-@json_option
-@pass_context
 def compact(context: Context, source: str, agent: str | None) -> None:
-    document = _document(source, agent, "session compact")
-    _write(context, compaction_input(document, now_us=context.now_us))
+    _write(context, compaction_input(_read(source, agent, "session compact"), now_us=context.now_us))
 
 
-@session.command("take-spool", hidden=True)
-@click.option("--sweep", is_flag=True, help="Also look for forgotten transcripts.")
-@click.option("--stay", is_flag=True, help="Do so for each byte on stdin, an s for --sweep.")
-@pass_context
-def take_spool(context: Context, sweep: bool, stay: bool) -> None:
-    """Capture what hooks have spooled; the agent and the hooks call this."""
-    if not stay:
-        _take_spool(context, sweep)
-        return
-    from signet_sync.app.upgrade import Upgrade
-    from signet_sync.capture.worker import rounds
-
-    upgrade = Upgrade()
-    for wanted in rounds():
-        if upgrade.is_due():
-            return  # the agent starts the other version
-        _take_spool(context, wanted)
-
-
-def _take_spool(context: Context, sweep: bool) -> None:
-    # loguru and the parsers of harnesses: not for the end of a session.
-    from signet_sync import log
-    from signet_sync.capture import intake
-    from signet_sync.history import operations as history_operations  # off by default
-
-    if os.path.isdir(context.root) and not os.path.isdir(context.state().path):
-        return  # the workspace was ejected since this was started
-    settings, remarks = model.load(context.root, anyway=True)
-    with open_to_write(context.root, settings, database=context.chosen_database) as workspace:
-        log.set_up(settings.log_level, folder=workspace.state.logs, name="intake")
-        for remark in remarks:
-            logger.warning("{}", remark)
-        intake.run_capture(workspace, now_us=now_us, sweep=sweep)
-        logged = len(workspace.events)
-        history_operations.close_sessions(workspace, now_us())
-        for text in workspace.events[logged:]:
-            logger.warning("{}", text)
-
-
-def _document(source: str, agent: str | None, command: str) -> Any:
-    document = read_json(source, command)
+def _read(source: str, agent: str | None, words: str) -> Any:
+    document = read_json(source, words)
     if agent is not None and isinstance(document, dict):
         if document.get("agent_id", agent) != agent:
             raise UsageError("--agent and the document name different agents", hint="leave one of them out")
@@ -178,9 +172,36 @@ def _write(context: Context, given: SessionInput | CompactionInput) -> None:
     context.answer(answer, show)
 
 
-MIB = 1024 * 1024
-LINE_LIMIT = 8 * MIB
-TOTAL_LIMIT = 64 * MIB
+@command(of=session, name="take-spool", hidden=True)
+@click.option("--sweep", is_flag=True, help="Also look for forgotten transcripts.")
+@click.option("--stay", is_flag=True, help="Do so for each byte on stdin, an s for --sweep.")
+def take_spool(context: Context, sweep: bool, stay: bool) -> None:
+    """Capture what hooks have spooled; the agent and the hooks call this."""
+    from signet_sync import log  # with the parsers of harnesses: not for the end of a session
+    from signet_sync.app.upgrade import Upgrade
+    from signet_sync.capture import intake
+    from signet_sync.capture.worker import rounds
+    from signet_sync.history import operations as history_operations
+
+    upgrade = Upgrade()
+    for wanted in rounds() if stay else [sweep]:
+        if stay and upgrade.is_due():
+            return  # the agent starts the other version
+        if os.path.isdir(context.root) and not os.path.isdir(context.state().path):
+            continue  # the workspace was ejected since this was started
+        settings, remarks = model.load(context.root, anyway=True)
+        with open_to_write(context.root, settings, database=context.chosen_database) as workspace:
+            log.set_up(settings.log_level, folder=workspace.state.logs, name="intake")
+            for remark in remarks:
+                logger.warning("{}", remark)
+            intake.run_capture(workspace, now_us=now_us, sweep=wanted)
+            logged = len(workspace.events)
+            history_operations.close_sessions(workspace, now_us())
+            for text in workspace.events[logged:]:
+                logger.warning("{}", text)
+
+
+# ── turns of a running session ──
 
 _APPEND = """Record turns of a running session, so that they can be searched at once.
 
@@ -209,17 +230,12 @@ end of one then does not affect the turns of the others.
 """
 
 
-@click.group(cls=Group, hidden=True)
-def transcript() -> None:
-    """Record the turns of a running session."""
+transcript = Group("transcript", help="Record the turns of a running session.", hidden=True)
 
 
-@transcript.command(hidden=True, help=_APPEND, short_help="Record turns of a running session.")
+@command("--agent", "--json", of=transcript, hidden=True, help=_APPEND, short_help="Record turns of a running session.")
 @click.option("--session-key", "key", metavar="KEY", required=True, help="The harness's name for the session.")
 @click.option("--session-id", metavar="ID", help="The session's id, if several sessions share the key.")
-@agent_option
-@json_option
-@pass_context
 def append(context: Context, key: str, session_id: str | None) -> None:
     if sys.stdin.isatty():
         context.say("reading turns from the keyboard, one line of JSON each; Ctrl-D ends")
