@@ -70,8 +70,8 @@ def ui(context: Context, port: int, read_only: bool, no_open: bool) -> None:
     require_root(context.root)
     context.require_database_file()
     try:
+        from signet_sync.web.app import serve
         from signet_sync.web.request import Site
-        from signet_sync.web.server import serve
     except ImportError as error:
         if (error.name or "").startswith("signet_sync"):
             raise

@@ -1,24 +1,27 @@
-"""Confirms and does actions: a plan is shown, comes back with a token, is made again under the lock, and done once."""
+"""What the page can do: an action is planned and shown, comes back with a token, is planned again under the lock, and
+done once.
+"""
 
+import hashlib
 import hmac
 import json
-import pkgutil
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, reason
 from signet_sync.formats.body import utf8
+from signet_sync.history.operations import filter_line
 from signet_sync.log import logger
 from signet_sync.privacy.remove import refresh
 from signet_sync.storage import state_dir
-from signet_sync.web import actions
-from signet_sync.web.action import Action, ActionCall, ChangedMeanwhile, plan_again
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.sanitizer import sanitize_line
+from signet_sync.web.markdown import Prose
 from signet_sync.web.request import ViewRequest, WebPage
 
 LIFE = 1800  # seconds in which a form can be sent
@@ -29,12 +32,130 @@ _OLD = "This confirmation was more than half an hour old, so nothing was done. I
 _FORGED = "this form was not made by this page, or by an earlier signet-sync ui"
 
 
-def collect_actions() -> dict[str, Action]:
-    """Returns every action by name."""
-    found: dict[str, Action] = {}
-    for module in sorted(one.name for one in pkgutil.iter_modules(actions.__path__)):
-        found |= {one.name: one for one in import_module(f"{actions.__name__}.{module}").ACTIONS}
-    return found
+# ── an action ──
+
+
+class ViewLink(NamedTuple):
+    """A link to a view: its label, the view's name, the parameters of its address."""
+
+    label: str
+    view: str
+    given: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class FormField:
+    """What a person types or chooses; `options` are values with labels, without them it is a line, or an `area`.
+
+    `value` is what it holds at first; a field with the only option `yes` is a box to tick.
+    """
+
+    name: str
+    label: str
+    required: bool = False
+    hint: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+    value: str = ""
+    area: bool = False
+
+    def check(self, given: str) -> None:
+        """Raises `UsageError` if nothing is given where something is required, or what is no option."""
+        if self.required and not sanitize_line(given):
+            raise UsageError(f"“{self.label}” is empty")
+        if given and self.options and given not in dict(self.options):
+            raise UsageError(f"“{self.label}” is none of what can be chosen")
+
+
+REASON = FormField("reason", "Reason", required=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ActionResult:
+    """What an action did, in sentences, without any stored text; `well`: nothing is left to be done or looked at."""
+
+    title: str
+    sentences: Sequence[str] = ()
+    links: Sequence[ViewLink] = ()
+    command: str = ""
+    well: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """A confirmed action: the workspace, which is locked for it, and the person's words.
+
+    `check_again` raises `ChangedMeanwhile`, for what is asked just before files change.
+    `should_stop` tells a long action that the server is ending.
+    """
+
+    workspace: Workspace
+    words: Mapping[str, str]
+    check_again: Callable[[int], None]
+    should_stop: Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class ActionPlan:
+    """What an action would do now: sentences, and the state it was computed from, as values of JSON.
+
+    `do` does just that, with the operation that `command` calls at a terminal. `lists` are files that it is about, each
+    under its heading, `prose` a text, `difference` the lines of a change of one, under its heading; `final`: it cannot
+    be undone.
+    """
+
+    title: str
+    button: str
+    sentences: Sequence[str]
+    back: ViewLink
+    state: Any
+    command: str
+    do: Callable[[Confirmed], ActionResult]
+    fields: Sequence[FormField] = ()
+    lists: Sequence[tuple[str, Sequence[str]]] = ()
+    prose: Prose | None = None
+    difference: tuple[str, Sequence[str]] | None = None
+    final: bool = False
+
+    def fingerprint(self) -> str:
+        """Returns the digest of the state."""
+        return hashlib.sha256(json.dumps(self.state, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something the page can do; `names` are the parameters of its address that say to what.
+
+    `plan` reads only, and raises `UsageError` if there is no such thing. `refresh` looks at all files first: for plans
+    that list files from the index.
+    """
+
+    plan: Callable[[ViewRequest], ActionPlan]
+    names: tuple[str, ...] = ()
+    refresh: bool = False
+
+    def target(self, request: ViewRequest) -> dict[str, str]:
+        """Returns the parameters that the request gives."""
+        return {name: request.query[name] for name in self.names if request.query.get(name)}
+
+
+class ChangedMeanwhile(Exception):
+    """The plan differs from the one that was confirmed; the action has not begun."""
+
+
+def digest(text: str | None) -> str | None:
+    """Returns the SHA-256 of a text for the state of a plan, which holds no texts."""
+    return None if text is None else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def history_remedy(request: ViewRequest, paths: Iterable[str]) -> tuple[str, str]:
+    """Returns a sentence and the command that takes files out of the git history which still contains them."""
+    place = request.site.place
+    line = filter_line(place.root, place.state().key, paths)
+    where = " In a fresh clone of the repository, this takes it out:" if line else " This deletes the history:"
+    return where, line or request.command("history", "forget")
+
+
+# ── tokens of forms ──
 
 
 class FormToken(NamedTuple):
@@ -75,38 +196,41 @@ class FormTokens:
         return hmac.digest(self._key, text.encode(), "sha256").hex()
 
 
+# ── confirming and doing ──
+
+
 @dataclass
 class Acting:
-    """The actions of one server; they run one after the other, and each form does its action once."""
+    """The actions of one server by name; they run one after the other, and each form does its action once."""
 
+    known: Mapping[str, Action]
     tokens: FormTokens
     should_stop: Callable[[], bool]
-    known: dict[str, Action] = field(default_factory=collect_actions)
     _done: dict[str, tuple[FormToken, WebPage]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def confirm(self, request: ViewRequest) -> WebPage:
         """Shows what an action would do, with a form to confirm it. Raises `UsageError`."""
-        request, action, target = self._asked(request)
-        return self._confirmation(action, request, target)
+        request, name, target = self._read_target(request)
+        return self._confirmation(name, request, target)
 
     def perform(self, request: ViewRequest, given: Mapping[str, str]) -> WebPage:
         """Does a confirmed action, or says why nothing was done; sent again, a form shows what it did.
 
         Raises `UsageError`.
         """
-        request, action, target = self._asked(request)
+        request, name, target = self._read_target(request)
         token = self.tokens.read(target, given)
         if token is None:
             # Nothing of such a form is shown again.
             return _nothing_done(_FORGED, "open the confirmation again and use its button", "", 403)
-        words = {name: text for name, text in given.items() if name not in token._fields}
+        words = {one: text for one, text in given.items() if one not in token._fields}
         with self._lock:
             if token.once in self._done:
                 return self._done[token.once][1]
             if self.tokens.is_old(token):
-                return self._confirmation(action, request, target, words, _OLD, 403)
-            page = self._attempt(action, request, target, words, token.state)
+                return self._confirmation(name, request, target, words, _OLD, 403)
+            page = self._attempt(name, request, target, words, token.state)
             if page.template == "result":
                 # A form that has expired does nothing when it is sent again, so its number need not be remembered.
                 self._done = {once: one for once, one in self._done.items() if not self.tokens.is_old(one[0])}
@@ -114,9 +238,23 @@ class Acting:
             return page
 
     def _attempt(
-        self, action: Action, request: ViewRequest, target: Mapping[str, str], words: Mapping[str, str], state: str
+        self, name: str, request: ViewRequest, target: Mapping[str, str], words: Mapping[str, str], state: str
     ) -> WebPage:
-        told = " ".join([action.name, *action.target(request).values(), "of", request.agent])
+        action = self.known[name]
+        told = " ".join([name, *action.target(request).values(), "of", request.agent])
+
+        def plan_again() -> ActionPlan:
+            try:
+                plan = action.plan(request)
+            except UsageError as error:
+                raise ChangedMeanwhile from error
+            if plan.fingerprint() != state:
+                raise ChangedMeanwhile
+            return plan
+
+        def check_again(_: int) -> None:
+            plan_again()
+
         with request.site.place.opened() as workspace, ExitStack() as stack:
             try:
                 stack.enter_context(state_dir.workspace_held(workspace.state, PATIENCE))
@@ -124,40 +262,40 @@ class Acting:
                 if error.code != "busy":
                     raise
                 logger.info("{}: not done, busy", told)
-                return self._confirmation(action, request, target, words, _BUSY, 503)
+                return self._confirmation(name, request, target, words, _BUSY, 503)
             try:
                 if action.refresh:
                     refresh(workspace, request.now_us, "done")
-                plan = plan_again(action.plan, request, state)
+                plan = plan_again()
                 for one in plan.fields:
                     one.check(words.get(one.name, ""))
-                result = action.do(ActionCall(workspace, request, plan, words, self.should_stop))
+                result = plan.do(Confirmed(workspace, words, check_again, self.should_stop))
             except ChangedMeanwhile:
                 logger.info("{}: not done, changed meanwhile", told)
-                return self._confirmation(action, request, target, words, _CHANGED, 409)
+                return self._confirmation(name, request, target, words, _CHANGED, 409)
             except SignetSyncError as error:
                 logger.info("{}: not done, {}", told, error.code)
                 if not isinstance(error, UsageError):
                     raise
                 said = f"Nothing was done: {error.message}" + (f" ({error.hint})" if error.hint else "") + "."
-                return self._confirmation(action, request, target, words, said, 400)
+                return self._confirmation(name, request, target, words, said, 400)
             except OSError as error:
                 logger.warning("{}: {}", told, reason(error))
                 raise
         logger.info("{}: {}", told, "done" if result.well else "done in part")
         return WebPage("result", result.title, {"result": result})
 
-    def _asked(self, request: ViewRequest) -> tuple[ViewRequest, Action, dict[str, str]]:
+    def _read_target(self, request: ViewRequest) -> tuple[ViewRequest, str, dict[str, str]]:
         """Returns the request without bytes that are not UTF-8 (the index has no such names), its action, to what."""
         request = replace(request, query={name: utf8(text).decode() for name, text in request.query.items()})
-        action = self.known.get(request.path["action"])
-        if action is None:
-            raise UsageError("there is no such action", hint="use the buttons of the views", code="unknown-action")
-        return request, action, {**action.target(request), " agent": request.agent, " action": action.name}
+        name = request.path["action"]
+        if name not in self.known:
+            raise no_such_action()
+        return request, name, {**self.known[name].target(request), " agent": request.agent, " action": name}
 
     def _confirmation(
         self,
-        action: Action,
+        name: str,
         request: ViewRequest,
         target: Mapping[str, str],
         words: Mapping[str, str] | None = None,
@@ -165,7 +303,7 @@ class Acting:
         status: int = 200,
     ) -> WebPage:
         try:
-            plan = action.plan(request)
+            plan = self.known[name].plan(request)
         except UsageError as error:
             if not trouble:
                 raise
@@ -173,13 +311,18 @@ class Acting:
             return _nothing_done(error.message, error.hint, error.path or "", status)
         data = {
             "plan": plan,
-            "action": action.name,
-            "target": action.target(request),
+            "action": name,
+            "target": self.known[name].target(request),
             "token": self.tokens.issue(target, plan.fingerprint())._asdict(),
             "words": words or {},
             "trouble": trouble,
         }
         return WebPage("confirm", plan.title, data, status)
+
+
+def no_such_action() -> UsageError:
+    """Returns the error for an address that no button has."""
+    return UsageError("there is no such action", hint="use the buttons of the views", code="unknown-action")
 
 
 def _nothing_done(message: str, hint: str, path: str, status: int) -> WebPage:

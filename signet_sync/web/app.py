@@ -1,18 +1,20 @@
-"""Builds the web page as an ASGI application: calls views in threads, fills in templates, shows errors."""
+"""Serves the page on one port of this machine: calls views in threads, fills in templates, shows errors."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
-import pkgutil
-from collections.abc import Awaitable, Callable
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 import anyio
+import uvicorn
 from anyio import CapacityLimiter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -21,22 +23,38 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from signet_sync.app.upgrade import load_all
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.log import logger
 from signet_sync.storage.locations import now_us
-from signet_sync.web import formatting, views
+from signet_sync.web import entities, formatting, lists, overview, session
 from signet_sync.web.acting import Acting, FormTokens
-from signet_sync.web.layout import Frame
+from signet_sync.web.actions import ACTIONS
 from signet_sync.web.markdown import Links
-from signet_sync.web.request import Site, View, ViewRequest, WebPage
+from signet_sync.web.request import Frame, Site, View, ViewRequest, WebPage
 from signet_sync.web.security import FORMS, TOKEN, BrowserGuard, Keys, query_of
-from signet_sync.web.views import overview
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 Listed = tuple[str, str, View]  # a view's path, name and function
+VIEWS: list[Listed] = [
+    ("/", "overview", overview.show),
+    ("/page", "page", overview.page),
+    ("/settings", "settings", overview.settings),
+    ("/violations", "violations", overview.problems),
+    ("/sessions", "sessions", lists.sessions),
+    ("/sessions/{token}/{session:path}", "session", session.session),
+    ("/threads", "threads", lists.threads),
+    ("/threads/{node}", "node", lists.node),
+    ("/recall", "recall", lists.recall),
+    ("/entities", "entities", entities.entities),
+    ("/entities/{entity}", "entity", entities.entity),
+]
 
+HOST = "127.0.0.1"
+_BACKLOG = 64  # clients that connect before the server is ready wait a moment
+_GRACE = 1  # seconds for answers in progress
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _AT_ONCE = 4  # requests; each holds a thread and reads the index
 _CARRIED = ("agent", "json", TOKEN)  # of the query: not passed to views
@@ -54,23 +72,14 @@ def make(
     port: int,
     *,
     ending: asyncio.Event | None = None,
-    listed: list[Listed] | None = None,
+    listed: list[Listed] = VIEWS,
     read_only: bool = False,
 ) -> ASGIApp:
     """Returns the application behind its guard; `ending` stops long actions when set, `listed` replaces our views."""
     keys = Keys(token) if isinstance(token, str) else token
     ending = ending or asyncio.Event()
-    acting = None if read_only else Acting(FormTokens(keys.cookie), ending.is_set)
-    pages = _Pages(site, collect_views() if listed is None else listed, acting)
-    return BrowserGuard(pages.app, keys, port, read_only=read_only)
-
-
-def collect_views() -> list[Listed]:
-    """Returns path, name and function of every view."""
-    found: list[Listed] = []
-    for module in sorted(one.name for one in pkgutil.iter_modules(views.__path__)):
-        found += getattr(import_module(f"{views.__name__}.{module}"), "VIEWS", [])
-    return found
+    acting = None if read_only else Acting(ACTIONS, FormTokens(keys.cookie), ending.is_set)
+    return BrowserGuard(_Pages(site, listed, acting).app, keys, port, read_only=read_only)
 
 
 class _Pages:
@@ -212,3 +221,67 @@ def _error_page(error: SignetSyncError) -> WebPage:
 def _message_page(status: int, message: str, hint: str, path: str = "") -> WebPage:
     title = "Not found" if status == 404 else "Error"
     return WebPage("error", title, {"message": message, "hint": hint, "path": path}, status)
+
+
+# ── the server ──
+
+
+def serve(site: Site, port: int, announce: Callable[[str, str, int], None], *, read_only: bool = False) -> None:
+    """Serves until SIGINT or SIGTERM; `announce` gets the address, the one-time address for a browser, and the port.
+
+    Port 0 is a free one. Raises `UsageError` if the port is taken.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((HOST, port))
+            listener.listen(_BACKLOG)
+        except OSError as error:
+            hint = "omit --port to use any free port"
+            message = f"port {port} cannot be used: {error.strerror}"
+            raise UsageError(message, hint=hint, code="port-unusable") from None
+        asyncio.run(_serve(site, listener, announce, read_only=read_only))
+
+
+async def _serve(
+    site: Site, listener: socket.socket, announce: Callable[[str, str, int], None], *, read_only: bool
+) -> None:
+    port: int = listener.getsockname()[1]
+    keys, ending = Keys(), asyncio.Event()
+    server = _Server(
+        uvicorn.Config(
+            make(site, keys, port, ending=ending, read_only=read_only),
+            http="h11",
+            loop="asyncio",
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            log_level="critical",
+            access_log=False,  # it would contain the token
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE,
+        )
+    )
+
+    def end() -> None:
+        ending.set()
+        server.should_exit = True
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end)
+    address = f"http://{HOST}:{port}/?{TOKEN}="
+    announce(address + keys.token, address + keys.once, port)
+    loop.run_in_executor(None, load_all)
+    await server.serve(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals to us: uvicorn would raise them again at the end, and the process would die of the signal."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Captures none."""
+        yield

@@ -25,14 +25,12 @@ from starlette.testclient import TestClient
 
 from signet_sync.errors import extra_hint
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.web import formatting
-from signet_sync.web.app import collect_views, make
-from signet_sync.web.layout import tone_of
+from signet_sync.web import formatting, overview
+from signet_sync.web.app import VIEWS, make
 from signet_sync.web.link_targets import sections
 from signet_sync.web.markdown import Links
-from signet_sync.web.request import Site, ViewRequest, WebPage
+from signet_sync.web.request import Site, ViewRequest, WebPage, tone_of
 from signet_sync.web.security import HEADERS, Keys
-from signet_sync.web.views import overview
 
 PORT = 8123
 TOKEN = "the-token"
@@ -202,7 +200,7 @@ def unreadable(ask: ViewRequest) -> WebPage:
 
 
 def test_every_answer_says_what_a_browser_must_not_do(vault: Vault, capfd: pytest.CaptureFixture[str]) -> None:
-    someone = visitor(vault.root, listed=[*overview.VIEWS, ("/failing", "failing", failing)])
+    someone = visitor(vault.root, listed=[*VIEWS[:3], ("/failing", "failing", failing)])
     stranger = client(vault.root)
     answers = {
         200: someone.get("/"),
@@ -241,7 +239,7 @@ def test_the_page_can_only_be_looked_at(vault: Vault) -> None:
 
 
 def test_errors_say_what_happened_and_what_to_do(vault: Vault) -> None:
-    someone = visitor(vault.root, listed=[*overview.VIEWS, ("/unreadable", "unreadable", unreadable)])
+    someone = visitor(vault.root, listed=[*VIEWS[:3], ("/unreadable", "unreadable", unreadable)])
     missing = someone.get("/nowhere")
     assert "There is nothing at this address." in missing.text and 'href="/page"' not in missing.text
     unknown = someone.get("/?agent=nobody")
@@ -264,7 +262,7 @@ def test_without_a_workspace_or_an_index_the_page_opens_and_says_what_to_do(tmp_
 
 def test_a_missing_extra_is_told_with_the_line_that_installs_it(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "signet_sync.web.server", raising=False)
+    monkeypatch.delitem(sys.modules, "signet_sync.web.app", raising=False)
     answer = vault.call("ui", "--no-open")
     assert (answer.code, answer.out) == (2, "")
     assert answer.err == f"signet-sync: the page needs uvicorn, which is not installed — {extra_hint('ui')}\n"
@@ -304,7 +302,7 @@ def test_addresses_carry_the_agent_and_whatever_a_name_holds() -> None:
 
 
 def test_every_view_has_a_name_and_a_path_of_its_own() -> None:
-    listed = collect_views()
+    listed = VIEWS
     assert len({name for _, name, _ in listed}) == len({path for path, _, _ in listed}) == len(listed)
 
 

@@ -20,7 +20,7 @@ pytest.importorskip("axe_playwright_python", reason="axe is not installed: pip i
 from browsers import Visit, World, served
 from playwright.sync_api import Page, expect
 
-from signet_sync.web.app import collect_views
+from signet_sync.web.app import VIEWS
 
 pytestmark = pytest.mark.slow  # `test_web_actions_browser` has the quick one
 
@@ -116,7 +116,7 @@ def shown(world: World) -> dict[str, Shown]:
 
 
 def test_every_view_is_reached_by_links_and_has_nothing_to_complain_of(shown: dict[str, Shown]) -> None:
-    assert {*shown} == {name for _, name, _ in collect_views()}
+    assert {*shown} == {name for _, name, _ in VIEWS}
     assert [one for one in shown.values() if one.faults] == []
     assert len({one.title for one in shown.values()}) == len(shown)
     for view, _, words in JOURNEY:

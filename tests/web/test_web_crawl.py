@@ -22,8 +22,8 @@ from signet_sync.entities import operations
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.sessions.live import store as live
 from signet_sync.settings.model import Settings
-from signet_sync.web.acting import collect_actions
-from signet_sync.web.app import collect_views
+from signet_sync.web.actions import ACTIONS
+from signet_sync.web.app import VIEWS
 
 NOW_US = parse_instant(NOW) or 0
 EVIL = f"{HOSTILE} [x](javascript:alert(3)) ![i](https://evil.example/i.png) [[../../etc/passwd|y]]"
@@ -109,14 +109,14 @@ def test_every_link_leads_to_a_page_of_its_agent_that_writes_nothing(
     hostile = {path: page for path, page in crawl(guest, "/?agent=mallory").items() if "agent=mallory" in path}
     plain = {path: page for path, page in crawl(guest, "/").items() if "agent=mallory" not in path}
     assert (contents(vault.root), contents(vault.state, but=BESIDE)) == before
-    firsts = {path.split("/")[1] for path, _, _ in collect_views()}
+    firsts = {path.split("/")[1] for path, _, _ in VIEWS}
     for pages in (hostile, plain):
         assert {path.partition("?")[0].split("/")[1] for path in pages} >= firsts
     assert not [path for path, page in hostile.items() if "plainword" in page.text]
     assert not [path for path, page in plain.items() if "onerror" in page.text]
     assert sum("<script>alert(1)</script>" in page.text for page in hostile.values()) > 20
     acted = {path.split("/")[2].partition("?")[0] for path in hostile if path.startswith("/do/")}
-    assert acted == {*collect_actions()}
+    assert acted == {*ACTIONS}
     # What is of one agent is nothing for another one.
     for path in hostile:
         place, _, query = path.partition("#")[0].partition("?")

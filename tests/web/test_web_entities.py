@@ -17,7 +17,7 @@ from signet_sync.entities import operations
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.text.sentences import flatten
-from signet_sync.web.views import entities
+from signet_sync.web import entities
 
 NOW_US = parse_instant(NOW) or 0
 NAMED = 'Jo <b>Mertens</b> " onload=x'

@@ -22,7 +22,7 @@ from signet_sync.privacy import forget as privacy_forget
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall import pinning
 from signet_sync.settings.model import Settings
-from signet_sync.web.views import recall
+from signet_sync.web import lists
 
 NOW_US = parse_instant(NOW) or 0
 # The words of each memory, and days ago, query and place of each hit on it.
@@ -104,7 +104,7 @@ def memory_id(vault: Vault, text: str) -> str:
 
 
 def test_the_page_says_of_every_memory_what_a_sweep_would(vault: Vault) -> None:
-    data = recall.recall(asked(vault.root)).data
+    data = lists.recall(asked(vault.root)).data
     with opened(str(vault.root), Settings()) as workspace:
         swept = promotion.dream(workspace, "default", NOW_US, dry_run=True)
     rows = data["recalled"].rows
@@ -132,7 +132,7 @@ def test_what_is_asked_is_answered_as_by_the_command_and_nothing_is_written(vaul
     before = contents(vault.root), contents(vault.state, but=BESIDE)
     page = visitor(vault.root).get("/recall", params={"q": "when do deploys happen"})
     shown = harmless(page.text)
-    data = recall.recall(asked(vault.root, q="when do deploys happen")).data
+    data = lists.recall(asked(vault.root, q="when do deploys happen")).data
     assert f"/threads/{memory_id(vault, READY)}" in shown.links
     assert any(hit and text == "Deploys" for one in data["answers"] for turn in one["turns"] for text, hit in turn)
     assert (contents(vault.root), contents(vault.state, but=BESIDE)) == before
@@ -141,9 +141,9 @@ def test_what_is_asked_is_answered_as_by_the_command_and_nothing_is_written(vaul
 
 
 def test_an_answer_leads_to_its_file_or_its_place_and_to_nothing_of_another_agent(vault: Vault) -> None:
-    data = recall.recall(asked(vault.root, q="retry loop src/queue.py")).data
+    data = lists.recall(asked(vault.root, q="retry loop src/queue.py")).data
     (answer,) = [one for one in data["answers"] if one["hit"].tier == "session"]
     assert answer["target"].view == "session" and answer["target"].given["path"] == answer["hit"].path
-    assert recall.recall(asked(vault.root, "scout", q="retry loop src/queue.py")).data["answers"] == []
+    assert lists.recall(asked(vault.root, "scout", q="retry loop src/queue.py")).data["answers"] == []
     empty = visitor(vault.root, "scout").get("/recall", params={"q": "retry loop"}).text
     assert "Nothing found." in empty and "signet-sync" in empty

@@ -25,11 +25,10 @@ from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import SessionFilter
 from signet_sync.sessions import store as results
 from signet_sync.sessions.live import store as live
-from signet_sync.web import artifact_page
-from signet_sync.web.app import collect_views
+from signet_sync.web import artifact_page, lists, overview, session
+from signet_sync.web.app import VIEWS
 from signet_sync.web.markdown import Links, LinkTarget, Prose
 from signet_sync.web.request import ViewRequest, WebPage
-from signet_sync.web.views import overview, session, sessions
 
 RESUMED = "0195d7a2-6f00-7cc0-8a44-1d2e3f405162"
 LONG = "10000000-0000-4000-8000-000000000001"
@@ -91,7 +90,7 @@ def ask(vault: Vault, agent: str = "default", place: dict[str, str] | None = Non
 
 def listed(vault: Vault, agent: str = "default", /, **query: str) -> list[str]:
     """The ids of the sessions that the list shows."""
-    page = sessions.sessions(ask(vault, agent, **query))
+    page = lists.sessions(ask(vault, agent, **query))
     return [entry.session_id for entry in page.data["shown"].entries]
 
 
@@ -101,7 +100,7 @@ def opened(vault: Vault, session_id: str, agent: str = "default", /, **query: st
 
 
 def address(session_id: str, **query: object) -> str:
-    links = Links({name: path for path, name, _ in collect_views()}, "default", "default")
+    links = Links({name: path for path, name, _ in VIEWS}, "default", "default")
     return links("session", token=made.token_for(session_id=session_id), session=session_id, **query)
 
 
@@ -136,7 +135,7 @@ class Seen(Elements):
 @pytest.mark.usefixtures("auckland")
 def test_days_are_the_persons_days(vault: Vault) -> None:
     """The newest session ended at noon UTC, when it was another day in Auckland."""
-    page = sessions.sessions(ask(vault))
+    page = lists.sessions(ask(vault))
     assert [(day, number) for day, _, number, _ in page.data["days"]][:2] == [("2026-03-29", 1), ("2026-03-28", 1)]
     assert listed(vault, day="2026-03-29") == [RESUMED]
     assert listed(vault, day="2026-03-28") == [numbered(1)["session_id"]]
@@ -148,7 +147,7 @@ def test_days_are_the_persons_days(vault: Vault) -> None:
 
 
 def test_sessions_stand_day_by_day_the_newest_first(vault: Vault) -> None:
-    page = sessions.sessions(ask(vault))
+    page = lists.sessions(ask(vault))
     days = [(day, number, len(some)) for day, _, number, some in page.data["days"]]
     assert days[0] == ("2026-03-28", 2, 2)
     assert days == sorted(days, reverse=True)
@@ -174,7 +173,7 @@ def test_filters_keep_what_fits(vault: Vault) -> None:
     assert listed(vault, day="2026-03-28") == [RESUMED, numbered(1)["session_id"]]
     assert listed(vault, **{"from": "2026-03-26", "to": "2026-03-27"}) == [numbered(n)["session_id"] for n in (2, 3)]
     assert listed(vault, project="-") == []
-    assert sessions.sessions(ask(vault, day="soon")).data["asked"].faults == ["soon"]
+    assert lists.sessions(ask(vault, day="soon")).data["asked"].faults == ["soon"]
 
 
 def test_words_are_looked_for_in_all_of_a_session(vault: Vault) -> None:
@@ -183,7 +182,7 @@ def test_words_are_looked_for_in_all_of_a_session(vault: Vault) -> None:
     assert listed(vault, q="number3") == [third]
     assert listed(vault, q="word39") == [LONG]
     assert listed(vault, q="number3x nowhereatall") == []
-    page = sessions.sessions(ask(vault, q="number3x"))
+    page = lists.sessions(ask(vault, q="number3x"))
     assert any(hit for piece in page.data["said"].values() for _, hit in piece)
     assert listed(vault, q='"*^ OR NOT (') == []
 
@@ -251,7 +250,7 @@ def test_what_stands_on_the_disk_is_shown_with_its_verdict(vault: Vault, browser
     (vault / changed).write_text((vault / changed).read_text().replace("five tries", f"six tries with {secret}"))
     (vault / gone).unlink()
     vault.reindex()
-    entries = sessions.sessions(ask(vault)).data["shown"].entries
+    entries = lists.sessions(ask(vault)).data["shown"].entries
     assert [entry.violations for entry in entries if entry.session_id == RESUMED] == [2]
     text = browser.get(address(RESUMED, path=changed)).text
     assert "six tries" in text
@@ -269,7 +268,7 @@ def test_a_file_that_never_was_valid_is_shown_where_its_token_leads(vault: Vault
     page = opened(vault, third["session_id"], path=name)
     assert [stray.code for stray in page.data["strays"]] == ["hash-mismatch"]
     assert [stray.path for stray in page.data["copies"]] == [copy]
-    assert sessions.sessions(ask(vault)).data["invalid"] == {made.token_for(session_id=third["session_id"])}
+    assert lists.sessions(ask(vault)).data["invalid"] == {made.token_for(session_id=third["session_id"])}
     assert "six tries" in Seen(browser.get(address(third["session_id"], path=name)).text).text
     assert "A copy" in Seen(browser.get(address(third["session_id"], path=copy)).text).text
 
@@ -319,9 +318,9 @@ def test_a_running_session_is_shown_with_what_was_said_so_far(vault: Vault, brow
     said = live.LiveTurn(1, "user", "Hello <b>you</b>", "2026-03-29T11:00:00.000Z")
     with vault.database(readonly=False) as database, database.transaction():
         live.buffer(database, "default", "a:key", [said])
-    running = sessions.sessions(ask(vault)).data["running"]
+    running = lists.sessions(ask(vault)).data["running"]
     assert [(one["key"], one["turns"], one["title"][:5]) for one in running] == [("a:key", 1, "Hello")]
-    links = Links({name: path for path, name, _ in collect_views()}, "default", "default")
+    links = Links({name: path for path, name, _ in VIEWS}, "default", "default")
     answer = browser.get(links("session", token=running[0]["token"], session=running[0]["session_id"]))
     assert answer.status_code == 200
     assert harmless(answer.text)
@@ -341,7 +340,7 @@ def test_odd_requests_are_answered(browser: TestClient) -> None:
 
 @pytest.mark.parametrize("query", hostile_queries.HOSTILE.values(), ids=hostile_queries.HOSTILE.keys())
 def test_any_query_is_answered(vault: Vault, browser: TestClient, query: str) -> None:
-    assert len(sessions.sessions(ask(vault, q=query)).data["asked"].wanted.query) <= 1_000
+    assert len(lists.sessions(ask(vault, q=query)).data["asked"].wanted.query) <= 1_000
     # The client has no longer addresses.
     answer = browser.get(f"/sessions?{urlencode({'q': query[:7_000]}, errors='surrogatepass')}")
     assert answer.status_code == 200

@@ -12,8 +12,8 @@ import pytest
 from workbench import Vault, cast
 
 from signet_sync.formats.timestamps import parse_instant
+from signet_sync.web import lists
 from signet_sync.web.request import Site, ViewRequest
-from signet_sync.web.views import threads
 
 pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 
@@ -73,7 +73,7 @@ def shown(filled: Any, tmp_path: Path) -> Shown:
 
 
 def listed(shown: Shown, agent: str = "default", **query: str) -> Any:
-    return threads.threads(shown.ask(agent=agent, **query)).data["rows"]
+    return lists.threads(shown.ask(agent=agent, **query)).data["rows"]
 
 
 def test_threads_stand_newest_first_and_words_choose_them(shown: Shown) -> None:
@@ -84,24 +84,24 @@ def test_threads_stand_newest_first_and_words_choose_them(shown: Shown) -> None:
 
 
 def test_a_page_of_threads_leads_to_the_next(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "THREADS", 1)
+    monkeypatch.setattr(lists, "THREADS", 1)
     assert [row.label for row in listed(shown)] == ["lantern"] and len(listed(shown, page="2")) == 1
     assert 'href="/threads?page=2"' in shown.client.get("/threads").text
 
 
 def test_a_thread_shows_its_sessions_a_page_at_a_time(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
     lantern = listed(shown)[0].thread_id
-    assert len(threads.node(shown.ask({"node": lantern})).data["sessions"]) == 7
-    monkeypatch.setattr(threads, "SESSIONS", 5)
-    pages = [threads.node(shown.ask({"node": lantern}, page=page)).data["sessions"] for page in ("1", "2")]
+    assert len(lists.node(shown.ask({"node": lantern})).data["sessions"]) == 7
+    monkeypatch.setattr(lists, "SESSIONS", 5)
+    pages = [lists.node(shown.ask({"node": lantern}, page=page)).data["sessions"] for page in ("1", "2")]
     assert [len(page) for page in pages] == [5, 2] and not {*pages[0]} & {*pages[1]}
 
 
 def test_the_text_of_an_arc_leads_to_its_sessions(shown: Shown) -> None:
-    session = threads.node(shown.ask({"node": listed(shown)[0].thread_id})).data["sessions"][0].node_id
-    parents = threads.node(shown.ask({"node": session})).data["groups"]["parents"]
+    session = lists.node(shown.ask({"node": listed(shown)[0].thread_id})).data["sessions"][0].node_id
+    parents = lists.node(shown.ask({"node": session})).data["groups"]["parents"]
     arc = next(one for one, _ in parents if one[0] == "a")
-    page = threads.node(shown.ask({"node": arc}))
+    page = lists.node(shown.ask({"node": arc}))
     assert set(page.data["links"]) == {one for one, _ in page.data["groups"]["children"]}
     prose = shown.client.get(f"/threads/{arc}").text.partition('<div class="told prose">')[2].partition("<section>")[0]
     assert all(f'href="/threads/{child}"' in prose for child in page.data["links"])

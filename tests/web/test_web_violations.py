@@ -15,8 +15,8 @@ pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 from ui_pages import HOSTILE, asked, harmless, visitor
 
 from signet_sync.sync.store import violations as violations_store
+from signet_sync.web import overview
 from signet_sync.web.formatting import ROWS, WIDE, difference
-from signet_sync.web.views import violations
 
 OTHER = {"agent_id": "scout", "session_id": "5e5510aa-0000-4000-8000-000000000001"}
 SECRET, OTHER_SECRET = "ghp_" + "a1B2" * 9, "ghp_" + "c3D4" * 9
@@ -56,7 +56,7 @@ def paths(vault: Vault) -> list[dict[str, str]]:
 
 
 def shown(vault: Vault, agent: str = "default", **query: str) -> dict[str, Any]:
-    return violations.problems(asked(vault.root, agent, **query)).data
+    return overview.problems(asked(vault.root, agent, **query)).data
 
 
 def test_each_sealed_file_has_what_heals_it_for_its_agent_alone(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,7 @@ def test_each_sealed_file_has_what_heals_it_for_its_agent_alone(vault: Vault, mo
         violations_store.drop_bytes(database, [gone])
     assert not shown(vault)["sealed"].rows[0]["restorable"]
     assert "Its sealed bytes no longer exist" in visitor(vault.root).get("/violations").text
-    monkeypatch.setattr(violations, "SEALED", 2)
+    monkeypatch.setattr(overview, "SEALED", 2)
     first, second = (shown(vault, page=page)["sealed"] for page in ("1", "2"))
     assert (first.before, first.after, first.label) == (None, 2, "1–2 of 3")
     assert (len(second.rows), second.before, second.after) == (1, 1, None)
@@ -88,7 +88,7 @@ def test_other_files_are_told_by_code_with_what_to_do_and_the_rest_page_by_page(
         ("hash-mismatch", 1, "bad"),
         ("foreign-name", 30, "quiet"),
     ]
-    assert "restore the file" in groups[0]["hint"] and len(groups[1]["files"].rows) == violations.SHOWN
+    assert "restore the file" in groups[0]["hint"] and len(groups[1]["files"].rows) == overview.SHOWN
     assert not groups[1]["hint"]
     (group,) = shown(vault, code="foreign-name", page="99")["groups"]
     assert len(group["files"].rows) == 30
@@ -106,7 +106,7 @@ def test_a_copy_that_only_the_disk_knows_of_is_in_the_group_of_all_copies(
     # A page of ours that two machines wrote: no row has it.
     beside = "MEMORY (conflicted copy laptop).md"
     (vault.root / beside).write_text("# Memory\n\nTwo machines wrote this.\n", "utf-8")
-    monkeypatch.setattr(violations, "OF_CODE", 1)
+    monkeypatch.setattr(overview, "OF_CODE", 1)
     pages = [shown(vault, code="conflict-copy", page=str(one)) for one in (1, 2)]
     assert [path for page in pages for path, _ in page["groups"][0]["files"].rows] == [copy, beside]
 

@@ -20,9 +20,9 @@ from signet_sync.text.chunking import label_of, speaker_of
 from signet_sync.text.sentences import basename
 from signet_sync.web.artifact_page import ArtifactView, read_artifact
 from signet_sync.web.link_targets import find_prose_targets
+from signet_sync.web.lists import name_running
 from signet_sync.web.markdown import Prose
-from signet_sync.web.request import View, ViewRequest, WebPage
-from signet_sync.web.views.sessions import name_running
+from signet_sync.web.request import ViewRequest, WebPage
 
 _CHARACTERS = 64_000  # of the turns of a running session
 _TROUBLE = ("violation", "invalid")
@@ -237,6 +237,3 @@ def _missing(request: ViewRequest, removed_at: str | None) -> WebPage:
         "look": request.command("reindex", own_agent=False),
     }
     return WebPage("session_missing", "No such session", data, 404)
-
-
-VIEWS: list[tuple[str, str, View]] = [("/sessions/{token}/{session:path}", "session", session)]

@@ -17,7 +17,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
 from signet_sync.web.link_targets import find_targets
 from signet_sync.web.markdown import Prose
-from signet_sync.web.request import View, ViewRequest, WebPage, portion
+from signet_sync.web.request import ViewRequest, WebPage, portion
 
 ENTITIES = 120  # on a page
 EVENTS = 40
@@ -144,6 +144,3 @@ def _sources(
         number = int(line) if line.isascii() and line.isdigit() and len(line) < 10 else None
         found[one] = path, number, known.get(path)
     return found
-
-
-VIEWS: list[tuple[str, str, View]] = [("/entities", "entities", entities), ("/entities/{entity}", "entity", entity)]

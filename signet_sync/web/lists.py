@@ -1,4 +1,4 @@
-"""Shows sessions day by day, newest first: filtered, searched, one page at a time."""
+"""Shows lists: sessions day by day with their filter, threads and one node of the graph, what answers a question."""
 
 import re
 from itertools import groupby
@@ -6,6 +6,14 @@ from typing import Any, NamedTuple
 
 from signet_sync.formats.ids import derive_token
 from signet_sync.formats.timestamps import local_day, parse_moment
+from signet_sync.graph.store import neighbours
+from signet_sync.memories import promotion
+from signet_sync.memories.store import memories
+from signet_sync.pages.sections import distinct_names
+from signet_sync.recall import operations as recall_operations
+from signet_sync.recall.as_text import handle_of, split_turns
+from signet_sync.recall.expand import expand
+from signet_sync.recall.search import Within
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import Cursor, SessionEntry, SessionFilter
 from signet_sync.sessions.live import store as live
@@ -14,11 +22,29 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.text.sentences import basename, flatten
 from signet_sync.web.formatting import day_name, mark_words
-from signet_sync.web.request import View, ViewRequest, WebPage
+from signet_sync.web.link_targets import find_prose_targets, find_targets
+from signet_sync.web.markdown import LinkTarget, Prose
+from signet_sync.web.request import ViewRequest, WebPage, portion
 
 _PAGE = 100
 _FIRST = 80  # characters of what was said first
-_LONGEST = 1_000  # characters of a query
+LONGEST = 1_000  # characters of a query
+MEMORIES = 20  # on a page
+_TEXT = 200  # characters of a memory in a list
+_ANSWERS = 20
+THREADS = 50  # on a page
+SESSIONS = 50
+BUDGET = 4_000
+_GROUPS = ("parents", "children", "siblings", "memories")
+# Nodes that quote an artifact; the texts of all others are ours.
+_WRITTEN = ("summary", "compaction", "chunk")
+_LEVELS = {"arc": "week", "epoch": "quarter", "chunk": "part of a transcript"}
+_LEVEL = re.compile(rf"({'|'.join(_LEVELS)})(?= \d{{4}}-)")
+# A node's id in a text; it is resolved only when a person follows the link.
+_NAMED = re.compile(r"(?<![\w-])[skcaetfmx]-[a-z2-7]{12}(?![\w-])", re.ASCII)
+
+
+# ── sessions ──
 
 
 class FilterForm(NamedTuple):
@@ -84,14 +110,11 @@ def sessions(request: ViewRequest) -> WebPage:
     return WebPage("sessions", "Sessions", data)
 
 
-# ── request ──
-
-
 def _read_filter(request: ViewRequest) -> FilterForm:
     names = ("q", "project", "harness", "from", "to", "day")
     # Text that is not UTF-8 is in no index, and cannot be searched.
     written = {name: request.query.get(name, "").strip().encode("utf-8", "replace").decode() for name in names}
-    written["q"] = written["q"][:_LONGEST]
+    written["q"] = written["q"][:LONGEST]
     faults: list[str] = []
     days = {name: _day(written[name], faults) for name in ("from", "to", "day")}
     since = max((day[0] for day in (days["from"], days["day"]) if day is not None), default=None)
@@ -124,9 +147,6 @@ def _write_cursor(cursor: Cursor) -> str:
     return f"{cursor.membership_us}.{cursor.session_token}.{cursor.session_id}"
 
 
-# ── display ──
-
-
 def _days(
     database: Database, agent_id: str, wanted: SessionFilter, entries: list[SessionEntry]
 ) -> list[tuple[str, str, int | None, list[SessionEntry]]]:
@@ -155,4 +175,106 @@ def _options(known: list[tuple[str, str]], chosen: str | None) -> list[tuple[str
     return [(value, label, value == chosen) for value, label in [*known, *more]]
 
 
-VIEWS: list[tuple[str, str, View]] = [("/sessions", "sessions", sessions)]
+# ── threads ──
+
+
+def threads(request: ViewRequest) -> WebPage:
+    """Shows the threads whose names contain the words `q`, the one that was worked on last first."""
+    words = request.query.get("q", "").strip()
+    wanted = words.casefold().split()
+    with reading(request.site.place) as database:
+        labels = neighbours.thread_labels(database, request.agent)
+        found = [one for one, label in labels.items() if all(word in label.casefold() for word in wanted)]
+        chosen = portion(found, request.query.get("page"), THREADS)
+        rows = neighbours.thread_states(database, request.agent, chosen.rows)
+    names = distinct_names(one.project for one in rows)
+    shown = [one._replace(label=names.get(one.project or "", one.label)) for one in rows]
+    return WebPage("threads", "Threads", {"rows": shown, "portion": chosen, "words": words})
+
+
+def node(request: ViewRequest) -> WebPage:
+    """Shows one node, thread, statement, memory or entity, and what is around. Raises `UsageError` if it is unknown."""
+    with reading(request.site.place) as database:
+        found = expand(database, request.agent, request.path["node"], BUDGET)
+        about = found["node"]
+        is_thread = about["kind"] == "thread"
+        thread: str | None = about["id"] if is_thread else about.get("thread")
+        around = [*(one for name in _GROUPS for one in found[name]), *([thread] if thread else [])]
+        labels = neighbours.labels(database, request.agent, dict.fromkeys(around))
+        prose, links = _text_and_links(database, request.agent, about)
+        data = {
+            "node": about,
+            "named": _LEVELS.get(level := about.get("level", about["kind"]), level),
+            "pinned": memories.is_pinned(database, request.agent, about["id"]),
+            "prose": prose,
+            "links": links,
+            "groups": {name: [(one, _plain(labels.get(one, one))) for one in found[name]] for name in _GROUPS},
+            "left_out": found.get("children_left_out", 0),
+            "transcript": found["transcript"],
+            "recalled": found.get("recalled"),
+            "risen": found.get("risen"),
+            "sources": found.get("sources", []),
+            "thread": (thread, labels.get(thread, thread)) if thread else None,
+            "sessions": None,
+        }
+        if is_thread:
+            chosen = portion(range(about["sessions"]), request.query.get("page"), SESSIONS)
+            listed = neighbours.thread_page(database, request.agent, about["id"], SESSIONS, chosen.first)
+            data |= {"sessions": listed, "portion": chosen}
+    return WebPage("node", _plain(about["label"] or about["id"]), data)
+
+
+def _text_and_links(database: Database, agent_id: str, about: dict[str, Any]) -> tuple[Prose, dict[str, LinkTarget]]:
+    """Returns a node's text as Markdown, and the targets of its links; node ids in our own texts are links, too."""
+    text: str = about["text"]
+    named = [] if about["kind"] in _WRITTEN else _NAMED.findall(text)
+    linked = _NAMED.sub(r"[[\g<0>]]", text) if named else text
+    prose = Prose(linked)
+    return prose, find_prose_targets(database, agent_id, [prose]) | {
+        one: LinkTarget("node", {"node": one}) for one in named
+    }
+
+
+def _plain(label: str) -> str:
+    """Returns the label of a node with its kind in plain words."""
+    return _LEVEL.sub(lambda match: _LEVELS[match[1]], label, count=1) if _LEVEL.match(label) else label
+
+
+# ── recall ──
+
+
+def recall(request: ViewRequest) -> WebPage:
+    """Shows the answers to a query, and what recall found before."""
+    words = request.query.get("q", "").strip().encode("utf-8", "replace").decode()[:LONGEST]
+    settings = request.site.place.settings()
+    with reading(request.site.place) as database:
+        answers = _answers(database, request, words) if words else []
+        found = promotion.weigh_recalled(database, settings, request.agent, request.now_us)
+        shown = portion(found, request.query.get("page"), MEMORIES)
+        texts = {
+            one.memory.memory_id: memories.get(database, request.agent, one.memory.memory_id) for one in shown.rows
+        }
+    data = {
+        "recalled": shown,
+        "texts": {one: ("…" if held is None else flatten(held.content, _TEXT)) for one, held in texts.items()},
+        "private": [one for one, held in texts.items() if held is not None and held.private],
+        "words": words,
+        "answers": answers,
+        "enabled": settings.dream_enabled,
+    }
+    return WebPage("recall", "Search", data)
+
+
+def _answers(database: Database, request: ViewRequest, words: str) -> list[dict[str, Any]]:
+    """Returns what the agent remembers that answers some words, the best first, and where each leads."""
+    hits = recall_operations.recall(database, words, Within(request.agent), limit=_ANSWERS)
+    targets = find_targets(
+        database, request.agent, {name for hit in hits for name in (handle_of(hit.id), hit.path) if name}
+    )
+    found = []
+    for hit in hits:
+        source, place = targets.get(hit.path or ""), targets.get(handle_of(hit.id))
+        own = (source or place) if hit.tier == "session" else (place or source)
+        turns = [mark_words(turn, words) for turn in split_turns(hit._asdict())]
+        found.append({"hit": hit, "turns": turns, "target": own, "source": source if source != own else None})
+    return found

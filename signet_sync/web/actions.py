@@ -1,0 +1,564 @@
+"""Every action of the page: what it would do now, in sentences, and the operation, which a command has too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, get_args
+
+from signet_sync.entities import operations as entity_operations
+from signet_sync.entities import queries
+from signet_sync.entities.operations import Guard
+from signet_sync.errors import UsageError
+from signet_sync.formats.handle import handle
+from signet_sync.formats.paths import dream_page, head_page
+from signet_sync.graph.store import neighbours
+from signet_sync.integrity import operations as integrity_operations
+from signet_sync.integrity.operations import BatchResult
+from signet_sync.memories import operations as memory_operations
+from signet_sync.memories.store import memories
+from signet_sync.privacy import forget as forget_operations
+from signet_sync.privacy import quotes
+from signet_sync.privacy import remove as removals
+from signet_sync.privacy.remove import RemoveResult
+from signet_sync.recall import open_session, pinning
+from signet_sync.recall.store import references
+from signet_sync.statements.store import rows as statements
+from signet_sync.statements.validity import ENDS
+from signet_sync.storage import files
+from signet_sync.sync.engine import run_pass_mending
+from signet_sync.sync.read_only import reading, require_index
+from signet_sync.sync.store.violations import OpenViolation, batches
+from signet_sync.sync.workspace import Request
+from signet_sync.text.memory import LONGEST as LONGEST_MEMORY
+from signet_sync.text.memory import TYPES
+from signet_sync.text.sanitizer import sanitize_line
+from signet_sync.web.acting import (
+    REASON,
+    Action,
+    ActionPlan,
+    ActionResult,
+    Confirmed,
+    FormField,
+    ViewLink,
+    digest,
+    history_remedy,
+    no_such_action,
+)
+from signet_sync.web.formatting import count_noun, difference
+from signet_sync.web.markdown import Prose
+from signet_sync.web.request import WORDS, ViewRequest
+
+LONGEST = 4_000_000  # bytes of a text that is compared
+_SHOWN = 20  # files named in a sentence, a result or a command
+_RECALL, _PROBLEMS = ViewLink("Recall", "recall"), ViewLink("Problems", "violations")
+_OVERVIEW, _SESSIONS = ViewLink("Overview", "overview"), ViewLink("Sessions", "sessions")
+
+
+def _node(found: str) -> ViewLink:
+    return ViewLink("The memory" if found.startswith("m-") else "What belongs to it", "node", {"node": found})
+
+
+def _waiting(why: str) -> list[str]:
+    return [f"{why}."] if why else []
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+# ── memories and statements ──
+
+
+def _remember(request: ViewRequest) -> ActionPlan:
+    def do(call: Confirmed) -> ActionResult:
+        words = call.words
+        done = memory_operations.remember(
+            call.workspace,
+            request.agent,
+            words["text"].replace("\r\n", "\n"),
+            kind=words["type"],
+            tags=tuple(tag.strip() for tag in words.get("tags", "").split(",") if tag.strip()),
+            private=words.get("private") == "yes",
+            session=None,
+            now_us=request.now_us,
+        )
+        said = [f"It is the memory {handle(done.memory.id)}."]
+        if done.redactions:
+            said.append(f"{count_noun(sum(done.redactions.values()), 'secret')} in it was replaced by a mark.")
+        title = "Remembered" if done.new else "Already remembered"
+        return ActionResult(title, [*said, *_waiting(done.waiting)], (_node(done.memory.id), _RECALL))
+
+    hint = f"at most {LONGEST_MEMORY:,} characters; secrets are left out"
+    return ActionPlan(
+        title="Remember something",
+        button="Remember",
+        sentences=[
+            f"MEMORY.md of agent {request.agent} shows it from now on, and recall finds it.",
+            "A text that is known already is kept once, with the tags of both.",
+        ],
+        fields=(
+            FormField("text", "What to remember", required=True, area=True, hint=hint),
+            FormField("type", "Kind", required=True, options=tuple((one, one) for one in TYPES), value="note"),
+            FormField("tags", "Tags", hint="words to find it by, separated by commas; may be left empty"),
+            FormField("private", "Only for this agent: no shared context shows it", options=(("yes", "yes"),)),
+        ),
+        back=_RECALL,
+        state=None,
+        command=request.command("remember", WORDS, "--type", "note"),
+        do=do,
+    )
+
+
+def _forget(request: ViewRequest) -> ActionPlan:
+    with reading(request.site.place) as database:
+        found = memory_operations.require_named(database, request.agent, request.query.get("memory", ""))
+
+    def do(call: Confirmed) -> ActionResult:
+        done = forget_operations.forget(call.workspace, request.agent, found.id, request.now_us)
+        said, command = [f"The memory {handle(done.id)} is deleted."], ""
+        if done.pending:
+            said.append("Some bytes of it cannot be deleted yet; every pass tries again.")
+        if done.git_history == "contains":
+            where, command = history_remedy(request, [head_page(request.agent), dream_page(request.agent)])
+            said.append(f"Older pages in the workspace's git history may still show it.{where}")
+        said = [*_waiting(done.waiting), *said]
+        return ActionResult("Forgotten", said, (_RECALL,), command, well=not done.pending)
+
+    return ActionPlan(
+        title="Forget this memory?",
+        button="Forget it for good",
+        sentences=[
+            "It is deleted to the last byte: from the database, MEMORY.md, DREAMS.md, kept copies and backups.",
+            "It cannot be brought back.",
+            "What files of sessions say stays; to delete it, remove the session.",
+        ],
+        prose=Prose(found.content),
+        back=_node(found.id),
+        state=found.id,
+        command=request.command("forget", found.id),
+        final=True,
+        do=do,
+    )
+
+
+# Of each word: title, button, what it means, what follows, and the command before and after the handle.
+_SAYS: dict[str, tuple[str, str, str, str, tuple[str, ...], tuple[str, ...]]] = {
+    "withdrawn": (
+        "Is this not true any more?", "It is not true any more", "No page, context or recall shows it.", "is not true",
+        ("statements", "withdraw"), (),
+    ),
+    "done": (
+        "Is this done?", "It is done", "It is no next step or blocker any more.", "is done",
+        ("statements", "done"), (),
+    ),
+    "open": (
+        "Does this hold after all?", "It holds", "Pages and recall show it again.", "holds",
+        ("statements", "done"), ("--undo",),
+    ),
+    "pinned": (
+        "Pin this to the top of MEMORY.md?", "Pin it", "Neither age nor lack of room removes it from MEMORY.md.",
+        "is at the top of MEMORY.md", ("pin",), (),
+    ),
+    "unpinned": (
+        "Remove this pin?", "Remove the pin", "Age and room decide again whether MEMORY.md shows it.", "has no pin",
+        ("pin",), ("--remove",),
+    ),
+}  # fmt: skip
+
+
+def _say(request: ViewRequest, word: str = "") -> ActionPlan:
+    wanted, word = request.query.get("handle", ""), word or request.query.get("status", "")
+    if word not in _SAYS:
+        raise no_such_action()
+    title, button, means, follows, before, after = _SAYS[word]
+    with reading(request.site.place) as database:
+        found = references.resolve(database, request.agent, wanted).id
+        stated = statements.get(database, request.agent, found)
+        is_pinned = memories.is_pinned(database, request.agent, found)
+        label = neighbours.labels(database, request.agent, [found]).get(found, found)
+    if before[0] == "statements" and stated is None:
+        raise UsageError(f"{wanted} is no statement", hint="use the buttons of the views", code="not-a-statement")
+    if word == "done" and stated is not None and stated.kind not in ENDS:
+        means = "No page, context or recall shows it any more."
+    if word == ("pinned" if is_pinned else "unpinned"):
+        raise UsageError(f"{handle(found)} is {'pinned already' if is_pinned else 'not pinned'}", hint="nothing to do")
+
+    def do(call: Confirmed) -> ActionResult:
+        to = (call.workspace, request.agent, found)
+        status = next((one for one in get_args(pinning.Mark) if one == word), None)
+        change = pinning.pin if word == "pinned" else pinning.unpin
+        now_us = request.now_us
+        waiting = pinning.mark(*to, status, now_us).waiting if status else change(*to, now_us).waiting
+        said = [f"{handle(found)} {follows}.", *_waiting(waiting)]
+        return ActionResult("Noted", said, (_node(found), ViewLink("MEMORY.md", "page")))
+
+    return ActionPlan(
+        title=title,
+        button=button,
+        sentences=[means, "The files of its session stay as they are; your word counts on every machine."],
+        prose=Prose(stated.text if stated else label),
+        back=_node(found),
+        state=[found, is_pinned, stated and stated.status],
+        command=request.command(*before, found, *after),
+        do=do,
+    )
+
+
+# ── entities ──
+
+
+def _result_of_entity(operation: Callable[[], Any], title: str, back: ViewLink) -> ActionResult:
+    done = operation()
+    said = [f"The event {done.event_id} records it.", *(f"{one}." for one in done.warnings), *_waiting(done.waiting)]
+    return ActionResult(title, said, (back, ViewLink("Entities", "entities")))
+
+
+def _review(request: ViewRequest, *, approve: bool) -> ActionPlan:
+    with queries.open_read_only(request.site.place, request.agent, request.now_us) as repo:
+        proposal = queries.find_proposal(repo, request.query.get("proposal", ""))
+        entity = queries.view(repo, repo.require(proposal.entity_id))
+    section = next((one for one in entity.sections if one.name == proposal.section), None)
+    if section is None:
+        raise UsageError(
+            f"{entity.title} has no section {proposal.section} any more",
+            hint="reject the proposal at a terminal: signet-sync entity review reject",
+            code="section-unknown",
+        )
+    back = ViewLink("The entity", "entity", {"entity": entity.id})
+
+    def do(call: Confirmed) -> ActionResult:
+        reason = call.words.get("reason", "").strip() or None
+        review = partial(entity_operations.review, call.workspace, request.agent, proposal.id)
+        act = partial(review, approve=approve, reason=reason, actor="person", now_us=request.now_us)
+        return _result_of_entity(act, "Approved" if approve else "Rejected", back)
+
+    sets, named = proposal.op == "set", f"The section {section.heading} of {entity.title}"
+    changed = None
+    if approve:
+        more = "paragraph" if proposal.op == "append" else "item"
+        change = "gets the text below" if sets else f"gets one more {more}, the text below"
+        said = [
+            f"{named} {change}, as your own change.",
+            "The event log records it; the previous text stays there." if sets else "The event log records it.",
+            *([f"The agent gives as its reason: {proposal.rationale}"] if proposal.rationale else []),
+        ]
+        if sets:
+            lines = difference(section.text.strip("\n"), proposal.text.strip("\n"))
+            changed = ("What changes in the section", lines)
+    else:
+        said = [
+            f"{named} stays as it is.",
+            "The proposal waits no longer; its text and your reason stay in the event log.",
+        ]
+    return ActionPlan(
+        title="Approve this proposal?" if approve else "Reject this proposal?",
+        button="Approve" if approve else "Reject",
+        sentences=said,
+        prose=None if changed else Prose(proposal.text),
+        difference=changed,
+        fields=() if approve else (FormField("reason", "Reason", hint="may be left empty"),),
+        back=back,
+        state=[proposal.id, digest(section.text), entity.drifted],
+        command=request.command("entity", "review", "approve" if approve else "reject", proposal.id),
+        do=do,
+    )
+
+
+# Of each word: title, button, what it means, what was done.
+_GUARDS: dict[Guard, tuple[str, str, str, str]] = {
+    "pin": (
+        "Pin this entity?", "Pin it", "It matters as it is: agents may only propose changes from now on.", "Pinned",
+    ),
+    "unpin": (
+        "Remove the pin of this entity?", "Remove the pin", "Agents may change it again, unless it is locked.",
+        "Pin removed",
+    ),
+    "lock": (
+        "Lock this entity?", "Lock it", "Only people write it: agents may only propose changes from now on.", "Locked",
+    ),
+    "unlock": (
+        "Remove the lock of this entity?", "Remove the lock", "Agents may change it again, unless it is pinned.",
+        "Lock removed",
+    ),
+}  # fmt: skip
+
+
+def _guard(request: ViewRequest) -> ActionPlan:
+    op = next((one for one in _GUARDS if one == request.query.get("op")), None)
+    if op is None:
+        raise no_such_action()
+    with queries.open_read_only(request.site.place, request.agent, request.now_us) as repo:
+        entity = queries.view(repo, repo.require(request.query.get("entity", "")))
+    title, button, means, done = _GUARDS[op]
+    back = ViewLink("The entity", "entity", {"entity": entity.id})
+
+    def do(call: Confirmed) -> ActionResult:
+        guard = partial(entity_operations.guard, op, call.workspace, request.agent, entity.id)
+        return _result_of_entity(partial(guard, actor="person", now_us=request.now_us), done, back)
+
+    return ActionPlan(
+        title=title,
+        button=button,
+        prose=Prose(entity.title),
+        sentences=[means, "Pins and locks of single sections stay. The event log records it."],
+        back=back,
+        state=[entity.id, sorted(entity.pins), sorted(entity.locks), entity.drifted],
+        command=request.command("entity", "protect", op, entity.id),
+        do=do,
+    )
+
+
+# ── a session, for good ──
+
+_QUOTING = FormField(
+    "quoting",
+    "Passages of it that other sessions quote",
+    required=True,
+    options=(("redact", "replace each by [REDACTED:removed]"), ("keep", "leave them as they are")),
+)
+
+
+def _remove(request: ViewRequest) -> ActionPlan:
+    token, session_id = request.query.get("session_token", ""), request.query.get("session", "")
+    place = request.site.place
+    require_index(place)
+    with place.opened(touch_nothing=True) as workspace:
+        plans = [one for one in removals.plan(workspace, request.agent, session_id) if token in ("", one.session_token)]
+        if not plans:
+            raise UsageError("there is no such session", hint="see the list of sessions", code="unknown-session")
+        quoted = quotes.find_quotes(workspace, plans)
+        about = open_session.describe_one(workspace.database, plans[0].sessions[0]) if plans[0].paths else None
+
+    def do(call: Confirmed) -> ActionResult:
+        reason, command = sanitize_line(call.words["reason"]), ""
+        redacting = bool(quoted.places) and call.words["quoting"] == "redact"
+        if redacting:
+            quotes.redact(call.workspace, quoted, reason, request.now_us)
+        done = [removals.remove(call.workspace, one, reason, request.now_us, quoted_in=quoted.places) for one in plans]
+        said = [text for one in done for text in _describe_removal(one, redacted=redacting)]
+        if holds := next((one for one in done if one.git_history == "contains"), None):
+            where, command = history_remedy(request, [*holds.removed_paths, head_page(holds.agent_id)])
+            said.append(f"The workspace's git history still contains its text.{where}")
+        return ActionResult("Removed", said, (_SESSIONS,), command, well=not any(one.pending for one in done))
+
+    paths = tuple(path for one in plans for path in one.paths)
+    said = [
+        f"{count_noun(len(paths), 'file')} of the session {session_id} {_are(len(paths))} deleted, with all"
+        " that was derived from them: index, statements, memories from it, lines of pages, seals and backups."
+        if paths
+        else f"What the running session {session_id} has said so far is deleted.",
+        "A tombstone keeps the session from coming back, here and on every machine that shares this vault. It contains"
+        " the reason.",
+        "The harness's own transcript and the workspace's git history are not changed; the result says if they still"
+        " contain text of the session.",
+        "The deleted files cannot be brought back.",
+    ]
+    if quoted.places:
+        number = count_noun(len(quoted.places), "place")
+        said.append(f"Other sessions quote it in {number}; you choose what becomes of that.")
+    return ActionPlan(
+        title="Remove this session for good?",
+        button="Remove it for good",
+        sentences=said,
+        prose=Prose((about and about["sentence"]) or session_id),
+        fields=(*((_QUOTING,) if quoted.places else ()), REASON),
+        back=ViewLink("The session", "session", {"token": plans[0].session_token, "session": session_id}),
+        state=[[one.session_token, one.session_ids, one.paths] for one in plans] + [quoted.places],
+        command=request.command("remove", session_id, "--reason", WORDS),
+        final=True,
+        lists=[(title, some) for title, some in (("Deleted", paths), ("Quote it", quoted.places)) if some],
+        do=do,
+    )
+
+
+def _describe_removal(done: RemoveResult, *, redacted: bool) -> list[str]:
+    def some(names: tuple[str, ...]) -> str:
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        return ", ".join(names[:_SHOWN]) + more
+
+    said = [
+        f"{count_noun(len(done.removed_paths), 'file')} and {count_noun(done.removed_rows, 'row')} of"
+        f" {done.session_token} are deleted; the tombstone is {done.tombstone}."
+    ]
+    said += [f"Cannot be deleted yet, every pass tries again: {path}." for path in done.pending[:_SHOWN]]
+    if done.quoted_in:
+        what = "Its passages were replaced in" if redacted else "Of other sessions, these still quote it:"
+        said.append(f"{what} {some(done.quoted_in)}.")
+    if done.foreign:
+        said.append(f"Not written by signet-sync, and still contain text of it: {some(done.foreign)}.")
+    if done.signet:
+        said.append("Signet still has it; remove the session in Signet, too, or it may write it again.")
+    return said
+
+
+# ── violations, one file or all of the agent ──
+
+
+def _choose_violations(request: ViewRequest) -> tuple[list[OpenViolation], object, list[str]]:
+    """Returns the violation at `path`, else all of the agent; what they are now; of one file what changed in it.
+
+    Raises `UsageError` if there is none.
+    """
+    place, path = request.site.place, request.query.get("path")
+    with reading(place) as database:
+        found = [one for batch in batches(database, request.agent) for one in batch.files if path in (None, one.path)]
+        if not found:
+            raise UsageError(
+                f"{path or 'nothing'} is not an open violation of agent {request.agent}",
+                hint="see the list of problems",
+                code="unknown-violation",
+            )
+        # Not their contents, but what would change with these; looked at before they are compared.
+        state = []
+        for one in found:
+            status = files.status_of(place.root, one.path)
+            seen = None if status is None else [status.st_mtime_ns, status.st_size, status.st_ino]
+            state.append([one.path, one.code, one.restorable, one.acceptable, seen])
+        changed: list[str] = []
+        if path and found[0].restorable:
+            texts = integrity_operations.difference(database, place.root, path, place.settings().max_file_bytes)
+            if texts.present is not None and max(len(texts.sealed), len(texts.present)) <= LONGEST:
+                changed = difference(texts.before(), texts.after())
+    return found, state, changed
+
+
+def _restore(request: ViewRequest) -> ActionPlan:
+    found, state, changed = _choose_violations(request)
+    able = [one for one in found if one.restorable]
+    if not able:
+        hint = "restore the file from a copy of your own, or accept it"
+        raise UsageError("the sealed bytes no longer exist", hint=hint)
+    odd = sum(not one.acceptable for one in able)
+    edited = len(able) - sum(one.code == "vanished" for one in able) - odd
+    said = [f"{count_noun(len(able), 'file')} {_are(len(able))} written again as sealed."]
+    if edited:
+        says = "says" if edited == 1 else "say"
+        said.append(f"What {count_noun(edited, 'changed file')} {says} is replaced, and not kept.")
+    if odd:
+        said.append("What is at a path and is no file that can be read is moved aside and kept.")
+    if lost := len(found) - len(able):
+        said.append(f"{count_noun(lost, 'file')} cannot be restored: the sealed bytes no longer exist.")
+
+    def do(call: Confirmed) -> ActionResult:
+        to = (call.workspace, _paths(request), request.now_us, call.check_again)
+        return _result_of_files(integrity_operations.restore(*to, agent=request.agent), "Restored")
+
+    return ActionPlan(
+        title=f"Restore {count_noun(len(able), 'file')}?",
+        button="Restore",
+        sentences=said,
+        back=_PROBLEMS,
+        state=state,
+        command=_command(request, "restore", able),
+        lists=(("Restored", [one.path for one in able]),),
+        difference=("What changed in the file, which is taken back", changed),
+        final=edited > 0,
+        do=do,
+    )
+
+
+def _accept(request: ViewRequest) -> ActionPlan:
+    found, state, changed = _choose_violations(request)
+    able = [one for one in found if one.acceptable]
+    if not able:
+        raise UsageError("there is nothing that could be accepted", hint="restore the file")
+    gone = sum(one.code == "vanished" for one in able)
+    said = []
+    if edited := len(able) - gone:
+        said += [
+            f"The present content of {count_noun(edited, 'changed file')} is sealed: search and pages use it now.",
+            "The content that was sealed before is deleted; it cannot be restored any more.",
+        ]
+    if gone:
+        seals = "Its seal stays" if gone == 1 else "Their seals stay"
+        said.append(f"That {count_noun(gone, 'file')} {_are(gone)} gone is accepted. {seals} for a later restore.")
+    if left := len(found) - len(able):
+        said.append(f"{count_noun(left, 'file')} cannot be accepted, and {_are(left)} left.")
+
+    def do(call: Confirmed) -> ActionResult:
+        to = (call.workspace, _paths(request), call.words["reason"], request.now_us, call.check_again)
+        return _result_of_files(integrity_operations.accept(*to, agent=request.agent), "Accepted")
+
+    return ActionPlan(
+        title=f"Accept {count_noun(len(able), 'file')} {'as gone' if gone == len(able) else 'as now'}?",
+        button="Accept",
+        sentences=[*said, "The reason is kept with each."],
+        back=_PROBLEMS,
+        state=state,
+        command=_command(request, "accept", able, "--reason", WORDS),
+        fields=(REASON,),
+        lists=(("Accepted", [one.path for one in able]),),
+        difference=("What is accepted", changed),
+        final=edited > 0,
+        do=do,
+    )
+
+
+def _command(request: ViewRequest, word: str, chosen: list[OpenViolation], *more: str) -> str:
+    paths = [one.path for one in chosen] if len(chosen) <= _SHOWN else ["--all"]
+    return request.command("violations", word, *paths, *more, own_agent=False)
+
+
+def _paths(request: ViewRequest) -> list[str]:
+    return [path] if (path := request.query.get("path")) else []
+
+
+def _result_of_files(done: BatchResult, what: str) -> ActionResult:
+    said = [f"{what} {path}." for path in done.done]
+    said += [f"What was at {path} is kept as {kept}." for path, kept in done.kept.items()]
+    said += [f"Left as it is: {path}: {why}." for path, why in done.failed.items()]
+    more = [f"And {len(said) - 2 * _SHOWN} more."] if len(said) > 2 * _SHOWN else []
+    count = len(done.done)
+    title = f"{what} {count_noun(count, 'file')}" if count else f"Nothing was {what.lower()}"
+    return ActionResult(title, [*said[: 2 * _SHOWN], *more], (_PROBLEMS,), well=not done.failed)
+
+
+# ── a full pass ──
+
+
+def _reindex(request: ViewRequest) -> ActionPlan:
+    def do(call: Confirmed) -> ActionResult:
+        workspace, links = call.workspace, (_OVERVIEW, _PROBLEMS)
+        outcome = run_pass_mending(workspace, Request(now_us=request.now_us, should_stop=call.should_stop))
+        if outcome.cliff is not None:
+            said = [f"It halted: {outcome.cliff.message}. Nothing was removed.", f"What to do: {outcome.cliff.hint}."]
+            return ActionResult("The pass halted", said, links, well=False)
+        pages = sorted(page.path for page in outcome.pages.values() if page.changed)
+        trouble = [*workspace.events, *outcome.trouble, *([outcome.held] if outcome.held else [])]
+        said = [
+            f"{count_noun(outcome.scanned, 'file')} looked at, {count_noun(outcome.read, 'file')} read.",
+            f"Written: {', '.join(pages)}." if pages else "No page had to be written.",
+            *(f"{text}." for text in trouble[:_SHOWN]),
+        ]
+        return ActionResult("The pass has ended", said, links, well=not trouble)
+
+    return ActionPlan(
+        title="Start a full pass?",
+        button="Start the pass",
+        sentences=[
+            "Every file of memory/ is looked at, for all agents, and what is new or changed is read.",
+            "Then the index is brought up to date, and MEMORY.md and the session log are written where they differ.",
+            "No sealed file is changed. The running agent does the same by itself.",
+        ],
+        back=_OVERVIEW,
+        state=None,
+        command=request.command("reindex", own_agent=False),
+        do=do,
+    )
+
+
+ACTIONS = {
+    "remember": Action(_remember),
+    "mark": Action(_say, ("handle", "status")),
+    "forget": Action(_forget, ("memory",)),
+    "pin": Action(partial(_say, word="pinned"), ("handle",)),
+    "unpin": Action(partial(_say, word="unpinned"), ("handle",)),
+    "approve": Action(partial(_review, approve=True), ("proposal",)),
+    "reject": Action(partial(_review, approve=False), ("proposal",)),
+    "guard": Action(_guard, ("entity", "op")),
+    "remove": Action(_remove, ("session_token", "session"), refresh=True),
+    "restore": Action(_restore, ("path",)),
+    "accept": Action(_accept, ("path",)),
+    "reindex": Action(_reindex),
+}

@@ -1,1 +1,0 @@
-"""Answers the requests for each page: plain functions from a request to what is shown."""
