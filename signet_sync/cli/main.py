@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class Context:
     """The options that commands share; everything else is computed on use."""
 
-    def __init__(self) -> None:
-        self.workspace_flag: str | None = None
+    def __init__(self, workspace_flag: str | None = None) -> None:
+        self.workspace_flag = workspace_flag
         self.database_flag: str | None = None
         self.verbose = 0
         self.quiet = False

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import Kind
 from signet_sync.mcp_server import texts
-from signet_sync.mcp_server.memory import ServedMemory
+from signet_sync.mcp_server.memory import ServedMemory, describe
 from signet_sync.storage.locations import now_us
 from signet_sync.text.memory import LONGEST, MOST_TAGS
 
@@ -59,12 +59,16 @@ class Offer:
 
     @cached_property
     def takes(self) -> type[BaseModel]:
-        """Returns the type of its arguments: nothing is coerced, and an unknown one is an error."""
-        hints = get_type_hints(self.act, include_extras=True)
-        given = [one for one in inspect.signature(self.act).parameters.values() if one.name != "memory"]
-        fields: dict[str, Any] = {
-            one.name: (hints[one.name], ... if one.default is one.empty else one.default) for one in given
-        }
+        """Returns the type of its arguments: nothing is coerced, and an unknown one is an error.
+
+        A text in an annotation describes the argument.
+        """
+        hints, fields = get_type_hints(self.act, include_extras=True), dict[str, Any]()
+        for one in inspect.signature(self.act).parameters.values():
+            if one.name != "memory":
+                said = [text for text in hints[one.name].__metadata__ if isinstance(text, str)]
+                about = Field(... if one.default is one.empty else one.default, description=said[-1])
+                fields[one.name] = (hints[one.name], about)
         return create_model(self.name, __config__=ConfigDict(extra="forbid", strict=True), **fields)
 
     @cached_property
@@ -137,9 +141,7 @@ def call(memory: ServedMemory, offer: Offer, arguments: Document) -> Document:
         found, more = offer.act(memory, **dict(offer.takes.model_validate(arguments)))
         text, failed = texts.answer(offer.render(found), more), False
     except Exception as error:  # noqa: BLE001 - unexpected errors are logged
-        from signet_sync.mcp_server import failures
-
-        text, failed = failures.describe(error, memory.place), True
+        text, failed = describe(error, memory.place), True
     return {"content": [{"type": "text", "text": text}], "isError": failed}
 
 
@@ -176,10 +178,10 @@ def _more(found: int, limit: int, most: int = _MOST_HITS) -> str | None:
 )
 def memory_recall(
     memory: ServedMemory,
-    query: Annotated[Words, Field(description="A question or some words.")],
-    since: Annotated[Name | None, Field(description="Only since this day.")] = None,
-    project: Annotated[Name | None, Field(description="Only of this project.")] = None,
-    limit: Annotated[int, Field(ge=1, le=_MOST_HITS, description="Maximum number of hits.")] = 10,
+    query: Annotated[Words, "A question or some words."],
+    since: Annotated[Name | None, "Only since this day."] = None,
+    project: Annotated[Name | None, "Only of this project."] = None,
+    limit: Annotated[int, Field(ge=1, le=_MOST_HITS), "Maximum number of hits."] = 10,
 ) -> Answer:
     """Ask what was decided or said in past and running sessions, before you assume that it was not. Follow a hit's id
     with memory_expand.
@@ -208,13 +210,9 @@ def memory_recall(
 def memory_expand(
     memory: ServedMemory,
     handle: Annotated[
-        Name,
-        Field(
-            description="An id (^f-…) or its beginning, a file's path (memory/…--summary.md), or a session's key, id "
-            "or token."
-        ),
+        Name, "An id (^f-…) or its beginning, a file's path (memory/…--summary.md), or a session's key, id or token."
     ],
-    budget: Annotated[int, Field(ge=50, le=8_000, description="Most tokens of text.")] = 2_000,
+    budget: Annotated[int, Field(ge=50, le=8_000), "Most tokens of text."] = 2_000,
 ) -> Answer:
     """Follow an id, path or session to its source: the full text, what is around it, the passage of the transcript.
     Use it when a hit or a line of MEMORY.md says too little.
@@ -232,17 +230,13 @@ def memory_expand(
 )
 def memory_context(
     memory: ServedMemory,
-    prompt: Annotated[
-        Words | None,
-        Field(description="What you are about to work on. Default: the context of a session's start."),
-    ] = None,
+    prompt: Annotated[Words | None, "What you are about to work on. Default: the context of a session's start."] = None,
     project: Annotated[
         Annotated[str, Field(max_length=4_096)] | None,
-        Field(description="Absolute path of the project to start with. Default: the server's working directory."),
+        "Absolute path of the project to start with. Default: the server's working directory.",
     ] = None,
     budget: Annotated[
-        Annotated[int, Field(ge=50, le=10_000)] | None,
-        Field(description="Most tokens (default: 800 with a prompt, 2,000 without)."),
+        Annotated[int, Field(ge=50, le=10_000)] | None, "Most tokens (default: 800 with a prompt, 2,000 without)."
     ] = None,
 ) -> Answer:
     """The context of a session's start (where the project stands, quotes of its last session, what holds, and the
@@ -264,15 +258,14 @@ def memory_context(
 @_tool("Remember", texts.render_remembered, core=True, writes=True)
 def memory_remember(
     memory: ServedMemory,
-    text: Annotated[str, Field(min_length=1, max_length=LONGEST, description="Makes sense without this session.")],
-    type: Annotated[Kinds, Field(description="Its section in MEMORY.md.")] = "note",
+    text: Annotated[str, Field(min_length=1, max_length=LONGEST), "Makes sense without this session."],
+    type: Annotated[Kinds, "Its section in MEMORY.md."] = "note",
     tags: Annotated[
-        list[Annotated[str, Field(min_length=1, max_length=64)]],
-        Field(max_length=MOST_TAGS, description="Words to find it by."),
+        list[Annotated[str, Field(min_length=1, max_length=64)]], Field(max_length=MOST_TAGS), "Words to find it by."
     ] = [],
-    private: Annotated[bool, Field(description="True: in no shared context.")] = False,
-    everywhere: Annotated[bool, Field(description="True: for every project.")] = False,
-    session: Annotated[Name | None, Field(description="The session it comes from and is removed with.")] = None,
+    private: Annotated[bool, "True: in no shared context."] = False,
+    everywhere: Annotated[bool, "True: for every project."] = False,
+    session: Annotated[Name | None, "The session it comes from and is removed with."] = None,
 ) -> Answer:
     """Remember a thought for later sessions, once it is certain: MEMORY.md shows it, memory_recall finds it, for this
     project.
@@ -288,7 +281,7 @@ def memory_remember(
 
 
 @_tool("Forget", texts.render_forgotten, core=True, writes=True, destroys=True, again=False)
-def memory_forget(memory: ServedMemory, id: Annotated[Name, Field(description="Its id or beginning.")]) -> Answer:
+def memory_forget(memory: ServedMemory, id: Annotated[Name, "Its id or beginning."]) -> Answer:
     """Delete a wrong or unwanted memory (^m-…)."""
     from signet_sync.privacy import forget
 
@@ -303,16 +296,12 @@ def memory_note(
     memory: ServedMemory,
     note: Annotated[
         str,
-        Field(
-            max_length=8_000,
-            description="One to three lines: `Outcome: …`, `Decided: …`, `Next: …`, `Blocked: …`, `Tried: …` (what, "
-            "and how it failed).",
-        ),
+        Field(max_length=8_000),
+        "One to three lines: `Outcome: …`, `Decided: …`, `Next: …`, `Blocked: …`, `Tried: …` (what, "
+        "and how it failed).",
     ] = "",
-    done: Annotated[list[Name], Field(max_length=20, description="Steps and blockers that are done (^f-…).")] = [],
-    withdrawn: Annotated[
-        list[Name], Field(max_length=20, description="What an agent said and is not true (^f-…).")
-    ] = [],
+    done: Annotated[list[Name], Field(max_length=20), "Steps and blockers that are done (^f-…)."] = [],
+    withdrawn: Annotated[list[Name], Field(max_length=20), "What an agent said and is not true (^f-…)."] = [],
 ) -> Answer:
     """Say which statements are done or not true; hand your work over to the next session at the end of a turn, if its
     report does not end with these lines anyway.
@@ -338,7 +327,7 @@ def memory_note(
 @_tool("Open a session", texts.render_session, core=True)
 def session_open(
     memory: ServedMemory,
-    session: Annotated[Name, Field(description="Its key, id or token, or the beginning of one.")],
+    session: Annotated[Name, "Its key, id or token, or the beginning of one."],
 ) -> Answer:
     """One session: what was done in it, how it ended, and the paths of its summaries and transcripts; memory_expand
     reads a path.
@@ -349,7 +338,7 @@ def session_open(
 @_tool("Checkpoint", writes=True)
 def memory_checkpoint(
     memory: ServedMemory,
-    note: Annotated[str, Field(max_length=500, description="Why: the subject of the commit.")] = "",
+    note: Annotated[str, Field(max_length=500), "Why: the subject of the commit."] = "",
 ) -> Answer:
     """Commit the workspace to its git history as it is now, before a risky change or after an instruction that matters.
     Makes no commit if nothing changed or the history is off (`skipped`, `reason`).
@@ -368,9 +357,9 @@ def memory_checkpoint(
 @_tool("History")
 def memory_history(
     memory: ServedMemory,
-    limit: Annotated[int, Field(ge=1, le=_MOST_COMMITS, description="Most commits, the newest first.")] = 10,
+    limit: Annotated[int, Field(ge=1, le=_MOST_COMMITS), "Most commits, the newest first."] = 10,
     include_diff: Annotated[
-        bool, Field(description="True: also what was added from the oldest to the newest, as a unified diff.")
+        bool, "True: also what was added from the oldest to the newest, as a unified diff."
     ] = False,
 ) -> Answer:
     """The newest commits of the workspace's history, and with `include_diff` what was added to this agent's files since
@@ -405,10 +394,9 @@ def memory_stats(memory: ServedMemory) -> Answer:
 def entity_read(
     memory: ServedMemory,
     id: Annotated[
-        Name | None,
-        Field(description="An entity's id or its beginning, its folder's name, or its title. Default: all are listed."),
+        Name | None, "An entity's id or its beginning, its folder's name, or its title. Default: all are listed."
     ] = None,
-    kind: Annotated[Kind | None, Field(description="List only these (without an id).")] = None,
+    kind: Annotated[Kind | None, "List only these (without an id)."] = None,
 ) -> Answer:
     """Curated files about the user, parts of a subject and relationships: without an id a list of all, with an id its
     sections, list items with their keys, what is pinned or locked, and open proposals.
@@ -438,46 +426,35 @@ def entity_edit(
     memory: ServedMemory,
     op: Annotated[
         Literal["create", "set", "append", "prune", "status", "undo"],
-        Field(
-            description="create: a new entity; set: replace the text of a narrative section; append: add a paragraph or"
-            " an item; prune: remove an item from a list; status: change the entity's; undo: take one edit back."
-        ),
+        "create: a new entity; set: replace the text of a narrative section; append: add a paragraph or"
+        " an item; prune: remove an item from a list; status: change the entity's; undo: take one edit back.",
     ],
-    id: Annotated[Name | None, Field(description="As in entity_read (not for create and undo).")] = None,
-    section: Annotated[Name | None, Field(description="A section's `name` as in entity_read, or its heading.")] = None,
+    id: Annotated[Name | None, "As in entity_read (not for create and undo)."] = None,
+    section: Annotated[Name | None, "A section's `name` as in entity_read, or its heading."] = None,
     text: Annotated[
         Annotated[str, Field(max_length=100_000)] | None,
-        Field(description="The text (set and append), empty with a reason to empty a section; the new status."),
+        "The text (set and append), empty with a reason to empty a section; the new status.",
     ] = None,
-    propose: Annotated[
-        bool, Field(description="Let a person decide, as a pinned or locked section needs (set, append).")
-    ] = False,
-    expect: Annotated[
-        Name | None, Field(description="Refuse if the section's sha256 is another by now (set and append).")
-    ] = None,
-    item: Annotated[Name | None, Field(description="The item's number or key (prune).")] = None,
+    propose: Annotated[bool, "Let a person decide, as a pinned or locked section needs (set, append)."] = False,
+    expect: Annotated[Name | None, "Refuse if the section's sha256 is another by now (set and append)."] = None,
+    item: Annotated[Name | None, "The item's number or key (prune)."] = None,
     reason: Annotated[
-        Annotated[str, Field(min_length=1, max_length=1_000)] | None,
-        Field(description="Why (prune, status, and set to an empty text)."),
+        Annotated[str, Field(min_length=1, max_length=1_000)] | None, "Why (prune, status, and set to an empty text)."
     ] = None,
     rationale: Annotated[
         Annotated[str, Field(min_length=1, max_length=2_000)] | None,
-        Field(description='Why a soft cap is exceeded: "why: …; until: …; plan: …" (set and append).'),
+        'Why a soft cap is exceeded: "why: …; until: …; plan: …" (set and append).',
     ] = None,
     evidence: Annotated[
-        Name | None,
-        Field(description="PATH#LINE of an artifact that supports it (set and append); an item of Evidence needs it."),
+        Name | None, "PATH#LINE of an artifact that supports it (set and append); an item of Evidence needs it."
     ] = None,
-    kind: Annotated[Kind | None, Field(description="The kind of a new entity.")] = None,
-    title: Annotated[Name | None, Field(description="The name of a new entity.")] = None,
-    type: Annotated[
-        Name | None, Field(description="The type of a new relationship: reviews, protects, polarized …")
-    ] = None,
+    kind: Annotated[Kind | None, "The kind of a new entity."] = None,
+    title: Annotated[Name | None, "The name of a new entity."] = None,
+    type: Annotated[Name | None, "The type of a new relationship: reviews, protects, polarized …"] = None,
     between: Annotated[
-        Annotated[list[Name], Field(max_length=20)] | None,
-        Field(description="The participants of a new relationship."),
+        Annotated[list[Name], Field(max_length=20)] | None, "The participants of a new relationship."
     ] = None,
-    event: Annotated[Name | None, Field(description="The event_id or ev:… of the edit to take back (undo).")] = None,
+    event: Annotated[Name | None, "The event_id or ev:… of the edit to take back (undo)."] = None,
 ) -> Answer:
     """Create an entity; set, append to or prune a section; change its status; take an edit back. Every change is an
     event with the text before and after. What a person pinned or locked can only be proposed.
