@@ -30,7 +30,7 @@ from signet_sync.settings import model
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import is_odd, mark_suspect, translate
-from signet_sync.sync.quarantine import OUT_OF_MEMORY
+from signet_sync.sync.workers import OUT_OF_MEMORY
 from signet_sync.sync.workspace import Workspace
 
 ROOT_POLL = 2.0

@@ -32,7 +32,7 @@ from signet_sync.sessions import journal
 from signet_sync.sessions.live import store as live
 from signet_sync.storage.database import batches
 from signet_sync.storage.locations import now_us
-from signet_sync.sync import engine, quarantine
+from signet_sync.sync import engine, workers
 from signet_sync.sync.store import artifacts, counts, passes
 from signet_sync.sync.watcher import Hint, Watcher
 from signet_sync.sync.workspace import Outcome, Request, Workspace
@@ -142,7 +142,7 @@ class Scheduler:
 
     def record_crash(self) -> None:
         """Records a crash, of the previous agent or a pass out of memory, against the file being processed."""
-        path = quarantine.account(self.workspace.root, self.workspace.state.path)
+        path = workers.account(self.workspace.root, self.workspace.state.path)
         if path is not None:
             logger.warning("{}: the agent died, or ran out of memory, while it processed this file", path)
 

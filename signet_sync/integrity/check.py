@@ -28,10 +28,9 @@ from signet_sync.sync import planner
 from signet_sync.sync.index_records import PROBLEMS, Judgement, Known, Row
 from signet_sync.sync.indexing import look
 from signet_sync.sync.planner import JudgeContext
-from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.reading import judge_paths
 from signet_sync.sync.store import artifacts, violations
-from signet_sync.sync.workers import Workers
+from signet_sync.sync.workers import Quarantine, Workers
 from signet_sync.sync.workspace import Pass, Request, Workspace
 from signet_sync.text.sentences import escape, flatten, is_template, page_line
 

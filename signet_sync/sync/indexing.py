@@ -14,11 +14,11 @@ from signet_sync.storage.files import require_root
 from signet_sync.sync import deriving, planner, reading
 from signet_sync.sync.index_records import SESSION, Change, Judgement, Known, NoiseRule, Source
 from signet_sync.sync.planner import CliffRule, JudgeContext, Plan, Tombstones
-from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.reading import BULK_FROM, WORKERS_FROM, read_and_write
 from signet_sync.sync.store import artifacts, counts, passes, violations
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.tombstones import InForce, count_covered, enforce, read_in_force, remove_covered
+from signet_sync.sync.workers import Quarantine
 from signet_sync.sync.workspace import Outcome, Pass, Request, Workspace
 from signet_sync.text import digest_mark
 from signet_sync.text.sanitizer import sanitizer_stamp

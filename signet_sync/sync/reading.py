@@ -19,9 +19,8 @@ from signet_sync.storage.files import Root, Vault, folder, kind_of, reading, sig
 from signet_sync.sync import planner
 from signet_sync.sync.index_records import MANIFEST, SESSION, Judgement, Known, Row, Seal, Source
 from signet_sync.sync.planner import JudgeContext
-from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.store import artifacts, texts, violations
-from signet_sync.sync.workers import Given, Workers
+from signet_sync.sync.workers import Given, Quarantine, Workers
 from signet_sync.sync.workspace import Outcome, Pass, Workspace
 
 

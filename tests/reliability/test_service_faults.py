@@ -27,7 +27,7 @@ from signet_sync.errors import Interrupted
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.locations import now_us
-from signet_sync.sync import quarantine
+from signet_sync.sync import workers
 from signet_sync.sync.engine import run_pass
 from signet_sync.sync.workspace import Request
 
@@ -125,7 +125,7 @@ def wary_pass(vault: Vault, deadly: str) -> int:
             return really(path, *arguments, **given)
 
         with opened(str(vault.root), Settings()) as workspace:
-            quarantine.account(workspace.root, workspace.state.path)
+            workers.account(workspace.root, workspace.state.path)
             os.open = opens  # type: ignore[assignment]
             run_pass(workspace, Request(now_us=now_us(), records_crashes=True))
         return 0
@@ -137,10 +137,12 @@ def test_a_file_that_kills_whoever_reads_it_is_left_alone_until_it_changes(vault
     sessions = some(vault, 2)
     path = sessions[0].path("summary")
     name = path.removeprefix("memory/")
-    assert [wary_pass(vault, name) for _ in range(quarantine.MOST + 1)] == [-signal.SIGKILL] * quarantine.MOST + [0]
+    assert [wary_pass(vault, name) for _ in range(workers.MOST_DEATHS + 1)] == [
+        -signal.SIGKILL
+    ] * workers.MOST_DEATHS + [0]
     assert len(vault.hits(sessions[1].word)) == 2 and len(vault.hits(sessions[0].word)) == 1
     assert verdict(vault, path) == ("invalid", "unreadable")
-    assert f"died {quarantine.MOST} times" in vault.rows("select message from files where path = ?", path)[0][0]
+    assert f"died {workers.MOST_DEATHS} times" in vault.rows("select message from files where path = ?", path)[0][0]
     # Every command leaves it alone; changed, or asked for by `--full`, it is read again.
     document = vault.reindex()
     assert vault.problems(document)[path] == ("invalid", "unreadable")
@@ -151,7 +153,7 @@ def test_a_file_that_kills_whoever_reads_it_is_left_alone_until_it_changes(vault
 def test_whoever_asks_for_all_of_it_reads_a_deadly_file_again(vault: Vault) -> None:
     (session,) = some(vault, 1)
     name = session.path("summary").removeprefix("memory/")
-    for _ in range(quarantine.MOST + 1):
+    for _ in range(workers.MOST_DEATHS + 1):
         wary_pass(vault, name)
     assert vault.reindex("--full")["problems"] == [] and len(vault.hits(session.word)) == 2
     assert not list(vault.state.glob("perils.json"))
@@ -160,7 +162,9 @@ def test_whoever_asks_for_all_of_it_reads_a_deadly_file_again(vault: Vault) -> N
 def test_what_it_had_in_hand_when_it_was_killed_for_another_reason_is_forgotten(vault: Vault) -> None:
     (session,) = some(vault, 1)
     name = session.path("summary").removeprefix("memory/")
-    assert [wary_pass(vault, name) for _ in range(quarantine.MOST - 1)] == [-signal.SIGKILL] * (quarantine.MOST - 1)
+    assert [wary_pass(vault, name) for _ in range(workers.MOST_DEATHS - 1)] == [-signal.SIGKILL] * (
+        workers.MOST_DEATHS - 1
+    )
     assert wary_pass(vault, "another") == 0 and len(vault.hits(session.word)) == 2
     assert not list(vault.state.glob("perils.json")) and not list(vault.state.glob("in-hand"))
 
@@ -250,7 +254,9 @@ def test_with_little_memory_one_huge_file_does_not_end_it(vault: Vault, start: S
     session = Session().write(vault)
     until(lambda: session.sentence in page(vault), "at work", 300.0)
     until(lambda: verdict(vault, f"memory/{name}") == ("invalid", "unreadable"), "left alone", 60.0)
-    assert f"{quarantine.MOST} times" in vault.rows("select message from files where path = ?", f"memory/{name}")[0][0]
+    assert (
+        f"{workers.MOST_DEATHS} times" in vault.rows("select message from files where path = ?", f"memory/{name}")[0][0]
+    )
     assert vault.rows("select count(*) from files where verdict = 'indexed'")[0][0] >= 90
     assert agent.end() == 0
 

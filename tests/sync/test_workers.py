@@ -25,7 +25,7 @@ from signet_sync.errors import Interrupted
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.tables import full_text
-from signet_sync.sync import engine, indexing, quarantine, reading, workers
+from signet_sync.sync import engine, indexing, reading, workers
 from signet_sync.sync.workers import Workers
 from signet_sync.sync.workspace import Outcome, Request
 
@@ -314,7 +314,7 @@ def test_a_file_that_kills_workers_is_left_alone_and_the_pass_goes_on(
     outcome = passed(vault)
     assert outcome.read == 34
     ((verdict, code, message),) = vault.rows("select verdict, code, message from files where path = ?", path)
-    assert (verdict, code) == ("invalid", "unreadable") and f"died {quarantine.MOST} times" in message
+    assert (verdict, code) == ("invalid", "unreadable") and f"died {workers.MOST_DEATHS} times" in message
     assert (vault.state / "perils.json").exists()
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     assert vault.rows("select count(*) from files where verdict = 'indexed'") == [(31,)]
