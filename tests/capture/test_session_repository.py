@@ -17,7 +17,6 @@ from test_intake import take as intake
 from transcript_builder import SECRET, SESSION, TranscriptBuilder, import_, store
 from workbench import Vault
 
-from signet_sync.capture import spool
 from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.ids import agent_for
 from signet_sync.host import repository
@@ -102,17 +101,6 @@ def test_a_folder_of_several_repositories_is_none_of_them(vault: Vault, code: Pa
     put(vault, talk_in(code.parent), cwd=str(code), repository=Repository(str(code), NAME, ""))
     intake(vault)
     assert stored(vault) == [None] * 3
-
-
-@pytest.mark.parametrize("wrong", [
-    7, "x", [], ["/x", None], ["/x", None, "", 7], ["/x", None, None, None], [None, None, "", None],
-    ["/x", 7, "", None],
-])  # fmt: skip
-def test_a_job_with_another_thing_for_a_repository_is_damaged(tmp_path: Path, wrong: object) -> None:
-    job = spool.Job(event="end", harness="codex", session_id="s", agent_id="default", at="2026-03-28T10:00:00.000Z")
-    path = Path(spool.put(str(tmp_path / "spool"), job).place)
-    path.write_text(json.dumps({**json.loads(path.read_text()), "repository": wrong}))
-    assert spool.jobs(str(tmp_path / "spool")) == [] and list((tmp_path / "spool" / "bad").iterdir())
 
 
 def test_past_sessions_get_the_repository_that_their_folder_is_in_now(vault: Vault, code: Path) -> None:

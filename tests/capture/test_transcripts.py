@@ -9,7 +9,9 @@ import tracemalloc
 from pathlib import Path
 
 import apsw
+import harness_samples
 import pytest
+from harness_samples import Turn
 
 from signet_sync.capture import transcripts as stores_files
 from signet_sync.capture.harnesses.opencode.database import read_session
@@ -37,38 +39,24 @@ def found(harness: str, home: Path, **options) -> list[str]:
     return [os.path.relpath(s.path, home) for s in sources(harness, {"HOME": str(home)}, **options)]
 
 
-def database(path: Path, *, wal: bool = True) -> apsw.Connection:
-    """A store as OpenCode makes it, as far as its columns matter."""
+def database(path: Path, *sessions: str) -> apsw.Connection:
+    """OpenCode's store as its sample writes it, with the same words in each session; all but the first in the log."""
+    turns = [Turn("user", "hello user"), Turn("assistant", "hello assistant")]
     path.parent.mkdir(parents=True, exist_ok=True)
+    harness_samples.sample("opencode").write(path, sessions[0], "/home/u/lantern", turns, ())
     connection = apsw.Connection(str(path))
-    if wal:
-        connection.execute("pragma journal_mode = wal")
-    connection.execute(
-        "create table session (id text primary key, parent_id text, directory text not null, title text not null,"
-        " revert text, time_created integer not null, time_updated integer not null);"
-        "create table message (id text primary key, session_id text, time_created integer, time_updated integer,"
-        " data text not null);"
-        "create table part (id text primary key, message_id text, session_id text, time_created integer,"
-        " time_updated integer, data text not null);"
-        "create table session_message (id text primary key, session_id text not null, data text);"
-    )
+    connection.execute("pragma journal_mode = wal").fetchall()
+    connection.execute("create table session_message (id, session_id, data)")
+    for session in sessions[1:]:
+        copy = {
+            "session": f"'{session}', parent_id, directory, title, revert, time_created, time_updated + 1",
+            "message": f"id || '{session}', '{session}', time_created, time_updated, data",
+            "part": f"id || '{session}', message_id || '{session}', '{session}', time_created, time_updated, data",
+        }
+        for table, columns in copy.items():
+            of = "id" if table == "session" else "session_id"
+            connection.execute(f"insert into {table} select {columns} from {table} where {of} = ?", sessions[:1])
     return connection
-
-
-def add_session(connection: apsw.Connection, session_id: str, *, updated: int = 2_000, words: str = "hello") -> None:
-    connection.execute(
-        "insert into session values (?, null, '/home/u/lantern', 'A title', null, 1000, ?)", (session_id, updated)
-    )
-    for number, role in enumerate(("user", "assistant")):
-        message = f"msg_{session_id}_{number}"
-        connection.execute(
-            "insert into message values (?, ?, ?, 0, ?)",
-            (message, session_id, 1000 + number, json.dumps({"role": role})),
-        )
-        connection.execute(
-            "insert into part values (?, ?, ?, 0, 0, ?)",
-            (f"prt_{message}", message, session_id, json.dumps({"type": "text", "text": f"{words} {role}"})),
-        )
 
 
 # ── where transcripts are ───────────────────────────────────────────────────────────────────────────────────────────
@@ -88,69 +76,48 @@ def test_each_folder_of_claude_code_is_read_once(home):
 
 
 def test_each_harness_is_found_in_its_own_folder(home):
-    put(home / ".claude/projects/-home-u-lantern/aaaa.jsonl", at=3)
-    put(home / ".claude/projects/-home-u-lantern/bbbb.jsonl", at=2)
-    put(home / ".claude/history.jsonl")
-    put(home / ".codex/sessions/2026/03/28/rollout-2026-03-28T22-34-06-abc.jsonl", at=5)
-    put(home / ".codex/archived_sessions/rollout-2025-03-28T22-34-06-abc.jsonl", at=4)
-    put(home / ".codex/sessions/2026/03/28/notes.jsonl")
-    put(home / ".gemini/tmp/lantern/chats/session-2026-03-28T22-34-abcd.jsonl", at=2)
-    put(home / ".gemini/tmp/lantern/chats/session-2025-03-28T22-34-abcd.json", at=1)
-    put(home / ".gemini/tmp/lantern/logs.json")
-    put(home / ".openclaw/agents/main/sessions/cccc.jsonl")
-    put(home / ".openclaw/agents/main/sessions/sessions.json")
-
-    assert found("claude-code", home) == [
-        ".claude/projects/-home-u-lantern/bbbb.jsonl",
-        ".claude/projects/-home-u-lantern/aaaa.jsonl",
-    ]
-    assert found("codex", home) == [
-        ".codex/archived_sessions/rollout-2025-03-28T22-34-06-abc.jsonl",
-        ".codex/sessions/2026/03/28/rollout-2026-03-28T22-34-06-abc.jsonl",
-    ]
-    assert found("gemini", home) == [
-        ".gemini/tmp/lantern/chats/session-2025-03-28T22-34-abcd.json",
-        ".gemini/tmp/lantern/chats/session-2026-03-28T22-34-abcd.jsonl",
-    ]
-    assert found("openclaw", home) == [".openclaw/agents/main/sessions/cccc.jsonl"]
-    assert found("opencode", home) == []
+    for number, path in enumerate((
+        ".gemini/tmp/lantern/chats/session-2025-03-28T22-34-abcd.json", ".claude/projects/-home-u-lantern/bbbb.jsonl",
+        ".claude/projects/-home-u-lantern/aaaa.jsonl", ".codex/archived_sessions/rollout-2025-03-28T22-34-06-abc.jsonl",
+        ".gemini/tmp/lantern/chats/session-2026-03-28T22-34-abcd.jsonl", ".openclaw/agents/main/sessions/cccc.jsonl",
+        ".codex/sessions/2026/03/28/rollout-2026-03-28T22-34-06-abc.jsonl", ".claude/history.jsonl",
+        ".codex/sessions/2026/03/28/notes.jsonl", ".gemini/tmp/lantern/logs.json",
+        ".openclaw/agents/main/sessions/sessions.json", ".claude/projects/-home-u-lantern/agent-1.jsonl",
+        ".claude/projects/-home-u-lantern/aaaa/subagents/agent-2.jsonl",
+    )):  # fmt: skip
+        put(home / path, at=number)
+    expected = {
+        "claude-code": ["bbbb.jsonl", "aaaa.jsonl"], "openclaw": ["cccc.jsonl"], "opencode": [],
+        "codex": ["rollout-2025-03-28T22-34-06-abc.jsonl", "rollout-2026-03-28T22-34-06-abc.jsonl"],
+        "gemini": ["session-2025-03-28T22-34-abcd.json", "session-2026-03-28T22-34-abcd.jsonl"],
+    }  # fmt: skip
+    assert {harness: [Path(path).name for path in found(harness, home)] for harness in expected} == expected
     assert list_installed({"HOME": str(home)}) == ["claude-code", "codex", "gemini", "openclaw"]
-
-
-def test_files_of_sub_agents_are_no_sessions(home):
-    project = home / ".claude/projects/-home-u-lantern"
-    put(project / "agent-1.jsonl")
-    put(project / "aaaa/subagents/agent-2.jsonl")
-    put(project / "aaaa.jsonl")
-    assert found("claude-code", home) == [".claude/projects/-home-u-lantern/aaaa.jsonl"]
-    assert found("claude-code", home, where=str(home)) == [".claude/projects/-home-u-lantern/aaaa.jsonl"]
+    # Files of sub-agents are no sessions wherever they are.
+    named = found("claude-code", home, where=str(home / ".claude/projects"))
+    assert [Path(path).name for path in named] == ["bbbb.jsonl", "aaaa.jsonl"]
 
 
 @pytest.mark.parametrize(("harness", "variable", "below"), [
     ("claude-code", "CLAUDE_CONFIG_DIR", "projects/p/aaaa.jsonl"),
-    ("codex", "CODEX_HOME", "sessions/2026/rollout-x.jsonl"),
+    ("codex", "CODEX_HOME", "sessions/2026/rollout-x.jsonl"), ("opencode", "XDG_DATA_HOME", "opencode/opencode.db"),
 ])  # fmt: skip
 def test_a_moved_folder_is_honoured(home, harness, variable, below):
-    put(home / "moved" / below)
-    environ = {"HOME": str(home), variable: str(home / "moved")}
-    assert [s.path for s in sources(harness, environ)] == [str(home / "moved" / below)]
+    path, environ = home / "moved" / below, {"HOME": str(home), variable: str(home / "moved")}
+    database(path, "ses_a").close() if harness == "opencode" else put(path)
+    assert [s.path for s in sources(harness, environ)] == [str(path)]
     assert list_installed(environ) == [harness]
 
 
-def test_links_and_odd_files_are_passed_over(home):
-    project = home / ".claude/projects/p"
-    kept = put(project / "kept.jsonl")
+def test_links_and_odd_files_are_passed_over_but_a_store_that_is_itself_a_link(home):
+    project = home / "disk/projects/p"
+    (home / ".claude").symlink_to(home / "disk")
+    put(project / "kept.jsonl")
     (project / "link.jsonl").symlink_to(put(home / "elsewhere.jsonl"))
-    (home / ".claude/projects/linked").symlink_to(put(home / "other/x.jsonl").parent)
+    (home / "disk/projects/linked").symlink_to(put(home / "other/x.jsonl").parent)
     os.mkfifo(project / "pipe.jsonl")
     (project / "folder.jsonl").mkdir()
-    assert found("claude-code", home) == [os.path.relpath(kept, home)]
-
-
-def test_a_store_that_is_itself_a_link_is_followed(home):
-    put(home / "disk/projects/p/aaaa.jsonl")
-    (home / ".claude").symlink_to(home / "disk")
-    assert [Path(path).name for path in found("claude-code", home)] == ["aaaa.jsonl"]
+    assert [Path(path).name for path in found("claude-code", home)] == ["kept.jsonl"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
@@ -172,36 +139,29 @@ def test_a_named_file_or_folder(home):
     assert found("openclaw", home, where=str(home / "link.jsonl")) == ["kept/new.jsonl"]
 
 
-@pytest.mark.parametrize("where", ["nowhere", "pipe", "a\0b"])
-def test_a_named_path_that_cannot_be_read_is_an_error_with_a_hint(home, where):
+@pytest.mark.parametrize(("harness", "where", "error"), [
+    ("codex", "nowhere", HarnessError), ("codex", "pipe", HarnessError), ("codex", "a\0b", HarnessError),
+    ("texts", "", UsageError),
+])  # fmt: skip
+def test_what_cannot_be_read_is_an_error_with_a_hint(home, harness, where, error):
     os.mkfifo(home / "pipe")
-    with pytest.raises(HarnessError) as caught:
-        list(sources("codex", {"HOME": str(home)}, str(home / where)))
-    assert (caught.value.code, caught.value.exit_code) == ("transcript-unreadable", 2)
-    assert caught.value.hint and caught.value.path
-
-
-def test_an_unknown_harness_is_a_usage_error(home):
-    with pytest.raises(UsageError, match="no harness"):
-        list(sources("texts", {"HOME": str(home)}))
+    with pytest.raises(error) as caught:
+        sources(harness, {"HOME": str(home)}, str(home / where))
+    if error is HarnessError:
+        assert (caught.value.code, caught.value.exit_code) == ("transcript-unreadable", 2)
+        assert caught.value.hint and caught.value.path
 
 
 # ── lines ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_lines_end_at_line_feeds_only(home):
-    path = home / "x.jsonl"
-    path.write_bytes(b'{"a":"\xe2\x80\xa8\r\x85"}\r\n\n{"torn')
-    assert list(lines(str(path))) == [b'{"a":"\xe2\x80\xa8\r\x85"}\r\n', b"\n", b'{"torn']
-
-
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 1000])
-def test_lines_are_the_same_whatever_the_chunks(home, monkeypatch, chunk):
-    content = b"one\n\ntwo two\r\n" + b"x" * 50 + b"\nlast"
+def test_lines_end_at_line_feeds_only_whatever_the_chunks(home, monkeypatch, chunk):
     path = home / "x.jsonl"
-    path.write_bytes(content)
+    path.write_bytes(b'{"a":"\xe2\x80\xa8\r\x85"}\r\n\none\n' + b"x" * 50 + b'\n{"torn')
     monkeypatch.setattr(stores_files, "CHUNK", chunk)
-    assert list(lines(str(path))) == content.splitlines(keepends=True)
+    told = [b'{"a":"\xe2\x80\xa8\r\x85"}\r\n', b"\n", b"one\n", b"x" * 50 + b"\n", b'{"torn']
+    assert list(lines(str(path))) == told
 
 
 @pytest.mark.parametrize("tail", [b"\nafter\n", b""])
@@ -247,44 +207,31 @@ def test_what_is_no_regular_file_is_refused_and_never_waited_for(home):
 # ── OpenCode ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_sessions_are_read_while_opencode_runs(home):
+def test_sessions_are_read_while_opencode_runs_and_no_byte_changes(home):
     path = home / ".local/share/opencode/opencode.db"
-    writer = database(path)
-    add_session(writer, "ses_b", updated=3_000)
-    add_session(writer, "ses_a", updated=2_000)
-    assert (path.parent / "opencode.db-wal").stat().st_size > 0  # all of it still stands in the log
-
-    listed = list(sources("opencode", {"HOME": str(home)}))
-    assert [(s.session_id, s.mtime_ns) for s in listed] == [("ses_a", 2_000_000_000), ("ses_b", 3_000_000_000)]
-    assert {s.path for s in listed} == {str(path)}
-    session, messages = read_session(str(path), "ses_b")
+    writer = database(path, "ses_b", "ses_a")
+    assert (path.parent / "opencode.db-wal").stat().st_size > 0  # of that session all stands in the log
+    before = path.read_bytes()
+    for where in (None, str(path.parent), str(path)):
+        listed = sources("opencode", {"HOME": str(home)}, where)
+        assert [(s.session_id, s.path) for s in listed] == [("ses_b", str(path)), ("ses_a", str(path))]
+    session, messages = read_session(str(path), "ses_a")
     assert session["directory"] == "/home/u/lantern"
     assert [json.loads(m.data)["role"] for m in messages] == ["user", "assistant"]
     assert json.loads(messages[1].parts[0][1])["text"] == "hello assistant"
+    assert path.read_bytes() == before
     writer.execute("insert into message values ('m', 'ses_a', 9, 9, '{}')")  # reading locked nothing
     writer.close()
 
 
-def test_xdg_data_home_and_a_named_folder(home):
-    path = home / "data/opencode/opencode.db"
-    writer = database(path)
-    add_session(writer, "ses_a")
-    writer.close()
-    environ = {"HOME": str(home), "XDG_DATA_HOME": str(home / "data")}
-    assert [s.session_id for s in sources("opencode", environ)] == ["ses_a"]
-    assert list_installed(environ) == ["opencode"]
-    assert [s.session_id for s in sources("opencode", {"HOME": str(home)}, str(path.parent))] == ["ses_a"]
-
-
 def test_values_are_data(home):
     path = home / "opencode.db"
-    writer = database(path)
-    add_session(writer, "x' or 1=1 --", words="it's")
+    writer = database(path, "x or 1=1 --")
     writer.execute("insert into session values (x'00ff', null, 7, x'ff', null, 1, 1)")
-    writer.execute("insert into message values ('odd', 'x'' or 1=1 --', 3, 0, x'fffe')")
+    writer.execute("insert into message values ('odd', 'x or 1=1 --', 3, 0, x'fffe')")
     writer.close()
-    assert [s.session_id for s in sources("opencode", {}, str(path))] == ["x' or 1=1 --"]
-    _, messages = read_session(str(path), "x' or 1=1 --")
+    assert [s.session_id for s in sources("opencode", {}, str(path))] == ["x or 1=1 --"]
+    _, messages = read_session(str(path), "x or 1=1 --")
     assert [type(m.data) for m in messages] == [str] * 3
     with pytest.raises(HarnessError) as caught:
         read_session(str(path), "' or 1=1 --")
@@ -294,8 +241,8 @@ def test_values_are_data(home):
 def test_a_locked_database_is_an_error_soon(home, monkeypatch):
     monkeypatch.setattr(foreign, "BUSY_MS", 50)
     path = home / "opencode.db"
-    writer = database(path, wal=False)
-    add_session(writer, "ses_a")
+    writer = database(path, "ses_a")
+    writer.execute("pragma journal_mode = delete").fetchall()
     writer.execute("begin exclusive")
     with pytest.raises(HarnessError, match="locked"):
         read_session(str(path), "ses_a")
@@ -314,7 +261,7 @@ def test_a_locked_database_is_an_error_soon(home, monkeypatch):
 )  # fmt: skip
 def test_an_unknown_shape_is_a_clear_error(home, change):
     path = home / "opencode.db"
-    writer = database(path)
+    writer = database(path, "ses_a")
     writer.execute(change)
     writer.close()
     with pytest.raises(HarnessError) as caught:
@@ -333,14 +280,3 @@ def test_what_is_no_database_is_a_clear_error(home):
         with pytest.raises(HarnessError):
             read_session(str(home / name), "x")
     assert not (home / "absent.db").exists()
-
-
-def test_reading_changes_no_byte_of_the_store(home):
-    path = home / "opencode.db"
-    writer = database(path)
-    add_session(writer, "ses_a")
-    writer.close()
-    before = path.read_bytes()
-    assert [s.session_id for s in sources("opencode", {"HOME": str(home)}, str(path))] == ["ses_a"]
-    read_session(str(path), "ses_a")
-    assert path.read_bytes() == before
