@@ -140,6 +140,10 @@ def test_the_record_of_this_very_compaction_is_waited_for(vault, talk):
     assert len(rests) == 2
     assert segments(vault, "compaction") == ["The older one.", "The newer one.", "The newest one."]
     assert [fields(vault, path)["captured_at"] for path in written(vault, "compaction")][2] == at(2001)
+    # One that is tried again is not waited for for ever.
+    put(vault, talk, "compact", at=at(3000), compaction="Handed over.", tries=3, trouble="OSError")
+    take(vault)
+    assert segments(vault, "compaction")[3:] == ["Handed over."] and jobs(vault) == []
 
 
 class Counts:
@@ -223,12 +227,6 @@ def test_every_session_has_its_turn_before_any_has_a_second_one(vault, talk, mon
     counts.take(vault)
     assert counts.reads[:4] == [talk.session, *(other.session for other in others)]
     assert set(counts.reads[4:]) == {talk.session} and jobs(vault) == []
-
-
-def test_a_compaction_that_is_tried_again_is_not_waited_for_for_ever(vault, talk):
-    put(vault, talk, "compact", at=at(1000), compaction="Handed over.", tries=3, trouble="OSError")
-    take(vault)
-    assert segments(vault, "compaction") == ["Handed over."] and jobs(vault) == []
 
 
 def test_the_agent_of_the_hook_counts(vault, talk):
@@ -447,11 +445,7 @@ def test_a_model_is_asked_once_and_its_items_stand_in_place_of_the_rules(vault, 
     sound(vault)
 
 
-@pytest.mark.parametrize(
-    "script",
-    ["time.sleep(600)", "sys.stdout.buffer.write(b'\\xff' * 9**6)", "print('no JSON')", "sys.exit(3)",
-     answers(("decision", 1, "invented words of nobody"))],
-)  # fmt: skip
+@pytest.mark.parametrize("script", ["time.sleep(600)", "print('no JSON')", answers(("decision", 1, "of nobody"))])
 def test_a_model_that_fails_delays_nothing_for_long(vault, talk, tmp_path, script):
     provider(tmp_path, script, timeout=1)
     put(vault, talk)
@@ -469,47 +463,10 @@ def test_a_sentence_that_fails_the_gate_leaves_that_of_the_rules(vault, talk, tm
     assert f"- Answer 1: {QUOTE}" in text and head["memory_sentence_quality"] == "fallback"
 
 
-def test_after_two_failures_no_process_asks_for_an_hour_imports_neither(vault, tmp_path):
-    """Each import is a process of its own, as the worker is."""
-    provider(tmp_path, "open(__file__ + '.calls', 'a').write('x')\nsys.exit(3)")
-    for number in range(6):
-        talk = TranscriptBuilder(tmp_path / "talks", f"5e551004-0000-4000-8000-00000000000{number}")
-        talk.exchange(number, 100 * number + 10)
-        talk.idle()
-        if number < 4:
-            assert vault.spawn("import", "claude-code", talk.path, "--json").code == 0
-        else:
-            put(vault, talk)
-            assert worker(vault).code == 0
-    assert calls(tmp_path) == 2 and len(written(vault, "summary")) == 6
-    assert "its last 2 calls failed" in vault.call("status").out
-    record = next(vault.state.parent.glob("llm-tokens.json"))
-    found = json.loads(record.read_text())
-    record.write_text(json.dumps(found | {"failed": found["failed"] - 3600 * 10**6}))
-    talk.exchange(7, 900)
-    provider(tmp_path, answers(("note", 1, "answer7word bounds the retry loop")))
+def test_a_full_pass_takes_what_hooks_have_left_and_an_index_only_pass_nothing(vault: Vault, talk: TranscriptBuilder):
     put(vault, talk)
-    assert worker(vault).code == 0 and calls(tmp_path) == 3
-    assert json.loads(record.read_text())["failures"] == 0
-
-
-def test_a_workspace_names_no_program(vault, talk, tmp_path):
-    mark = tmp_path / "mark"
-    program = tmp_path / "evil.py"
-    program.write_text(f"open({str(mark)!r}, 'w')")
-    block = f'provider = "command"\ncommand = ["{sys.executable}", "{program}"]\n'
-    (vault / "signet-sync.toml").write_text(f"[llm]\n{block}")
-    (vault / "agent.yaml").write_text(
-        f"memory:\n  pipelineV2:\n    extraction:\n      provider: command\n      command: {program}\n"
-    )
-    put(vault, talk)
-    worker(vault)
-    waited(lambda: segments(vault), 5)
-    assert not mark.exists()
-
-
-def test_reindex_takes_what_hooks_have_left(vault: Vault, talk: TranscriptBuilder) -> None:
-    put(vault, talk)
+    assert vault.call("reindex", "--index-only").code == 0
+    assert written(vault, "transcript") == [] and jobs(vault) == ["end"]
     answer = vault.call("reindex", "--json")
     assert answer.code == 0 and len(written(vault, "transcript")) == 1
     assert answer.json["counts"]["indexed"] == 3 and "1 session captured" in answer.err
@@ -517,38 +474,13 @@ def test_reindex_takes_what_hooks_have_left(vault: Vault, talk: TranscriptBuilde
     sound(vault)
 
 
-def test_an_index_only_pass_takes_nothing(vault: Vault, talk: TranscriptBuilder) -> None:
-    put(vault, talk)
-    assert vault.call("reindex", "--index-only").code == 0
-    assert written(vault, "transcript") == [] and jobs(vault) == ["end"]
-
-
 NOTICE = "> [!warning] signet-sync.toml is broken, its last good settings or defaults count: signet-sync doctor"
 
 
-def break_settings(vault: Vault, how: str) -> None:
+@pytest.mark.parametrize("broken", ["[watch\ndebounce = 1\n", "[reconcile]\ninterval = -1\n", None])
+def test_no_settings_of_a_workspace_stop_a_session(vault: Vault, talk: TranscriptBuilder, broken: str | None) -> None:
     place = vault / "signet-sync.toml"
-    if how == "not TOML":
-        place.write_text("[watch\ndebounce = 1\n")
-    elif how == "not UTF-8":
-        place.write_bytes(b"\xff\xfe")
-    elif how == "a folder":
-        place.mkdir()
-    elif how == "a FIFO":
-        os.mkfifo(place)
-    elif how == "a link":
-        place.symlink_to("/etc/passwd")
-    elif how == "too large":
-        place.write_text("#" * 70_000)
-    else:
-        place.write_text("[reconcile]\ninterval = -1\n")
-
-
-@pytest.mark.parametrize(
-    "how", ["not TOML", "not UTF-8", "a folder", "a FIFO", "a link", "too large", "an impossible value"]
-)
-def test_no_settings_of_a_workspace_stop_a_session(vault: Vault, talk: TranscriptBuilder, how: str) -> None:
-    break_settings(vault, how)
+    os.mkfifo(place) if broken is None else place.write_text(broken)
     put(vault, talk)
     document = vault.root.parent / "input.json"
     document.write_text(json.dumps({"session_id": "s1", "transcript": "# Fix the queue\n\nIt never drains."}))
