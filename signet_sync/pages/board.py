@@ -76,11 +76,10 @@ class Line(NamedTuple):
 
 
 class Board(NamedTuple):
-    """The chosen lines by section, best first, and those without room; `said` has what they state."""
+    """The chosen lines by section, best first, and those without room."""
 
     lines: Mapping[str, Sequence[Line]]
     left: Sequence[Line]
-    said: "Said"
 
     @property
     def shown(self) -> frozenset[str]:
@@ -160,24 +159,7 @@ def choose(lines: Iterable[Line], headings: Mapping[str, str], budget: int, size
         said.add(line.statement, scope)
         if line.sentence:
             said.add(line.sentence, scope, sentence=True)
-    return Board(chosen, left, said)
-
-
-def list_lines(chosen: Sequence[Line]) -> list[str]:
-    """Returns the lines of a section in their order: those that stand alone, then each group below its heading."""
-    groups: dict[str, list[Line]] = {}
-    for line in sorted(chosen, key=lambda line: line.place):
-        group = groups.get(line.group)
-        if group is None:
-            groups[line.group] = [line]
-        else:
-            group.append(line)
-    alone = [heading for heading, some in groups.items() if not heading or (len(some) == 1 and some[0].alone)]
-    singles = sorted((line for heading in alone for line in groups.pop(heading)), key=lambda line: line.place)
-    shown = [line.shown(alone=True) for line in singles]
-    for heading, some in groups.items():
-        shown += [*([""] if shown else []), heading, "", *(line.shown() for line in some)]
-    return shown
+    return Board(chosen, left)
 
 
 def blocks(
@@ -188,11 +170,21 @@ def blocks(
     `unread` counts by section those that were not even read; where there may be more than it says, it is in `cut`.
     """
     rest = Counter(unread or {}) + Counter(line.section for line in board.left)
-    shown = []
+    found = []
     for key, heading in headings.items():
-        if lines := list_lines(board.lines[key]):
-            shown.append((heading, [*lines, *(["", more(rest[key], at_least=key in cut)] if rest[key] else [])]))
-    return shown
+        # Those that stand alone in their order, then each group below its heading.
+        alone, groups = list[Line](), dict[str, list[Line]]()
+        for line in sorted(board.lines[key], key=lambda line: line.place):
+            groups.setdefault(line.group, []).append(line)
+        for group, some in [*groups.items()]:
+            if not group or (len(some) == 1 and some[0].alone):
+                alone += groups.pop(group)
+        lines = [line.shown(alone=True) for line in sorted(alone, key=lambda line: line.place)]
+        for group, some in groups.items():
+            lines += [*([""] if lines else []), group, "", *(line.shown() for line in some)]
+        if lines:
+            found.append((heading, [*lines, *(["", more(rest[key], at_least=key in cut)] if rest[key] else [])]))
+    return found
 
 
 def more(count: int, *, at_least: bool = False) -> str:

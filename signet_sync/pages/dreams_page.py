@@ -34,61 +34,8 @@ NOTHING = "Nothing has risen yet."
 LONGEST = 200_000
 
 
-def diary(sweeps: Sequence[SweepView]) -> str:
-    """Returns the generated text of DREAMS.md: an entry for each sweep that promoted, oldest first."""
-    entries: list[str] = []
-    room = LONGEST
-    for sweep in reversed(sweeps):
-        if sweep.promoted <= 0 and not sweep.dreams:
-            continue
-        entry = _entry(sweep)
-        room -= len(entry)
-        if room < 0:
-            break
-        entries.append(entry)
-    return "\n\n".join([TITLE, INTRO, *(entries[::-1] or [NOTHING])])
-
-
-def _entry(sweep: SweepView) -> str:
-    dreams = sorted(sweep.dreams, key=lambda dream: order(dream.memory))
-    bullets = list(map(_bullet, dreams))
-    promoted, at = max(sweep.promoted, len(dreams)), iso(sweep.at_us)
-    lines = [
-        f"## Dreamed {at[:10]} {at[11:16]} UTC",
-        "",
-        f"- candidates: {sweep.candidates}",
-        f"- promoted: {promoted}",
-        f"- skipped (already promoted): {sweep.skipped}",
-        "",
-        "### Promoted",
-        "",
-        *bullets,
-    ]
-    return "\n".join([*lines, f"- {promoted - len(bullets)} forgotten since"] if promoted > len(bullets) else lines)
-
-
-def _bullet(dream: Dream) -> str:
-    """Returns `- … — found 5 times by 3 different queries on 3 days, …; score 0.67 (frequency 0.92, …) ^m-…`."""
-    memory = dream.memory
-    signals = ", ".join(f"{name} {value:.2f}" for name, value in weigh_signals(memory.signals).items())
-    queries, days = (
-        count_noun(memory.queries, "query", "different queries"),
-        count_noun(memory.signals.unique_days, "day"),
-    )
-    found = f"found {count_noun(memory.signals.recall_count, 'time')} by {queries} on {days}"
-    why = f"{found}, {_place(memory.signals.relevance)}, last on {day_of(memory.last_us)}"
-    undone = f"; taken out of *Dreamed* on {day_of(dream.undone_us)}" if dream.undone_us is not None else ""
-    return (
-        f"- {plain(dream.text) or '…'} — {why}; score {memory.score:.2f} ({signals}){undone} {handle(memory.memory_id)}"
-    )
-
-
-def _place(relevance: float) -> str:
-    """Describes a memory's place among the answers, by the mean of 1/rank."""
-    return next(words for least, words in _PLACES if relevance >= least)
-
-
-# Above 0.75 it was the first answer more often than not: as the second it would count 0.5.
+# A memory's place among the answers, by the mean of 1/rank. Above 0.75 it was the first answer more often than not: as
+# the second it would count 0.5.
 _PLACES = (
     (1.0, "always as the first answer"),
     (0.76, "mostly as the first answer"),
@@ -96,6 +43,39 @@ _PLACES = (
     (0.15, "among the answers"),
     (-1.0, "far down the answers"),
 )
+
+
+def diary(sweeps: Sequence[SweepView]) -> str:
+    """Returns the generated text of DREAMS.md: an entry for each sweep that promoted, oldest first."""
+    entries: list[str] = []
+    room = LONGEST
+    for sweep in reversed(sweeps):
+        if sweep.promoted <= 0 and not sweep.dreams:
+            continue
+        bullets = [_tell(dream) for dream in sorted(sweep.dreams, key=lambda dream: order(dream.memory))]
+        promoted, at = max(sweep.promoted, len(bullets)), iso(sweep.at_us)
+        counts = (
+            f"- candidates: {sweep.candidates}\n- promoted: {promoted}\n- skipped (already promoted): {sweep.skipped}"
+        )
+        gone = [f"- {promoted - len(bullets)} forgotten since"] if promoted > len(bullets) else []
+        entry = f"## Dreamed {at[:10]} {at[11:16]} UTC\n\n{counts}\n\n### Promoted\n\n" + "\n".join([*bullets, *gone])
+        room -= len(entry)
+        if room < 0:
+            break
+        entries.append(entry)
+    return "\n\n".join([TITLE, INTRO, *(entries[::-1] or [NOTHING])])
+
+
+def _tell(dream: Dream) -> str:
+    """Returns `- … — found 5 times by 3 different queries on 3 days, …; score 0.67 (frequency 0.92, …) ^m-…`."""
+    memory, signals = dream.memory, dream.memory.signals
+    weighed = ", ".join(f"{name} {value:.2f}" for name, value in weigh_signals(signals).items())
+    queries, days = count_noun(memory.queries, "query", "different queries"), count_noun(signals.unique_days, "day")
+    place = next(words for least, words in _PLACES if signals.relevance >= least)
+    why = f"found {count_noun(signals.recall_count, 'time')} by {queries} on {days}, {place}"
+    why += f", last on {day_of(memory.last_us)}; score {memory.score:.2f} ({weighed})"
+    undone = f"; taken out of *Dreamed* on {day_of(dream.undone_us)}" if dream.undone_us is not None else ""
+    return f"- {plain(dream.text) or '…'} — {why}{undone} {handle(memory.memory_id)}"
 
 
 # Change this when the same rows give a different DREAMS.md.

@@ -36,10 +36,9 @@ def daemon_pid(root: str) -> int | None:
     for folder in FOLDERS:
         found = files.read(root, f"{folder}/pid", 64)
         text = found.raw.decode("ascii", "replace").strip() if isinstance(found, Found) else ""
-        if not text.isdigit() or not 1 < int(text) < 1 << 31 or int(text) == os.getpid():
-            continue
-        if process_alive(int(text)) and _is_signet(int(text)):
-            return int(text)
+        pid = int(text) if text.isdigit() else 0
+        if 1 < pid < 1 << 31 and pid != os.getpid() and process_alive(pid) and _is_signet(pid):
+            return pid
     return None
 
 
@@ -72,9 +71,8 @@ def holds(workspace: Workspace, agents: Sequence[str]) -> str:
 
 def note_end(workspace: Workspace) -> None:
     """Records when a daemon of this machine was first found to have ended, so that its last page holds nothing back."""
-    known = pages.daemon_ended_at(workspace.database)
     ended = None if daemon_pid(workspace.root) is not None else _find_end(workspace.root, workspace.database)
-    if ended != known and not workspace.touch_nothing:
+    if ended != pages.daemon_ended_at(workspace.database) and not workspace.touch_nothing:
         with workspace.database.transaction():
             pages.set_daemon_ended_at(workspace.database, ended)
 
@@ -83,10 +81,8 @@ def _find_end(root: str, database: Database) -> float | None:
     """Returns when the daemon of a workspace was found to have ended, now if that is news; None if none ran here."""
     places = FOLDERS[0], *(f"{folder}/pid" for folder in FOLDERS)
     times = [status.st_mtime for path in places if (status := files.status_of(root, path)) is not None]
-    if not times:
-        return None
-    known = pages.daemon_ended_at(database)
-    return known if known is not None and max(times) <= known else time.time()
+    known = pages.daemon_ended_at(database) if times else None
+    return known if not times or (known is not None and max(times) <= known) else time.time()
 
 
 def replaced(root: str, database: Database, agents: Sequence[str]) -> tuple[str, float]:
@@ -97,12 +93,8 @@ def replaced(root: str, database: Database, agents: Sequence[str]) -> tuple[str,
     """
     found: list[tuple[float, str]] = []
     ended = _find_end(root, database)
-    for agent_id in agents:
-        path = head_page(agent_id)
-        if not pages.head_written(database, agent_id):
-            continue
-        state = pages.page_state(database, path)
-        status = files.status_of(root, path)
+    for path in [head_page(agent_id) for agent_id in agents if pages.head_written(database, agent_id)]:
+        state, status = pages.page_state(database, path), files.status_of(root, path)
         if status is None or (state is not None and state.signature == files.signature_of(status)):
             continue
         read = files.read(root, path, PAGE_LIMIT)

@@ -1,6 +1,6 @@
 """Writes what happened between two instants, by project, as Markdown: sessions, decisions, blockers, memories."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, tzinfo
 from typing import Any, NamedTuple
 
@@ -10,6 +10,8 @@ from signet_sync.pages.board import Said
 from signet_sync.pages.sections import distinct_names, outcome_of, plain
 from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import basename, page_cell
+
+_MOST = 6  # lines below a heading; `--json` has all
 
 
 class PeriodLine(NamedTuple):
@@ -49,20 +51,38 @@ class PeriodInputs(NamedTuple):
 
 def text_of(seen: PeriodInputs) -> str:
     """Returns the Markdown; ends without a newline."""
-    first, last = _date(seen.from_us, seen), _date(seen.to_us - 1, seen)
-    counts = counts_of(seen)
+    first, last, counts = _date(seen.from_us, seen), _date(seen.to_us - 1, seen), counts_of(seen)
     where = f" in {count_noun(counts['projects'], 'project')}" if counts["projects"] else ""
-    said = [count_noun(counts["sessions"], "session") + where]
-    said += [count_noun(counts["decisions"], "decision")] if counts["decisions"] else []
-    said += [f"{count_noun(counts['blocked'], 'blocker')} open"] if counts["blocked"] else []
-    said += [f"{count_noun(counts['remembered'], 'memory', 'memories')} kept"] if counts["remembered"] else []
-    said += [f"{counts['promoted']} promoted"] if counts["promoted"] else []
+    said = [
+        count_noun(counts["sessions"], "session") + where,
+        count_noun(counts["decisions"], "decision") if counts["decisions"] else "",
+        f"{count_noun(counts['blocked'], 'blocker')} open" if counts["blocked"] else "",
+        f"{count_noun(counts['remembered'], 'memory', 'memories')} kept" if counts["remembered"] else "",
+        f"{counts['promoted']} promoted" if counts["promoted"] else "",
+    ]
     when = f"on {first}" if first == last else f"from {first} to {last}"
-    lines = [f"# What happened {when}", "", " · ".join(said)]
+    lines = [f"# What happened {when}", "", " · ".join(filter(None, said))]
     by_project: dict[str | None, list[PeriodLine]] = {}
     for session in seen.sessions:
         by_project.setdefault(session.project, []).append(session)
     names = distinct_names(by_project)
+
+    def tell(heading: str, text: Iterable[str]) -> None:
+        told = [*text]
+        over = len(told) - _MOST
+        kept = told if over <= 1 else [*told[:_MOST], f"- and {over} more (signet-sync digest --json)"]
+        lines.extend(["", heading, "", *kept] if told else [])
+
+    def tell_statements(statements: Sequence[PeriodLine], title: str) -> None:
+        """Adds statements, newest first; what others say already is left out."""
+        for heading, blocked in (("Blocked", True), ("Decided", False)):
+            before, some = Said(), list[str]()
+            for one in sorted(statements, key=lambda one: (-one.at_us, one.id)):
+                if (one.kind == "blocker") == blocked and not before.holds(one.text):
+                    before.add(one.text)
+                    some.append(f"- {plain(one.text)} ({_day(one.at_us, seen)}) {short_handle(one.id)}")
+            tell(title.format(heading), some)
+
     # The project of the newest session first; what has no project last.
     for project, sessions in sorted(by_project.items(), key=lambda one: (not one[0], -one[1][-1].at_us, one[0] or "")):
         name = names.get(project or "") or basename(project) or "Without a project"
@@ -71,19 +91,15 @@ def text_of(seen: PeriodInputs) -> str:
             text = plain(outcome_of(one.text, name) or one.text)  # what blocks it has a line of its own
             status = f" ({one.kind})" if one.kind else ""
             told.append(f"- {_day(one.at_us, seen)}{status}: {text} {short_handle(one.id)}")
-        lines += ["", f"## {page_cell(name)}: {count_noun(len(sessions), 'session')}", "", *_cut(told)]
-        lines += _statements([statement for statement in seen.statements if statement.project == project], seen, "{}:")
-    lines += _statements(
-        [statement for statement in seen.statements if statement.project not in by_project],
-        seen,
-        "## {} in other projects",
-    )
+        tell(f"## {page_cell(name)}: {count_noun(len(sessions), 'session')}", told)
+        tell_statements([one for one in seen.statements if one.project == project], "{}:")
+    tell_statements([one for one in seen.statements if one.project not in by_project], "## {} in other projects")
     for heading, promoted in (("Remembered", False), ("Promoted", True)):
         told = []
         for memory in reversed([memory for memory in seen.memories if memory.is_promoted == promoted]):
             kind = f"{memory.type} (private)" if memory.is_private else memory.type
             told.append(f"- {kind}: {plain(memory.text)} ({_day(memory.at_us, seen)}) {short_handle(memory.id)}")
-        lines += ["", f"## {heading}", "", *_cut(told)] if told else []
+        tell(f"## {heading}", told)
     return "\n".join(lines)
 
 
@@ -117,24 +133,6 @@ def counts_of(seen: PeriodInputs) -> dict[str, int]:
         "remembered": sum(not memory.is_promoted for memory in seen.memories),
         "promoted": sum(memory.is_promoted for memory in seen.memories),
     }
-
-
-def _statements(statements: Sequence[PeriodLine], seen: PeriodInputs, title: str) -> list[str]:
-    """Returns the lines of statements below their headings, newest first; what others say already is left out."""
-    lines: list[str] = []
-    for heading, blocked in (("Blocked", True), ("Decided", False)):
-        said, told = Said(), list[str]()
-        for statement in sorted(statements, key=lambda one: (-one.at_us, one.id)):
-            if (statement.kind == "blocker") == blocked and not said.holds(statement.text):
-                said.add(statement.text)
-                told.append(f"- {plain(statement.text)} ({_day(statement.at_us, seen)}) {short_handle(statement.id)}")
-        lines += ["", title.format(heading), "", *_cut(told)] if told else []
-    return lines
-
-
-def _cut(lines: list[str]) -> list[str]:
-    over = len(lines) - 6  # `--json` has all
-    return lines if over <= 1 else [*lines[:6], f"- and {over} more (signet-sync digest --json)"]
 
 
 def _day(at_us: int, seen: PeriodInputs) -> str:

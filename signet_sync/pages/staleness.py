@@ -15,7 +15,6 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.host.repository import resolve
 
 if TYPE_CHECKING:
-    from signet_sync.host.git import Logged
     from signet_sync.pages.sections import StatementView
 
 PATH = late(r"[\w@~.+-]*(?:/[\w@.+-]+)+|\b[\w-]{2,}(?:\.[\w-]+)*\.[A-Za-z]{1,5}\b")
@@ -50,7 +49,10 @@ def marks(folder: str | None, views: Sequence[StatementView], deeds: Mapping[str
         if view.latest_us > back_us and _title(subject) not in landed
     }
     gone = git.gone_branches(folder, missing, until) if missing else set()
-    reverted = _find_reverted(log)
+    reverted: dict[str, str] = {}  # by the names of commits what reverts them
+    for _, name, message, _ in log:  # newest first: one that is reverted itself reverts nothing
+        if name not in reverted:
+            reverted.update(dict.fromkeys(_REVERTS.findall(message), name[:_NAME]))
     found: dict[str, str] = {}
     for view in asked:
         commits = made[view.id]
@@ -65,8 +67,12 @@ def marks(folder: str | None, views: Sequence[StatementView], deeds: Mapping[str
             for (at, *_, names), some in zip(log, titles, strict=True):
                 if at * 1_000_000 > view.latest_us and own.isdisjoint(some):
                     changed |= files[view.id] & names
-            found[view.id] = _tell_changed(changed, files[view.id], folder, is_all=view.latest_us > back_us)
-    return {one: mark for one, mark in found.items() if mark}
+            there = changed | {one for one in files[view.id] if changed and os.path.isfile(os.path.join(folder, one))}
+            # There may be more in commits that are not known.
+            if changed and (view.latest_us > back_us or changed == there):
+                count = f"{len(changed)} of its {len(there)} files" if len(there) > 1 else "its file"
+                found[view.id] = f" ({count} changed since)"
+    return found
 
 
 def _title(line: str) -> str:
@@ -79,21 +85,3 @@ def _files(text: str, folder: str) -> Iterator[str]:
         path = os.path.normpath(os.path.join(folder, name.rstrip(".")))
         if path.startswith(f"{folder}/"):
             yield path[len(folder) + 1 :]
-
-
-def _find_reverted(log: Sequence[Logged]) -> dict[str, str]:
-    """Returns by the names of reverted commits what reverts them; one that is reverted itself reverts nothing."""
-    found: dict[str, str] = {}
-    for _, name, message, _ in log:  # newest first
-        if name not in found:
-            found.update(dict.fromkeys(_REVERTS.findall(message), name[:_NAME]))
-    return found
-
-
-def _tell_changed(changed: set[str], files: set[str], folder: str, *, is_all: bool) -> str:
-    """Returns how many of some files changed; "" for none, or if there may be more in commits that are not known."""
-    there = changed | {one for one in files if changed and os.path.isfile(os.path.join(folder, one))}
-    if not changed or not (is_all or changed == there):
-        return ""
-    count = f"{len(changed)} of its {len(there)} files" if len(there) > 1 else "its file"
-    return f" ({count} changed since)"
