@@ -84,18 +84,8 @@ def test_a_diary_that_a_person_reads():
     if os.environ.get("WRITE_GOLDEN"):
         GOLDEN.write_text(text, encoding="utf-8")
     assert text == GOLDEN.read_text(encoding="utf-8"), "WRITE_GOLDEN=1 pytest shows the new page"
-
-
-# ── the original's tests, by their names: what of them is seen in the diary ──
-
-
-def test_empty_memory_yields_empty_report():
-    text = diary([sweep(candidates=0, skipped=0)])
-    assert text.startswith("# DREAMS.md — Dream Diary\n\n")
-    assert text.endswith("\n\nNothing has risen yet.")
-
-
-# ── words ──
+    empty = diary(quiet(0, 1))
+    assert empty.startswith("# DREAMS.md — Dream Diary\n\n") and empty.endswith("\n\nNothing has risen yet.")
 
 
 @pytest.mark.parametrize(
@@ -114,18 +104,9 @@ def test_the_best_stands_first_in_whatever_order_they_come():
     assert bullets(diary([sweep(0, three, one, two)])) == ["m-bbbb", "m-aaaa", "m-cccc"]
 
 
-# ── what was forgotten ──
-
-
 def test_what_was_forgotten_is_a_number_and_nothing_else():
     page = diary([sweep(0, dream("m-aaaa", "Kept words"), promoted=2)])
     assert page.endswith(" ^m-aaaa\n- 1 forgotten since") and "- promoted: 2\n" in page
-
-
-# ── hostile words ──
-
-
-# ── years ──
 
 
 def test_years_of_sweeps_stay_readable_and_the_oldest_are_left_out():

@@ -212,19 +212,3 @@ def test_a_start_and_a_moment_show_it(vault: Vault, lantern: Path, monkeypatch: 
     monkeypatch.setattr(moments, "_LONGEST", 20.0)
     moment = moments.answer_moment(session, Moment(str(lantern / "src/lamp.py"), "", "")).text
     assert f"({ONE})" in moment or f"({TWO})" in moment, "two statements name it first"
-
-
-@pytest.mark.slow
-def test_in_a_repository_of_many_files_it_says_what_is_right_or_nothing(
-    vault: Vault, lantern: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for folder in range(100):
-        (lantern / f"many/{folder}").mkdir(parents=True)
-        for number in range(1_000):
-            (lantern / f"many/{folder}/{number}.txt").write_text("oil")
-    change(lantern, "src/lamp.py")
-    right = {LAMP: ONE, WICK: "1 of its 3 files changed since"}
-    assert told(vault, lantern) in (right, {})  # the names of so many files are a longer answer than is read
-    change(lantern, "src/lamp.py")
-    monkeypatch.setattr(git, "PATIENCE", 0.016)
-    assert told(vault, lantern) in (right, {})
