@@ -72,6 +72,7 @@ def vault(tmp_path: Path, lantern: Path, copied: Callable[[Path], Vault], monkey
     """A session made that commit on `pier`, and stated something."""
     monkeypatch.setattr(git, "PATIENCE", 300.0)
     monkeypatch.setattr(git, "_LAST", 300.0)
+    monkeypatch.setattr(git, "_COMMITS", 20)
     vault = copied(tmp_path)
     name = run(lantern, "rev-parse", "--short", "pier")
     talk = said.TASK + said.call("Bash", f"git commit -qm '{SUBJECT}'", f"[pier {name}] {SUBJECT}") + said.DONE
