@@ -5,8 +5,6 @@ An event is a hint: only its path is used, and what is on disk decides. `everyth
 set, because that takes longer than most commands.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import logging
@@ -19,37 +17,19 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from signet_sync.errors import ConfigError
-
-if TYPE_CHECKING:
-    from watchdog.events import FileSystemEvent, FileSystemEventHandler
-
-MODES = ("auto", "polling", "off")
+from typing import Any, NamedTuple
 
 # Events after so many seconds of quiet are not the middle of a burst.
 QUIET_BEFORE = 1.0
-
-# Above this many distinct paths `news` is not called.
-MOST_ASKED = 512
-
-# Above this many distinct paths a sweep of names is cheaper than the hints.
-MOST_PATHS = 10_000
-
+# Above this many distinct paths `news` is not called; above that many a sweep of names is cheaper than the hints.
+MOST_ASKED, MOST_PATHS = 512, 10_000
 # Exhausted watches are a limit of the whole user account: other programs must release some first.
 RETRY_SECONDS = 60.0
-
 # A folder that appears is watched by the library's own thread a moment later.
-MOMENT = 0.05
-MOMENTS = 6
-
+MOMENT, MOMENTS = 0.05, 6
 # One observer takes three descriptors (three per folder before watchdog 7), an import one more.
 SPARE_DESCRIPTORS = 8
-
 JOIN_SECONDS = 1.0
-
 # watchdog keeps one half of a rename back for half a second, and all that comes behind it, to pair it with the other
 # half. We take names alone; only folders that move with what is watched below them need both halves.
 UNPAIRED, UNPAIRED_DEEP = 0.0, 0.02
@@ -58,8 +38,7 @@ Identity = tuple[int, int]
 _Span = tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(NamedTuple):
     """What may have changed since the last hint; `a | b` is both.
 
     `paths` are workspace-relative with `/` (absolute for folders outside the workspace), bytes that are no
@@ -70,7 +49,7 @@ class Hint:
     paths: frozenset[str]
     everything: bool
 
-    def __or__(self, other: Hint) -> Hint:
+    def __or__(self, other: "Hint") -> "Hint":
         return Hint(self.paths | other.paths, self.everything or other.everything)
 
 
@@ -85,8 +64,8 @@ class Watcher:
     with `/` is watched with all below it: a change in a folder below it is reported by that folder's path. An absolute
     path (a real one) names a folder outside the workspace: changes in it are reported as absolute paths, nothing above
     it is watched. A folder that is missing, unreadable or reached through a symlink below the root is not watched until
-    that changes. `mode` is one of `MODES` (else `ConfigError`); `poll_interval` is in seconds and counts from the end
-    of one pass to the next tick.
+    that changes. `mode` is `auto`, `polling` or `off`; `poll_interval` is in seconds and counts from the end of one
+    pass to the next tick.
 
     `news` gets reported paths and returns those that matter; the others are ignored. It is called in `gather`. Events
     below the folders `careful` always wait for the whole quiet period.
@@ -107,8 +86,6 @@ class Watcher:
         news: Callable[[frozenset[str]], Collection[str]] = lambda paths: paths,
         careful: Sequence[str] = (),
     ) -> None:
-        if mode not in MODES:
-            raise ConfigError(f"watch.mode is {mode!r}", hint=f"Use one of: {', '.join(MODES)}.")
         self.kind: str | None = None
         self._root = root
         self._folders = folders
@@ -131,7 +108,7 @@ class Watcher:
         if self._mode == "polling":
             self.kind = "polling"
         else:
-            self._set_watches(self._look())
+            self._set_watches()
 
     def check(self) -> bool:
         """Looks after the watches: True when they were set again and the caller must treat everything as dirty.
@@ -142,11 +119,10 @@ class Watcher:
         if self.kind is None or self._mode != "auto":
             return False
         if self._watches is None:
-            return time.monotonic() >= self._retry_at and self._set_watches(self._look())
-        seen = self._look()
-        if self._watches.alive() and self._watches.survey == seen:
+            return time.monotonic() >= self._retry_at and self._set_watches()
+        if self._watches.alive() and self._watches.survey == _survey(self._root, self._folders()):
             return False
-        self._set_watches(seen)
+        self._set_watches()
         return True
 
     def gather(
@@ -183,7 +159,8 @@ class Watcher:
                 return None
             else:
                 until = min((at for at in (give_up, self._tick_at) if at is not None), default=None)
-            self._sleep(until)
+            with contextlib.suppress(queue.Empty):
+                self._bell.get(timeout=None if until is None else max(0.0, until - time.monotonic()))
         self._woken = False
         return None
 
@@ -200,33 +177,23 @@ class Watcher:
         self._tick_at = None
         self._inbox.take()
 
-    def _sleep(self, until: float | None) -> None:
-        with contextlib.suppress(queue.Empty):
-            if until is None:
-                self._bell.get()
-            else:
-                self._bell.get(timeout=max(0.0, until - time.monotonic()))
-
     def _collect(self) -> Hint:
         hint, set_again, grown = self._inbox.take()
         if self._watches is None:
             return hint
         # Not left to `check`: a folder deleted and made again often gets the same inode number.
         if set_again:
-            self._set_watches(self._look())
+            self._set_watches()
         elif grown and not self._watches.covers():
-            self._set_watches(self._look())
+            self._set_watches()
             return Hint(hint.paths, everything=True)
         return hint
 
-    def _look(self) -> _Survey:
-        return _survey(self._root, self._folders())
-
-    def _set_watches(self, survey: _Survey) -> bool:
+    def _set_watches(self) -> bool:
         """Replaces all watches; False when the system has none to give, and polling begins or goes on."""
         self._let_go()
         try:
-            self._watches = _Watches(survey, self._inbox)
+            self._watches = _Watches(_survey(self._root, self._folders()), self._inbox)
         except (OSError, RuntimeError):
             self.kind = "polling"
             self._retry_at = time.monotonic() + RETRY_SECONDS
@@ -255,91 +222,73 @@ class _Inbox:
         self._clear()
 
     def _clear(self) -> None:
-        # When each was heard first and last; `_whole` is that of what is no single path.
-        self._paths: dict[str, _Span] = {}
-        self._whole: _Span | None = None
+        # When each path was heard first and last; None stands for everything.
+        self._spans: dict[str | None, _Span] = {}
         self._unasked: set[str] = set()
-        self._too_many = False
-        self._set_again = False
-        self._grown = False
+        self._too_many = self._set_again = self._grown = False
 
     def add(self, paths: Iterable[str], *, grown: bool = False) -> None:
         """Takes paths that may have changed; too many are everything. `grown`: one is a folder of a deep one."""
         with self._lock:
-            now, empty = time.monotonic(), self._is_empty()
             self._grown = self._grown or grown
-            if self._too_many:
-                self._mark_whole(now)
-            else:
-                for path in paths:
-                    self._paths[path] = (self._paths.get(path, (now,))[0], now)
-                    self._unasked.add(path)
-                if len(self._paths) > MOST_PATHS:
-                    self._too_many = True
-                    self._mark_whole(min(first for first, _ in self._paths.values()))
-                    self._mark_whole(now)
-                    self._paths.clear()
-            if empty:
-                self._ring()
+            self._hear([None] if self._too_many else list(paths))
+            if len(self._spans) > MOST_PATHS:
+                self._too_many = True
+                self._spans = {None: self._whole_span()}
 
     def add_everything(self) -> None:
         """Hints were lost, or a watched folder came, went or changed: the watches themselves are in doubt."""
         with self._lock:
-            empty = self._is_empty()
-            self._mark_whole(time.monotonic())
             self._set_again = True
-            if empty:
-                self._ring()
+            self._hear([None])
 
-    def _mark_whole(self, now: float) -> None:
-        self._whole = (self._whole or (now,))[0], now
+    def _hear(self, paths: Sequence[str | None]) -> None:
+        now, empty = time.monotonic(), not self._spans
+        for path in paths:
+            self._spans[path] = (self._spans.get(path, (now,))[0], now)
+        self._unasked.update(path for path in paths if path is not None)
+        if empty:
+            self._ring()
 
-    def _is_empty(self) -> bool:
-        return not self._paths and self._whole is None
+    def _whole_span(self) -> _Span:
+        return min(first for first, _ in self._spans.values()), max(last for _, last in self._spans.values())
 
     def sift(self, news: Callable[[frozenset[str]], Collection[str]]) -> None:
         """Drops paths that are no news, but for those that are heard again meanwhile."""
         with self._lock:
-            asked = {path: self._paths[path] for path in self._unasked if path in self._paths}
+            asked = {path: self._spans[path] for path in self._unasked if path in self._spans}
             self._unasked.clear()
         if not asked or len(asked) > MOST_ASKED:
             return
         known = news(frozenset(asked))
         with self._lock:
             for path in asked.keys() - set(known):
-                if self._paths.get(path) == asked[path]:
-                    del self._paths[path]
+                if self._spans.get(path) == asked[path]:
+                    del self._spans[path]
 
     def due(self, quiet: float, longest: float, lead: float | None, careful: tuple[str, ...]) -> float | None:
         """Returns the monotonic time at which to take what is here; None when it is empty."""
         with self._lock:
-            span = self._span()
-            if span is None:
+            if not self._spans:
                 return None
-            first, last = span
+            first, last = self._whole_span()
             leads = lead is not None and first - self._before >= QUIET_BEFORE
-            if leads and not (careful and any(path.startswith(careful) for path in self._paths)):
+            if leads and not any(path.startswith(careful) for path in self._spans if path is not None):
                 longest = min(longest, lead or 0.0)
             return min(last + quiet, first + longest)
-
-    def _span(self) -> _Span | None:
-        spans = [*self._paths.values(), *([self._whole] if self._whole is not None else [])]
-        return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
     def take(self) -> tuple[Hint, bool, bool]:
         """Empties the inbox; returns what was heard, whether watches must be set again, whether deep folders grew."""
         with self._lock:
-            hint = Hint(frozenset(self._paths), self._whole is not None)
+            hint = Hint(frozenset(path for path in self._spans if path is not None), None in self._spans)
             set_again, grown = self._set_again, self._grown
-            span = self._span()
-            if span is not None:
-                self._before = span[1]
+            if self._spans:
+                self._before = self._whole_span()[1]
             self._clear()
         return hint, set_again, grown
 
 
-@dataclass(frozen=True, slots=True)
-class _Survey:
+class _Survey(NamedTuple):
     """What there is to be watched: equal surveys need no new watches.
 
     `base` is the root's real path, `wanted` the folders whose files are of interest, `deep` those with all
@@ -393,7 +342,11 @@ class _Watches:
     def __init__(self, survey: _Survey, inbox: _Inbox) -> None:
         self.survey = survey
         self._missed = False
-        _claim_descriptors(SPARE_DESCRIPTORS)
+        # Asked before watchdog is: it leaks an inotify descriptor when the pipe beside it fails, and an extension
+        # module that can't be opened is an ImportError, as if it were not installed.
+        with contextlib.ExitStack() as held:
+            for _ in range(SPARE_DESCRIPTORS):
+                held.callback(os.close, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
         from watchdog.observers import Observer
         from watchdog.observers.polling import PollingObserver
         from watchdog.utils import BaseThread
@@ -407,7 +360,7 @@ class _Watches:
         self._lost.attach()
         try:
             self._observer.start()
-            self._schedule(_listener(survey, inbox))
+            self._schedule(_Listener(survey, inbox))
             if not self.covers():
                 raise OSError(errno.ENOSPC, "no watches left for all folders")
         except (OSError, RuntimeError):
@@ -417,11 +370,19 @@ class _Watches:
         started = [thread for thread in threading.enumerate() if thread not in others]
         self._threads = [thread for thread in started if isinstance(thread, BaseThread)]
 
-    def _schedule(self, listener: FileSystemEventHandler) -> None:
+    def _schedule(self, listener: Any) -> None:
+        from watchdog import events
+
         if self.survey.deep:
             # watchdog may see a new folder twice and warns of it, harmlessly: as an error it would end its thread.
             warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning)
-        accepted = _list_event_types()
+        # All kinds but opening and reading (we would wake ourselves) and "something in this folder changed".
+        # FileModifiedEvent must stay: watchdog 7 has no mask for the attribute events of its own; 6 lacks them.
+        names = (
+            "FileCreatedEvent FileModifiedEvent FileClosedEvent FileMovedEvent FileDeletedEvent FileAttribEvent "
+            "DirCreatedEvent DirMovedEvent DirDeletedEvent DirAttribEvent"
+        )
+        accepted = [getattr(events, name) for name in names.split() if hasattr(events, name)]
         for folder, identity in self.survey.found.items():
             if identity is None:
                 continue
@@ -493,66 +454,38 @@ def _folders_below(top: str) -> Iterator[str]:
 
 
 def _inode(path: str) -> int | None:
-    with contextlib.suppress(OSError):
-        return os.lstat(path).st_ino
-    return None
+    identity = _identity(path)
+    return identity[1] if identity is not None else None
 
 
-def _claim_descriptors(count: int) -> None:
-    """Raises OSError unless `count` more descriptors can be had.
+class _Listener:
+    """Sorts events into the inbox, in threads of watchdog: an exception would end them, and nothing here can raise."""
 
-    Asked before watchdog is: it leaks an inotify descriptor when the pipe beside it fails, and an extension
-    module that can't be opened is an ImportError, as if it were not installed.
-    """
-    with contextlib.ExitStack() as held:
-        for _ in range(count):
-            held.callback(os.close, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    def __init__(self, survey: _Survey, inbox: _Inbox) -> None:
+        self._survey, self._inbox = survey, inbox
+        self._inside = survey.base.rstrip("/") + "/"
+        self._below = tuple(f"{folder}/" for folder in survey.deep)
 
-
-def _list_event_types() -> list[type[FileSystemEvent]]:
-    """Returns all kinds but opening and reading (we would wake ourselves) and "something in this folder changed"."""
-    from watchdog import events
-
-    # FileModifiedEvent must stay: watchdog 7 has no mask for the attribute events of its own; 6 lacks them.
-    names = (
-        "FileCreatedEvent FileModifiedEvent FileClosedEvent FileMovedEvent FileDeletedEvent FileAttribEvent "
-        "DirCreatedEvent DirMovedEvent DirDeletedEvent DirAttribEvent"
-    )
-    return [getattr(events, name) for name in names.split() if hasattr(events, name)]
-
-
-def _listener(survey: _Survey, inbox: _Inbox) -> FileSystemEventHandler:
-    from watchdog.events import FileSystemEventHandler
-
-    inside = survey.base.rstrip("/") + "/"
-    below = tuple(f"{folder}/" for folder in survey.deep)
-
-    class Listener(FileSystemEventHandler):
-        def dispatch(self, event: FileSystemEvent) -> None:
-            paths = []
-            grown = False
-            # An exception here would end watchdog's thread: nothing below can raise.
-            given: tuple[bytes | str, bytes | str] = (event.src_path, event.dest_path)
-            for path in map(os.fsdecode, given):
-                if path == survey.base:
-                    relative = ""
-                elif path.startswith(inside):
-                    relative = path[len(inside) :]
-                elif os.path.isabs(path):
-                    relative = path
-                else:
-                    continue  # most events have no destination
-                if relative in survey.found:
-                    inbox.add_everything()
-                elif relative.startswith(below):
-                    paths.append(relative)
-                    grown = grown or event.is_directory
-                elif not event.is_directory and relative.rpartition("/")[0] in survey.wanted:
-                    paths.append(relative)
-            if paths:
-                inbox.add(paths, grown=grown)
-
-    return Listener()
+    def dispatch(self, event: Any) -> None:
+        paths, grown = [], False
+        for path in map(os.fsdecode, (event.src_path, event.dest_path)):
+            if path == self._survey.base:
+                relative = ""
+            elif path.startswith(self._inside):
+                relative = path[len(self._inside) :]
+            elif os.path.isabs(path):
+                relative = path
+            else:
+                continue  # most events have no destination
+            if relative in self._survey.found:
+                self._inbox.add_everything()
+            elif relative.startswith(self._below):
+                paths.append(relative)
+                grown = grown or event.is_directory
+            elif not event.is_directory and relative.rpartition("/")[0] in self._survey.wanted:
+                paths.append(relative)
+        if paths:
+            self._inbox.add(paths, grown=grown)
 
 
 class _LostEvents(logging.Handler):
