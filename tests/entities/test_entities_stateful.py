@@ -63,21 +63,10 @@ LISTS = ["highlights", "Evidence", "open-questions", "notes/inbox", "notes/parki
 SECTIONS = st.sampled_from([*NARRATIVES, *LISTS, "change-log"])
 NAMES = st.sampled_from(["Inner Critic", "The Judge", "内なる声", "Mina", "a/b: <c>", "Perfectionist"])
 # What people and agents put around their words.
-SHAPES = st.sampled_from(
-    [
-        "{}",
-        "{}\n\nAnd {}.",
-        "# {}\n\n## Role\n<!-- section role -->\n\ntext",
-        "```\n{}\nno end",
-        "<!-- {} ",
-        "- {}\n- x",
-        "### Mood\n\n{}",
-        "---\nid: {}\n---",
-        "line\r\n{}\r\n",
-        "> {}\n\n\n\n",
-        '"{}" — it matters',
-    ]
-)
+SHAPES = st.sampled_from([
+    "{}", "{}\n\nAnd {}.", "# {}\n\n## Role\n<!-- section role -->\n\ntext", "```\n{}\nno end", "<!-- {} ",
+    "- {}\n- x", "### Mood\n\n{}", "---\nid: {}\n---", "line\r\n{}\r\n", "> {}\n\n\n\n", '"{}" — it matters',
+])  # fmt: skip
 NUMBERS = st.integers(0, 5)
 
 

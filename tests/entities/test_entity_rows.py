@@ -70,8 +70,12 @@ def words(database):
 # ── files ──
 
 
-def test_a_file_is_kept_as_it_was_seen(database):
-    put(database, CRITIC, NOTES)
+def test_a_file_is_kept_as_it_was_seen_and_found_by_the_words_of_its_profile(database):
+    put(database, CRITIC, NOTES._replace(text="secretly", title="Hidden"))
+    assert told(database) == [("default", "entity", CRITIC.id, f"Inner Critic\n{CRITIC.text}")]
+    put(database, CRITIC._replace(text="It rests."), NOTES)
+    assert {word for word in words(database) if word.isascii()} == {"inner", "critic", "it", "rest"}
+    put(database, CRITIC)
     assert entities_store.file(database, CRITIC.path) == CRITIC
     assert entities_store.files_of(database, "default", CRITIC.id) == [NOTES, CRITIC]
     assert entities_store.signatures(database) == {CRITIC.path: Signature(1, 2, 3, 4), NOTES.path: None}
@@ -84,19 +88,11 @@ def test_a_file_is_kept_as_it_was_seen(database):
     assert entities_store.file(database, CRITIC.path) is None and told(database) == [] and words(database) == set()
 
 
-def test_a_profile_is_found_by_its_words_and_notes_by_nobody(database):
-    put(database, CRITIC, NOTES._replace(text="secretly", title="Hidden"))
-    assert told(database) == [("default", "entity", CRITIC.id, f"Inner Critic\n{CRITIC.text}")]
-    put(database, CRITIC._replace(text="It rests."))
-    assert {word for word in words(database) if word.isascii()} == {"inner", "critic", "it", "rest"}
-
-
 def test_an_entity_is_one_though_its_folder_was_copied(database):
     copied = CRITIC._replace(path=f"entities/parts/zz-copy--{CRITIC.id}/profile.md", text="Copied.")
     put(database, copied, CRITIC)
-    assert (
-        entities_store.entities(database, "default") == [CRITIC] == entities_store.find(database, "default", CRITIC.id)
-    )
+    assert entities_store.entities(database, "default") == [CRITIC]
+    assert entities_store.find(database, "default", CRITIC.id) == [CRITIC]
     assert len(entities_store.files_of(database, "default", CRITIC.id)) == 2
     assert [hit.path for hit in recall(database, "inner critic", Within("default"))] == [CRITIC.path]
     forget(database, CRITIC)
@@ -191,26 +187,16 @@ def test_recall_finds_an_entity_and_says_what_it_is(database, given, asked, show
     assert recall(database, asked, Within("scout")) == []
 
 
-def test_entities_stand_beside_what_else_answers(database):
+def test_entities_stand_beside_what_else_answers_and_are_told_nobody_else(database, tmp_path):
     fill(database, judged(session(session_id="s-1", body="# Shame\n\nThe critic fears shame.\n")))
     before = recall(database, "critic shame", Within("default"))
     put(database, CRITIC)
-    with database.transaction():
-        texts.put(database, [])
     hits = recall(database, "critic shame", Within("default"))
     assert [hit.id for hit in hits if hit.tier != "entity"] == [hit.id for hit in before]
     assert [hit.id for hit in hits if hit.tier == "entity"] == [CRITIC.id]
-
-
-def test_nobody_else_is_told_of_an_entity(database, tmp_path):
-    put(database, CRITIC)
-    assert (
-        CRITIC.id in compose_prompt_context(str(tmp_path), database, "default", "Does the inner critic fear shame?").ids
-    )
-    assert (
-        compose_prompt_context(str(tmp_path), database, "default", "Does the inner critic fear shame?", shared=True).ids
-        == []
-    )
+    asked = str(tmp_path), database, "default", "Does the inner critic fear shame?"
+    assert CRITIC.id in compose_prompt_context(*asked).ids
+    assert compose_prompt_context(*asked, shared=True).ids == []
 
 
 # ── the ledger, drift ──
