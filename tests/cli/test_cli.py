@@ -440,6 +440,7 @@ def test_demo_shows_the_main_job_and_refuses_what_is_not_its_own(tmp_path, monke
     assert "--yes" in call("demo").err and (root / "note.md").exists()
     assert call("demo", "--yes").code == 0
     assert not (root / "note.md").exists()
+    assert call("--workspace", root, "entity", "check").code == 0, "its entities are what their events tell"
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/file").write_text("x")
     before = tree(tmp_path / "mine")

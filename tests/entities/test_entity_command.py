@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import NOW, ROOT, Answer, Vault, call
+from workbench import NOW, ROOT, Answer, Vault
 
 from signet_sync.cli.entity import _HARNESS
 from signet_sync.formats.entity_paths import KINDS, new_id
@@ -191,17 +190,6 @@ def test_a_person_reads_who_it_is_and_what_happened(vault: EntityVault, critic: 
     answer = vault.entity("check", "--json")
     assert answer.code == 1 and {"id", "code", "message", "hint"} <= answer.json["findings"][0].keys()
     assert "text-changed" in vault.entity("check").out
-
-
-@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_the_demo_has_entities_that_are_whole_however_often_it_is_made(tmp_path: Path, times: int) -> None:
-    root = tmp_path / "demo"
-    for again in range(times):
-        assert call("demo", str(root), "--yes").code == 0
-        for command in (("check",), ("check", "jo")):
-            assert call("--workspace", root, "entity", *command).code == 0, (again, command)
-        assert call("--workspace", root, "entity", "set", "mira", "preferences", "--text", "Mine.").code == 2
-        shutil.rmtree(root)
 
 
 # ── handles ──
