@@ -113,19 +113,12 @@ class Injections:
         self.lines, self.left_out, self.at_prompts = {}, [], []
 
     def document(self) -> dict[str, object]:
-        """Returns what is written."""
-        return {
-            "v": 1,
-            "agent_id": self.agent_id,
-            "harness": self.harness,
-            "at": self.at,
-            "due": self.due,
-            "asked": self.asked,
-            "characters": self.characters,
-            "lines": dict([*self.lines.items()][-_MOST_LINES:]),
-            "left_out": self.left_out[-_MOST_LINES:],
-            "at_prompts": self.at_prompts[-_MOST_IDS:],
-        }
+        """Returns what is written: of much the newest."""
+        document: dict[str, Any] = {"v": 1, **{name: getattr(self, name) for name in self.__slots__}}
+        lines = dict([*self.lines.items()][-_MOST_LINES:])
+        return document | {
+            "lines": lines, "left_out": self.left_out[-_MOST_LINES:], "at_prompts": self.at_prompts[-_MOST_IDS:]
+        }  # fmt: skip
 
 
 def hash_of(text: str) -> str:

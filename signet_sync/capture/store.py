@@ -51,21 +51,21 @@ def is_alone(database: Database, harness: str, agent_id: str) -> bool:
 
 def mark_of(database: Database, harness: str, path: str, session_id: str) -> TranscriptState | None:
     """Returns the record of a transcript, or None if it was never read."""
-    place = path, session_id
-    found = _mark_at(database, harness, *place) or _mark_at(database, harness, *_hidden(*place))
-    if found is None and (clean := _storable(*place)) != place:
-        found = _mark_at(database, harness, *clean) or _mark_at(database, harness, *_hidden(*clean))
-    return found
+    return next(filter(None, (_mark_at(database, harness, *place) for place in _places(path, session_id))), None)
 
 
 def _mark_at(database: Database, harness: str, path: str, session_id: str) -> TranscriptState | None:
-    for row in database.execute(
-        "select size, mtime_ns, agent_id, outcome, conversation, folder from captures"
-        " where harness = ? and path = ? and session_id = ?",
-        (harness, path, session_id),
-    ):
+    sql = "select size, mtime_ns, agent_id, outcome, conversation, folder from captures"
+    place = (harness, path, session_id)
+    for row in database.execute(f"{sql} where harness = ? and path = ? and session_id = ?", place):
         return TranscriptState(*row)
     return None
+
+
+def _places(path: str, session_id: str) -> dict[tuple[str, str], None]:
+    """Returns under which names a transcript may be recorded, now or by an earlier sanitizer."""
+    clean = storable_path(path), storable_path(session_id)
+    return dict.fromkeys(((path, session_id), _hide(path, session_id), clean, _hide(*clean)))
 
 
 def mark(database: Database, harness: str, path: str, session_id: str, seen: TranscriptState, at: str) -> None:
@@ -73,19 +73,17 @@ def mark(database: Database, harness: str, path: str, session_id: str, seen: Tra
 
     For a removed session neither path nor id is kept, only a hash, so that the unchanged file is not read again.
     """
-    clean = _storable(path, session_id)
-    place = clean
+    place = storable_path(path), storable_path(session_id)
     seen = seen._replace(conversation=storable_path(seen.conversation), folder=storable_path(seen.folder))
     if seen.outcome == REMOVED:
-        place = _hidden(*clean)
+        place = _hide(*place)
         seen = TranscriptState(seen.size, seen.mtime_ns, "", REMOVED)
     if _mark_at(database, harness, *place) == seen:
         return
-    others = {(path, session_id), clean, _hidden(path, session_id), _hidden(*clean)} - {place}
     with database.transaction():
         database.executemany(
             "delete from captures where harness = ? and path = ? and session_id = ?",
-            [(harness, *other) for other in sorted(others)],
+            [(harness, *other) for other in _places(path, session_id) if other != place],
         )
         database.execute(
             "insert or replace into captures"
@@ -101,23 +99,27 @@ def read_lately(database: Database) -> dict[str, tuple[int, str]]:
     return {harness: (count, at) for harness, count, at in rows}
 
 
-def places(database: Database, agent_id: str, ids: Collection[str], token: str | None = None) -> list[str]:
-    """Returns the absolute paths where transcripts of the sessions with these ids, or with this token, were read."""
-    return sorted({path for _, path, _ in _rows_of_sessions(database, agent_id, ids, token)})
-
-
-def sources(database: Database, agent_id: str, ids: Collection[str], token: str | None) -> list[tuple[str, str, str]]:
-    """Returns harness, path and the harness's session id of the transcripts of sessions, as `places` finds them."""
-    return _rows_of_sessions(database, agent_id, ids, token)
+def sources(
+    database: Database, agent_id: str, ids: Collection[str], token: str | None = None
+) -> list[tuple[str, str, str]]:
+    """Returns harness, path and its own session id of transcripts of the sessions with these ids, or this token."""
+    return [
+        (harness, path, session_id)
+        for harness, path, session_id, conversation in database.execute(
+            "select harness, path, session_id, conversation from captures where agent_id = ? and conversation <> ''",
+            (agent_id,),
+        )
+        if conversation in ids or (token is not None and token_of(agent_id, conversation) == token)
+    ]
 
 
 def hide(database: Database, agent_id: str, ids: Collection[str], token: str | None = None) -> None:
     """Hides where the transcripts of removed sessions are, not that they were read. In the caller's transaction."""
-    for harness, path, session_id in _rows_of_sessions(database, agent_id, ids, token):
+    for harness, path, session_id in sources(database, agent_id, ids, token):
         database.execute(
             "update or replace captures set path = ?, session_id = ?, agent_id = '', outcome = ?, conversation = '',"
             " folder = '' where harness = ? and path = ? and session_id = ?",
-            (*_hidden(path, session_id), REMOVED, harness, path, session_id),
+            (*_hide(path, session_id), REMOVED, harness, path, session_id),
         )
 
 
@@ -143,23 +145,5 @@ def forget_read(database: Database) -> None:
     database.execute("delete from captures where outcome <> ?", (REMOVED,))
 
 
-def _rows_of_sessions(
-    database: Database, agent_id: str, ids: Collection[str], token: str | None
-) -> list[tuple[str, str, str]]:
-    """Returns harness, path and session id of the rows whose conversation is one of the sessions."""
-    return [
-        (harness, path, session_id)
-        for harness, path, session_id, conversation in database.execute(
-            "select harness, path, session_id, conversation from captures where agent_id = ? and conversation <> ''",
-            (agent_id,),
-        )
-        if conversation in ids or (token is not None and token_of(agent_id, conversation) == token)
-    ]
-
-
-def _storable(path: str, session_id: str) -> tuple[str, str]:
-    return storable_path(path), storable_path(session_id)
-
-
-def _hidden(path: str, session_id: str) -> tuple[str, str]:
+def _hide(path: str, session_id: str) -> tuple[str, str]:
     return sha256(f"{path}\0{session_id}".encode("utf-8", "surrogatepass")).hexdigest(), ""

@@ -303,7 +303,7 @@ def list_transcripts(workspace: Workspace, removal: SessionRemoval) -> list[str]
     root = os.path.realpath(workspace.root) + os.sep
     ids = removal.session_ids
     token = removal.session_token if removal.all_sessions else None
-    places = capture_store.places(workspace.database, removal.agent_id, ids, token)
+    places = sorted({path for _, path, _ in capture_store.sources(workspace.database, removal.agent_id, ids, token)})
     # A path with a redacted secret cannot be checked: it is listed anyway.
     return [display(place.removeprefix(root)) for place in places if "[REDACTED:" in place or os.path.lexists(place)]
 
