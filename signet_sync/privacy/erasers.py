@@ -42,10 +42,8 @@ class RemovedSessions(Eraser):
         """Remembers their lines; returns what deletes orphaned marks, and words, once derived rows are up to date."""
         database = run.database
         tombstones_store.remember_lines(database, gathered.lines)
-        for (agent_id, token), ids in gathered.handles.items():
-            tombstones_store.remember(database, agent_id, token, ids)
-        for (agent_id, token), marks_of_prompts in gathered.prompts.items():
-            tombstones_store.remember_marks(database, agent_id, token, marks_of_prompts)
+        for (agent_id, token), known in gathered.marks.items():
+            tombstones_store.remember_marks(database, agent_id, token, known)
         orphans, about = marks.find_orphans(database, removed), words.about_removed(run.workspace, removed)
 
         def conclude() -> None:

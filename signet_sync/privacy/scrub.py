@@ -17,6 +17,7 @@ from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import artifact_name, find_ignored_code
 from signet_sync.formats.frontmatter import unpack_seal
 from signet_sync.formats.handle import SHORT_LENGTH, short_handle
+from signet_sync.formats.ids import forgotten_mark
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.managed_block import lines_without
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TEMPORARY
@@ -55,15 +56,14 @@ _ARTIFACT = late(r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transcript|c
 
 
 class RemovedTexts(NamedTuple):
-    """Where words of newly removed sessions are, while these have rows.
+    """What is remembered of newly removed sessions, found while these have rows.
 
-    Digests of lines that cannot be deleted now, and by agent and token the ids that only they have, and the
-    marks of their prompts, by which copies are recognised.
+    Digests of lines that cannot be deleted now, and by agent and token hashes of what they alone have, by which pages,
+    copies and an undo are recognised.
     """
 
     lines: set[str]
-    handles: dict[tuple[str, str], set[str]]
-    prompts: dict[tuple[str, str], set[str]]
+    marks: dict[tuple[str, str], set[str]]
 
 
 def gather(run: Pass, removed: Sequence[Tombstone]) -> RemovedTexts:
@@ -85,12 +85,7 @@ def gather(run: Pass, removed: Sequence[Tombstone]) -> RemovedTexts:
             lines = _lines_of_removed(workspace, removed)
     pending = tombstones_store.pending(database)
     scopes = [one.scope for one in removed if one.key in pending]
-    # Memories have marks of their own.
-    handles = {scope[:2]: session_texts.list_derived_handles(database, scope, scopes) for scope in scopes}
-    for scope in scopes:
-        if known := handles[scope[:2]]:  # by the beginning of its id a person names the session to lift its removal
-            known.update(one for one in session_texts.names(database, scope) if not one.endswith(".md"))
-    return RemovedTexts(lines, handles, _prompts_of_removed(database, removed, scopes))
+    return RemovedTexts(lines, _marks_of_removed(database, removed, scopes))
 
 
 def scrub(workspace: Workspace, now_us: int) -> None:
@@ -256,18 +251,26 @@ def clean_entities(workspace: Workspace, tombstones: Sequence[Tombstone], now_us
         )
 
 
-def _prompts_of_removed(
+def _marks_of_removed(
     database: Database, tombstones: Sequence[Tombstone], scopes: Sequence[Scope]
 ) -> dict[tuple[str, str], set[str]]:
-    """Returns by agent and token the marks of the prompts of removed sessions, while rows hold them."""
+    """Returns by agent and token hashes of handles, prompts and compactions of removed sessions, while rows hold them.
+
+    Memories have marks of their own.
+    """
     found: dict[tuple[str, str], set[str]] = {}
     for scope in scopes:
+        agent_id, token = scope[:2]
+        known = session_texts.list_derived_handles(database, scope, scopes)
+        if known:  # by the beginning of its id a person names the session to lift its removal
+            known.update(one for one in session_texts.names(database, scope) if not one.endswith(".md"))
         exchanges = [one for text in session_texts.texts(database, scope) for one in exchanges_in(text)]
-        found[scope[:2]] = marks_of(*scope[:2], exchanges)
-        for one in session_texts.artifact_texts(database, [scope]):
-            name = artifact_name(one.path.rpartition("/")[2])
+        marks = found[agent_id, token] = marks_of(agent_id, token, exchanges)
+        marks.update(forgotten_mark(agent_id, one[:SHORT_LENGTH]) for one in known)
+        for text in session_texts.artifact_texts(database, [scope]):
+            name = artifact_name(text.path.rpartition("/")[2])
             if name is not None and name.kind == "compaction":
-                found[scope[:2]].add(mark_of_compaction(scope[0], one.captured_us))
+                marks.add(mark_of_compaction(agent_id, text.captured_us))
     for tombstone in tombstones:
         for running in live.list_removed(database, tombstone):
             turns = [SpokenTurn(*turn[1:]) for turn in live_store.transcript(database, *running)]

@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -26,11 +26,6 @@ class JournalledFlow:
         self.path = path
         self.document = document
         self._descriptor = descriptor
-
-    @property
-    def key(self) -> str:
-        """Returns the flow's name."""
-        return os.path.basename(self.path).removesuffix(".json")
 
     def finish(self) -> None:
         """Deletes the inputs of a finished flow."""
@@ -74,17 +69,15 @@ def take(folder: str, key: str) -> JournalledFlow | None:
     descriptor = _lock_flow(path)
     if descriptor is None:
         return None
-    document = None
     try:
         document = _read(descriptor)
-        if document is None:
-            raise ValueError(path)
-        return JournalledFlow(path, descriptor, document)
     except OSError as error:
+        os.close(descriptor)
         raise ValueError(f"{path}: {error.strerror}") from None
-    finally:
-        if document is None:
-            os.close(descriptor)
+    if document is None:
+        os.close(descriptor)
+        raise ValueError(path)
+    return JournalledFlow(path, descriptor, document)
 
 
 def _lock_flow(path: str) -> int | None:
@@ -120,15 +113,6 @@ def drop(folder: str, unwanted: Callable[[Mapping[str, Any]], bool]) -> int:
     A file that cannot be read as a flow is deleted too: it cannot be finished, and may contain anything.
     """
     dropped = 0
-    for path, document in _documents(folder):
-        if document is None or unwanted(document):
-            dropped += unlink(path)
-    if dropped:
-        sync_folder(folder)
-    return dropped
-
-
-def _documents(folder: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
     for key in keys(folder):
         path = os.path.join(folder, f"{key}.json")
         try:
@@ -136,9 +120,14 @@ def _documents(folder: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
         except OSError:
             continue
         try:
-            yield path, _read(descriptor)
+            document = _read(descriptor)
         finally:
             os.close(descriptor)
+        if document is None or unwanted(document):
+            dropped += unlink(path)
+    if dropped:
+        sync_folder(folder)
+    return dropped
 
 
 def _read(descriptor: int) -> dict[str, Any] | None:

@@ -27,11 +27,6 @@ _SHOWN = late(rb"\^([a-z]-[a-z2-7]{6,12})")
 _OF_A_PAGE = late(rb"^[ \t]*+- .*\^([a-z]-[a-z2-7]{6,12})[ \t\r]*+$", re.MULTILINE)
 
 
-def remember(database: Database, agent_id: str, token: str, ids: Iterable[str]) -> None:
-    """Keeps hashes of the short forms of ids that go with a removal. In the caller's transaction."""
-    remember_marks(database, agent_id, token, {forgotten_mark(agent_id, one[:SHORT_LENGTH]) for one in ids})
-
-
 def remember_marks(database: Database, agent_id: str, token: str, marks: Iterable[str]) -> None:
     """Keeps hashes of what else goes with a removal and may come back elsewhere. In the caller's transaction."""
     database.executemany(
