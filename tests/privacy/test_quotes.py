@@ -269,6 +269,18 @@ def test_a_changed_file_that_quotes_holds_the_removal_up(vault):
     assert not (vault / "memory/tombstones").exists()
 
 
+def test_a_secret_beside_a_quote_does_not_hold_the_removal_up(vault):
+    """It is found by `redact`; what is called by a secret cannot be redacted, and this file is not."""
+    line = "The third stone behind the mill is where the miller keeps his spare key at night."
+    said_in(vault, 2, line)
+    path = said_in(vault, 1, line, "password: hunter2hunter2XYZ")
+    vault.reindex()
+    given = ("--reason", "x", "--yes", "--quoting", "redact", "--json", "--now", NOW)
+    done = vault.call("remove", numbered(2)["session_id"], *given)
+    assert done.code == 0 and done.json["quoted_in"] == [path], done
+    assert REMOVED in (vault / path).read_text() and "hunter2" in (vault / path).read_text()
+
+
 _PIECES = st.lists(
     st.sampled_from([SAID, "Other words of mine.", "x", "", "- ", "\n", "[REDACTED:github]", "The spare key of"]),
     max_size=8,

@@ -276,7 +276,7 @@ def test_turns_outlive_the_database(vault: Vault) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_put_aside_and_told(vault: Vault) -> None:
-    fed(vault, [line(0, "one")])
+    fed(vault, [line(0, "one", project="/home/ada/mill")])
     vault.reindex()
     (path,) = live_files(vault)
     path.write_bytes(b"nonsense\n")
@@ -286,6 +286,7 @@ def test_a_file_that_cannot_be_read_is_put_aside_and_told(vault: Vault) -> None:
     path.write_bytes(path.read_bytes().replace(b'"one"', b'"one'))
     vault.reindex()
     assert [turn[3] for turn in turns(vault)] == ["one", "two", "three"] and b'"one"' in path.read_bytes()
+    assert vault.rows("select project from live_sessions") == [("/home/ada/mill",)]
     (told,) = [one for one in vault.call("doctor", "--json").json["findings"] if one["name"] == "live"]
     assert told["level"] == "warning" and str(path) in told["remedy"]
     # Where the database is lost, too, what can be read is kept.

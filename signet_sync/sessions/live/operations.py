@@ -120,19 +120,21 @@ def settle(workspace: Workspace) -> None:
 def _settle(workspace: Workspace, buffer: Buffer, *, alone: bool) -> None:
     """Makes a session's rows and file equal. The file decides, unless damaged or rows may exist `alone`."""
     database, kept = workspace.database, buffer.read()
-    turns = kept.turns
+    turns, place = kept.turns, kept.place
     if alone or kept.damaged:
         present = {turn.turn for turn in turns}
         missing = [turn for turn in live.transcript(database, *buffer.identity) if turn.turn not in present]
         turns = sorted([*turns, *missing])
         if kept.damaged:
+            known = next((one.place for one in live.running(database, *buffer.identity)), LivePlace())
+            place = known if place == LivePlace() else place
             buffer.put_aside()
-            buffer.append(turns, kept.place)
+            buffer.append(turns, place)
         else:
             buffer.append(missing)
     live.mirror(database, *buffer.identity, turns)
     if turns:
-        describe(workspace, *buffer.identity, kept.place)
+        describe(workspace, *buffer.identity, place)
     live.set_shape(database, buffer.identity.name, buffer.shape)
 
 
