@@ -1,10 +1,9 @@
 """Shows violations with a diff, restores files from their seals, or accepts changes with a reason."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.errors import reason as why
@@ -25,41 +24,24 @@ from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The sealed and the present bytes of a file; None if there is no readable file, and `state` gives the reason.
+class Difference(NamedTuple):
+    """The sealed and the present text of a file, sanitized: they never show more than the index holds.
 
-    Texts are sanitized: they never show more than the index holds.
+    `state` says why there is no readable file, "" if there is one.
     """
 
     path: str
     sealed_at: str
-    sealed: bytes
-    present: bytes | None
+    before: str
+    after: str
     state: str
-
-    def before(self) -> str:
-        """Returns the sealed text."""
-        return _show_text(self.sealed)
-
-    def after(self) -> str:
-        """Returns the present text, empty if there is none."""
-        return _show_text(self.present or b"")
 
     def unified(self) -> str:
         """Returns a unified diff of both; empty if they differ only in parts that are never shown."""
-        now = f"({self.state})" if self.present is None else f"{self.path} (now)"
-        before = _lines(self.before())
-        after = [] if self.present is None else _lines(self.after())
-        return "".join(difflib.unified_diff(before, after, f"{self.path} (sealed {self.sealed_at})", now))
-
-
-def _show_text(raw: bytes) -> str:
-    return sanitize_transcript_v2(raw.decode("utf-8", "replace"))
-
-
-def _lines(text: str) -> list[str]:
-    return [line + "\n" for line in text.split("\n")]
+        now = f"({self.state})" if self.state else f"{self.path} (now)"
+        before, after = ([f"{line}\n" for line in text.split("\n")] for text in (self.before, self.after))
+        sealed = f"{self.path} (sealed {self.sealed_at})"
+        return "".join(difflib.unified_diff(before, [] if self.state else after, sealed, now))
 
 
 def difference(database: Database, root: str, path: str, limit: int) -> Difference:
@@ -68,11 +50,11 @@ def difference(database: Database, root: str, path: str, limit: int) -> Differen
     Raises `UsageError` if the path has no open violation, or its sealed bytes are lost.
     """
     seal = _require_seal(database, path)
-    sealed = _read_sealed(seal)
     found = files.read(root, path, limit)
-    if isinstance(found, Found):
-        return Difference(path, seal.sealed_at, sealed, found.raw, "")
-    return Difference(path, seal.sealed_at, sealed, None, "gone" if found.code == "gone" else found.message)
+    state = "" if isinstance(found, Found) else "gone" if found.code == "gone" else found.message
+    raws = _read_sealed(seal), found.raw if isinstance(found, Found) else b""
+    before, after = (sanitize_transcript_v2(raw.decode("utf-8", "replace")) for raw in raws)
+    return Difference(path, seal.sealed_at, before, after, state)
 
 
 def _require_seal(database: Database, path: str) -> Seal:
@@ -92,13 +74,9 @@ def _read_sealed(seal: Seal) -> bytes:
     raw = unpack_seal(seal.packed)
     if raw is None:
         let_go = seal.packed is not None and not seal.packed
+        how = "deleted by retention (seals.keep_days, seals.max_bytes)" if let_go else "lost with a database"
         raise UsageError(
-            "the sealed bytes of this file "
-            + (
-                "were deleted by retention (seals.keep_days, seals.max_bytes)"
-                if let_go
-                else "were lost with a database"
-            ),
+            f"the sealed bytes of this file were {how}",
             path=seal.path,
             hint="restore it from a copy of your own, or accept it with --reason",
         )

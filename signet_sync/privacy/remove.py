@@ -127,7 +127,8 @@ def plan(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]
     if not found:
         raise sessions.unknown(agent_id, name)
     by_id = [ref for ref in found if ref.session_id == name]
-    whole = [] if by_id else [ref for ref in found if _is_key(ref, name, derived)]
+    keys = ((ref.session_token, ref.session_key, (ref.session_key or "").strip()) for ref in found)
+    whole = not by_id and any(name in some or some[0] == derived for some in keys)
     if not by_id and not whole and len(found) > 1:
         shown = ", ".join(f"{ref.session_id} ({ref.session_token})" for ref in found[:8])
         raise UsageError(
@@ -143,10 +144,9 @@ def plan(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]
         else:
             wanted = tuple(ref for ref in by_id or found if ref.session_token == token)
         # A harness with a constant key adds more sessions under this token: they are not covered.
-        everyone = bool(whole) or all(token == token_of(agent_id, ref.session_id) for ref in wanted)
-        removals.append(
-            SessionRemoval(agent_id, token, wanted, everyone, tuple(_paths(workspace, agent_id, token, wanted)))
-        )
+        everyone = whole or all(token == token_of(agent_id, ref.session_id) for ref in wanted)
+        paths = _paths(workspace, agent_id, token, wanted)
+        removals.append(SessionRemoval(agent_id, token, wanted, everyone, paths))
     return removals
 
 
@@ -162,28 +162,17 @@ def _running(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemo
     return [SessionRemoval(agent_id, token, tuple(refs), everyone, ()) for token, refs in found.items()]
 
 
-def _is_key(ref: SessionRef, name: str, derived: str) -> bool:
-    return ref.session_token in (name, derived) or name in (ref.session_key, (ref.session_key or "").strip())
-
-
-def _paths(workspace: Workspace, agent_id: str, token: str, refs: Sequence[SessionRef]) -> list[str]:
+def _paths(workspace: Workspace, agent_id: str, token: str, refs: Sequence[SessionRef]) -> tuple[str, ...]:
     """Returns the files of some sessions, conflict copies included."""
-    ids = {ref.session_id for ref in refs}
-    found = {*tombstones_store.paths_of(workspace.database, (agent_id, token, tuple(sorted(ids))))}
+    ids = tuple(sorted({ref.session_id for ref in refs}))
+    found = {*tombstones_store.paths_of(workspace.database, (agent_id, token, ids))}
     for name in files.listing(workspace.root, MEMORY, ""):
         if find_carried_token(name) == token and artifact_name(name) is None:
             copy = files.read(workspace.root, f"{MEMORY}/{name}", workspace.settings.max_file_bytes)
-            if isinstance(copy, Found) and _read_session_id(copy.raw) in ids:
-                found.add(f"{MEMORY}/{name}")
-    return sorted(found)
-
-
-def _read_session_id(raw: bytes) -> str | None:
-    try:
-        found = parse(raw).fields.get("session_id")
-    except FrontmatterProblem:
-        return None
-    return found if isinstance(found, str) else None
+            with suppress(FrontmatterProblem):
+                if isinstance(copy, Found) and parse(copy.raw).fields.get("session_id") in ids:
+                    found.add(f"{MEMORY}/{name}")
+    return tuple(sorted(found))
 
 
 def describe(workspace: Workspace, removal: SessionRemoval) -> dict[str, str]:

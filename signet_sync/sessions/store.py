@@ -41,20 +41,12 @@ def record(
     at: str,
 ) -> None:
     """Stores the first answer of a flow; `session` is token and id. Later answers are ignored."""
+    said = answer.request_sha256, *session, json.dumps(answer.document, ensure_ascii=False), int(answer.refused)
     database.execute(
         "insert or ignore into flow_results"
         "(agent_id, flow_key, kind, request_sha256, session_token, session_id, answer, refused, at)"
         " values(?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            agent_id,
-            flow_key,
-            kind,
-            answer.request_sha256,
-            *session,
-            json.dumps(answer.document, ensure_ascii=False),
-            int(answer.refused),
-            at,
-        ),
+        (agent_id, flow_key, kind, *said, at),
     )
 
 
@@ -69,16 +61,13 @@ class RecordedEnd(NamedTuple):
 
 def list_ends_since(database: Database, at: str) -> list[RecordedEnd]:
     """Returns the session ends recorded after a time (ISO 8601), oldest first."""
-    return [
-        RecordedEnd(*row)
-        for row in database.execute(
-            "select f.flow_key, f.agent_id, coalesce((select a.session_key from memory_artifacts a"
-            " where a.agent_id = f.agent_id and a.session_token = f.session_token and a.session_id = f.session_id"
-            " and a.session_key is not null limit 1), f.session_id), f.at from flow_results f"
-            " where f.kind = 'end' and f.refused = 0 and f.at > ? order by f.at, f.flow_key",
-            (at,),
-        )
-    ]
+    query = (
+        "select f.flow_key, f.agent_id, coalesce((select a.session_key from memory_artifacts a"
+        " where a.agent_id = f.agent_id and a.session_token = f.session_token and a.session_id = f.session_id"
+        " and a.session_key is not null limit 1), f.session_id), f.at from flow_results f"
+        " where f.kind = 'end' and f.refused = 0 and f.at > ? order by f.at, f.flow_key"
+    )
+    return [RecordedEnd(*row) for row in database.execute(query, (at,))]
 
 
 def forget_answers(database: Database) -> None:
@@ -141,25 +130,18 @@ def find_neighbours(
     database: Database, ref: SessionRef
 ) -> tuple[str | None, ThreadNeighbour | None, ThreadNeighbour | None]:
     """Returns a session's thread, and the previous and the next session in it."""
-    for thread_id, latest_us in database.execute(
-        "select thread_id, latest_us from thread_sessions where agent_id = ? and session_token = ? and session_id = ?",
-        ref[:3],
-    ):
+    own = "select thread_id, latest_us from thread_sessions where agent_id = ? and session_token = ? and session_id = ?"
+    for thread_id, latest_us in database.execute(own, ref[:3]):
         found: list[ThreadNeighbour | None] = []
         for side, order in (("<", "desc"), (">", "asc")):
-            row = next(
-                iter(
-                    database.execute(
-                        "select session_token, session_id, latest_us, sentence from thread_sessions"
-                        " where agent_id = ?1 and thread_id = ?2"
-                        f" and (latest_us, session_token, session_id) {side} (?3, ?4, ?5)"
-                        f" order by latest_us {order}, session_token {order}, session_id {order} limit 1",
-                        (ref.agent_id, thread_id, latest_us, *ref[1:3]),
-                    )
-                ),
-                None,
+            rows = database.execute(
+                "select session_token, session_id, latest_us, sentence from thread_sessions"
+                " where agent_id = ?1 and thread_id = ?2"
+                f" and (latest_us, session_token, session_id) {side} (?3, ?4, ?5)"
+                f" order by latest_us {order}, session_token {order}, session_id {order} limit 1",
+                (ref.agent_id, thread_id, latest_us, *ref[1:3]),
             )
-            found.append(ThreadNeighbour(*row) if row else None)
+            found.append(next((ThreadNeighbour(*row) for row in rows), None))
         return thread_id, found[0], found[1]
     return None, None, None
 

@@ -418,8 +418,8 @@ def _choose_violations(request: ViewRequest) -> tuple[list[OpenViolation], objec
         changed: list[str] = []
         if path and found[0].restorable:
             texts = integrity_operations.difference(database, place.root, path, place.settings().max_file_bytes)
-            if texts.present is not None and max(len(texts.sealed), len(texts.present)) <= LONGEST:
-                changed = difference(texts.before(), texts.after())
+            if not texts.state and max(len(texts.before), len(texts.after)) <= LONGEST:
+                changed = difference(texts.before, texts.after)
     return found, state, changed
 
 
