@@ -5,22 +5,23 @@ Where an operation is killed between two batches, or in the midst of one, is tol
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import artifacts_fixture as made
 import pytest
 from invariants import holding
-from test_backlog import NOW_US, request, workspace
+from test_engine import NOW_US, request
 from workbench import Vault, numbered, sampled
 
+from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import DAY
+from signet_sync.settings.model import Settings
 from signet_sync.sync import engine
 from signet_sync.sync.engine import run_pass, work_off
 from signet_sync.sync.index_records import MANIFEST, SESSION, Source
 from signet_sync.sync.store import passes
 from signet_sync.sync.workspace import Request, Workspace
-
-__all__ = ["workspace"]  # a fixture
 
 
 @pytest.fixture
@@ -30,6 +31,12 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
     for number in range(1, 12):
         found.session(number)
     return found
+
+
+@pytest.fixture
+def workspace(vault: Vault) -> Iterator[Workspace]:
+    with opened(str(vault.root), Settings()) as found:
+        yield found
 
 
 def pages(vault: Vault) -> dict[str, bytes]:
