@@ -1,0 +1,439 @@
+"""A pass: what the engine gives to all that registers, when a page is written, what waits, what is derived anew."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crash_runner import KILLED, forked
+from workbench import NOW, Vault, numbered
+
+from signet_sync.app import pipeline
+from signet_sync.app.workspace import opened
+from signet_sync.errors import SignetSyncError
+from signet_sync.formats.statement import Word
+from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
+from signet_sync.settings.model import Settings
+from signet_sync.statements import word_files
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync import deriving, engine
+from signet_sync.sync.engine import index_paths, pages_at_end, run_pass, work_off
+from signet_sync.sync.index_records import SESSION, Change
+from signet_sync.sync.store import artifacts, passes
+from signet_sync.sync.workspace import (
+    Eraser,
+    InFull,
+    Maintenance,
+    Pass,
+    Pipeline,
+    Publisher,
+    Recovery,
+    Request,
+    Workspace,
+)
+from signet_sync.text.digest_mark import VERSION
+from signet_sync.text.sanitizer import sanitizer_stamp
+
+NOW_US = parse_instant(NOW) or 0
+
+
+class Diary(Publisher, Maintenance, Recovery, Eraser):
+    """Writes down what the engine asks of it, and when."""
+
+    name = "diary"
+    wanted: Sequence[str] = ()
+    broken = ""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    @contextmanager
+    def recover(self, run: Pass) -> Iterator[None]:
+        self.told.append("recover")
+        run.look_at(self.wanted)
+        yield
+        self.told.append("recovered")
+
+    def gather(self, run: Pass, removed: Sequence[Any]) -> str:
+        self.told.append(f"gather {run.database.value('select count(*) from memory_artifacts')}")
+        return "gathered"
+
+    def erase(self, run: Pass, removed: Sequence[Any], gathered: str) -> Callable[[], None]:
+        assert run.database.connection.in_transaction and gathered == "gathered"
+        self.told.append("erase")
+        return lambda: self.told.append(f"erased {run.database.value('select count(*) from ledger_rows')}")
+
+    def run(self, run: Pass) -> None:
+        self.told.append("maintain")
+
+    def mark(self, database: Database, change: Change) -> None:
+        assert database.connection.in_transaction
+        self.told += [f"mark {agent}" for agent in sorted(change.agents)]
+
+    def stale(self, run: Pass) -> list[str]:
+        assert not run.database.connection.in_transaction
+        return ["first.md", "second.md"]
+
+    def publish(self, run: Pass, key: str) -> None:
+        if key == self.broken:
+            raise SignetSyncError("it cannot be written")
+        self.told.append(f"publish {key}")
+
+
+def with_diary(**other: Any) -> tuple[Diary, Pipeline]:
+    one = Diary()
+    stages = {"erasers": [one], "maintenance": [one], "publishers": [one], "recoveries": [one]} | other
+    return one, Pipeline(pipeline.DERIVERS, **stages)
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    made = Vault(tmp_path / "vault")
+    for number in (1, 2):
+        made.session(number)
+    return made
+
+
+def passed(vault: Vault, stages: Pipeline, request: Request) -> Any:
+    with opened(str(vault.root), Settings()) as workspace:
+        workspace.pipeline = stages
+        return run_pass(workspace, request)
+
+
+def test_a_pass_recovers_marks_maintains_and_publishes_in_this_order(vault: Vault) -> None:
+    diary, stages = with_diary()
+    outcome = passed(vault, stages, Request(NOW_US))
+    assert outcome.read == 6
+    assert list(dict.fromkeys(diary.told)) == [
+        "recover", "mark default", "maintain", "publish first.md", "publish second.md", "recovered",
+    ]  # fmt: skip
+
+
+def test_what_cannot_be_published_holds_up_nothing_else(vault: Vault) -> None:
+    diary, stages = with_diary()
+    diary.broken = "first.md"
+    outcome = passed(vault, stages, Request(NOW_US))
+    assert "publish second.md" in diary.told and outcome.deferred
+    assert outcome.trouble == ["first.md: the page could not be written: it cannot be written"]
+
+
+def test_a_stage_of_full_passes_is_not_loaded_by_another(vault: Vault) -> None:
+    diary, stages = with_diary(maintenance=[InFull("no_such_module:Stage")])
+    vault.reindex()
+    passed(vault, stages, Request(NOW_US, frozenset({"memory/none.md"})))
+    assert "publish first.md" in diary.told
+    with pytest.raises(ModuleNotFoundError):
+        passed(vault, stages, Request(NOW_US))
+
+
+def test_paths_that_a_recovery_names_are_looked_at(vault: Vault) -> None:
+    vault.reindex()
+    before = set(vault.memory.iterdir())
+    vault.session(3)
+    diary, stages = with_diary()
+    diary.wanted = [f"memory/{path.name}" for path in set(vault.memory.iterdir()) - before]
+    outcome = passed(vault, stages, Request(NOW_US, frozenset()))
+    assert outcome.read == len(diary.wanted) == 3
+
+
+def test_a_removal_is_gathered_while_rows_stand_and_concluded_when_rows_have_followed(vault: Vault) -> None:
+    vault.reindex()
+    diary, stages = with_diary()
+    assert vault.call("remove", numbered(2)["session_id"], "--reason", "asked", "--yes", "--now", NOW).code == 0
+    with opened(str(vault.root), Settings()) as workspace:
+        workspace.database.execute("update memory_artifact_tombstones set scrubbed = 0")
+        workspace.pipeline = stages
+        run_pass(workspace, Request(NOW_US))
+    erasing = [line for line in diary.told if line.split()[0] in ("gather", "erase", "erased")]
+    assert erasing == ["gather 3", "erase", "erased 1"]
+
+
+def test_a_copy_for_ci_is_neither_maintained_nor_published(vault: Vault, tmp_path: Path) -> None:
+    diary, stages = with_diary()
+    with opened(str(vault.root), Settings(), database=str(tmp_path / "ci.db"), touch_nothing=True) as workspace:
+        workspace.pipeline = stages
+        run_pass(workspace, Request(NOW_US))
+    assert not [line for line in diary.told if line.startswith(("maintain", "publish"))]
+
+
+# ── MEMORY.md follows each of its inputs ──
+
+
+@pytest.fixture
+def workspace(vault: Vault) -> Iterator[Workspace]:
+    with opened(str(vault.root), Settings()) as found:
+        run_pass(found, Request(NOW_US))
+        yield found
+
+
+def changed_by(workspace: Workspace, at_us: int = NOW_US + 60 * SECOND) -> bool:
+    """Whether a full pass wrote the page."""
+    return run_pass(workspace, Request(at_us)).pages["default"].changed
+
+
+def pin(vault: Vault, workspace: Workspace) -> None:
+    node = workspace.database.value("select id from session_summaries where source_type = 'summary'")
+    word_files.add(workspace, [Word("default", node, "pinned", NOW)])
+
+
+def remember(vault: Vault, workspace: Workspace) -> None:
+    from signet_sync.memories.store.memories import OWN_WORD, Memory, store
+
+    with workspace.database.transaction():
+        store(
+            workspace.database, Memory("default", "m-aaaaaaaaaaaa", "note", "Lamps need oil.", (), False, NOW), OWN_WORD
+        )
+
+
+def edit(vault: Vault, workspace: Workspace) -> None:
+    page = vault.root / "MEMORY.md"
+    page.write_bytes(page.read_bytes().replace(b"# Working Memory", b"# My Memory"))
+
+
+def settle_for_less(vault: Vault, workspace: Workspace) -> None:
+    workspace.settings = workspace.settings.changed(budget_tokens=600)
+
+
+def seal_broken(vault: Vault, workspace: Workspace) -> None:
+    path = next(vault.memory.glob("*--summary.md"))
+    path.write_bytes(path.read_bytes() + b"changed\n")
+
+
+def forgotten(vault: Vault, workspace: Workspace) -> None:
+    """A pass that was killed between its transaction and its page."""
+    vault.session(3)
+    index_paths(workspace, Request(NOW_US))
+
+
+def nothing(vault: Vault, workspace: Workspace) -> None:
+    pass
+
+
+@pytest.mark.parametrize("moved", [nothing, pin, remember, edit, settle_for_less, seal_broken, forgotten])
+def test_a_page_is_written_when_one_of_its_inputs_moved(
+    vault: Vault, workspace: Workspace, moved: Callable[[Vault, Workspace], None]
+) -> None:
+    moved(vault, workspace)
+    assert changed_by(workspace) is (moved is not nothing)
+    assert not changed_by(workspace)
+
+
+def test_the_clock_has_it_written(workspace: Workspace) -> None:
+    assert changed_by(workspace, NOW_US + 40 * DAY) and changed_by(workspace, NOW_US)
+
+
+def test_pages_after_passes_over_some_paths_are_those_of_a_rebuild(vault: Vault, workspace: Workspace) -> None:
+    for number in (3, 4, 5):
+        run_pass(workspace, Request(NOW_US, paths=frozenset(vault.session(number).values())))
+    remember(vault, workspace)
+    pin(vault, workspace)
+    run_pass(workspace, Request(NOW_US, paths=frozenset({"MEMORY.md", "memory/words/a.jsonl"})))
+    followed = {path: path.read_bytes() for path in vault.root.rglob("*.md") if b"signet:begin" in path.read_bytes()}
+    assert len(followed) > 2 and b"number 5" in followed[vault / "MEMORY.md"]
+    run_pass(workspace, Request(NOW_US, rebuild=True))
+    assert {path: path.read_bytes() for path in followed} == followed
+
+
+@pytest.mark.parametrize("after", ["the next that come together", "reindex"])
+def test_pages_that_waited_when_it_was_killed_are_published_by_whoever_comes_next(vault: Vault, after: str) -> None:
+    vault.reindex()
+
+    def killed() -> int:
+        with opened(str(vault.root), Settings()) as workspace, pages_at_end(workspace, lambda: NOW_US):
+            paths = frozenset(vault.session(7).values())
+            run_pass(workspace, Request(NOW_US, paths))
+            os._exit(KILLED)
+
+    assert forked(killed) == KILLED
+    assert "number 7" not in vault.page()
+    if after == "reindex":
+        vault.reindex()
+    else:
+        with opened(str(vault.root), Settings()) as workspace, pages_at_end(workspace, lambda: NOW_US):
+            pass
+    assert "number 7" in vault.page()
+    with vault.database() as database:
+        assert not passes.any_due(database)
+
+
+# ── what follows from old sessions waits for idle time; commands wait for all of it, and a death loses none ──
+
+
+@pytest.fixture
+def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
+    """Twelve sessions, of which some wait for idle time."""
+    monkeypatch.setattr(engine, "FEW_SOURCES", 1)
+    made = Vault(tmp_path / "vault")
+    for number in range(1, 13):
+        made.session(number)
+    return made
+
+
+@pytest.fixture
+def idle(many: Vault) -> Iterator[Workspace]:
+    with opened(str(many.root), Settings()) as found:
+        yield found
+
+
+def request(**given: Any) -> Request:
+    return Request(now_us=NOW_US, **given)
+
+
+def pages(vault: Vault) -> dict[str, bytes]:
+    return {str(path.relative_to(vault.root)): path.read_bytes() for path in sorted(vault.root.glob("ledger/**/*.md"))}
+
+
+def test_the_page_comes_first_and_log_pages_once_nothing_waits(many: Vault, idle: Workspace) -> None:
+    run_pass(idle, request(since_us=NOW_US - 5 * DAY))
+    assert "step number 1 bounded" in many.page() and not pages(many)
+    assert many.hits("bounded"), "artifacts are found at once"
+    assert many.call("status", "--json").json["backlog"] == passes.count_waiting(idle.database) > 0
+    assert "backlog" in many.call("status").out
+    for deriver in idle.pipeline.derivers:
+        assert deriving.waits(idle.database, idle.pipeline, deriver.name) == (SESSION in deriver.kinds)
+    while work_off(idle, request()):
+        pass
+    run_pass(idle, request())
+    assert many.call("status", "--json").json["backlog"] == 0
+    assert "step number 12 bounded" in "".join(page.decode() for page in pages(many).values())
+    assert many.dump() == many.dump_from_scratch()
+
+
+def test_a_rebuild_in_idle_time_takes_no_page_away(many: Vault, idle: Workspace) -> None:
+    many.reindex()
+    before, page = pages(many), many.page()
+    idle.database.execute("update derivers set version = 'older'")
+    run_pass(idle, request(since_us=NOW_US - 5 * DAY))
+    assert passes.anything_waits(idle.database) and pages(many) == before
+    while work_off(idle, request()):
+        pass
+    run_pass(idle, request())
+    assert pages(many) == before and many.page() == page
+    assert many.dump() == many.dump_from_scratch()
+
+
+def test_a_command_finishes_what_the_agent_left(many: Vault, idle: Workspace) -> None:
+    run_pass(idle, request(since_us=NOW_US - 5 * DAY))
+    assert passes.anything_waits(idle.database)
+    assert many.call("remember", "Lamps need oil.").code == 0
+    assert not passes.anything_waits(idle.database)
+    many.reindex()
+    assert many.dump() == many.dump_from_scratch()
+
+
+def test_a_removal_waits_for_all_that_tells_of_the_session(many: Vault, idle: Workspace) -> None:
+    who = many.session(20, body="# Zanzibar\n\n## Decisions\n\n- Zanzibar is an island.\n")
+    run_pass(idle, request(since_us=NOW_US - 5 * DAY))
+    token = who["summary"].split("--")[1]
+    assert many.call("remove", token, "--yes", "--reason", "asked for").code == 0
+    assert not passes.anything_waits(idle.database)
+    assert "anzibar" not in repr(many.dump())
+    many.reindex()
+    assert many.dump() == many.dump_from_scratch()
+
+
+def test_the_newest_sources_come_first_whatever_their_kind() -> None:
+    database = Database(":memory:")
+    rows = [
+        (deriver, kind, "default", f"{number:016}", "s", passes.AT_ONCE if kind == "week" else number // 2)
+        for deriver, kinds in (("graph", ("manifest", "session", "week")), ("threads", ("week",)))
+        for kind in kinds
+        for number in range(6 if deriver == "graph" else 9, 12)
+    ]
+    assert passes.list_waiting(database) == {} and passes.list_newest(database, "graph", 5) == []
+    database.executemany("insert or replace into outbox values(?, ?, ?, ?, ?, ?)", rows)
+    kept = database.execute("select deriver, kind, max(at_us) from outbox group by 1, 2")
+    assert passes.list_waiting(database) == {(deriver, kind): at_us for deriver, kind, at_us in kept}
+    for since_us, limit in ((0, 100), (0, 4), (4, 100), (passes.AT_ONCE, 2)):
+        asked = (
+            "select kind, agent_id, session_token, session_id from outbox where deriver = 'graph' and at_us >= ?"
+            " order by at_us desc, 1, 2, 3, 4 limit ?"
+        )
+        assert passes.list_newest(database, "graph", limit, since_us) == list(
+            database.execute(asked, (since_us, limit))
+        )
+
+
+# ── rows that another sanitizer made are derived anew by the next full pass, once, though no file changed ──
+
+RULES = f"{sanitizer_stamp()} digest {VERSION}"
+STAMP = "select version from derivers where name = 'artifacts'"
+
+
+@pytest.fixture
+def indexed(vault: Vault) -> Vault:
+    vault.session(3)
+    vault.reindex()
+    return vault
+
+
+def as_an_older_one_left_it(vault: Vault, *, stamped: bool = True) -> None:
+    """A row holds what an older sanitizer did not know to be a secret."""
+    database = Database(str(vault.db))
+    try:
+        with database.transaction():
+            database.execute("update memory_artifacts set project = 'old-secret' where source_kind = 'summary'")
+            database.execute("delete from derivers where name = 'artifacts'")
+            if stamped:
+                artifacts.set_sanitizer_of_rows(database, "sanitize_transcript_v0 0123456789abcdef")
+    finally:
+        database.close()
+
+
+def is_quiet(vault: Vault, *arguments: str) -> bool:
+    document = vault.reindex(*arguments)
+    return bool(document["counts"]["read"] == 0 and document["counts"]["unchanged"] == 9)
+
+
+@pytest.mark.parametrize("stamped", [True, False], ids=["older", "none"])
+@pytest.mark.parametrize("arguments", [(), ("--index-only",)], ids=["writing", "index-only"])
+def test_another_stamp_derives_every_row_anew_and_then_no_more(
+    indexed: Vault, stamped: bool, arguments: tuple[str, ...]
+) -> None:
+    as_an_older_one_left_it(indexed, stamped=stamped)
+    document = indexed.reindex(*arguments)
+    assert (document["counts"]["read"], document["counts"]["unchanged"]) == (9, 0)
+    assert indexed.rows("select count(*) from memory_artifacts where project = 'old-secret'") == [(0,)]
+    assert indexed.rows(STAMP) == [(RULES,)]
+    assert indexed.dump() == indexed.dump_from_scratch()
+    assert is_quiet(indexed, *arguments)
+
+
+def test_the_rows_of_damaged_files_are_derived_anew_from_their_seals(indexed: Vault) -> None:
+    path = next(path for path in indexed.memory.iterdir() if path.name.endswith("summary.md"))
+    path.write_bytes(path.read_bytes() + b"changed\n")
+    indexed.reindex()
+    as_an_older_one_left_it(indexed)
+    indexed.reindex()
+    assert indexed.rows("select count(*) from memory_artifacts where project = 'old-secret'") == [(0,)]
+    assert indexed.rows("select count(*) from memory_artifacts where source_kind = 'summary'") == [(3,)]
+
+
+def test_a_halted_pass_leaves_the_old_stamp(indexed: Vault) -> None:
+    as_an_older_one_left_it(indexed)
+    indexed.memory.rename(indexed.root / "elsewhere")
+    indexed.reindex(code=5)
+    assert indexed.rows(STAMP) != [(RULES,)]
+    (indexed.root / "elsewhere").rename(indexed.memory)
+    assert indexed.reindex()["counts"]["read"] == 9
+
+
+def test_hinted_passes_do_not_vouch_for_rows_that_they_did_not_see(indexed: Vault) -> None:
+    as_an_older_one_left_it(indexed)
+    paths = frozenset(indexed.session(4).values())
+    with opened(str(indexed.root), Settings()) as workspace:
+        assert run_pass(workspace, Request(NOW_US, paths)).read == 3
+        assert run_pass(workspace, Request(NOW_US)).read == 12
+        assert run_pass(workspace, Request(NOW_US)).read == 0
+
+
+def test_a_hinted_pass_over_an_empty_index_is_a_beginning(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    paths = frozenset(vault.session().values())
+    with opened(str(vault.root), Settings()) as workspace:
+        assert run_pass(workspace, Request(NOW_US, paths)).read == 3
+        assert run_pass(workspace, Request(NOW_US)).read == 0
