@@ -9,10 +9,8 @@ from signet_sync.capture.harnesses.reader import JsonLines
 from signet_sync.capture.transcripts import lines
 from signet_sync.errors import HarnessError
 from signet_sync.formats.artifact import Tombstone
-from signet_sync.migration import sessions as session_text
 from signet_sync.migration import signet_rows
 from signet_sync.migration.items import Item, Left, Report
-from signet_sync.migration.sessions import RemovedSessions, SessionBringer, SessionText
 from signet_sync.migration.signet_rows import (
     DELETED,
     NOT_ACTIVE,
@@ -24,7 +22,7 @@ from signet_sync.migration.signet_rows import (
     is_set,
     time_of,
 )
-from signet_sync.migration.writer import MemoryWriter
+from signet_sync.migration.writer import MemoryWriter, RemovedSessions, SessionBringer, SessionText, sessions_in
 from signet_sync.privacy import signet_tombstones
 from signet_sync.storage import files
 from signet_sync.storage.database.foreign import ForeignDatabase
@@ -164,7 +162,7 @@ class SignetMigration:
     def _transcript_file(self, path: str, shown: str) -> None:
         source = JsonLines(lines(path))
         try:
-            for given, number in session_text.sessions_in(source, self.now_us):
+            for given, number in sessions_in(source, self.now_us):
                 with self.report.accounted(shown, number) as account:
                     if given is None:
                         raise Left("no turn of a session")

@@ -295,7 +295,7 @@ def test_what_was_written_just_now_is_read_again(past):
 @needs_git
 def test_many_objects_become_a_pack_and_gits_own_does_no_harm(past, monkeypatch):
     monkeypatch.setattr(commit, "MANY", 0)
-    for number in range(600):
+    for number in (7, 149, 263):  # the object of the last one is in the folder whose objects are counted for all
         past.put(f"memory/{number}.md", f"{number}\n")
     past.commit()
     assert len(list((past.root / ".git/objects/pack").glob("*.pack"))) == 1
