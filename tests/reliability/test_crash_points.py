@@ -5,16 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import random
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 import artifacts_fixture as made
 import pytest
 from command_lines import COMMAND_LINES
-from crash_points import KILLS, Crashes, Moment, apart, prepared, visited
+from crash_points import KILLS, apart, prepared, visited
 from crash_runner import CHANGES, KILLED, Steps, arm_statements, forked
 from invariants import holding
 from operations import OPERATIONS
@@ -58,18 +57,26 @@ COUNTS = (
     "select (select count(*) from memory_artifacts),"
     " (select count(*) from said join passages p on p.id = said.rowid where said match 'number1x')"
 )
-# At these named moments every run of the suite ends an operation; of the others it asks that they are there.
-A_FEW = {"publish": [], "backlog": ["A30"], "removal": ["A19"], "session end": ["A15", "A17"]}
+# Every run of the suite ends these at the first step of this kind within a function of ours: in the midst of a file,
+# between two batches of the backlog, once a removal has begun, with the page in place and its references not followed.
+PAGE = "pages.stage._write"
+A_FEW: dict[str, list[tuple[str, str]]] = {
+    "publish": [("half a write", "storage.writing._stage_bytes")],
+    "backlog": [("after commit", "sync.deriving._work")],
+    "removal": [("after commit", "privacy.remove.remove")],
+    "session end": [("after _rename", PAGE), ("half a write", PAGE)],
+}
 
 
 def tried(name: str, place: Path) -> dict[str, Any]:
-    """A few steps of an operation, its named moments, and a recovery that is killed."""
-    crashes = prepared(name, place)
-    moments = moments_of(name, crashes)
-    told: dict[str, Any] = {"moments": moments, "lines": []}
-    if A_FEW[name]:
-        points = [case.first(moments) for case in CASES if case.operation == name and case.name in A_FEW[name]]
-        told["lines"] = list(crashes.looked().under("kill").at(points, 1))
+    """A few steps of an operation, and a recovery that is killed."""
+    crashes = prepared(name, place).looked().under("kill")
+    moments = crashes.moments()
+    points = [
+        next(n for n, one in enumerate(moments, 1) if one.label == label and function in one.within)
+        for label, function in A_FEW[name]
+    ]
+    told: dict[str, Any] = {"lines": list(crashes.at(points, 1))}
     if name == "session end":
         told["over"] = crashes.killed_over_and_over(points[0], 8, random.Random(SEED))
     return told
@@ -265,120 +272,3 @@ def test_a_recovery_may_be_killed_fifty_times_over(tmp_path: Path) -> None:
 def test_a_recovery_may_be_killed_a_few_times(a_few: dict[str, Any]) -> None:
     told = a_few["session end"]["over"]
     assert told["wrong"] == [] and told["kills"] == 8
-
-
-# ── the moments that have names ──
-
-
-class Step(NamedTuple):
-    """A step by what is done, and the functions in which it is."""
-
-    label: str
-    within: tuple[str, ...] = ()
-
-    def is_at(self, moment: Moment) -> bool:
-        return moment.label.startswith(self.label) and {*self.within} <= {*moment.within}
-
-
-class Case(NamedTuple):
-    """A named moment: the step, and what came before it and comes after it in the same run."""
-
-    name: str
-    operation: str
-    fault: str
-    here: Step
-    past: Step = Step("")
-    ahead: Step = Step("")
-
-    def places(self, moments: list[Moment]) -> Iterator[int]:
-        """The numbers of the steps at which it is."""
-        for number, moment in enumerate(moments):
-            before, after = moments[: number + 1], moments[number:]
-            if self.here.is_at(moment) and any(map(self.past.is_at, before)) and any(map(self.ahead.is_at, after)):
-                yield number + 1
-
-    def first(self, told: dict[str, list[Moment]]) -> int:
-        """The number of its first step."""
-        return next(self.places([Moment(*moment) for moment in told[self.fault]]))
-
-
-WRITE = ("storage.durable.create", "storage.writing._stage_bytes")
-LINK = ("storage.writing._link",)
-SWAP = ("storage.writing.replace",)
-SYNC = ("storage.writing.sync_folders",)
-ROWS = ("sync.indexing._apply",)
-FOLLOWS = ("sync.deriving._work",)
-NEW_MANIFEST = ("sessions.flow._write_manifest",)
-REFERENCES = ("sync.manifests.follow_page",)
-PAGE = ("pages.stage._write",)
-LEASE = ("pages.store.pages.take_lease",)
-STONE = ("sync.tombstones.put",)
-REMOVAL = ("privacy.remove.remove",)
-UNLINK = ("storage.writing.unlink", "privacy.remove.remove")
-SCRUB = ("privacy.scrub.scrub",)
-CHECKPOINT = ("storage.database.connection.checkpoint",)
-MIGRATION = ("storage.database.connection._make_tables",)
-ASIDE = ("storage.database.connection.set_aside",)
-STONE_STANDS = Step("after unlink", STONE)
-FIRST_GOES = Step("before unlink", UNLINK)
-CASES = [
-    Case("A1", "publish", "kill", Step("before create", WRITE)),
-    Case("A2", "publish", "kill", Step("after create", WRITE), ahead=Step("before write", WRITE)),
-    Case("A3", "publish", "kill", Step("half a write", WRITE)),
-    Case("A4", "publish", "kill", Step("before fsync", WRITE)),
-    Case("A5", "publish", "kill", Step("before link", LINK)),
-    Case("A5", "publish", "kill", Step("before _rename", SWAP)),
-    Case("A6", "publish", "kill", Step("after link", LINK), ahead=Step("before unlink")),
-    Case("A7", "publish", "kill", Step("after _rename", SWAP), ahead=Step("before fsync", SYNC)),
-    Case("A8", "publish", "kill", Step("before commit", ROWS), past=Step("after link", LINK)),
-    Case("A9", "publish", "statement-kill", Step("before insert into said", ROWS)),
-    Case("A10", "publish", "kill", Step("after commit", ROWS)),
-    Case("A11", "removal", "sqlite-kill", Step("xWrite", CHECKPOINT)),
-    Case("A12", "removal", "sqlite-kill", Step("xTruncate", CHECKPOINT)),
-    Case("A13", "manifest update", "kill", Step("after _rename", REFERENCES), ahead=Step("before _rename", REFERENCES)),
-    Case("A14", "session end", "kill", Step("after link", NEW_MANIFEST), ahead=Step("before _rename", PAGE)),
-    Case("A15", "session end", "kill", Step("after _rename", PAGE), ahead=Step("before _rename", REFERENCES)),
-    Case("A16", "session end", "kill", Step("after commit", LEASE)),
-    Case("A17", "session end", "kill", Step("half a write", PAGE), past=Step("after commit", LEASE)),
-    Case("A18", "removal", "kill", Step("before commit", REMOVAL), STONE_STANDS, FIRST_GOES),
-    Case("A19", "removal", "kill", Step("after commit", REMOVAL), STONE_STANDS, FIRST_GOES),
-    Case("A20", "removal", "kill", Step("after unlink", UNLINK), ahead=Step("before unlink", UNLINK)),
-    Case("A21", "removal", "kill", Step("before checkpoint", SCRUB), past=Step("after unlink", UNLINK)),
-    Case("A22", "migration", "kill", Step("before commit", MIGRATION)),
-    Case("A22", "migration", "statement-kill", Step("before", MIGRATION)),
-    Case("A23", "rebuild", "statement-kill", Step("before insert into memory_artifacts(", ROWS)),
-    Case("A23", "rebuild", "kill", Step("before commit", ROWS)),
-    Case("A24", "repair", "kill", Step("before replace", ASIDE)),
-    Case("A24", "repair", "kill", Step("after replace", ASIDE)),
-    Case("A29", "publish", "kill", Step("before commit", FOLLOWS), past=Step("after commit", ROWS)),
-    Case("A30", "backlog", "kill", Step("after commit", FOLLOWS), ahead=Step("before commit", FOLLOWS)),
-    Case("A31", "backlog", "statement-kill", Step("before delete from outbox", FOLLOWS)),
-    Case("A31", "backlog", "kill", Step("before commit", FOLLOWS), past=Step("after commit", FOLLOWS)),
-]  # fmt: skip
-
-
-def moments_of(name: str, crashes: Crashes) -> dict[str, list[Moment]]:
-    """The steps of an operation, under each fault at which one of them has a name."""
-    faults = sorted({case.fault for case in CASES if case.operation == name})
-    return {fault: crashes.under(fault).moments() for fault in faults}
-
-
-def unnamed(told: dict[str, Any]) -> list[Case]:
-    """Cases whose step is not met by their operation."""
-    return [
-        case
-        for case in CASES
-        if case.operation in told
-        and not list(case.places([Moment(*moment) for moment in told[case.operation][case.fault]]))
-    ]
-
-
-def test_named_moments_of_some_operations_are_steps_of_the_enumeration(a_few: dict[str, Any]) -> None:
-    assert unnamed({name: told["moments"] for name, told in a_few.items()}) == []
-
-
-@pytest.mark.slow
-def test_every_named_moment_is_a_step_of_the_enumeration(tmp_path: Path) -> None:
-    names = sorted({case.operation for case in CASES})
-    jobs = {name: lambda place, name=name: moments_of(name, prepared(name, place)) for name in names}
-    assert unnamed(apart(tmp_path, jobs)) == []
