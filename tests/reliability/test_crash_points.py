@@ -58,12 +58,12 @@ COUNTS = (
     " (select count(*) from said join passages p on p.id = said.rowid where said match 'number1x')"
 )
 # Every run of the suite ends these at the first step of this kind within a function of ours: in the midst of a file,
-# between two batches of the backlog, once a removal has begun, with the page in place and its references not followed.
+# between two batches of the backlog, before a removal is scrubbed, with the page in place and references not followed.
 PAGE = "pages.stage._write"
 A_FEW: dict[str, list[tuple[str, str]]] = {
     "publish": [("half a write", "storage.writing._stage_bytes")],
     "backlog": [("after commit", "sync.deriving._work")],
-    "removal": [("after commit", "privacy.remove.remove")],
+    "removal": [("before checkpoint", "privacy.scrub.scrub")],
     "session end": [("after _rename", PAGE), ("half a write", PAGE)],
 }
 
