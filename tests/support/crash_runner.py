@@ -162,9 +162,16 @@ WRITES, READS = ("xWrite", "xSync", "xTruncate"), ("xRead", "xOpen", "xDelete")
 
 
 def arm_below(
-    last: int, code: int | None, calls: Sequence[str] = WRITES, lie: Callable[[bytes, int], bytes] | None = None
+    last: int,
+    code: int | None,
+    calls: Sequence[str] = WRITES,
+    lie: Callable[[bytes, int], bytes] | None = None,
+    watch: Callable[[str], object] | None = None,
 ) -> Steps:
-    """Puts a step at SQLite's own calls; with a `lie` what is read at the last one is that, and no failure."""
+    """Puts a step at SQLite's own calls; with a `lie` what is read at the last one is that, and no failure.
+
+    `watch` is told every file that is opened, for as long as it is in `KEPT`.
+    """
     steps, usual = Steps(last, code), apsw.vfs_names()[0]
 
     def stepped(name: str) -> Callable[..., Any]:
@@ -194,6 +201,8 @@ def arm_below(
         def xOpen(self, name: Any, flags: list[int]) -> Any:
             if "xOpen" in calls and steps("xOpen"):
                 raise broken(code)
+            if watch is not None:
+                watch(str(name.filename() if isinstance(name, apsw.URIFilename) else name))
             return file(usual, name, flags)
 
         def xDelete(self, name: str, sync: bool) -> None:
