@@ -28,7 +28,6 @@ NO_TIME = -1
 UNNAMED = "unnamed"
 # What a line is replaced by that is longer than 64 MiB.
 TOO_LONG = b"(too long)\n"
-UNKNOWN_KINDS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +63,19 @@ class Conversation(NamedTuple):
 
     `session_id` is the harness's own id, empty if the file names none. `parent` is the session that started this one if
     it is a sub-agent's file (such files are not sessions of their own), `UNNAMED` if the file does not name it.
-    `begins` is the header's time (`NO_TIME` if there is none). `unknown` counts records whose type is not on the
-    allow-list, `damaged` counts lines without a JSON object; `torn` means that the last line is incomplete (the session
-    may still be writing it). `remark` explains to a person why there are no entries. `origin` is the session of which
-    the file says that it is a fork, where the copied records have the time of the fork: those up to `copied_until`.
-    `headless` means that the file shows that a program asked, and no person. If its folder is gone, the session is of
-    the repository of the folder it was made a `worktree_of`, or of its `remote`. `branch` is its last one.
+    `begins` is the header's time (`NO_TIME` if there is none). `remark` explains to a person why there are no entries.
+    `origin` is the session of which the file says that it is a fork, where the copied records have the time of the
+    fork: those up to `copied_until`. `headless` means that the file shows that a program asked, and no person. If its
+    folder is gone, the session is of the repository of the folder it was made a `worktree_of`, or of its `remote`.
+    `branch` is its last one.
     """
 
     harness: str
     session_id: str
     project: str | None
     entries: tuple[TranscriptEntry, ...]
-    title: str | None = None
     parent: str | None = None
     begins: int = NO_TIME
-    unknown: Mapping[str, int] = {}
-    damaged: int = 0
-    torn: bool = False
     remark: str = ""
     origin: str = ""
     copied_until: int = NO_TIME
@@ -189,8 +183,8 @@ class LineReader(ABC):
     """The session as far as its records were read. A harness's reader says what each means, and may choose at the end.
 
     `subagents` are the tools that start a sub-agent. `session` is the harness's own id, else its file's name is taken.
-    `at` is the time of the record that is being taken. `unknown` counts records of unknown types: at most
-    `UNKNOWN_KINDS` names are kept, for hostile files. The other members are as in `Conversation`.
+    `at` is the time of the record that is being taken. Other members are as in `Conversation`. Formats are not stable
+    interfaces: what a reader does not know is left out.
     """
 
     harness: ClassVar[str]
@@ -201,8 +195,7 @@ class LineReader(ABC):
         self.entries: list[TranscriptEntry] = []
         self.tools: dict[str, str] = {}  # names by call
         self.ours = OwnCalls()
-        self.unknown: dict[str, int] = {}
-        self.session = self.project = self.title = self.origin = self.worktree_of = self.remote = self.branch = ""
+        self.session = self.project = self.origin = self.worktree_of = self.remote = self.branch = ""
         self.parent: str | None = None
         self.at = self.begins = self.copied_until = NO_TIME
         self.headless = False
@@ -231,12 +224,8 @@ class LineReader(ABC):
             self.session or self.stem,
             self.project or None,
             settle_times(entries, self.begins),
-            title=self.title or None,
             parent=self.parent,
             begins=self.begins,
-            unknown=self.unknown,
-            damaged=source.damaged,
-            torn=source.torn,
             remark="" if entries else source.why_empty(),
             origin=self.origin,
             copied_until=self.copied_until,
@@ -245,13 +234,6 @@ class LineReader(ABC):
             remote=self.remote,
             branch=self.branch,
         )
-
-    def count_unknown(self, kind: object) -> None:
-        """Counts a record of an unknown type."""
-        name = kind[:80] if isinstance(kind, str) and kind else "(none)"
-        if name not in self.unknown and len(self.unknown) >= UNKNOWN_KINDS:
-            name = "(others)"
-        self.unknown[name] = self.unknown.get(name, 0) + 1
 
     def add(self, kind: EntryKind, text: str, name: str = "", *, at: int | None = None) -> None:
         """Adds words or an event, without what nobody said; a blank one is none, but a compaction is."""

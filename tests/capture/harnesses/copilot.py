@@ -66,7 +66,6 @@ CASES = {
     "the rest of a session": case(
         _events(
             ("session.start", {"sessionId": "s", "startTime": at(0), "context": {"cwd": "/code/lantern"}}),
-            ("session.title_changed", {"title": "The lamp"}),
             ("tool.execution_start", {"toolCallId": "1", "toolName": "task", "arguments":
              {"agent_type": "explore", "description": "Look for the lamp", "prompt": "x"}}),
             ("assistant.message", {"content": "of a sub-agent"}, {"agentId": "a1"}),
@@ -86,6 +85,6 @@ CASES = {
         "event error: out of oil", "event interrupted by the user",
         failed=[False, False, False, True, False, True, False, False, False],
         name=["explore", "explore", "bash", "bash", "bash", "bash", "", "", ""],
-        session_id="s", project="/code/lantern", title="The lamp", unknown={"hologram.shown": 1},
+        session_id="s", project="/code/lantern",
     ),
 }  # fmt: skip

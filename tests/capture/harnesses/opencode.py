@@ -88,7 +88,7 @@ CASES = {
         ],
         "user run the\n\ntests", "assistant Running.", "tool npm test", "result ok", "assistant Done.",
         at_us=[2_000_000, 3_100_000, 3_200_000, 3_900_000, 4_000_000], name=["", "", "bash", "bash", ""],
-        session_id="ses_1", project="/home/u/lantern", title="Lamp oil", parent=None,
+        session_id="ses_1", project="/home/u/lantern", parent=None,
     ),
     "what nobody said is dropped": case(
         [
@@ -138,12 +138,12 @@ CASES = {
         f"nothing is undone by {revert}": case(_THREE, *_ALL, session={"revert": revert})
         for revert in ("not json", '{"messageID": "elsewhere"}', 7, "[]")
     },
-    "damage and unknown types are counted": case(
+    "damage and unknown types are left out": case(
         [
             MessageRow("m", "{torn", []), _message("user", 1, "[]", "{", {"type": "hologram"}, _text("still here")),
             _message("narrator", 2, _text("x")),
         ],
-        "user still here", damaged=3, unknown={"hologram": 1, "narrator": 1}, remark="",
+        "user still here", remark="",
     ),
     "no rows": case([], remark="the session holds no messages"),
 }  # fmt: skip

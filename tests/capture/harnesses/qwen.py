@@ -77,11 +77,10 @@ CASES = {
             _record("5", "4", "tool_result", {"functionResponse": {"id": "g1", "response": {"error": "no oil"}}}),
             _record("6", "5", "system", subtype="chat_compression",
                     systemPayload={"compressedHistory": [{"role": "user", "parts": [{"text": _SNAPSHOT}]}]}),
-            _record("7", "6", "system", subtype="custom_title", systemPayload={"customTitle": "The lamp"}),
-            _record("8", "7", "hologram"),
+            _record("7", "6", "hologram"),
         ],
         "event Shell", "user also this", "subagent Look for the lamp", "result no oil", "compaction The lamp is lit.",
         name=["", "", "Explore", "Explore", ""], failed=[False, False, False, True, False],
-        title="The lamp", project="/code/lantern", unknown={"hologram": 1},
+        project="/code/lantern",
     ),
 }  # fmt: skip

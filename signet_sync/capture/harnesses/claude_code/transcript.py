@@ -22,18 +22,8 @@ from signet_sync.capture.harnesses.texts import (
 )
 from signet_sync.formats.lazy_pattern import late
 
-# Known bookkeeping that is left out. The api-request family holds copies of messages and whole system prompts.
-_BOOKKEEPING = frozenset(
-    """
-    agent-name agent-setting api-request api-request-blob api-request-resumed api-request-shape atis-latch
-    bridge-session content-replacement cost-state file-history-delta file-history-snapshot fork-context-ref
-    frame-link mode permission-mode pr-link progress queue-operation relocated result started tag tools-used
-    """.split()
-)
-_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle"}
 # Where a prompt comes from that no person typed. Windows for persons use the SDK as well, but not for a single prompt.
 _BY_PROGRAM, _BY_SDK = frozenset(("sdk-cli", "mcp", "claude-code-github-action")), frozenset(("sdk-ts", "sdk-py"))
-_BLOCKS_WITHOUT_WORDS = frozenset(("thinking", "redacted_thinking", "web_search_tool_result", "web_fetch_tool_result"))
 _FILLERS = ("No response requested.", "(no content)")
 _INTERRUPTED = late(r"\[Request interrupted by user[^\]\n]{0,40}\]")
 # The person refuses a call, and says why. The harness writes these words, and no tool begins a failure with them; nor
@@ -82,8 +72,6 @@ class _ClaudeCodeReader(LineReader):
         self.sessions: dict[str, None] = {}
         self.projects: dict[str, str] = {}
         self.agents: dict[str, str] = {}
-        self.titles: dict[str, str] = {}
-        self.summaries: list[tuple[str, str]] = []
         self.agent_id = self.tip = self.leaf = ""
         self.boundary = -1  # the place of a compaction that waits for its summary
 
@@ -97,17 +85,11 @@ class _ClaudeCodeReader(LineReader):
             self.parents[uuid] = text_of(record.get("parentUuid")) or text_of(record.get("logicalParentUuid"))
         if kind in ("user", "assistant", "system", "attachment"):
             self._turn(kind, uuid, session, record)
-        elif kind in _TITLES:
-            self.titles[kind] = text_of(record.get(_TITLES[kind])) or self.titles.get(kind, "")
-        elif kind == "summary":
-            self.summaries.append((text_of(record.get("leafUuid")), one_line(text_of(record.get("summary")))))
         elif kind == "last-prompt":
             self.leaf = text_of(record.get("leafUuid"))
         elif kind == "worktree-state":
             made = text_of(mapping_of(record.get("worktreeSession")).get("originalCwd"))
             self.worktree_of = self.worktree_of or made
-        elif kind not in _BOOKKEEPING:
-            self.count_unknown(kind)
 
     def _turn(self, kind: str, uuid: str, session: str, record: Mapping[str, Any]) -> None:
         agent_id, branch = text_of(record.get("agentId")), text_of(record.get("gitBranch"))
@@ -154,8 +136,6 @@ class _ClaudeCodeReader(LineReader):
                 )
             elif kind == "image":
                 self.add("assistant", IMAGE)
-            elif kind not in _BLOCKS_WITHOUT_WORDS:
-                self.count_unknown(f"assistant/{text_of(kind)}")
 
     def _user(self, content: object, uuid: str, record: Mapping[str, Any]) -> None:
         if record.get("isMeta") is True:
@@ -232,9 +212,6 @@ class _ClaudeCodeReader(LineReader):
             spoken = (turn.session for turn in self.turns if turn.session)
             self.session = next(spoken, next(iter(self.sessions), ""))
         self.project = self.projects.get(self.session, "")
-        # The user's title, else a generated one, else the summary that belongs to this conversation.
-        summary = next((text for leaf, text in reversed(self.summaries) if leaf in self.parents), "")
-        self.title = one_line(self.titles.get("custom-title") or self.titles.get("ai-title") or summary)
         single = sum(turn.uuid in self.prompts for turn in turns) == 1
         by_program = self.entrypoints <= (_BY_PROGRAM | _BY_SDK if single else _BY_PROGRAM)
         self.headless = bool(self.entrypoints) and by_program

@@ -24,14 +24,6 @@ from signet_sync.capture.harnesses.texts import (
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import SECOND
 
-_BOOKKEEPING = ("turn_context", "world_state", "token_usage_record", "ghost_snapshot", "state")
-_EVENTS_LEFT_OUT = frozenset(
-    """
-    agent_reasoning agent_reasoning_raw_content context_compacted item_completed item_started task_complete task_started
-    thread_goal_updated thread_settings_applied token_count turn_complete turn_started
-    """.split()
-)
-_ITEMS_LEFT_OUT = ("reasoning", "compaction", "compaction_summary", "context_compaction", "ghost_snapshot", "other")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call", "mcp_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
 # A fork copies at once what it continues, and each record gets the time at which it was copied.
@@ -90,15 +82,13 @@ class _CodexReader(LineReader):
             if last and summary and last.kind == "assistant" and compaction_text(last.text) == summary:
                 self.entries.pop()
             self.add("compaction", summary)
-        elif kind in _BOOKKEEPING:
+        elif kind in ("turn_context", "world_state"):
             self.project = self.project or text_of(payload.get("cwd"))
         elif "payload" not in record and (kind == "message" or kind in _CALLS or kind in _OUTPUTS):
             # The first versions wrote the items without a wrapper and without times.
             self._item(record)
         elif not kind and UUID.fullmatch(text_of(record.get("id"))):
             self._header(record)
-        elif kind not in _ITEMS_LEFT_OUT and "record_type" not in record:
-            self.count_unknown(kind)
 
     def _header(self, meta: Mapping[str, Any]) -> None:
         """Reads the first header: a fork's file continues with that of its original session, and the history of it."""
@@ -143,8 +133,6 @@ class _CodexReader(LineReader):
         elif kind == "image_generation_call":
             about = one_line(text_of(item.get("revised_prompt")))
             self.entries.append(TranscriptEntry("tool", self.at, about, name="image_generation"))
-        elif kind not in _ITEMS_LEFT_OUT:
-            self.count_unknown(f"response_item/{kind}")
 
     def _call(self, kind: str, item: Mapping[str, Any]) -> None:
         call = first_text(item, "call_id", "id")
@@ -182,10 +170,6 @@ class _CodexReader(LineReader):
             self.add("event", "turn interrupted" if reason == "interrupted" else f"turn aborted: {reason}")
         elif kind == "error":
             self.add("event", f"error: {message}")
-        elif kind == "thread_name_updated":
-            self.title = one_line(text_of(event.get("thread_name"))) or self.title
-        elif kind != "thread_rolled_back" and kind not in _EVENTS_LEFT_OUT:
-            self.count_unknown(f"event_msg/{kind}")
 
     def add_words(self, texts: Iterable[str]) -> str:
         """Adds the user's own words as one entry, after events for what the harness wrote in the user's name."""

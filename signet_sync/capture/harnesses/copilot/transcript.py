@@ -6,17 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from signet_sync.capture.harnesses.reader import LineReader, time_of
-from signet_sync.capture.harnesses.texts import mapping_of, one_line, text_of
+from signet_sync.capture.harnesses.texts import mapping_of, text_of
 from signet_sync.formats.lazy_pattern import late
 
-# Families of events that tell of the program, not of what was said.
-_LEFT_OUT = frozenset(
-    """
-    assistant auto_mode_switch capabilities command commands elicitation exit_plan_mode external_tool factory hook mcp
-    model pending_messages permission sampling session session_limits_exhausted skill subagent system tool tool_search
-    ui user_input
-    """.split()
-)
 _ENDED_BADLY = late(r"<shellId: \S{1,40} completed with exit code -?[1-9]\d*>\s*\Z")
 _TOOLS = {"create": "create_file"}  # the name by which it is known that a file was written
 
@@ -39,14 +31,10 @@ class _CopilotReader(LineReader):
         if kind == "session.start":
             self.session = self.session or text_of(data.get("sessionId"))
             self.begins = max(self.begins, time_of(data.get("startTime")))
-        elif kind == "session.title_changed":
-            self.title = one_line(text_of(data.get("title")))
         elif kind == "session.snapshot_rewind":
             target = text_of(data.get("upToEventId"))
             place = self.events.index(target) if target in self.events else len(self.events)
             del self.entries[place:], self.events[place:]
-        elif kind.partition(".")[0] not in _LEFT_OUT and kind not in ("user.message", "abort"):
-            self.count_unknown(kind)
         if kind in ("session.start", "session.resume", "session.context_changed"):
             self.project = self.project or text_of(mapping_of(data.get("context")).get("cwd"))
         self._add_event(kind, data)

@@ -15,7 +15,6 @@ from signet_sync.capture.harnesses.texts import (
     items_of,
     join_paragraphs,
     mapping_of,
-    one_line,
     text_of,
     texts_of,
 )
@@ -81,13 +80,10 @@ class _GeminiReader(LineReader):
             self._message(record)
         elif "$set" in record or "sessionId" in record:
             self._patch(mapping_of(record.get("$set", record)))
-        else:
-            self.count_unknown(next(iter(record), ""))
 
     def _patch(self, values: Mapping[str, Any]) -> None:
         """Applies metadata and perhaps a snapshot of messages, which adds and updates but removes none."""
         self.session = self.session or text_of(values.get("sessionId"))
-        self.title = one_line(text_of(values.get("summary"))) or self.title
         self.begins = max(self.begins, time_of(values.get("startTime")))
         self.project = self.project or next(filter(None, map(text_of, items_of(values.get("directories")))), "")
         if values.get("kind") == "subagent":
@@ -122,7 +118,6 @@ class _GeminiReader(LineReader):
     def _message(self, record: Mapping[str, Any]) -> None:
         kind, at = text_of(record.get("type")), time_of(record.get("timestamp"))
         if kind not in ("user", "gemini", *_NOTICES):
-            self.count_unknown(kind)
             return
         # A message without an id cannot be updated; its position serves as its key.
         self.seen += 1

@@ -21,10 +21,7 @@ from signet_sync.capture.harnesses.texts import (
     text_of,
 )
 
-# Known parts that are not what was said: thinking, bookkeeping of steps and files, mentions, retries.
-_PASSED = ("reasoning", "step-start", "step-finish", "snapshot", "patch", "agent", "retry")
 _YEAR_10000 = 253_402_300_800_000  # milliseconds since 1970
-_TITLE_OF_OPENCODE = ("New session - ", "Child session - ")
 
 
 class MessageRow(NamedTuple):
@@ -40,15 +37,13 @@ def read(session: Mapping[str, object], messages: Sequence[MessageRow]) -> Conve
     reader, source = _OpenCodeReader(), JsonLines(())  # its counts: rows, not lines, are read
     for row in _drop_reverted(messages, _read_object(text_of(session.get("revert"))) or {}):
         message, parts = _read_object(row.data), [_read_object(text) for _, text in row.parts]
-        source.damaged += parts.count(None) if message is not None else 1
+        source.damaged += message is None
+        source.read += message is not None
         if message is not None:
             reader.take({**message, "parts": [part for part in parts if part is not None]})
-    title = text_of(session.get("title")).strip()
-    reader.title = "" if title.startswith(_TITLE_OF_OPENCODE) else title
     reader.session, reader.project = text_of(session.get("id")), text_of(session.get("directory"))
     reader.parent = text_of(session.get("parent_id")) or None
     reader.begins = _time(session, "time_created")
-    source.read = len(messages) - source.damaged
     found = reader.conversation(source)
     return found if messages else found._replace(remark="the session holds no messages")
 
@@ -75,7 +70,6 @@ class _OpenCodeReader(LineReader):
     def take(self, record: Mapping[str, Any]) -> None:
         role, parts, first = record.get("role"), record["parts"], len(self.entries)
         if role not in ("user", "assistant"):
-            self.count_unknown(role)
             return
         self.at = _time(record.get("time"), "created")
         words = [
@@ -114,8 +108,6 @@ class _OpenCodeReader(LineReader):
             self.add("event", f"attached {first_text(part, 'filename', 'mime') or 'a file'}")
         elif kind == "compaction":
             self.add("compaction", "")
-        elif kind not in _PASSED:
-            self.count_unknown(kind)
 
     def _tool(self, part: Mapping[str, Any]) -> None:
         state = mapping_of(part.get("state"))

@@ -8,10 +8,6 @@ from signet_sync.capture.harnesses.reader import TreeReader, time_of
 from signet_sync.capture.harnesses.texts import UUID, join_paragraphs, mapping_of, text_of, texts_of
 from signet_sync.text.own_calls import runs_us
 
-# Known records that are not part of what was said: settings, bookmarks, state and messages of extensions.
-_PASSED = ("model_change", "thinking_level_change", "label", "custom", "custom_message", "context_edit", "usage")
-_PASSED_ROLES = ("system", "custom", "hookMessage")
-
 
 class PiReader(TreeReader):
     """Records form a tree by `id` and `parentId`; all are kept if there is none (version 1 has no ids)."""
@@ -44,10 +40,6 @@ class PiReader(TreeReader):
             self._left_branch(record.get("summary"))
         elif kind == "reset":
             self.add("event", "session reset")
-        elif kind == "session_info":
-            self.title = text_of(record.get("name")).strip() or self.title
-        elif kind not in _PASSED:
-            self.count_unknown(kind)
 
     def _message(self, message: Mapping[str, object]) -> None:
         role, content = message.get("role"), message.get("content")
@@ -77,8 +69,6 @@ class PiReader(TreeReader):
             self.add("compaction", text_of(message.get("summary")))
         elif role == "branchSummary":
             self._left_branch(message.get("summary"))
-        elif role not in _PASSED_ROLES:
-            self.count_unknown(role)
 
     def _left_branch(self, summary: object) -> None:
         self.add("event", f"came back from another branch: {text_of(summary)}".rstrip(": "))

@@ -13,7 +13,6 @@ from signet_sync.capture.harnesses.texts import (
     items_of,
     join_paragraphs,
     mapping_of,
-    one_line,
     text_of,
     texts_of,
 )
@@ -53,14 +52,10 @@ class _QwenReader(TreeReader):
                     failed = status in ("error", "cancelled") or "error" in mapping_of(answer.get("response"))
                     key, name = text_of(answer.get("id")), text_of(answer.get("name"))
                     self.result(key, read_result([part]), name=name, failed=failed)
-        elif kind != "system":
-            self.count_unknown(kind)
-        elif subtype == "chat_compression":
+        elif kind == "system" and subtype == "chat_compression":
             history = items_of(payload.get("compressedHistory"))
             summary = join_paragraphs(texts_of(mapping_of(history[0]).get("parts"))) if history else ""
             self.add("compaction", unwrap_summary(summary))
-        elif subtype == "custom_title":
-            self.title = one_line(text_of(payload.get("customTitle"))) or self.title
 
 
 read = _QwenReader.read
