@@ -79,7 +79,7 @@ def share_own(
     host, root = socket.gethostname(), place.root
     name = sanitize_line(display(f"{host}:{root.replace(home, '~', 1) if home != '/' else root}"))
     share = share_of(host, key)
-    with state_dir.fleet_lock(place.state()):
+    with state_dir.lock(place.state(), "fleet"):
         removed = None
         if withdraw:
             tables.withdraw(share)

@@ -199,7 +199,7 @@ def _commit(
         engine.run_pass(workspace, Request(now_us=now_us))
     rules = sanitizer_stamp()
     try:
-        with state_dir.history_lock(workspace.state, wait):
+        with state_dir.lock(workspace.state, "history", wait):
             repository.create(root, key, commit.BESIDE)
             with repository.opened(root, key) as git:
                 known = store.cached_files(workspace.database, rules)
@@ -245,7 +245,7 @@ def forget(workspace: Workspace, agent_id: str, now_us: int, *, yes: bool) -> Ch
     deletes the rest. Raises `RepositoryRefused`, `ConfigError`, `WorkspaceError`, `OSError`.
     """
     gone = os.path.join(workspace.root, BUILDING)
-    with state_dir.history_lock(workspace.state):
+    with state_dir.lock(workspace.state, "history"):
         if not os.path.lexists(gone):
             if not yes:
                 refuse_others(workspace)

@@ -77,7 +77,7 @@ def dream(
         _require_known(workspace, agent_id)
         return _weigh(workspace, agent_id, now_us)
     try:
-        with state_dir.dream_lock(workspace.state), state_dir.workspace_lock(workspace.state, patience):
+        with state_dir.lock(workspace.state, "dream"), state_dir.workspace_lock(workspace.state, patience):
             return _sweep(workspace, agent_id, now_us)
     except WorkspaceError as error:
         if error.code != "busy":

@@ -58,19 +58,6 @@ class MeaningChoice(NamedTuple):
     passage_prefix: str = ""
 
 
-class _Block(NamedTuple):
-    """The settings of one block as they are written, and its name for messages."""
-
-    name: str
-    provider: str = ""
-    model: str = ""
-    endpoint: str = ""
-    timeout: float = 0.0
-    command: tuple[str, ...] = ()
-    api_key_env: str = ""
-    api_key_file: str = ""
-
-
 def may_ask_model(settings: "Settings") -> bool:
     """Returns whether a language model may be asked at all: one is named, or could be by Signet's agent.yaml."""
     return settings.llm_provider not in ("", "none") or may_ask_signet(settings)
@@ -90,14 +77,15 @@ def resolve(settings: "Settings", agent_yaml: Mapping[str, Any] | None) -> Model
 
     Raises `ConfigError` for a block that lacks what its provider needs.
     """
-    block = _Block("llm", *(getattr(settings, f"llm_{key}") for key in _Block._fields[1:]))
-    if block.provider:
-        return _read_choice(block)
+    keys = ("provider", "model", "endpoint", "timeout", "command", "api_key_env", "api_key_file")
+    written = ModelChoice("none", **{key: getattr(settings, f"llm_{key}") for key in keys})
+    if written.provider:
+        return _read_choice("llm", written)
     if not may_ask_signet(settings):
         return _no_model("no provider is set")
     name, why = _provider_of_signet(agent_yaml or {})
-    if (name in SERVERS and block.endpoint and block.model) or (name == "command" and block.command):
-        return _read_choice(block._replace(provider=name))
+    if (name in SERVERS and written.endpoint and written.model) or (name == "command" and written.command):
+        return _read_choice("llm", written._replace(provider=name))
     return _no_model(why or f"agent.yaml names {display(name[:60])}, for which you have no settings")
 
 
@@ -114,48 +102,48 @@ def resolve_meaning(settings: "Settings") -> MeaningChoice | None:
         folder = os.path.join(base(), "models", LOCAL[chosen]) if chosen in LOCAL else chosen
         return MeaningChoice(folder, _no_model(""), *prefixes)
     keys = ("model", "endpoint", "api_key_env", "api_key_file")
-    block = _Block("meaning", chosen, **{key: getattr(settings, f"meaning_{key}") for key in keys})
-    return MeaningChoice("", _read_choice(block), *prefixes)
+    written = ModelChoice("none", chosen, **{key: getattr(settings, f"meaning_{key}") for key in keys})
+    return MeaningChoice("", _read_choice("meaning", written), *prefixes)
 
 
 def _no_model(why: str) -> ModelChoice:
     return ModelChoice(kind="none", why=why)
 
 
-def _read_choice(block: _Block) -> ModelChoice:
-    """Returns the model of one block; raises if it lacks what its provider needs."""
+def _read_choice(name: str, written: ModelChoice) -> ModelChoice:
+    """Returns the model of a block as it is `written`; raises if that lacks what its provider needs."""
     from urllib.parse import urlsplit
 
-    name, provider = block.name, block.provider
+    provider = written.provider
     if provider == "none":
         return _no_model(f"{name}.provider is none")
     if provider == "command":
-        if not block.command or not block.command[0]:
+        if not written.command or not written.command[0]:
             raise ConfigError(
                 f"{name}.provider is command, but {name}.command is not set",
                 hint='give program and arguments: command = ["llm", "-m", "small"]',
             )
-        program = os.path.expanduser(block.command[0])
+        program = os.path.expanduser(written.command[0])
         if "/" in program and not os.path.isabs(program):
             # It would be searched in the current folder, which may be a checkout.
             hint = "give its absolute path, or a name on PATH"
             raise ConfigError(f"{name}.command names a program by a relative path", hint=hint)
-        if any("\0" in part for part in block.command):
+        if any("\0" in part for part in written.command):
             raise ConfigError(f"{name}.command contains a NUL character", hint="remove it")
-        return ModelChoice(kind="command", provider=provider, command=block.command, timeout=block.timeout)
+        return ModelChoice(kind="command", provider=provider, command=written.command, timeout=written.timeout)
     endpoint, usual_key = SERVERS[provider]
-    key_env, key_file = block.api_key_env, block.api_key_file
-    if not block.endpoint and not key_env and not key_file:
+    key_env, key_file = written.api_key_env, written.api_key_file
+    if not written.endpoint and not key_env and not key_file:
         key_env = usual_key
     if key_env and key_file:
         raise ConfigError(f"{name}.api_key_env and {name}.api_key_file are both set", hint="keep one of them")
-    if not block.model:
+    if not written.model:
         hint = "name a model of the server"
         raise ConfigError(f"{name}.provider is {provider}, but {name}.model is not set", hint=hint)
     if key_file and not os.path.isabs(os.path.expanduser(key_file)):
         raise ConfigError(f"{name}.api_key_file is a relative path", hint="give its absolute path")
     # A URL with a host and nothing that may hide a secret; the value itself is never shown.
-    endpoint = block.endpoint or endpoint
+    endpoint = written.endpoint or endpoint
     try:
         parts = urlsplit(endpoint)
         host, _ = parts.hostname, parts.port
@@ -168,7 +156,7 @@ def _read_choice(block: _Block) -> ModelChoice:
     if "@" in parts.netloc or parts.query or parts.fragment:
         hint = f"put keys into {name}.api_key_env or {name}.api_key_file"
         raise ConfigError(f"{name}.endpoint contains more than host and path", hint=hint)
-    return ModelChoice("http", provider, block.model, endpoint.rstrip("/"), block.timeout, (), key_env, key_file)
+    return ModelChoice("http", provider, written.model, endpoint.rstrip("/"), written.timeout, (), key_env, key_file)
 
 
 def _provider_of_signet(pipeline: Mapping[str, Any]) -> tuple[str, str]:

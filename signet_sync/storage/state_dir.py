@@ -273,9 +273,19 @@ def workspace_lock(folder: StateFolder, timeout: float = 60.0) -> Iterator[None]
         yield
 
 
-def exchange_lock(folder: StateFolder) -> AbstractContextManager[None]:
-    """Locks the database while it is moved aside. Raises `WorkspaceError` (`busy`) after a minute."""
-    return _held(folder.locks, "exchange.lock", 60.0, "another signet-sync command is exchanging the database")
+# What one process at a time does: for how many seconds another one waits, and what it is told then.
+_LOCKS = {
+    "exchange": (60.0, "another signet-sync command is exchanging the database"),  # it is moved aside
+    "history": (60.0, "another signet-sync command is writing the history"),
+    "fleet": (0.0, "another process is sharing this workspace's rows"),
+    "dream": (0.0, "another process is sweeping this workspace's memories"),
+}
+
+
+def lock(folder: StateFolder, name: str, timeout: float | None = None) -> AbstractContextManager[None]:
+    """Locks one of `_LOCKS`. Raises `WorkspaceError` (`busy`) after its seconds, or after `timeout`."""
+    longest, message = _LOCKS[name]
+    return _held(folder.locks, f"{name}.lock", longest if timeout is None else timeout, message)
 
 
 @contextmanager
@@ -308,21 +318,6 @@ def intake_lock_to_give(folder: StateFolder) -> int | None:
 def token_lock(where: str) -> AbstractContextManager[None]:
     """Locks the record of spent tokens, which all workspaces share. Raises `WorkspaceError` (`busy`) after 5 s."""
     return _held(where, _TOKENS, 5.0, "another process holds the record of tokens")
-
-
-def fleet_lock(folder: StateFolder) -> AbstractContextManager[None]:
-    """Locks the share of a workspace for one writer. Raises `WorkspaceError` (`busy`) at once if it is locked."""
-    return _held(folder.locks, "fleet.lock", 0.0, "another process is sharing this workspace's rows")
-
-
-def dream_lock(folder: StateFolder) -> AbstractContextManager[None]:
-    """Locks the sweep of memories. Raises `WorkspaceError` (`busy`) at once if it is locked."""
-    return _held(folder.locks, "dream.lock", 0.0, "another process is sweeping this workspace's memories")
-
-
-def history_lock(folder: StateFolder, timeout: float = 60.0) -> AbstractContextManager[None]:
-    """Locks the workspace's git history for one writer. Raises `WorkspaceError` (`busy`) after `timeout` seconds."""
-    return _held(folder.locks, "history.lock", timeout, "another signet-sync command is writing the history")
 
 
 def session_lock(folder: StateFolder, token: str, timeout: float = 10.0) -> AbstractContextManager[None]:

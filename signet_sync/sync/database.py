@@ -113,7 +113,7 @@ def _put_aside(
     place: str, seen: Identity | None, folder: state_dir.StateFolder, error: Exception, events: list[str]
 ) -> None:
     """Moves a damaged file aside, unless another process has already replaced it. Raises `OSError`."""
-    with state_dir.exchange_lock(folder):
+    with state_dir.lock(folder, "exchange"):
         if identity(place) != seen:
             return
         moved = set_aside(place)

@@ -240,7 +240,7 @@ def test_what_cannot_be_is_refused(vault: Vault, words: tuple[str, ...], says: s
 def test_a_workspace_cannot_name_the_place_and_two_do_not_share_at_once(vault: Vault, tmp_path: Path) -> None:
     (vault / "signet-sync.toml").write_text(f'[fleet]\nurl = "{tmp_path}/t"\nremovals = true\n')
     assert vault.call("fleet", "share").code == 2 and not (tmp_path / "t").exists()
-    with state_dir.fleet_lock(state_dir.locate(str(vault.root))):
+    with state_dir.lock(state_dir.locate(str(vault.root)), "fleet"):
         assert shared(vault, tmp_path / "t", code=3)["error"]["code"] == "busy"
 
 

@@ -319,7 +319,7 @@ def test_the_lock_of_a_process_that_died_holds_no_sweep_back(vault: Vault) -> No
 def test_a_sweep_is_deferred_while_another_one_or_other_work_holds_the_workspace(vault: Vault) -> None:
     filled(vault)
     before = contents(vault.root)
-    with state_dir.dream_lock(state_dir.locate(str(vault.root))):
+    with state_dir.lock(state_dir.locate(str(vault.root)), "dream"):
         found = dream(vault)
         assert "another sweep is running" in done(vault, "dream", "--now", NOW).err
     assert (found["deferred"], found["candidates"], found["promoted"]) == (True, 0, [])

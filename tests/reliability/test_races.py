@@ -85,8 +85,8 @@ LOCKS: dict[str, Callable[[state_dir.StateFolder], AbstractContextManager[None]]
     "run": state_dir.run_lock,
     "workspace": state_dir.workspace_lock,
     "session": lambda folder: state_dir.session_lock(folder, "abcdefghijklmnop"),
-    "history": state_dir.history_lock,
-    "dream": state_dir.dream_lock,
+    "history": partial(state_dir.lock, name="history"),
+    "dream": partial(state_dir.lock, name="dream"),
     "intake": state_dir.intake_lock,
 }
 # Each rests on a folder, too; the others guard what is compared and swapped anyway.
@@ -177,9 +177,9 @@ def test_a_lock_on_a_file_that_lost_its_name_is_none(tmp_path: Path, monkeypatch
         real(handle, how_to)
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    with state_dir.history_lock(folder, 1.0):
+    with state_dir.lock(folder, "history", 1.0):
         assert gone and path.exists()
-        with pytest.raises(WorkspaceError), state_dir.history_lock(folder, 0.0):
+        with pytest.raises(WorkspaceError), state_dir.lock(folder, "history", 0.0):
             pass
 
 
