@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,94 +22,21 @@ ROOT, DOCS = "/home/ada/code/windmill", "/home/ada/code/tern-docs"
 
 Said = Sequence[tuple[str, str]]
 
-START: Said = (
-    ("u", "The nightly upload of windmill loses reports when the archive is slow. Please make uploads retry."),
-    ("a", "src/upload.py gives up after the first timeout, so a slow archive loses the report."),
-    ("p", "How often is an upload tried?=3 times"),
-    ("u", "And never delete a report before the archive has confirmed it."),
-    ("e", "src/upload.py"),
-    ("a", "I added the retries to src/upload.py: uploads are retried 3 times, with a pause of 2 s between them, and the"
-          " local report is kept until the archive has confirmed it. All 41 tests pass.\n\n"
-          "Decided: Never delete a report before the archive has confirmed it\n"
-          "Next: write a load test for the upload queue"),
-)  # fmt: skip
-MORE_RETRIES: Said = (
-    ("u", "3 was not enough, last night the archive was away for ten minutes. Make it 5, and send the reports to the"
-          " new archive bucket."),
-    ("e", "src/upload.py"),
-    ("a", "Uploads are retried 5 times now, the pause doubles each time (src/upload.py). For the bucket I need write"
-          " access: the upload fails with AccessDenied."),
-    ("u", "Right, Priya has to grant that. Leave it there until she has."),
-    ("a", "The bucket code is on the branch archive-bucket.\n\n"
-          "Outcome: Uploads are retried 5 times instead of 3, with a doubling pause; reports still go to the old"
-          " archive\n"
-          "Blocked: Priya has to grant write access to the archive bucket"),
-)  # fmt: skip
-TABLE: Said = (
-    ("u", "The table of reports in web/ shows the newest report last, turn it around."),
-    ("a", "web/src/ReportTable.tsx sorts by name; I sort it by date instead, newest first. Shall I run npm test?"),
-    ("u", "Always use pnpm in this repository, please, never npm."),
-    ("e", "web/src/ReportTable.tsx"),
-    ("a", "The table of reports in web/src/ReportTable.tsx lists the newest report first. pnpm test: 18 tests pass.\n\n"
-          "Decided: Always use pnpm in this repository, never npm"),
-)  # fmt: skip
-ELSEWHERE: Said = (
-    ("u", "The search page of tern-docs is empty in Safari, can you look?"),
-    ("e", "assets/search.js"),
-    ("a", "I made the index's URL absolute in assets/search.js, so the search page of tern-docs shows results in Safari"
-          " 17. It was relative, and Safari resolves that against the wrong base."),
-    ("u", "thanks. And please answer me in short sentences from now on."),
-    ("a", "I will."),
-)  # fmt: skip
-GRANTED: Said = (
-    ("u", "Priya granted write access to the archive bucket this morning. Please finish the bucket upload."),
-    ("e", "src/upload.py"),
-    ("b", "git commit -am 'Send reports to the archive bucket'\n[archive-bucket 6d1f0a2] Send reports to the archive"
-          " bucket"),
-    ("a", "The write access works: src/upload.py sends reports to the new archive bucket, and last night's 12 reports"
-          " were uploaded there.\n\n"
-          "Outcome: Last night's 12 reports are in the new archive bucket, and the branch archive-bucket is merged"),
-)  # fmt: skip
-AGAIN: Said = (
-    ("u", "The archive's maintenance window takes half an hour now, 5 retries are over too soon."),
-    ("a", "With the doubling pause, 5 retries cover two minutes and 7 cover eight; only a longer first pause covers"
-          " half an hour. I would take 7 retries and a first pause of 15 s."),
-    ("u", "ok, do that. We also no longer use CSV for the reports, use Parquet: the archive charges by size."),
-    ("e", "src/report.py"),
-    ("a", "Uploads are retried 7 times, the first pause is 15 s, and reports are written as Parquet by src/report.py."
-          " All 47 tests pass.\n\n"
-          "Decided: 7 retries and a first pause of 15 s, which cover half an hour\n"
-          "Decided: Reports are Parquet, no longer CSV, because the archive charges by size\n"
-          "Next: convert the CSV reports of February to Parquet"),
-)  # fmt: skip
-LOAD: Said = (
-    ("u", "Let's do the load test for the upload queue that we planned."),
-    ("e", "tests/load/test_queue.py"),
-    ("a", "I have a first version in tests/load/test_queue.py, but it needs a fake archive that is slow on purpose."),
-)  # fmt: skip
-RESUMED: Said = (
-    *LOAD,
-    ("u", "go on with it, a fake archive is fine"),
-    ("e", "src/queue.py"),
-    ("a", "The load test for the upload queue is done: tests/load/test_queue.py sends 10,000 reports through a slow"
-          " fake archive, and none is lost. It found one bug, the queue dropped reports over 64 MB, which I fixed in"
-          " src/queue.py."),
-)  # fmt: skip
-LAST: Said = (
-    ("u", "Add the size of each report to the nightly mail."),
-    ("e", "src/mail.py"),
-    ("a", "The nightly mail of windmill lists the size of each report now (src/mail.py), in MB with one decimal."
-          " All 49 tests pass.\n\n## Next steps\n\n- ask Priya which reports may be left out of the mail"),
-)  # fmt: skip
 
-# Number of the session, day and hour of its end, harness, folder, what was said. One number twice: it was resumed.
-STORY: tuple[tuple[int, str, str, str, Said], ...] = (
-    (1, "2026-03-02T10", "claude-code", ROOT, START), (2, "2026-03-05T15", "codex", ROOT, MORE_RETRIES),
-    (3, "2026-03-09T09", "claude-code", f"{ROOT}/web", TABLE), (4, "2026-03-12T17", "claude-code", DOCS, ELSEWHERE),
-    (5, "2026-03-16T11", "codex", ROOT, GRANTED), (6, "2026-03-19T14", "claude-code", ROOT, AGAIN),
-    (7, "2026-03-23T16", "claude-code", ROOT, LOAD), (7, "2026-03-24T10", "claude-code", ROOT, RESUMED),
-    (8, "2026-03-27T09", "codex", ROOT, LAST),
-)  # fmt: skip
+def read_story() -> Iterator[tuple[int, str, str, str, Said]]:
+    """Number of each session, day and hour of its end, harness, folder, what was said. One number twice: resumed.
+
+    Said by the user or the agent, an edit, a tool that asks with what was picked, or a command with what it printed.
+    """
+    for part in (GOLDEN / "story.txt").read_text("utf-8").split("=== ")[1:]:
+        head, _, body = part.partition("\n")
+        said = re.split(r"^([uaepb]): ", body, flags=re.MULTILINE)[1:]
+        number, hour, harness, folder = head.split()
+        turns = [(kind, text.strip()) for kind, text in zip(said[::2], said[1::2], strict=True)]
+        yield int(number), hour, harness, folder, turns
+
+
+STORY = [*read_story()]
 
 
 def shown(kind: str, at: str, text: str) -> str:
