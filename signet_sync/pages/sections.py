@@ -49,11 +49,6 @@ _MARKS = {"agent": " (agent)"}
 _BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*|📌\ufe0f?[ \t]*)+")
 _HANDLE = late(r"\^(?=[a-z]-)")
 _ENDED = late(r"[ \t]*\((?:[ \t,;]*\^f-[a-z2-7]{6,12})+\)|[ \t]*(?:\^f-[a-z2-7]{6,12}[ \t,;]*)+(?=\.?$)")
-# Whom a blocker waits for.
-_WAITS = late(
-    r"\bwait(?:s|ing)? (?:for|on) ([A-Z][\w-]+)|^([A-Z][\w-]+) (?:has to|must|needs to|still has to)"
-    r" (?:answer|approve|confirm|decide|grant|merge|publish|provide|release|reply|review|send|sign)"
-)
 # Where a sentence may end before its end: between its clauses; a comma may stand in a list.
 _CLAUSE_END = late(r"[;.!?。；！？](?=\s)|[。；](?=.)|\s[–—]\s|\s(?=because |since |so that |weil |porque )")
 _ONLY_ASKED = late(r"^asked: .*?(?:$|; (?:answered|learned): )", re.IGNORECASE)
@@ -301,7 +296,7 @@ def clause(text: str, width: int) -> str:
 
 @_kept
 def statement_line(view: StatementView, today_us: int, *, grouped: bool = False) -> str:
-    """Returns `… (agent) (waits for Ada, lantern, Mar 28)`, after `next: ` or another label of its kind.
+    """Returns `… (agent) (lantern, Mar 28)`, after `next: ` or another label of its kind.
 
     `grouped` without its project. What is open shows its age after a week. One of a running session names that.
     """
@@ -310,12 +305,8 @@ def statement_line(view: StatementView, today_us: int, *, grouped: bool = False)
     if view.kind in ("next", "question", "blocker") and age > _AGED_AFTER:
         weeks = round(age / (7 * DAY))
         day = f"{count_noun(weeks, 'week')} ago" if weeks < 9 else f"{count_noun(age // (30 * DAY), 'month')} ago"
-    waits = _WAITS.search(view.text) if view.kind == "blocker" else None
     project = "" if grouped else _cell(view.name or basename(view.project))
-    where = _list_parts(
-        f"waits for {_cell(waits[1] or waits[2])}" if waits else "", project, day,
-        "in a running session" if view.is_running else "",
-    )  # fmt: skip
+    where = _list_parts(project, day, "in a running session" if view.is_running else "")
     text, mark = plain(view.text), _MARKS.get(view.speaker, "") if section_of(view.kind) == "decisions" else ""
     return f"{_PREFIXES.get(view.kind, '')}{text}{'' if text.endswith(mark) else mark} ({where})"
 
