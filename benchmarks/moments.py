@@ -21,7 +21,7 @@ from signet_sync.digest.statements import Item, statements
 from signet_sync.digest.summary import item_line
 from signet_sync.digest.tried import list_worked
 from signet_sync.digest.turns import ToolCall
-from signet_sync.pages.moments import names
+from signet_sync.pages.hook_context import names
 from signet_sync.pages.sections import StatementView
 from signet_sync.pages.store.views import AT_MOMENTS
 from signet_sync.text.sentences import unescape

@@ -68,12 +68,10 @@ def answer_hook(
 
 
 def _context(session: HookSession, words: str | Moment | None, source: str | None, budget: int) -> Injection:
+    from signet_sync.pages import hook_context  # most hooks print nothing
+
     if isinstance(words, tuple):
-        from signet_sync.pages import moments  # only the agent does that
-
-        return moments.answer_moment(session, words)
-    from signet_sync.pages import hook_context  # only starts and prompts need it
-
+        return hook_context.answer_moment(session, words)
     if words is None:
         return hook_context.answer_start(session, source, budget)
     return hook_context.answer_prompt(session, words, budget)

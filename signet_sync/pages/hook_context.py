@@ -1,11 +1,13 @@
-"""Composes what a hook prints: the context at a session's start, what memory holds on a prompt; nothing twice.
+"""Composes what a hook prints: at a session's start, on a prompt, before an edit or command, after a failure.
 
-A harness waits for it, so only what is needed is imported. What a session got is recorded (`capture.injections`).
+A harness waits for it, so only what is needed is imported. What a session got is recorded
+(`capture.injections`), so that it gets nothing twice.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
@@ -15,13 +17,19 @@ from typing import TYPE_CHECKING
 from signet_sync.capture import injections
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.hook import REQUEST
-from signet_sync.capture.injections import HookSession, Injection, Injections
+from signet_sync.capture.injections import HookSession, Injection, Injections, Moment
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.filename import tombstone_name
+from signet_sync.formats.handle import handle
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.managed_block import neutral
 from signet_sync.formats.paths import TOMBSTONES, running_session
+from signet_sync.formats.timestamps import short_day
 from signet_sync.host.repository import resolve, small_text
+from signet_sync.memories.score import day_start
 from signet_sync.pages import context
 from signet_sync.pages.context import INJECTED_BUDGET, MOST_INJECTED, PromptHit, SessionContext
+from signet_sync.pages.sections import StatementView, plain
 from signet_sync.text.token_estimate import estimate_tokens, page_tokens
 
 if TYPE_CHECKING:
@@ -44,7 +52,7 @@ def answer_start(session: HookSession, source: str | None, budget: int) -> Injec
     """
     if registry.facts(session.harness).starts_at_prompts and session.id:
         with suppress(OSError):  # if it cannot be recorded, the session gets it now
-            with record_of(session) as record:
+            with _record(session) as record:
                 if source != RESUMED or not record.due:
                     record.due = source or "startup"
             return Injection("")
@@ -74,7 +82,7 @@ def answer_prompt(session: HookSession, words: str, budget: int) -> Injection:
 
     def record() -> str:
         begun.record()
-        with record_of(session) as record:
+        with _record(session) as record:
             text, kept = say(record.ids - given)
             record.at_prompts += [hit.id for hit in kept]
             record.characters += len(text)
@@ -95,7 +103,7 @@ def _begin_context(session: HookSession, source: str | None, budget: int) -> tup
         with suppress(OSError):
             if session.id:
                 injections.expire(session.folder, time.time())
-                with record_of(session) as record:
+                with _record(session) as record:
                     record.due = ""
                     if not resumed:
                         record.drop()
@@ -112,7 +120,7 @@ def _read_record(session: HookSession) -> Injections:
     return held or Injections(session.agent_id, session.harness)
 
 
-def record_of(session: HookSession) -> AbstractContextManager[Injections]:
+def _record(session: HookSession) -> AbstractContextManager[Injections]:
     """Gives the record of what a session got, to change it. Raises `OSError`."""
     return injections.updating(session.folder, session.agent_id, session.harness, session.id)
 
@@ -176,12 +184,12 @@ def _read_memory(session: HookSession, known: Callable[[str], bool], told: set[s
     Of the session's own lines it has those of its files if it is `of_itself`, and never what it says now: it knows
     that, for no compaction has taken it.
     """
-    with readable_index(session) as database:
+    with _readable_index(session) as database:
         from signet_sync.pages.project_context import project_text
         from signet_sync.pages.staleness import marks
         from signet_sync.pages.store import views
 
-        name, belongs = own_project_of(session, database)
+        name, belongs = _own_project_of(session, database)
         itself, now_us = session.id if of_itself else "", time.time_ns() // 1000
         seen = views.project_inputs(database, session.agent_id, now_us, belongs, session.project, itself)
         paths = {one.path for some in (seen.threads, seen.statements, seen.personal) for one in some}
@@ -203,10 +211,10 @@ def _read_memory(session: HookSession, known: Callable[[str], bool], told: set[s
 
 def _find_hits(session: HookSession, words: str, given: set[str]) -> list[PromptHit]:
     found: list[PromptHit] = []
-    with suppress(NoIndex), readable_index(session, _LONGEST) as database:
+    with suppress(NoIndex), _readable_index(session, _LONGEST) as database:
         from signet_sync.pages.prompt_context import worth_injecting
 
-        name, belongs = own_project_of(session, database)
+        name, belongs = _own_project_of(session, database)
         place = belongs if name else None
         shared, session_id = session.shared, session.id
         found = worth_injecting(
@@ -216,11 +224,114 @@ def _find_hits(session: HookSession, words: str, given: set[str]) -> list[Prompt
     return [hit for hit in found if not _is_told(hit.text, told)]
 
 
-def own_project_of(session: HookSession, database: Database) -> tuple[str, Callable[[str | None], bool]]:
+def _own_project_of(session: HookSession, database: Database) -> tuple[str, Callable[[str | None], bool]]:
     """Returns what names the project at hand, and whether a recorded project is it."""
     from signet_sync.pages.store.views import recorded_origin
 
     return context.name_project(session.project, partial(recorded_origin, database, session.agent_id))
+
+
+# ── at an edit, a command or a failure ──
+
+MOMENT_BUDGET = 140  # tokens, with the marks around it
+_LONGEST_MOMENT = 0.02  # seconds that the index may take
+_TEXT = 240  # characters of a statement
+
+# A name that a file of many folders has says nothing without its folder.
+_DISTINCT = late(r"[\w]+[_-][\w.]+|[a-z]+[A-Z]\w+|\w{13,}")
+_QUOTED = late(r"\"([^\"]{4,200})\"")
+_PARTS = late(r"&&|\|\||;|\n|\|")
+_LOOKS = frozenset("ls cat cd echo grep rg find sed head tail pwd wc which git rm mv cp mkdir touch sleep true".split())
+# What names an error and nothing else: ERR_PNPM_UNEXPECTED_STORE, TS2352, E0308.
+_ERROR = late(r"\b[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+\b|\b(?:TS|SC|E|CS|C)\d{3,5}\b")
+_QUOTE = 14  # characters of a statement's quote that an error has
+
+
+def answer_moment(session: HookSession, moment: Moment) -> Injection:
+    """Returns what is known of exactly this file, command or error, between marks; "" for nothing.
+
+    A standing statement or a dead end has to name it; each once a session.
+    """
+    if not session.id or session.shared or not session.project:
+        return Injection("")
+    from signet_sync.pages.staleness import marks
+    from signet_sync.pages.store import views
+
+    given, now_us = _read_record(session).ids, time.time_ns() // 1000
+    mark, view = "", None
+    with suppress(NoIndex), _readable_index(session, _LONGEST_MOMENT) as database:
+        name, belongs = _own_project_of(session, database)
+        found = views.standing(database, session.agent_id, now_us, belongs) if name else []
+        itself = views.sessions_of(database, {one.path for one in found if one.path})
+        for one in found:
+            if one.id not in given and itself.get(one.path or "") != session.id and names(one, moment):
+                mark = marks(session.project, [one], views.deeds(database, session.agent_id, [one.id])).get(one.id, "")
+                view = one
+                break
+    if view is None:
+        return Injection("")
+    who = "" if view.kind == "tried" else f" ({view.speaker})"
+    line = f"- {view.kind}{who}, {short_day(view.latest_us, day_start(now_us))}: {plain(view.text, _TEXT)}{mark}"
+    text = context.wrap(neutral(f"{line} {handle(view.id)}"), session.root, session.program)
+    if estimate_tokens(text) > MOMENT_BUDGET:
+        return Injection("")
+
+    def record() -> str:
+        with suppress(OSError), _record(session) as written:
+            written.at_prompts.append(view.id)
+            written.characters += len(text)
+        return text
+
+    return Injection(text, record)
+
+
+def names(view: StatementView, moment: Moment) -> bool:
+    """Returns whether a statement names exactly the file, the command or the error of a moment."""
+    if moment.error and _names_error(view.text, moment):
+        return True
+    if moment.command:
+        return _names_command(view, moment.command)
+    if view.kind == "tried" and _QUOTED.search(view.text):
+        return False  # it is of a command
+    from signet_sync.pages.staleness import PATH
+
+    named = PATH.findall(view.text)[: 1 if view.kind == "decision" else None]  # others a question names in passing
+    return any(_is_file(one, path) for path in moment.path.split(", ") if path for one in named)
+
+
+def _is_file(name: str, path: str) -> bool:
+    name = name.rstrip(".").removeprefix("./")
+    if "/" in name.strip("/"):
+        return f"/{path}".endswith(f"/{name.lstrip('~/')}")
+    return _DISTINCT.match(name) is not None and os.path.basename(path) == name
+
+
+def _names_command(view: StatementView, command: str) -> bool:
+    """Returns whether a dead end is of a part of a command line; of any other statement whether it has its words."""
+    from signet_sync.digest.tried import core_of
+
+    parts = {core_of(command), *(core_of(part) for part in _PARTS.split(command))} - {""}
+    if view.kind == "tried":
+        tried = _QUOTED.search(view.text)
+        return tried is not None and tried[1] in parts
+    return any(re.search(rf"(?<![\w./-]){re.escape(said)}(?![\w/-])", view.text) for said in _list_command_names(parts))
+
+
+def _list_command_names(parts: set[str]) -> Iterator[str]:
+    """Yields the words by which a statement names a command: all of them, or the first three."""
+    for part in parts:
+        words = part.split()
+        if len(words) > 1 and (words[0] not in _LOOKS or len(words) > 2):
+            yield part
+            if len(words) > 3:
+                yield " ".join(words[:3])
+
+
+def _names_error(text: str, moment: Moment) -> bool:
+    codes = set(_ERROR.findall(text))
+    if codes and codes & set(_ERROR.findall(moment.error)):
+        return True
+    return any(len(quote) >= _QUOTE and quote in moment.error for quote in _QUOTED.findall(text))
 
 
 # ── the index ──
@@ -235,7 +346,7 @@ class RemovalUnfinished(NoIndex):
 
 
 @contextmanager
-def readable_index(session: HookSession, seconds: float | None = None) -> Iterator[Database]:
+def _readable_index(session: HookSession, seconds: float | None = None) -> Iterator[Database]:
     """Opens a session's index read-only, with little patience; a query may take so many `seconds`.
 
     Raises `NoIndex`, also where the index fails inside the block.

@@ -18,7 +18,7 @@ from signet_sync.pages.sections import clause, outcome_of
 from signet_sync.pages.store import views
 from signet_sync.recall import query, search
 from signet_sync.recall.operations import drop_repeats, recall
-from signet_sync.recall.search import Match, Within
+from signet_sync.recall.search import Within
 from signet_sync.recall.shown import RankedHit, name_of_project, rank_hits
 from signet_sync.recall.shown import is_question as only_asks
 from signet_sync.recall.store.hits import statements
@@ -102,29 +102,18 @@ def worth_injecting(
     paths = [one.path for one in found if one.path is not None]
     of_memories = memories.projects(database, agent_id, [one.id for one in found if one.tier == "memory"])
     places, told_of = sessions.projects(database, paths), views.told(database, agent_id, paths)
-    said, named = Said(), prompt.casefold()
+    said, named, wanted = Said(), prompt.casefold(), stems(prompt)
     closed = views.ended(database, agent_id, {one.thread for one in told_of.values()})
     for text in (*words_of(database, agent_id, given).values(), *closed):
         said.add(text, sentence=True)
-
-    def is_new(one: RankedHit) -> bool:
+    hits = list[PromptHit]()
+    for one in found:
         of_session, project = places.get(one.path or "", ("", of_memories.get(one.id)))
-        return (
-            one.id not in itself
-            and one.id not in given
-            and one.path != RUNNING + session_id
-            and (not session_id or of_session != session_id)
-            and is_near(project)
-            and not only_asks(one.text)
-            and not all(map(said.holds, _pieces(one.text)))
-        )
-
-    def is_near(project: str | None) -> bool:
+        is_own = one.id in itself or one.path == RUNNING + session_id or (session_id and of_session == session_id)
         name = re.escape(basename(project).casefold())
-        return not name or belongs is None or belongs(project) or bool(re.search(rf"(?<!\w){name}(?!\w)", named))
-
-    wanted, hits = stems(prompt), list[PromptHit]()
-    for one in filter(is_new, found):
+        is_near = not name or belongs is None or belongs(project) or re.search(rf"(?<!\w){name}(?!\w)", named)
+        if is_own or not is_near or one.id in given or only_asks(one.text) or all(map(said.holds, _pieces(one.text))):
+            continue
         shown = _prompt_hit(one)
         if one.tier == "session" and (session := told_of.get(one.path or "")) is not None:
             # Not only of the turn that was found: who said each sentence stands before it.
@@ -156,7 +145,7 @@ def _choose(
     best = max((one.covered for one in good), default=0.0)
     if best >= _FLOOR:  # few words are enough for a hit, but not beside one that has most of them
         good = [one for one in good if one.covered >= _KEPT * best]
-    good.sort(key=_worth)
+    good.sort(key=lambda one: (-round(one.covered, 2), one.text.tier == "session", -one.text.at_us, one.text.name))
     meaning = near(database, search.ranges(database, within), prompt[:_ASKED], at_once=True)
     if meaning is not None and meaning.clearness >= _CLEAR:
         _, meant = search.search(database, question, within, near=meaning)
@@ -176,10 +165,6 @@ def _drop_restated(hits: Sequence[RankedHit]) -> list[RankedHit]:
         for hit in hits
         if hit.answers and (hit.tier != "session" or not any(text in fold(hit.text) for text in stated))
     ]
-
-
-def _worth(match: Match) -> tuple[float, bool, int, str]:
-    return -round(match.covered, 2), match.text.tier == "session", -match.text.at_us, match.text.name
 
 
 def _tell_session(

@@ -26,7 +26,7 @@ from signet_sync.app.answers import Answers
 from signet_sync.capture import injections, spool
 from signet_sync.cli.main import Context
 from signet_sync.errors import SignetSyncError
-from signet_sync.pages import moments
+from signet_sync.pages import hook_context
 from signet_sync.storage import state_dir
 from signet_sync.text.token_estimate import estimate_tokens
 
@@ -146,7 +146,7 @@ def test_before_a_tool_and_after_its_failure_the_agent_alone_says_what_names_exa
     vault.session(2, body=STATED)
     vault.reindex()
     monkeypatch.setattr(ask, "MOMENT", 20.0)
-    monkeypatch.setattr("signet_sync.pages.moments._LONGEST", 20.0)
+    monkeypatch.setattr("signet_sync.pages.hook_context._LONGEST_MOMENT", 20.0)
 
     def said(harness: str, event: str, session: str, more: dict[str, Any]) -> str:
         answer = vault.hook(harness, "--strict", given=payload(event, session, **more))
@@ -162,7 +162,9 @@ def test_before_a_tool_and_after_its_failure_the_agent_alone_says_what_names_exa
     try:
         for number, (harness, event, more, words) in enumerate(MOMENTS):
             text = said(harness, event, f"s-{number}", more)
-            assert bool(text) is bool(words) and words in text and estimate_tokens(text) <= moments.BUDGET, more
+            assert (
+                bool(text) is bool(words) and words in text and estimate_tokens(text) <= hook_context.MOMENT_BUDGET
+            ), more
             assert not said(harness, event, f"s-{number}", more), "once a session"
         (vault / "signet-sync.toml").write_text("[context]\nmoments = false\n")
         assert not any(said(harness, event, "off", more) for harness, event, more, _ in MOMENTS)
@@ -241,9 +243,9 @@ def test_in_a_broken_or_large_repository_the_agent_says_what_it_knows(
     make(repository)
     vault.session(2, body=STATED, project=str(repository))
     vault.reindex()
-    monkeypatch.setattr(moments, "BUDGET", 200)  # the path of this workspace is long
+    monkeypatch.setattr(hook_context, "MOMENT_BUDGET", 200)  # the path of this workspace is long
     monkeypatch.setattr(ask, "MOMENT", 20.0)
-    monkeypatch.setattr("signet_sync.pages.moments._LONGEST", 20.0)
+    monkeypatch.setattr("signet_sync.pages.hook_context._LONGEST_MOMENT", 20.0)
     made = Answers(str(vault.root), state_dir.locate(str(vault.root)))
     assert made.listen()
     try:

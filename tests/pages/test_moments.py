@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from signet_sync.capture.injections import Moment
-from signet_sync.pages.moments import names
+from signet_sync.pages.hook_context import names
 from signet_sync.pages.sections import StatementView
 
 FAILED = '"vp fmt src/wick_trim.py" is not a command here; "pnpm exec vp fmt src/wick_trim.py" worked'

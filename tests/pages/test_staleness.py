@@ -15,7 +15,7 @@ from workbench import Vault, cast
 
 from signet_sync.capture.injections import HookSession, Moment
 from signet_sync.host import git
-from signet_sync.pages import moments
+from signet_sync.pages import hook_context
 from signet_sync.pages.staleness import marks
 from signet_sync.pages.store import views
 from signet_sync.storage import state_dir
@@ -210,6 +210,6 @@ def test_a_start_and_a_moment_show_it(vault: Vault, lantern: Path, monkeypatch: 
     assert f"{LAMP} (Nov 10) ({ONE}) ^" in text and f"({TWO})" not in text
     assert LAMP not in again, "it has the statement, whatever changed since"
     session = HookSession("/w", place, place.database, "default", "claude-code", "s-2", str(lantern), False)
-    monkeypatch.setattr(moments, "_LONGEST", 20.0)
-    moment = moments.answer_moment(session, Moment(str(lantern / "src/lamp.py"), "", "")).text
+    monkeypatch.setattr(hook_context, "_LONGEST_MOMENT", 20.0)
+    moment = hook_context.answer_moment(session, Moment(str(lantern / "src/lamp.py"), "", "")).text
     assert f"({ONE})" in moment or f"({TWO})" in moment, "two statements name it first"
