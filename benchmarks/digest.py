@@ -36,8 +36,7 @@ from signet_sync.capture.harnesses.reader import Conversation
 from signet_sync.capture.hook import BUDGET
 from signet_sync.digest.outcome import outcome
 from signet_sync.digest.quotes import words_of
-from signet_sync.digest.sentence import headline
-from signet_sync.digest.summary import summary
+from signet_sync.digest.summary import headline, summary
 from signet_sync.digest.turns import turns_of
 from signet_sync.pages.project_context import ProjectInputs, project_text
 from signet_sync.sessions.model_proposals import Propose, proposer

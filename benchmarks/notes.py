@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from benchmarks.labelled import share
 from signet_sync.capture.hook import REQUEST
-from signet_sync.digest.notes import note_lines
+from signet_sync.digest.reports import note_lines
 
 SYSTEM = "You are a coding agent in a terminal. The tools of this turn have run; write its report now, in Markdown."
 # What was asked, what the tools did, and whether there is anything to hand over.

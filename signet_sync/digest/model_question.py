@@ -6,14 +6,13 @@ What the model reads is what it may quote: the person's own words and the agent'
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from signet_sync.digest.blocks import passages
 from signet_sync.digest.deeds import Deeds
+from signet_sync.digest.outcome import is_trivial, is_unfinished, status_of
 from signet_sync.digest.record import Record
 from signet_sync.digest.sentences import split
 from signet_sync.digest.statements import Relayed, tell_pick
-from signet_sync.digest.status import is_trivial, is_unfinished, status_of
 from signet_sync.digest.summary import fitting
-from signet_sync.digest.turns import Turn
+from signet_sync.digest.turns import Turn, passages
 from signet_sync.formats.body import text_sha256
 from signet_sync.text.digest_mark import Status
 from signet_sync.text.sentences import MAX_WORDS, MIN_WORDS, basename, flatten

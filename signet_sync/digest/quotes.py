@@ -9,12 +9,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from signet_sync.digest.blocks import passages
-from signet_sync.digest.notes import drop_note, note_lines, turn_notes
 from signet_sync.digest.record import END, Record, record_of
+from signet_sync.digest.reports import drop_note, note_lines, turn_notes
 from signet_sync.digest.sentences import split
 from signet_sync.digest.tried import list_worked
-from signet_sync.digest.turns import ToolCall, Turn, is_report
+from signet_sync.digest.turns import ToolCall, Turn, is_report, passages
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.text.chunking import OUR_HEAD, is_ours

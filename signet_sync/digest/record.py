@@ -9,13 +9,11 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from signet_sync.digest.blocks import plain
-from signet_sync.digest.deeds import Deeds, deeds_of
+from signet_sync.digest.deeds import Deeds, Printed, deeds_of, read_printed
+from signet_sync.digest.outcome import OFFERS
 from signet_sync.digest.person import FENCE, OwnWords
-from signet_sync.digest.printed import Printed, read_printed
 from signet_sync.digest.sentences import is_question, split
-from signet_sync.digest.status import OFFERS
-from signet_sync.digest.turns import Turn, turns_of
+from signet_sync.digest.turns import Turn, plain, turns_of
 from signet_sync.formats.lazy_pattern import late
 
 _ANSWER = 60  # characters of a message that is nothing but an answer

@@ -9,9 +9,9 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from signet_sync.digest.notes import is_nothing, turn_notes, words_behind
-from signet_sync.digest.printed import Printed
+from signet_sync.digest.deeds import Printed
 from signet_sync.digest.record import Record
+from signet_sync.digest.reports import is_nothing, turn_notes, words_behind
 from signet_sync.digest.sentences import is_question, overlap, split, stems
 from signet_sync.digest.tried import find_dead_ends
 from signet_sync.digest.turns import SpokenMessage, Turn

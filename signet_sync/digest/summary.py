@@ -1,13 +1,35 @@
-"""Writes the summary of a transcript: what rules found, with the items that a model chose where there are some."""
+"""Writes what a session's outcome is told by: its summary, and its one sentence.
+
+A summary holds what rules found, with the items that a model chose where there are some. The sentence says results
+first, open points last; that of the newest of several segments includes the results of earlier ones.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
-from signet_sync.digest.outcome import Item, Kind, Outcome
+from signet_sync.digest.outcome import Item, Kind, Outcome, clip, outcome
+from signet_sync.digest.record import Record
+from signet_sync.digest.sentences import COMMON, IS_CJK, overlap, stems
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.digest_mark import mark_chosen_by_model, opening
-from signet_sync.text.sentences import escape, flatten
+from signet_sync.formats.timestamps import day_of
+from signet_sync.text.digest_mark import Status, mark_chosen_by_model, opening, says_nothing
+from signet_sync.text.sentences import (
+    MAX_WORDS,
+    MIN_WORDS,
+    SentenceSubject,
+    escape,
+    flatten,
+    has_anchor,
+    outside_code,
+    passes_signet,
+    passes_strict,
+    signet_anchor,
+    usable_name,
+    words,
+)
 
 LIMIT = 6_000
 TITLE_LENGTH, LINE = 100, 160
@@ -124,3 +146,229 @@ def fitting(lines: Iterable[str], share: int) -> list[str]:
             break
         kept.append(line)
     return kept
+
+
+SENTENCE_LENGTH, SENTENCE_LENGTH_CJK = 260, 150  # characters that a sentence may have
+
+# ── the one sentence ──
+
+
+_END = late(r"[\s.!?…:;,，、。！？]+$")
+_INNER = late(r"[.!?](['\")\]]{0,3})\s+(?=[A-Z\"'(\[])")
+_JOINS = late(r"\s*(?:[;,.；。，、]|[–—(])")
+_FRAME, _LEAST = 8, 10  # words of a sentence besides its passages; of a passage
+_SHORT = 3  # words of a passage such as `committed and pushed`
+_OVER = 40  # characters that the rest may exceed the room by
+_ASKED = 14  # words of the request beside the results
+
+
+def headline(outcome: Outcome, contexts: Sequence[SentenceSubject]) -> str | None:
+    """Returns a true sentence that passes the strict gate in every context, or None without any result."""
+    said = results_text(outcome)
+    if not said:
+        return None
+    first = contexts[0]
+    files = [f"{name}: {{}}" for name in list(_names(outcome))[:1]]
+    last = f"{{}} (session of {first.day}, {first.kind}.md)"  # a file's name is an anchor, never the title
+    for text in (said, " ".join(said.split()[: MAX_WORDS - _FRAME])):
+        # Signet shows one of its own in place of one that names no anchor of its kind: without a project often the
+        # word "session", else what the text names first; a file's name is one to both.
+        for form in ("{}", f"{{}} (session of {first.day})", *files, last):
+            sentence = _anchor(form.format(_END.sub("", text)), outcome, first)
+            signets = all(passes_signet(sentence, context.body, context.project) for context in contexts)
+            if signets and passes_strict(sentence, *contexts):
+                return sentence
+    return None
+
+
+def results_text(outcome: Outcome) -> str:
+    """Returns the results without the project and the words that a gate requires; without any, what was asked."""
+    request = _shorten(outcome.request, _ASKED)[0]
+    told = overlap(request, " ".join(outcome.results)) >= 0.5
+    parts = _fitting(outcome.results, 0 if told else words(request))
+    if outcome.status == "aborted":
+        return _describe_stop(request, parts, _clean(_cut(outcome.parting, 120)))
+    if not parts:
+        answer, _ = _shorten(outcome.answer, MAX_WORDS - _FRAME - words(request))
+        return f"asked: {request}{f'; answered: {answer}' if answer else ''}" if request else ""
+    if outcome.status == "question-only" and request:
+        return f"asked: {request}; learned: {_join_parts(parts[:2])}"
+    text = _add_what_is_left(outcome, parts)
+    # What was asked says what it is about, where the results do not; of several requests it is not what they answer.
+    if len(stems(request)) > 2 and not told and words(text) + words(request) <= MAX_WORDS - 3:
+        text += f" ({'asked' if outcome.messages < 2 else 'first asked'}: {request})"
+    return text
+
+
+def _fitting(results: Sequence[str], reserved: int) -> list[str]:
+    """Returns the passages for which there is room, each whole or to a joint; the first one in any case.
+
+    All but the first two and the shortest leave room for so many `reserved` words of the request.
+    """
+    parts: list[str] = []
+    room = MAX_WORDS - _FRAME
+    for place, text in enumerate(results):
+        left = room - sum(map(words, parts)) - (reserved if place > 1 and words(text) > _SHORT else 0)
+        part, whole = _shorten(text, max(_LEAST, left))
+        if part and (not parts or (whole and words(part) <= left)):
+            parts.append(part)
+    return parts
+
+
+def _shorten(text: str, most: int) -> tuple[str, bool]:
+    """Returns a passage of about `most` words, and whether it ends where the passage or a part of it does."""
+    text = " ".join(text.split())
+    cut = clip(text, most)
+    whole = cut == text or _JOINS.match(text, len(cut)) is not None
+    return _clean(cut) + ("" if whole else "…"), whole
+
+
+def _describe_stop(request: str, parts: Sequence[str], parting: str) -> str:
+    """Describes a stopped session: what was tried, that it was stopped and why, and its state."""
+    if not request and not parts:
+        return ""
+    said = f"{request or 'the work'}: stopped midway"
+    said += f" ({parting})" if parting else ""
+    return f"{said}; last state: {_join_parts(parts[:2])}" if parts else said
+
+
+def _add_what_is_left(outcome: Outcome, parts: list[str]) -> str:
+    text = _join_parts(parts)
+    room = SENTENCE_LENGTH_CJK if IS_CJK.search(text) else SENTENCE_LENGTH
+    kind, lead = ("blocker", "blocked") if outcome.status == "blocked" else ("next", "open")
+    left = next((item.text for item in outcome.items if item.kind == kind and item.rule != "done"), "")
+    if outcome.status in ("blocked", "open") and left and overlap(left, text) < 0.6:
+        left = f"; {lead}: {_clean(left)}"
+        while len(text) + len(left) > room and len(parts) > 1:
+            parts = parts[:-1]
+            text = _join_parts(parts)
+        text += left if len(text) + len(left) <= room + _OVER else ""
+    return text
+
+
+def _join_parts(parts: Sequence[str]) -> str:
+    return "; ".join([*parts[:1], *(_continue_sentence(part) for part in parts[1:])])
+
+
+def _anchor(text: str, outcome: Outcome, context: SentenceSubject) -> str:
+    """Returns the text as a sentence that names something of the session and is long enough for both gates."""
+    name = usable_name(context.project)
+    said = _END.sub("", text)
+    if name and name not in said and signet_anchor(context.body, context.project) not in said:
+        said = f"{name}: {said}"
+    elif not has_anchor(said, context):
+        said = f"{signet_anchor(context.body, context.project)}: {said}"
+    for filling in _fillings(said, outcome, context.day):
+        if words(said) >= MIN_WORDS:
+            break
+        said += filling
+    return (said if name and said.startswith(name) else said[:1].upper() + said[1:]) + "."
+
+
+def _fillings(said: str, outcome: Outcome, day: str) -> Iterator[str]:
+    """Yields what makes a sentence long enough for the gate: request, day; last, words on the transcript."""
+    request = _END.sub("", _clean(clip(outcome.request, _ASKED)))
+    if request and request not in said and overlap(request, said) < 0.8:
+        yield f" (asked: {request})"
+    yield f", on {day}"
+    yield ", in a session whose transcript stands behind its links"
+
+
+def _names(outcome: Outcome) -> dict[str, None]:
+    """Returns the names of the edited files, in order."""
+    names = (flatten(path, 200).rpartition("/")[2] for path in list(outcome.edited)[:40])
+    return {name: None for name in names if name and len(name) <= 40 and not set(name) & set("{}")}
+
+
+def _cut(text: str, limit: int) -> str:
+    """Cuts a text to at most `limit` characters, at a word."""
+    if len(text) <= limit:
+        return text
+    cut = text.rfind(" ", limit // 2, limit)
+    return outside_code(text[: cut if cut > 0 else limit]).rstrip(" ,;:-–(")
+
+
+def _clean(text: str) -> str:
+    """Flattens a passage to a part of a sentence: no final point, inner sentences joined by semicolons."""
+    text = flatten(re.sub(r"\*\*|`", "", _cut(text, 300)), 400)
+    first, *rest = re.split(r"\n", _INNER.sub("\\1\n", _END.sub("", text)))
+    return "; ".join([first, *(_continue_sentence(part) for part in rest)]).replace('"', "'")
+
+
+def _continue_sentence(text: str) -> str:
+    """Prepares a passage to follow a semicolon: drops a capital that only begins a sentence."""
+    first = text.split(" ", 1)[0]
+    # German nouns and names keep their capital: only words that are no names are changed.
+    return text[:1].lower() + text[1:] if first.lower() in COMMON else text
+
+
+SEGMENTS = 12  # the newest ones that a session's sentence is made from
+
+
+def join_outcomes(earlier: Sequence[Outcome], latest: Outcome) -> Outcome:
+    """Returns the latest outcome with the best passages of earlier ones, newest first, as far as a sentence has room.
+
+    `earlier` are oldest first. If the latest segment has no results, the one before it is used.
+    """
+    with_results = [one for one in (*reversed(earlier), latest) if one.results]
+    if not with_results:
+        return latest
+    lead = latest if latest.results else with_results[0]
+    parts = list(lead.results)
+    room = SENTENCE_LENGTH_CJK if IS_CJK.search(parts[0]) else SENTENCE_LENGTH
+    known = frozenset().union(*map(stems, parts))
+    for one in reversed(earlier):
+        part = one.results[0] if one.results and one is not lead else ""
+        if part and sum(map(len, parts)) + len(part) + 2 * len(parts) <= room and len(stems(part) - known) >= 2:
+            parts.append(part)
+            known |= stems(part)
+    return latest._replace(
+        results=tuple(parts), request=latest.request or next((one.request for one in earlier if one.request), "")
+    )
+
+
+# ── segments; sessions whose files have only a fallback ──
+
+
+class TranscriptRow(Protocol):
+    """The fields of a transcript's row that are used; `content` is sanitized."""
+
+    @property
+    def content(self) -> str: ...
+    @property
+    def project(self) -> str | None: ...
+    @property
+    def harness(self) -> str | None: ...
+    @property
+    def session_token(self) -> str: ...
+    @property
+    def membership_us(self) -> int: ...
+
+
+class DerivedDigest(NamedTuple):
+    """What today's rules derive from a session's transcripts, oldest first.
+
+    `sentence` is None without any result; `status` is that of the newest one, which `has_results` or not. With
+    `says_nothing` the session was only a greeting. `outcomes` are those of the newest `SEGMENTS` transcripts.
+    """
+
+    sentence: str | None
+    status: Status | None
+    says_nothing: bool
+    has_results: bool
+    outcomes: tuple[Outcome, ...]
+
+
+def derive_digest(transcripts: Sequence[TranscriptRow], records: Sequence[Record] = ()) -> DerivedDigest:
+    """Derives a session from its transcripts, oldest first, at least one; `records` are those of the newest ones."""
+    newest = transcripts[-1]
+    day = day_of(newest.membership_us)
+    context = SentenceSubject(newest.content, newest.project, "transcript", newest.harness, day, newest.session_token)
+    outcomes = [outcome(one) for one in records or [Record(row.content) for row in transcripts[-SEGMENTS:]]]
+    return DerivedDigest(
+        headline(join_outcomes(outcomes[:-1], outcomes[-1]), [context]),
+        outcomes[-1].status,
+        all(says_nothing(summary(one, project=None, harness=None)) for one in outcomes),
+        bool(outcomes[-1].results),
+        tuple(outcomes),
+    )

@@ -22,7 +22,7 @@ from signet_sync.text.sentences import is_template
 
 if TYPE_CHECKING:
     from signet_sync.digest.record import Record
-    from signet_sync.digest.sentence import DerivedDigest
+    from signet_sync.digest.summary import DerivedDigest
 
 
 from signet_sync.graph.store import projects
@@ -209,7 +209,7 @@ def _read(sources: Sequence[Artifact]) -> "tuple[DerivedDigest | None, tuple[Rec
     if not transcripts or best is None or not (is_template(best.sentence) or _find_segments_to_tell(sources)):
         return None, ()
     from signet_sync.digest.record import Record  # slow imports, not needed for summaries alone
-    from signet_sync.digest.sentence import derive_digest
+    from signet_sync.digest.summary import derive_digest
 
     records = tuple(Record(one.content) for one in transcripts[-SEGMENTS:])
     return derive_digest(transcripts, records), records if is_recent(sources) else ()  # older ones are not quoted
@@ -241,7 +241,7 @@ def _is_slight(summary: Artifact, sources: Sequence[Artifact], said_in: Mapping[
     words = [one for one in sources if one.source_kind == "transcript" and one.captured_us == summary.captured_us]
     if not words or any(len(one.content) > SLIGHT for one in words):
         return False
-    from signet_sync.digest.sentence import derive_digest  # slow import, needed for few sessions
+    from signet_sync.digest.summary import derive_digest  # slow import, needed for few sessions
 
     found = derive_digest(words)
     return is_template(summary.sentence) or (found.status is not None and not found.has_results)

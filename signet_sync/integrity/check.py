@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from signet_sync.digest.sentence import derive_digest
+from signet_sync.digest.summary import derive_digest
 from signet_sync.entities import queries as entities_queries
 from signet_sync.entities import stage
 from signet_sync.errors import ConfigError

@@ -306,7 +306,7 @@ def memory_note(
     """Say which statements are done or not true; hand your work over to the next session at the end of a turn, if its
     report does not end with these lines anyway.
     """
-    from signet_sync.digest.notes import hand_over
+    from signet_sync.digest.reports import hand_over
     from signet_sync.recall import pinning
 
     # The transcript has the call and its lines; only what it says of statements is written now.

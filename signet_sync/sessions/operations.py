@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from signet_sync.digest.outcome import ModelDigest, outcome
-from signet_sync.digest.sentence import SEGMENTS, headline, join_outcomes
+from signet_sync.digest.summary import SEGMENTS, headline, join_outcomes
 from signet_sync.digest.summary import summary as digest_summary
 from signet_sync.errors import Halted, UsageError, WorkspaceError
 from signet_sync.formats.artifact import REPOSITORY_FIELDS

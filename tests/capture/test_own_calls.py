@@ -10,8 +10,8 @@ from transcripts import jsonl
 from signet_sync.capture.harnesses.codex import transcript as codex
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.cli.commands import COMMANDS
-from signet_sync.digest.notes import turn_notes
 from signet_sync.digest.outcome import outcome
+from signet_sync.digest.reports import turn_notes
 from signet_sync.digest.turns import turns_of
 from signet_sync.text.own_calls import LEFT_OUT, QUIET, TOOLS, is_own_tool, runs_us
 

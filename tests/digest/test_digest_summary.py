@@ -12,8 +12,7 @@ from said import DONE, EDIT, STAMP, TASK, assistant, call, interrupted, user
 
 from benchmarks.digest import digest
 from signet_sync.digest.outcome import outcome
-from signet_sync.digest.sentence import headline
-from signet_sync.digest.summary import LIMIT
+from signet_sync.digest.summary import LIMIT, headline
 from signet_sync.digest.turns import SpokenMessage, ToolCall, parse
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.sentences import SentenceSubject, flatten, passes_signet, passes_strict

@@ -7,19 +7,19 @@ from collections import Counter
 import pytest
 from said import DONE, EDIT, TASK, assistant, call, interrupted, user
 
-from signet_sync.digest import blocks
-from signet_sync.digest.blocks import label_of, passages
+from signet_sync.digest import turns
 from signet_sync.digest.outcome import outcome
 from signet_sync.digest.record import Record
 from signet_sync.digest.reports import headline
 from signet_sync.digest.statements import statements
 from signet_sync.digest.summary import summary
+from signet_sync.digest.turns import label_of, passages
 from signet_sync.statements.outcomes import list_stated as from_outcome
 from signet_sync.statements.sections import items
 
 
 def test_no_name_stands_under_two_labels() -> None:
-    names = Counter(name for row in blocks._NAMES.values() for name in row.split("|"))
+    names = Counter(name for row in turns._NAMES.values() for name in row.split("|"))
     assert [name for name, count in names.items() if count > 1] == [] and all(name == name.strip() for name in names)
     assert [name for name in names if label_of(name) is None] == []
 

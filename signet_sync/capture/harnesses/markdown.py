@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
 from signet_sync.capture.harnesses.reader import EntryKind, TranscriptEntry
-from signet_sync.digest.printed import Printed, fetches
+from signet_sync.digest.deeds import Printed, fetches
 from signet_sync.digest.sentences import IS_CJK, split
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso, parse_instant
