@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from signet_sync.digest.deeds import Deeds
-from signet_sync.digest.outcome import is_trivial, is_unfinished, status_of
-from signet_sync.digest.record import Record
+from signet_sync.digest.record import Record, is_trivial, is_unfinished, status_of
 from signet_sync.digest.sentences import split
 from signet_sync.digest.statements import Relayed, tell_pick
 from signet_sync.digest.summary import fitting

@@ -149,12 +149,12 @@ def is_report(text: str) -> bool:
     return len(said) >= 300 or _NARRATES.search(last[-200:]) is None or last.endswith(("?", "？"))
 
 
-Label = Literal["blocker", "result", "aside", "empty"]
-
-# One row a language. A name counts whole, without numbers, marks and emoji around it.
 # ── a message as passages ──
 
 
+Label = Literal["blocker", "result", "aside", "empty"]
+
+# One row a language. A name counts whole, without numbers, marks and emoji around it.
 _NAMES: dict[Label, str] = {
     "blocker": (
         "blocked|blocked by|blocked on|blocker|blockers|open blockers|waiting for|waiting on"
