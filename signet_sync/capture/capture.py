@@ -59,7 +59,7 @@ from signet_sync.sessions.model_proposals import Propose
 from signet_sync.sync.index_records import Row
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.workspace import Workspace
-from signet_sync.text.redacted_match import alike
+from signet_sync.text.redaction import alike
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.stored_names import session_name, session_value
 from signet_sync.text.turn_words import words_of

@@ -12,7 +12,7 @@ from signet_sync.graph.store.nodes import Session
 from signet_sync.graph.store.projects import Projects
 from signet_sync.graph.threads import Thread, ThreadSession
 from signet_sync.statements.sections import items
-from signet_sync.statements.store.rows import StatedItems
+from signet_sync.statements.store import StatedItems
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.index_records import SESSION, Change, Source
 from signet_sync.sync.workers import Alive
@@ -278,6 +278,6 @@ def _items_of(sources: Sequence[Artifact], digest: "DerivedDigest | None") -> It
             if one.source_kind != "summary" or one.captured_us not in told:
                 yield one.source_path, items(one.content, own=digest_mark.end_of(one.content) > 0)
         elif one.captured_us in told and (found := outcomes.get(one.source_path)) is not None:
-            from signet_sync.statements.outcomes import list_stated  # slow import, not needed for summaries alone
+            from signet_sync.statements.sections import list_stated  # slow import, not needed for summaries alone
 
             yield one.source_path, list_stated(found)

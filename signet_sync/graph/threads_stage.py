@@ -13,8 +13,8 @@ from signet_sync.graph import nodes_stage, rollups, threads
 from signet_sync.graph.nodes_stage import OUTCOME, SEGMENTS, WEEK, Graph, SessionDerivation, every_week, report_progress
 from signet_sync.graph.store import nodes, quotes
 from signet_sync.graph.threads import Thread
-from signet_sync.statements.store import rows
-from signet_sync.statements.store.rows import LIVE, Key, Moved, StatedItems
+from signet_sync.statements import store as statements_store
+from signet_sync.statements.store import LIVE, Key, Moved, StatedItems
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
@@ -127,22 +127,22 @@ class Statements(Deriver):
     def update(self, database: Database, prepared: _Prepared, alive: Alive) -> Change:
         """Replaces what sessions stated before; what still holds in their threads is settled once for all of them."""
         sessions, stated, threads = prepared
-        moved = rows.renew(database, rows.replace(database, sessions, stated))
-        change = _list_followers(database, moved.ids | rows.settle(database, threads), moved)
+        moved = statements_store.renew(database, statements_store.replace(database, sessions, stated))
+        change = _list_followers(database, moved.ids | statements_store.settle(database, threads), moved)
         change.sources |= {Source(OUTCOME, *thread) for thread in moved.threads - threads}
         return change
 
 
 def settle_moved(database: Database, moved: Moved) -> Change:
     """Settles what moved at once; returns what follows."""
-    moved = rows.renew(database, moved)
-    return _list_followers(database, moved.ids | rows.settle(database, moved.threads), moved)
+    moved = statements_store.renew(database, moved)
+    return _list_followers(database, moved.ids | statements_store.settle(database, moved.threads), moved)
 
 
 def _list_followers(database: Database, changed: set[Key], moved: Moved) -> Change:
     """Returns what follows from changed statements: their lines, and the weeks that list what still holds."""
     change = Change({Source(STATEMENT, *key) for key in changed})
-    change.sources |= {Source(WEEK, *week) for week in rows.weeks(database, changed, moved.sessions)}
+    change.sources |= {Source(WEEK, *week) for week in statements_store.weeks(database, changed, moved.sessions)}
     return change
 
 
@@ -171,7 +171,7 @@ class Threads(Deriver):
             thread, weeks = _thread(database, agent_id, thread_id), [week.session_id for week in some]
             for week in weeks:
                 sessions = nodes.sessions_of(database, agent_id, thread_id, week)
-                stated = rows.list_of_sessions(database, agent_id, thread_id, [one[:3] for one in sessions])
+                stated = statements_store.list_of_sessions(database, agent_id, thread_id, [one[:3] for one in sessions])
                 arc = rollups.arc(thread, week, sessions, stated) if len(sessions) > 1 else None
                 # Edges to every segment and compaction of its sessions, not only to the best of each.
                 below = {one.node_id for one in sessions} if arc else set()
@@ -185,7 +185,7 @@ class Threads(Deriver):
             extent = nodes.extent(database, agent_id, thread_id)
             head = threads.summarize(thread, newest, *extent) if newest else None
             if head is not None:
-                status = rows.read_status(database, agent_id, head.node_id, head.status)
+                status = statements_store.read_status(database, agent_id, head.node_id, head.status)
                 head = head._replace(status=cast(threads.Status, status))
             nodes.store_summary(database, agent_id, thread_id, head)
         return Change()

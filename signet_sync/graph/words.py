@@ -9,8 +9,8 @@ from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.statement import Word, newest_words
 from signet_sync.graph.nodes_stage import OUTCOME
+from signet_sync.statements import store as statements_store
 from signet_sync.statements import word_files
-from signet_sync.statements.store import rows
 from signet_sync.sync import deriving
 from signet_sync.sync.index_records import Source
 from signet_sync.sync.planner import Tombstones
@@ -32,13 +32,13 @@ def follow(workspace: Workspace) -> set[str]:
     removed = Tombstones(tombstones_store.list_mirrored(database))
     said = word_files.read_words(workspace.vault)
     # While a removed session has rows, its removal has yet to say the same of what other sessions state, too.
-    gone = {word for word in said if is_covered(word, removed) and not rows.has_thread(database, word)}
+    gone = {word for word in said if is_covered(word, removed) and not statements_store.has_thread(database, word)}
     kept = [word for word in said if word not in gone]
     if gone and not workspace.touch_nothing:
         word_files.erase(workspace.root, gone.__contains__)
         seen = "erased"  # the next look reads them again
     with nullcontext() if database.connection.in_transaction else database.transaction(durable=True):
-        threads, agents = rows.follow_words(database, newest_words(kept).values())
+        threads, agents = statements_store.follow_words(database, newest_words(kept).values())
         deriving.queue(database, workspace.pipeline, {Source(OUTCOME, *thread) for thread in threads})
         database.execute("insert or replace into derivers(name, version) values(?, ?)", (_NAME, seen))
     return agents
@@ -47,7 +47,7 @@ def follow(workspace: Workspace) -> set[str]:
 def say(workspace: Workspace, said: Sequence[Word]) -> None:
     """Writes words, but for what was said last and still counts; rows follow. Raises `OSError`, `WorkspaceError`."""
     follow(workspace)  # what a command that was killed has written
-    word_files.add(workspace, [word for word in said if not rows.counts(workspace.database, word)])
+    word_files.add(workspace, [word for word in said if not statements_store.counts(workspace.database, word)])
     follow(workspace)
 
 
@@ -63,7 +63,9 @@ def about_removed(workspace: Workspace, removed: Sequence[Tombstone]) -> dict[Wo
     last = (
         word for word in newest_words(word_files.read_words(workspace.vault)).values() if is_covered(word, covering)
     )
-    return {word: rows.threads_of(workspace.database, *word[:2], word.token, word.session_id) for word in last}
+    return {
+        word: statements_store.threads_of(workspace.database, *word[:2], word.token, word.session_id) for word in last
+    }
 
 
 def forget(workspace: Workspace, about: dict[Word, set[str]], ids: Collection[tuple[str, str]]) -> None:
@@ -79,7 +81,7 @@ def forget(workspace: Workspace, about: dict[Word, set[str]], ids: Collection[tu
     others = [
         other
         for word, threads in about.items()
-        for other in rows.others_meant(workspace.database, word, threads)
+        for other in statements_store.others_meant(workspace.database, word, threads)
         # What was said of them since counts, and so does what a removal that was killed has written.
         if not is_covered(other, removed) and said.get((other.agent_id, other.id, other.is_pin), "") < other.at
     ]

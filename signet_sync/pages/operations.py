@@ -175,7 +175,7 @@ def handoff(
     from signet_sync.graph.store import nodes
     from signet_sync.pages.store.branches import SESSIONS
     from signet_sync.recall.open_session import describe_one, transcripts
-    from signet_sync.statements.store import rows
+    from signet_sync.statements import store as statements_store
     from signet_sync.sync.store.texts import text_at
 
     with reading(place) as database:
@@ -197,7 +197,7 @@ def handoff(
             ref = sessions.one(database, agent_id, at.session_id)
         told = describe_one(database, ref)
         if at is not None:
-            told["status"] = rows.read_status(database, agent_id, at.node_id, told["status"])
+            told["status"] = statements_store.read_status(database, agent_id, at.node_id, told["status"])
     program = write_program(place.root, agent_id)
     day, itself = (day_of(at.latest_us), at.node_id) if at is not None else ("", "-")
     head = [neutral(line) for line in _list_deeds(told, day, f" {handle(itself)}" if day else "")]

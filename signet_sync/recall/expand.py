@@ -19,7 +19,7 @@ from signet_sync.recall.as_text import LABELLED
 from signet_sync.recall.store import references
 from signet_sync.sessions.live import store as live
 from signet_sync.sessions.live.store import LiveSession, LiveTurn
-from signet_sync.statements.store import rows
+from signet_sync.statements import store as statements_store
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.sync.store.texts import text_at
@@ -152,7 +152,7 @@ def _thread(database: Database, agent_id: str, thread_id: str, limit: int) -> _F
 
 def _head_text(database: Database, head: ThreadSummary) -> str:
     """Returns a thread summary as readable text: its newest session, and what still holds."""
-    stated = rows.list_of_thread(database, head.agent_id, head.thread_id)
+    stated = statements_store.list_of_thread(database, head.agent_id, head.thread_id)
     parts = [drop_rest(head.sample)]
     for title, kinds in _HEADINGS.items():
         some = [text for kind, text in stated if kind in kinds]
@@ -162,7 +162,7 @@ def _head_text(database: Database, head: ThreadSummary) -> str:
 
 
 def _statement(database: Database, agent_id: str, statement_id: str, limit: int) -> _Found | None:
-    found = rows.get(database, agent_id, statement_id)
+    found = statements_store.get(database, agent_id, statement_id)
     if found is None:
         return None
     stated = neighbours.occurrences(database, agent_id, statement_id)

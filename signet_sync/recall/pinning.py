@@ -18,8 +18,8 @@ from signet_sync.graph.store import neighbours
 from signet_sync.memories import operations
 from signet_sync.memories.store import memories
 from signet_sync.recall.store import references
+from signet_sync.statements import store as statements_store
 from signet_sync.statements import word_files
-from signet_sync.statements.store import rows
 from signet_sync.statements.validity import ENDS, word_hashes
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
@@ -113,7 +113,7 @@ def list_marked(database: Database, root: str, agent_id: str) -> list[dict[str, 
     """Returns the statements that an agent or its person said are done or not true, the newest word first."""
     last = [one for one in newest_words(word_files.read_words(root)).values() if one.agent_id == agent_id]
     ended = sorted((one for one in last if one.said in ("done", "withdrawn")), key=lambda one: one.at, reverse=True)
-    known = {one.id: rows.get(database, agent_id, one.id) for one in ended}
+    known = {one.id: statements_store.get(database, agent_id, one.id) for one in ended}
     return [
         {"id": one.id, "status": one.said, "by": one.by, "at": one.at, "text": getattr(known[one.id], "text", None)}
         for one in ended
@@ -141,7 +141,7 @@ def mark(
     with state_dir.workspace_lock(workspace.state):
         operations.first_pass(workspace, now_us)
         statement_id = references.resolve(database, agent_id, handle).id
-        found = rows.get(database, agent_id, statement_id)
+        found = statements_store.get(database, agent_id, statement_id)
         if found is None:
             raise UsageError(
                 f"{handle} is a {name_kind(LETTERS[statement_id[0]])}, and only a statement can be done or not true",

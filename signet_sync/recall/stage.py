@@ -8,7 +8,7 @@ from itertools import groupby
 from signet_sync.entities import store as entities_store
 from signet_sync.graph.threads_stage import STATEMENT, Statements
 from signet_sync.memories.store import memories
-from signet_sync.statements.store import rows
+from signet_sync.statements import store as statements_store
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.index_records import Change, Source
 from signet_sync.sync.store import texts
@@ -21,7 +21,7 @@ MEMORY, ENTITY = "memory", "entity"
 
 
 _LINES: dict[str, Callable[[Database, str, list[str]], list[Line]]] = {
-    STATEMENT: rows.lines, MEMORY: memories.lines, ENTITY: entities_store.lines
+    STATEMENT: statements_store.lines, MEMORY: memories.lines, ENTITY: entities_store.lines
 }  # fmt: skip
 
 
@@ -31,14 +31,14 @@ class FoundStatements(Deriver):
     name = "found statements"
     tables = ()
     kinds = frozenset({STATEMENT, MEMORY, ENTITY})
-    after = (Statements.name, rows.LIVE)
+    after = (Statements.name, statements_store.LIVE)
     batch = 5000
     waits = False  # a statement moves once, as a rule, and to wait would cost it two rows more
 
     def sources(self, database: Database) -> Iterable[Source]:
         """Yields everything that has a line."""
         for kind, ids in (
-            (STATEMENT, rows.open_ids(database)),
+            (STATEMENT, statements_store.open_ids(database)),
             (MEMORY, memories.ids(database)),
             (ENTITY, entities_store.ids(database)),
         ):

@@ -19,7 +19,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.store import tombstones as store
 from signet_sync.text.chunking import speaker_of
-from signet_sync.text.redacted_match import alike
+from signet_sync.text.redaction import alike
 
 
 class Exchange(NamedTuple):

@@ -38,7 +38,7 @@ from signet_sync.sync.store import artifacts, counts, violations
 from signet_sync.sync.tombstones import is_removed, refuse_removed_session
 from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.passages import asks_only_memory
-from signet_sync.text.redacted_match import alike
+from signet_sync.text.redaction import alike
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted, sanitizer_stamp
 
 # Seconds for which a session end waits for other writers, for example while a first index is built.

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from signet_sync.formats.body import normalize
 from signet_sync.sessions.live.turns import drop_live, drop_turns, is_cut, live_turns_in, turns_in
-from signet_sync.text.redacted_match import begins
+from signet_sync.text.redaction import begins
 
 
 def _exact_end(whole: str, at: int, part: str) -> int:

@@ -6,10 +6,14 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.statement import Item, Kind, Speaker
 from signet_sync.text.sentences import flatten, unescape
+
+if TYPE_CHECKING:
+    from signet_sync.digest.outcome import Outcome
 
 ITEMS_PER_ARTIFACT = 400
 SECTION_LINES = 4_000
@@ -192,3 +196,15 @@ def _part_item(words: str, kind: Kind) -> Iterator[tuple[str, bool]]:
     rest = words[struck.end() :].lstrip(" :,;→>-–—")
     if kind in _REPLACED and rest[:1].isalnum():
         yield rest, False
+
+
+def list_stated(found: Outcome) -> tuple[Item, ...]:
+    """Returns what a session states, in the words that its summary has, each once, at the lines of the transcript."""
+    from signet_sync.digest.summary import item_line  # slow import, for sessions that are read anew
+
+    kept: dict[tuple[str, str], Item] = {}
+    for said in found.items:
+        text = flatten(unescape(item_line(said)), ITEM_LENGTH)
+        if text:
+            kept[said.kind, normal(text)] = Item(said.kind, text, said.line, said.rule == "done", said.who)
+    return tuple(kept.values())

@@ -26,8 +26,7 @@ from signet_sync.formats.body import beyond_ascii, drop_unseen, may_hold_unseen,
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets import engine
 from signet_sync.text.secrets.engine import extent, suspects
-from signet_sync.text.secrets.searched_text import SEQUENCES
-from signet_sync.text.secrets.tables import table_digest
+from signet_sync.text.secrets.searched_text import SEQUENCES, table_digest
 
 __all__ = [
     "SANITIZER_RULES",

@@ -14,8 +14,8 @@ from signet_sync.digest.reports import headline
 from signet_sync.digest.statements import statements
 from signet_sync.digest.summary import summary
 from signet_sync.digest.turns import label_of, passages
-from signet_sync.statements.outcomes import list_stated as from_outcome
 from signet_sync.statements.sections import items
+from signet_sync.statements.sections import list_stated as from_outcome
 
 
 def test_no_name_stands_under_two_labels() -> None:

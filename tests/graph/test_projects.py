@@ -14,7 +14,7 @@ from workbench import Vault, numbered, sampled
 from signet_sync.graph.nodes import make_place, possible_roots, top_of
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import SessionFilter
-from signet_sync.statements.store.rows import list_of_thread
+from signet_sync.statements.store import list_of_thread
 
 ROOT, ORIGIN = "/home/ada/code/lantern", "example.org/ada/lantern"
 DAY = "2026-03-{:02d}T10:00:00.000Z"

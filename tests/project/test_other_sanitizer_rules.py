@@ -37,7 +37,7 @@ from signet_sync.settings.model import Settings
 from signet_sync.sync.index_records import Judgement
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.store.texts import keep
-from signet_sync.text.redacted_match import alike, begins
+from signet_sync.text.redaction import alike, begins
 from signet_sync.text.sanitizer import sanitize_line, sanitizer_stamp
 
 SECRET = "ghp_k3Xw9QvT2mLr7Zp4Bd8Yf6Nc1Hs5JgAe0uRi"

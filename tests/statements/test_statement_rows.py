@@ -18,9 +18,9 @@ from signet_sync.formats.statement import Item
 from signet_sync.formats.timestamps import week_of
 from signet_sync.graph.threads_stage import STATEMENT
 from signet_sync.recall.stage import FoundStatements
+from signet_sync.statements import store as statements_store
 from signet_sync.statements.sections import items
-from signet_sync.statements.store import rows
-from signet_sync.statements.store.rows import StatedItems
+from signet_sync.statements.store import StatedItems
 from signet_sync.statements.validity import word_hashes
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
@@ -72,12 +72,14 @@ def follow(database: Database, sessions: Iterable[Session], artifacts: Iterable[
     with database.transaction():
         for one in artifacts:
             _index(database, one)
-        moved = rows.replace(database, sessions, artifacts)
+        moved = statements_store.replace(database, sessions, artifacts)
         settle(database, moved.ids, moved.threads)
 
 
-def settle(database: Database, ids: set[rows.Key], threads: set[rows.Key]) -> None:
-    settled = ids | rows.settle(database, rows.renew(database, rows.Moved(ids, threads, set())).threads)
+def settle(database: Database, ids: set[statements_store.Key], threads: set[statements_store.Key]) -> None:
+    settled = ids | statements_store.settle(
+        database, statements_store.renew(database, statements_store.Moved(ids, threads, set())).threads
+    )
     FoundStatements().update(database, [Source(STATEMENT, *key) for key in settled], lambda: None)
 
 
@@ -136,7 +138,7 @@ def identity(database: Database, text: str) -> str:
 def test_equal_texts_are_one_statement_with_several_rows(database):
     put(database, stated("## Decisions\n- Use **SQLite**\n", 1), stated("\n## Decided\n- use SQLite.\n", 2))
     one = identity(database, "use SQLite.")
-    assert rows.get(database, "default", one) == rows.Statement(
+    assert statements_store.get(database, "default", one) == statements_store.Statement(
         one, "decision", "use SQLite.", "person", PROJECT, f"t-{PROJECT}", "open", DAY, 2 * DAY,
         "memory/default-2--summary.md", None, ("default", "token2", "id2"),
     )  # fmt: skip
@@ -145,7 +147,7 @@ def test_equal_texts_are_one_statement_with_several_rows(database):
         ("memory/default-1--summary.md", 2, "Use **SQLite**", DAY, "id1", 0),
         ("memory/default-2--summary.md", 3, "use SQLite.", 2 * DAY, "id2", 1),
     ]
-    assert rows.get(database, "other", one) is rows.get(database, "default", "f-none") is None
+    assert statements_store.get(database, "other", one) is statements_store.get(database, "default", "f-none") is None
 
 
 def test_an_artifact_states_each_thing_once(database):
@@ -198,7 +200,7 @@ OIL, WAX = "The lamp is to burn whale oil", "The lamp is to burn wax instead of 
 
 def test_what_a_removed_session_replaced_holds_again(database):
     put(database, stated(f"## Decisions\n- {OIL}\n", 1), stated(f"## Decisions\n- {WAX}\n", 2))
-    one = rows.get(database, "default", identity(database, OIL))
+    one = statements_store.get(database, "default", identity(database, OIL))
     assert one is not None and (one.status, one.replaced_by) == ("replaced", identity(database, WAX))
     assert recalled(database, "oil") == [f"{WAX} · decision, decided"]
     drop(database, session(2))
@@ -241,11 +243,13 @@ def test_weeks_that_list_a_statement_or_listed_it_are_named_and_no_others(databa
 
     def moved(number: int, *artifacts: StatedItems) -> set[tuple[str, ...]]:
         with database.transaction():
-            found = rows.renew(database, rows.replace(database, [said[number].session], artifacts))
-        return rows.weeks(database, found.ids, found.sessions)
+            found = statements_store.renew(
+                database, statements_store.replace(database, [said[number].session], artifacts)
+            )
+        return statements_store.weeks(database, found.ids, found.sessions)
 
     put(database, said[1], said[2])
-    assert rows.weeks(database, {("default", identity(database, OIL))}, ()) == {weeks[2]}
+    assert statements_store.weeks(database, {("default", identity(database, OIL))}, ()) == {weeks[2]}
     assert moved(3, said[3]) == {weeks[2], weeks[3]}
     assert moved(1) == {weeks[1], weeks[3]}
     assert moved(3) == {weeks[2], weeks[3]}
@@ -336,7 +340,7 @@ def test_beyond_the_compared_only_ticks_and_marks_end_a_statement(database, monk
     sessions = [stated(f"## Decisions\n- {text}\n", number) for number, text in enumerate(decided)]
     put(database, *sessions)
     assert held(database)[OIL] == "replaced"
-    monkeypatch.setattr(rows, "COMPARED", 3)
+    monkeypatch.setattr(statements_store, "COMPARED", 3)
     mark(database, WAX, "withdrawn", 9)
     bit_by_bit = dump(database)
     assert held(database)[OIL] == "open" and held(database)[WAX] == "withdrawn"
@@ -390,7 +394,7 @@ def test_bit_by_bit_is_as_all_at_once(rounds):
     database.execute("insert into said(said) values('integrity-check')")
     before = database.connection.total_changes()
     follow(database, standing, standing.values())
-    assert rows.replace(database, standing, list(standing.values())) == (set(), set(), set())
+    assert statements_store.replace(database, standing, list(standing.values())) == (set(), set(), set())
     assert database.connection.total_changes() == before
     database.close()
     whole.close()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # The newest sessions of a project, among which one of the same folder comes first, and those that are quoted.
 _CONTINUABLE, _CONTINUED = 20, 13
 # The newest sessions of a thread of which quotes are kept, a few more, as the one that asks does not continue itself;
-# and deeds, as many as may end a statement (`statements.store.rows`).
+# and deeds, as many as may end a statement (`statements.store`).
 QUOTED, _KNOWN = 24, 60
 
 

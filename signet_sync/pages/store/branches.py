@@ -12,7 +12,7 @@ from signet_sync.formats.paths import normalize_path
 from signet_sync.host.repository import list_standing, real_path, resolve
 from signet_sync.pages.project_context import EarlierSession
 from signet_sync.pages.sections import StatementView, ThreadView
-from signet_sync.statements.store import rows
+from signet_sync.statements import store as statements_store
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.sentences import basename, page_cell
@@ -92,7 +92,7 @@ def tell_branches_apart(
         told = next((one for some in (own, rest) for one in its if one.number in some), None)
         if told is None:
             return None if its else view
-        status = rows.read_status(database, agent_id, told.node, told.status) or ""
+        status = statements_store.read_status(database, agent_id, told.node, told.status) or ""
         return view._replace(
             status=status, latest_us=told.at_us, sample=told.sentence, path=told.path, newest=told.node,
             where=at if told.number in near | merged else "",
@@ -127,7 +127,7 @@ def find_steps_elsewhere(
         left = [view for one, view in apart.items() if said[one] & by]
         first = min(left, key=lambda view: (STEPS.index(view.kind), -view.latest_us, view.line), default=None)
         step = f"{_LABELS.get(first.kind, first.kind)}: {first.text}" if first is not None else ""
-        status = rows.read_status(database, agent_id, last.node, last.status) or ""
+        status = statements_store.read_status(database, agent_id, last.node, last.status) or ""
         found.append(
             EarlierSession(last.node, last.at_us, last.sentence, _name_place(last.branch, last.tree), status, step)
         )

@@ -18,8 +18,8 @@ from signet_sync.graph.threads_stage import VERSION, Statements, settle_moved
 from signet_sync.sessions.live import store as live
 from signet_sync.sessions.live.store import RUNNING, RunningSession
 from signet_sync.sessions.live.turns import SpokenTurn, render
-from signet_sync.statements.store import rows
-from signet_sync.statements.store.rows import StatedItems
+from signet_sync.statements import store as statements_store
+from signet_sync.statements.store import StatedItems
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.index_records import SESSION, Change, Source
@@ -36,7 +36,7 @@ def distil_turns(said: Sequence[SpokenTurn]) -> list[tuple[int, Item]]:
     """
     # Not for a pass without live turns.
     from signet_sync.digest.outcome import outcome
-    from signet_sync.statements.outcomes import list_stated
+    from signet_sync.statements.sections import list_stated
     from signet_sync.text.sanitizer import sanitize_counted
 
     texts = [render([turn]) for turn in said]
@@ -63,7 +63,7 @@ class LiveStatements(Deriver):
     What artifacts hold is theirs: an artifact of a session covers all that was said up to its end.
     """
 
-    name = rows.LIVE
+    name = statements_store.LIVE
     tables = ()
     kinds = frozenset({SESSION, RUNNING})
     after = (Statements.name,)
@@ -99,7 +99,7 @@ class LiveStatements(Deriver):
         sessions, stated = prepared
         if not sessions:
             return Change()
-        change = settle_moved(database, rows.replace(database, sessions, stated, running=True))
+        change = settle_moved(database, statements_store.replace(database, sessions, stated, running=True))
         change.agents |= {source.agent_id for source in change.sources}
         return change
 
@@ -115,7 +115,7 @@ def _list_changed(
     }
     of_artifacts = {one.session[:2] for one in sources if one.kind == SESSION}
     if of_artifacts:
-        for session, project in rows.running(database, running).items():
+        for session, project in statements_store.running(database, running).items():
             # Another session's artifact may name the repository that this one works in.
             if session[:2] in of_artifacts or project != _project(running[session][0], projects):
                 found.add(session)
@@ -145,6 +145,6 @@ def _distil_session(
         turn, at_us = said[place]
         parts.setdefault(at_us, []).append(item._replace(line=turn.turn))
     return [
-        StatedItems(session, thread, project, rows.source_of(session_id), at_us, tuple(items))
+        StatedItems(session, thread, project, statements_store.source_of(session_id), at_us, tuple(items))
         for at_us, items in sorted(parts.items())
     ]

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import token_of
-from signet_sync.statements.store import rows
+from signet_sync.statements import store as statements_store
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 from signet_sync.storage.database.tables import HANDED_OVER
 from signet_sync.sync.index_records import Source
 from signet_sync.sync.store import passes
-from signet_sync.text.redacted_match import alike
+from signet_sync.text.redaction import alike
 
 # A search wants the newest turns, and quickly; a running session rarely has more than this.
 MOST_FOUND = 50
@@ -155,12 +155,12 @@ def _follow_shrinking(database: Database, agent_id: str, session_key: str, sessi
     names = agent_id, session_key, session_id
     if not count(database, *names):
         database.execute(f"delete from live_sessions where {_MINE}", names)
-    if rows.running(database, [(agent_id, token_of(agent_id, session_key), session_id or session_key)]):
+    if statements_store.running(database, [(agent_id, token_of(agent_id, session_key), session_id or session_key)]):
         _queue(database, [names])
 
 
 def _queue(database: Database, sessions: Iterable[tuple[str, str, str]]) -> None:
-    passes.queue_sources(database, rows.LIVE, [Source(RUNNING, *one) for one in sessions])
+    passes.queue_sources(database, statements_store.LIVE, [Source(RUNNING, *one) for one in sessions])
 
 
 def any_to_distil(database: Database) -> bool:

@@ -4,10 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from signet_sync.text.secrets.names import Name, words
-from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
-from signet_sync.text.secrets.tables import SHAPES
-from signet_sync.text.secrets.values import Proof, Where, cannot_be_word, fits, is_compound, is_placeholder
+from signet_sync.text.secrets.names import Name, Proof, Where, cannot_be_word, fits, is_compound, is_placeholder, words
+from signet_sync.text.secrets.searched_text import SHAPES, SearchedText, SecretSpan
 
 _LONGEST = 20_000
 _MARKS = " \t`*_\"'"

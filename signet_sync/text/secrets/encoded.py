@@ -9,9 +9,8 @@ from itertools import accumulate
 
 from signet_sync.formats.body import JOINERS, SELECTORS, UNSEEN
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.secrets.searched_text import SEQUENCES, SearchedText, SecretSpan
-from signet_sync.text.secrets.tables import SHAPES
-from signet_sync.text.secrets.values import decode_base64
+from signet_sync.text.secrets.names import decode_base64
+from signet_sync.text.secrets.searched_text import SEQUENCES, SHAPES, SearchedText, SecretSpan
 
 Extent = Callable[[str], tuple[int, int] | None]
 

@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from signet_sync.text.secrets import documents, encoded, marked, named, providers
-from signet_sync.text.secrets.names import words
+from signet_sync.text.secrets.names import cannot_be_word, words
 from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
-from signet_sync.text.secrets.values import cannot_be_word
 
 Step = Callable[[SearchedText], Iterator[SecretSpan]]
 

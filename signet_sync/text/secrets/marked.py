@@ -10,9 +10,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.secrets.searched_text import ByEnds, SearchedText, SecretSpan
-from signet_sync.text.secrets.tables import SHAPES, lines, set_of
-from signet_sync.text.secrets.values import (
+from signet_sync.text.secrets.names import (
     Proof,
     Where,
     cannot_be_word,
@@ -27,6 +25,7 @@ from signet_sync.text.secrets.values import (
     is_token,
     is_vocabulary,
 )
+from signet_sync.text.secrets.searched_text import SHAPES, ByEnds, SearchedText, SecretSpan, lines, set_of
 
 
 class SecretRule(NamedTuple):

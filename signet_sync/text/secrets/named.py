@@ -12,10 +12,8 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.secrets.names import Name, words
-from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
-from signet_sync.text.secrets.tables import SHAPES
-from signet_sync.text.secrets.values import (
+from signet_sync.text.secrets.names import (
+    Name,
     Proof,
     Where,
     cannot_be_word,
@@ -27,7 +25,9 @@ from signet_sync.text.secrets.values import (
     is_placeholder,
     is_vocabulary,
     looks_random,
+    words,
 )
+from signet_sync.text.secrets.searched_text import SHAPES, SearchedText, SecretSpan
 
 RULE = "assignment"
 Span = tuple[int, int]

@@ -13,9 +13,16 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
-from signet_sync.text.secrets.tables import SHAPES, lines, list_section, pattern_text, set_of
-from signet_sync.text.secrets.values import decode_base64, is_drawn, is_key, is_mixed, is_placeholder, looks_random
+from signet_sync.text.secrets.names import decode_base64, is_drawn, is_key, is_mixed, is_placeholder, looks_random
+from signet_sync.text.secrets.searched_text import (
+    SHAPES,
+    SearchedText,
+    SecretSpan,
+    lines,
+    list_section,
+    pattern_text,
+    set_of,
+)
 
 _LEAST_RUN = 16
 
