@@ -13,7 +13,7 @@ from signet_sync.app.ask import run_hook
 from signet_sync.capture.harnesses import registry
 from signet_sync.cli.main import Context, open_to_write, show_redactions
 from signet_sync.cli.parsing import Group, SharedOption, command, read_json, stdin_text
-from signet_sync.digest.notes import hand_over
+from signet_sync.digest.reports import hand_over
 from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display
 from signet_sync.formats.turn import turn_of

@@ -23,7 +23,7 @@ from signet_sync.privacy import remove as removals
 from signet_sync.privacy.remove import RemoveResult
 from signet_sync.recall import open_session, pinning
 from signet_sync.recall.store import references
-from signet_sync.statements.store import rows as statements
+from signet_sync.statements import store as statements
 from signet_sync.statements.validity import ENDS
 from signet_sync.storage import files
 from signet_sync.sync.engine import run_pass_mending
