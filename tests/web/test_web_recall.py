@@ -19,7 +19,6 @@ from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
 from signet_sync.memories.store import recall_events
 from signet_sync.privacy import forget as privacy_forget
-from signet_sync.recall import operations as recall_operations
 from signet_sync.recall import pinning
 from signet_sync.settings.model import Settings
 from signet_sync.web import lists
@@ -73,7 +72,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
                     recall_events.record(
                         workspace.database,
                         "default",
-                        recall_operations.clean_query(query),
+                        query,
                         [(ids[text], 1 / place)],
                         at_us,
                     )
@@ -82,7 +81,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
                 recall_events.record(
                     workspace.database,
                     "default",
-                    recall_operations.clean_query(query),
+                    query,
                     [(ids[text], 1 / place)],
                     at_us,
                 )
