@@ -266,7 +266,7 @@ def test_the_work_grows_with_the_notes_and_no_faster(
 
     monkeypatch.setattr(Database, "__init__", open_counted)
     needed = []
-    for number in (200, 400):
+    for number in (400, 800):
         place = _folder(tmp_path / f"{number}")
         for one in range(number):
             (place / f"{one}.md").write_text(f"- [fact] Of {number} things this is number {one}\n")
