@@ -66,6 +66,10 @@ class _Record(NamedTuple):
     failures: int = 0
     failed: int = 0
 
+    def count_since(self, today: str) -> int:
+        """Returns the tokens of today and of later days: a clock that was set back gives no second budget."""
+        return sum(tokens for day, tokens in self.days.items() if day >= today)
+
     def paused_until(self, now: int) -> int:
         """Returns when a model may be asked again; 0 for now, also if the failure is later: a clock was set back."""
         until = self.failed + PAUSE
@@ -75,7 +79,9 @@ class _Record(NamedTuple):
 class _Damaged(Exception):
     """The record is not what this program writes; `raw` is what it holds."""
 
-    raw = b""
+    def __init__(self, why: str, raw: bytes = b"") -> None:
+        super().__init__(why)
+        self.raw = raw
 
 
 class TokenBudget:
@@ -107,7 +113,7 @@ class TokenBudget:
         except (OSError, WorkspaceError) as error:
             refusal, first = f"{self.path} cannot be updated: {reason(error)}", True
         if first:
-            _warn("no language model is asked, rules are used instead: {}", refusal)
+            logger.warning("no language model is asked, rules are used instead: {}", refusal)
         raise BudgetSpent(refusal, hint="llm.daily_tokens in your own settings is the most for a day")
 
     def settle(self, reserved: Reservation, tokens: int) -> None:
@@ -119,7 +125,7 @@ class TokenBudget:
                     record.days[reserved.day] = max(0, record.days[reserved.day] + tokens - reserved.tokens)
                     self._store(record)
         except (OSError, WorkspaceError) as error:
-            _warn("the tokens of a call stay as estimated: {}", reason(error))
+            logger.warning("the tokens of a call stay as estimated: {}", reason(error))
 
     def is_paused(self) -> bool:
         """Returns whether no model is asked now, because the last calls failed. Writes nothing, takes no lock."""
@@ -139,10 +145,10 @@ class TokenBudget:
                     record = record._replace(failures=failures, failed=now if failed else 0)
                     self._store(record)
         except (OSError, WorkspaceError) as error:
-            _warn("whether a model failed cannot be recorded: {}", reason(error))
+            logger.warning("whether a model failed cannot be recorded: {}", reason(error))
             return
         if until := record.paused_until(now):
-            _warn("the last {} calls of a model failed: none is asked until {}", failures, iso(until))
+            logger.warning("the last {} calls of a model failed: none is asked until {}", failures, iso(until))
 
     def left(self) -> int:
         """Returns how many tokens of today are left; 0 where that is unknown."""
@@ -151,13 +157,13 @@ class TokenBudget:
             record = self._read()
         except (OSError, _Damaged):
             return 0
-        return 0 if record.refused >= today else max(0, self.daily - _count_since(record, today))
+        return 0 if record.refused >= today else max(0, self.daily - record.count_since(today))
 
     def _refusal(self, record: _Record, today: str, tokens: int) -> str:
         """Returns why tokens may not be spent; empty if they may."""
         if record.refused >= today:
             return f"the record of tokens was damaged, so nothing is spent until the end of {record.refused} (UTC)"
-        taken = _count_since(record, today)
+        taken = record.count_since(today)
         if tokens <= self.daily - taken:
             return ""
         told = f"a call of up to {tokens:,} tokens does not fit in the {max(0, self.daily - taken):,} left of today's"
@@ -170,7 +176,7 @@ class TokenBudget:
         try:
             return self._read()
         except _Damaged as damage:
-            _warn("{} is damaged ({}): no language model is asked today", self.path, damage)
+            logger.warning("{} is damaged ({}): no language model is asked today", self.path, damage)
             with suppress(OSError):
                 os.close(durable.publish(f"{self.path}.damaged", damage.raw))
             record = _Record({}, today, today)
@@ -190,11 +196,9 @@ class TokenBudget:
         try:
             return _check_record(json.loads(raw) if len(raw) <= _SIZE else None)
         except (ValueError, RecursionError):
-            damage = _Damaged("it is no JSON")
-        except _Damaged as error:
-            damage = error
-        damage.raw = raw[:_SIZE]
-        raise damage
+            raise _Damaged("it is no JSON", raw[:_SIZE]) from None
+        except _Damaged as damage:
+            raise _Damaged(str(damage), raw[:_SIZE]) from None
 
     def _store(self, record: _Record) -> None:
         kept = dict(sorted(record.days.items())[-KEPT:])
@@ -231,27 +235,16 @@ def prompt_tokens(prompt: tuple[str, str]) -> int:
     return sum(estimate_tokens(text) for text in prompt) * 4 // 3 + 16
 
 
-def _warn(message: str, *values: object) -> None:
-    logger.warning(message, *values)
-
-
-def _count_since(record: _Record, today: str) -> int:
-    """Returns the tokens of today and of later days: a clock that was set back gives no second budget."""
-    return sum(tokens for day, tokens in record.days.items() if day >= today)
-
-
 def _check_record(found: Any) -> _Record:
-    if not isinstance(found, dict) or found.get("v") != VERSION:
-        raise _Damaged("it is not what this version writes")
-    days, logged, refused = found.get("days"), found.get("logged"), found.get("refused")
-    if not isinstance(days, dict) or not isinstance(logged, str) or not isinstance(refused, str):
-        raise _Damaged("it lacks a part")
-    for day, tokens in days.items():
-        if not _DAY.fullmatch(day) or type(tokens) is not int or not 0 <= tokens <= _LARGEST:
-            raise _Damaged("it holds something other than tokens by day")
-    if not all(not day or _DAY.fullmatch(day) for day in (logged, refused)):
-        raise _Damaged("it names no day")
-    counts = [found.get("failures", 0), found.get("failed", 0)]
-    if not all(type(count) is int and 0 <= count <= _LATEST for count in counts):
-        raise _Damaged("it counts no failures")
-    return _Record(dict(days), logged, refused, *counts)
+    """Returns a record as it was written. Raises `_Damaged` for anything else."""
+    if isinstance(found, dict) and found.get("v") == VERSION and found.keys() >= {"days", "logged", "refused"}:
+        days, logged, refused = found["days"], found["logged"], found["refused"]
+        counts = [found.get("failures", 0), found.get("failed", 0)]
+        if (
+            isinstance(days, dict)
+            and all(_DAY.fullmatch(day) and type(many) is int and 0 <= many <= _LARGEST for day, many in days.items())
+            and all(isinstance(day, str) and (not day or _DAY.fullmatch(day)) for day in (logged, refused))
+            and all(type(count) is int and 0 <= count <= _LATEST for count in counts)
+        ):
+            return _Record(dict(days), logged, refused, *counts)
+    raise _Damaged("it is not what this version writes")
