@@ -273,7 +273,7 @@ def test_hostile_arguments_get_typed_errors_and_the_server_lives(talk: Talk) -> 
         assert code_of(talk.ask(name, **arguments)) == code, (name, arguments)
     with pytest.raises(MCPError, match="unknown tool"):
         talk.ask("memory_delete_everything")
-    assert talk.tell("memory_recall", query="round\0ing")
+    assert talk.tell("memory_recall", query="round\0ing \x1b[31m")
     assert "sessions: " in talk.tell("memory_stats")
 
 
@@ -292,12 +292,6 @@ def test_any_query_is_answered_soon(machine: Machine) -> None:
                 # What is empty, too long or no text is refused by the types of the arguments.
                 assert not 0 < len(query) <= 4_000 or "\ud800" in query, (kind, name)
             assert time.process_time() - started < 60, (kind, name)
-
-
-def test_control_characters_and_a_megabyte_over_stdio(talk: Talk) -> None:
-    assert talk.tell("memory_recall", query="round\0ing \x1b[31m")
-    assert code_of(talk.ask("memory_recall", query="rounding " * 120_000)) == "arguments-invalid"
-    assert "round" in talk.tell("memory_recall", query="how do we round")
 
 
 def test_an_error_names_no_place_outside_the_workspace(machine: Machine, tmp_path: Path) -> None:
@@ -481,21 +475,7 @@ def test_a_history_tells_of_another_agent_s_commits_only_when_and_what_kind(mach
     assert any(one["subject"] == "checkpoint: the walrus note" for one in commits)
 
 
-def test_an_agent_that_is_alone_now_reads_no_words_of_one_that_was_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "config.toml").write_text("[history]\nenabled = true\n")
-    monkeypatch.setenv("SIGNET_CONFIG", str(tmp_path / "config.toml"))
-    vault = Vault(tmp_path / "vault")
-    vault.session(1)
-    vault.reindex()
-    assert vault.call("checkpoint", "the otter note", "--agent", "gone").code == 0
-    commits = list_visible_commits(Context(str(vault.root)).place(), "default", 10).commits
-    assert ANOTHER_AGENT in {one.author for one in commits} and not any("otter" in one.subject for one in commits)
-
-
-@pytest.mark.parametrize("name", ["default", "scout", "Ada"])
-@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize(("name", "alone"), [("default", False), ("scout", False), ("scout", True), ("Ada", True)])
 def test_a_name_in_the_settings_makes_no_agent_the_author_of_another_s_commits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, alone: bool
 ) -> None:
@@ -513,6 +493,7 @@ def test_a_name_in_the_settings_makes_no_agent_the_author_of_another_s_commits(
     for agent, other in (("default", "scout"), ("scout", "default")):
         commits = list_visible_commits(Context(str(vault.root)).place(), agent, 10).commits
         subjects = [one.subject for one in commits]
+        assert ANOTHER_AGENT in {one.author for one in commits}
         assert f"checkpoint: the note of {agent}" in subjects and f"checkpoint: the note of {other}" not in subjects
 
 

@@ -1,0 +1,463 @@
+"""The page in a browser, as a person meets it: every view without complaint, actions by mouse and keys."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import artifacts_fixture as made
+import pytest
+from workbench import ROOT, Vault, numbered
+
+pytest.importorskip("starlette", reason="the extra `ui` is not installed")
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+pytest.importorskip("axe_playwright_python", reason="axe is not installed: pip install axe-playwright-python")
+
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
+
+from signet_sync.web.app import VIEWS
+
+EVIL = "<script>window.__pwned=1</script><img src=x onerror=window.__pwned=2>\"'><svg/onload=window.__pwned=3>"
+WIDE, NARROW = {"width": 1440, "height": 1000}, {"width": 390, "height": 844}
+_LOOK = Path(__file__).with_name("page_faults.js").read_text("utf-8")
+_QUIET = (
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
+    "--disable-default-apps", "--disable-dev-shm-usage", "--disable-gpu",
+)  # fmt: skip
+# What somebody has to do something with needs a name, and so does a picture that is not hidden.
+_NAMED = {
+    "link", "button", "textbox", "searchbox", "combobox", "listbox", "checkbox", "radio", "Date", "DisclosureTriangle",
+    "image", "img", "SvgRoot", "dialog", "navigation", "table figure",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """Chromium without windows; skips where there is none."""
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if program is None:
+        pytest.skip("there is no browser: install chromium")
+    root = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=program, args=[*root, *_QUIET])
+        yield found
+        found.close()
+
+
+class Visit:
+    """A visit to one origin; `faults` is what a visitor should never meet."""
+
+    def __init__(self, browser: Browser, address: str, **given: Any) -> None:
+        self.address = address
+        self.origin = "{0.scheme}://{0.netloc}".format(urlsplit(address))
+        self.faults: list[str] = []
+        self.asked: list[str] = []
+        self.context: BrowserContext = browser.new_context(
+            viewport=WIDE, reduced_motion="reduce", locale="en-GB", timezone_id="UTC", **given
+        )
+        self.context.set_default_timeout(90_000)
+        self.page: Page = self.context.new_page()
+        self._listen(self.page)
+
+    def _listen(self, page: Page) -> None:
+        tell = self.faults.append
+        page.on("console", lambda said: said.type in ("error", "warning") and tell(f"console: {said.text}"))
+        page.on("pageerror", lambda error: tell(f"script: {error}"))
+        page.on("dialog", lambda dialog: (tell(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("popup", lambda other: tell(f"window: {other.url}"))
+        page.on("download", lambda one: tell(f"download: {one.url}"))
+        page.on("request", lambda one: self._asks(one.url))
+        page.on("response", lambda one: one.status >= 400 and tell(f"{one.status}: {one.url}"))
+        # What a page still asked for when it is left is aborted: its icon now and then.
+        page.on("requestfailed", lambda one: "ABORTED" not in str(one.failure) and tell(f"{one.failure}: {one.url}"))
+
+    def _asks(self, url: str) -> None:
+        self.asked.append(url)
+        if not url.startswith((f"{self.origin}/", "data:")):
+            self.faults.append(f"foreign: {url}")
+
+    def enter(self) -> Page:
+        """Opens the page with its token."""
+        self.page.goto(self.address)
+        return self.page
+
+    def click(self, selector: str) -> None:
+        """Follows the first link that is seen."""
+        with self.page.expect_navigation():
+            self.page.locator(selector).locator("visible=true").first.click()
+
+    def nameless(self) -> list[str]:
+        """What a person who cannot see the page would not hear, from the accessibility tree."""
+        session = self.context.new_cdp_session(self.page)
+        nodes = session.send("Accessibility.getFullAXTree")["nodes"]
+        session.detach()
+        return [
+            f"no name: {node['role']['value']} {node['nodeId']}"
+            for node in nodes
+            if not node.get("ignored")
+            and node.get("role", {}).get("value") in _NAMED
+            and not node.get("name", {}).get("value", "").strip()
+        ]
+
+    def look(self) -> list[str]:
+        """What is wrong with the page as it is shown now."""
+        return [*self.page.evaluate(_LOOK)]
+
+    def barriers(self) -> list[str]:
+        """What axe-core finds that keeps people from reading or using the page."""
+        from axe_playwright_python.sync_playwright import Axe
+
+        return [
+            f"axe {one['impact']}: {one['id']}: {[node['html'][:120] for node in one['nodes'][:3]]}"
+            for one in Axe().run(self.page, options={"resultTypes": ["violations"]}).response["violations"]
+        ]
+
+    def grid(self, *, whole: bool = False, axe: bool = False) -> list[str]:
+        """What is wrong with it wide and light, narrow and dark; `whole`: wide and dark, narrow and light, too."""
+        found = self.nameless()
+        looks = [(WIDE, "light"), (NARROW, "dark")] + ([(NARROW, "light"), (WIDE, "dark")] if whole else [])
+        for size, scheme in looks:
+            self.page.set_viewport_size(size)
+            self.page.emulate_media(color_scheme=scheme)
+            faults = [*self.look(), *(self.barriers() if axe or whole else [])]
+            found += [f"{size['width']} {scheme}: {fault}" for fault in faults]
+        self.page.set_viewport_size(WIDE)
+        self.page.emulate_media(color_scheme="light")
+        return found
+
+    def words(self) -> str:
+        """What is read on the page."""
+        return self.page.locator("main").inner_text()
+
+
+@dataclass(frozen=True)
+class World:
+    """The workspace that is served, the machine it lives on, the address, and the browser."""
+
+    vault: Vault
+    machine: dict[str, str]
+    address: str
+    browser: Browser
+
+    @contextmanager
+    def visit(self, path: str = "", agent: str = "", **given: Any) -> Iterator[Visit]:
+        """Somebody who comes with the token, for one agent, and goes to a path at once."""
+        visit = Visit(self.browser, self.address + (f"&agent={agent}" if agent else ""), **given)
+        try:
+            if path:
+                visit.enter()
+                visit.page.goto(visit.origin + path)
+            yield visit
+        finally:
+            visit.context.close()
+
+
+@contextmanager
+def served(folder: Path, furnish: Callable[[Path], Vault], chromium: Browser) -> Iterator[World]:
+    """One workspace and one server."""
+    machine = {
+        "HOME": str(folder / "home"),
+        "XDG_CONFIG_HOME": str(folder / "home/.config"),
+        "SIGNET_STATE": str(folder / "state"),
+        "SIGNET_CONFIG": str(folder / "config.toml"),
+    }
+    with pytest.MonkeyPatch.context() as here:
+        for name, value in machine.items():
+            here.setenv(name, value)
+        vault = furnish(folder / "home" / "notes")
+    command = [sys.executable, "-m", "signet_sync", "--workspace", str(vault.root), "ui", "--json", "--no-open"]
+    environ = {**os.environ, **machine, "PYTHONPATH": str(ROOT), "TZ": "UTC"}
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            told = "".join(iter(server.stdout.readline, "}\n")) + "}"
+            yield World(vault, machine, json.loads(told)["url"], chromium)
+        finally:
+            server.terminate()
+
+
+# ── actions ──
+
+
+@pytest.fixture(scope="module")
+def acting(tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Iterator[World]:
+    """A small workspace; each test acts on something of its own."""
+    with served(tmp_path_factory.mktemp("acting"), furnish_actions, chromium) as found:
+        yield found
+
+
+def furnish_actions(root: Path) -> Vault:
+    """Two sessions whose summaries changed."""
+    vault = Vault(root)
+    for number in (1, 2):
+        vault.session(number, body=f"# {number}\n\n## Decisions\n\n- Lantern keeps its word number{number}x.\n")
+    vault.reindex()
+    for number in (1, 2):
+        place = summary(vault, number)
+        place.write_text(place.read_text("utf-8").replace("keeps", "breaks"), "utf-8")
+    vault.reindex()
+    return vault
+
+
+def summary(vault: Vault, number: int) -> Path:
+    return next(vault.memory.glob(f"{numbered(number)['captured_at'].replace(':', '-')}--*--summary.md"))
+
+
+def test_a_file_is_restored_by_mouse_after_a_cancel_and_one_accepted_by_keys(
+    acting: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, place in acting.machine.items():
+        monkeypatch.setenv(name, place)
+
+    def way(number: int, label: str) -> Locator:
+        name = summary(acting.vault, number).name
+        return page.locator("article", has_text=name).get_by_role("link", name=label)
+
+    with acting.visit("/violations") as visit:
+        page = visit.page
+        way(1, "Restore…").click()
+        assert visit.grid(axe=True) == []
+        page.get_by_role("link", name="Cancel").click()
+        page.wait_for_url("**/violations")
+        assert "breaks" in summary(acting.vault, 1).read_text("utf-8")
+        way(1, "Restore…").click()
+        page.get_by_role("button", name="Restore", exact=True).click()
+        expect(page.get_by_role("status")).to_be_visible()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Restored 1 file")
+        assert visit.grid(axe=True) == [] and "keeps" in summary(acting.vault, 1).read_text("utf-8")
+        page.goto(visit.origin + "/violations")
+        way(2, "Accept…").focus()
+        page.keyboard.press("Enter")
+        page.get_by_role("textbox", name="Reason").focus()
+        page.keyboard.type(f"it is right {EVIL}")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("status")).to_be_visible()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Accepted 1 file")
+        assert visit.faults == []
+    log = acting.vault.state / "logs" / "ui.log"
+    assert oct(log.stat().st_mode)[-3:] == "600" and oct(log.parent.stat().st_mode)[-3:] == "700"
+    assert f"INFO accept memory/{summary(acting.vault, 2).name} of default: done\n" in log.read_text("utf-8")
+    assert EVIL not in log.read_text("utf-8") and "restore" in acting.vault.call("logs", "ui").out
+
+
+@pytest.mark.slow
+def test_another_page_of_this_machine_cannot_act(acting: World) -> None:
+    """A form at another port comes with the strict cookie, because ports are one site, and is refused."""
+    with acting.visit("/do/remember") as visit:
+        hidden = {
+            str(one.get_attribute("name")): str(one.get_attribute("value"))
+            for one in visit.page.locator("input[type=hidden]").all()
+        }
+        fields = "".join(
+            f'<input name="{name}" value="{value}">'
+            for name, value in (hidden | {"text": "Forged", "type": "note"}).items()
+        )
+        body = f'<form method="post" action="{visit.origin}/do/remember">{fields}<button>Go</button></form>'.encode()
+
+        class Other(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.send_header("content-type", "text/html")
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        with HTTPServer(("127.0.0.1", 0), Other) as other:
+            threading.Thread(target=other.serve_forever, daemon=True).start()
+            page = visit.context.new_page()
+            page.goto(f"http://127.0.0.1:{other.server_port}/")
+            page.get_by_role("button", name="Go").click()
+            expect(page.locator("body")).to_contain_text("The request came from another page.")
+            other.shutdown()
+        assert acting.vault.rows("select count(*) from memories where content = 'Forged'") == [(0,)]
+
+
+# ── every view: slow, the first of the actions is the quick one ──
+
+# Where one goes from where one is: the view, the link to it, what its title says.
+JOURNEY = (
+    ("recall", 'main a[href="/recall"], main a[href^="/recall?"]', "Search"),
+    ("overview", ".head .name", "Overview"),
+    ("page", 'main a[href^="/page"]', "MEMORY.md"),
+    ("sessions", '.views a[href^="/sessions"]', "Sessions"),
+    ("session", 'main a[href^="/sessions/"]', ""),
+    ("threads", '.views a[href^="/threads"]', "Threads"),
+    ("node", 'main a[href^="/threads/"]', ""),
+    ("violations", '.views a[href^="/violations"]', "Problems"),
+    ("entities", '.views a[href^="/entities"]', "Entities"),
+    ("entity", 'main a[href^="/entities/"]', ""),
+    ("settings", '.foot a[href^="/settings"]', "Settings"),
+    ("overview", ".head .name", "Overview"),
+)
+MALLORY = {"agent_id": "mallory", "project": f"/x/{EVIL}", "harness": "codex"}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Iterator[World]:
+    """A workspace with everything in it."""
+    with served(tmp_path_factory.mktemp("browser"), furnished, chromium) as found:
+        yield found
+
+
+def furnished(root: Path) -> Vault:
+    """The workspace of the pictures, and an agent whose every word is an attack."""
+    spec = importlib.util.spec_from_file_location("pictures", ROOT / "docs" / "pictures" / "workspace.py")
+    assert spec and spec.loader
+    pictures = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pictures)
+    root.parent.mkdir(parents=True)
+    pictures.furnish(str(root), datetime.now(UTC))
+    vault = Vault(root)
+    paths = vault.session(
+        1,
+        **MALLORY,
+        session_key=EVIL,
+        body=f"# {EVIL}\n\n## Decisions\n\n- Keep {EVIL} [go](javascript:window.__pwned=4) in src/queue.py\n",
+        memory_sentence=f"In {EVIL} step one bounded the retry loop of src/queue.py so that it always ends.",
+    )
+    vault.put(made.transcript(**MALLORY, session_id="5e5510ee-0000-4000-8000-000000000001", body=f"User: {EVIL}\n"))
+    vault.put({"<img src=x onerror=window.__pwned=5>.md": EVIL.encode()})
+    for command in (
+        ("reindex",),
+        ("remember", f"Remember {EVIL}", "--tag", "lantern", "--agent", "mallory"),
+        ("recall", f"remember {EVIL}", "--agent", "mallory"),
+        ("entity", "create", "part", f"Part {EVIL}", "--agent", "mallory"),
+    ):
+        answer = vault.call(*command)
+        assert answer.code in (0, 1), answer
+    summary = vault / paths["summary"]
+    summary.write_text(summary.read_text("utf-8").replace("Keep", f"Drop {EVIL}"), "utf-8")
+    assert vault.call("reindex").code == 0
+    return vault
+
+
+def travel(visit: Visit) -> Iterator[str]:
+    """Follows links from the overview through every view, and names the one that is shown."""
+    visit.enter()
+    for view, link, _ in JOURNEY:
+        visit.click(link)
+        yield view
+
+
+# ── every view ──
+
+
+class Shown(NamedTuple):
+    """A view as it was shown: where, its title, what is read on it, what is wrong with it."""
+
+    url: str
+    title: str
+    words: str
+    faults: list[str]
+
+
+@pytest.fixture(scope="module")
+def shown(world: World) -> dict[str, Shown]:
+    """Every view, looked at once."""
+    found = {}
+    with world.visit() as visit:
+        for view in travel(visit):
+            words = visit.words()
+            faults = [*(visit.grid(axe=True) if view == "session" else ()), *visit.faults]
+            found[view] = Shown(visit.page.url, visit.page.title(), words, faults)
+            visit.faults.clear()
+    return found
+
+
+@pytest.mark.slow
+def test_every_view_is_reached_by_links_and_has_nothing_to_complain_of(shown: dict[str, Shown]) -> None:
+    assert {*shown} == {name for _, name, _ in VIEWS}
+    assert [one for one in shown.values() if one.faults] == []
+    assert len({one.title for one in shown.values()}) == len(shown)
+    for view, _, words in JOURNEY:
+        assert words in shown[view].title and shown[view].title.endswith(" · notes")
+        assert "token=" not in shown[view].url
+
+
+@pytest.mark.slow
+def test_every_view_is_well_at_every_width_in_every_scheme(world: World) -> None:
+    for agent in ("", "mallory"):
+        with world.visit(agent=agent) as visit:
+            for view in travel(visit):
+                assert (faults := visit.grid(whole=True)) == [] == visit.faults, (view, faults, visit.faults)
+
+
+@pytest.mark.slow
+def test_without_scripts_every_view_shows_the_same(world: World, shown: dict[str, Shown]) -> None:
+    def lasting(words: str) -> str:
+        dropped = r"Copy|just now|\d+ \w+ ago"
+        return " ".join(re.sub(rf"\b({dropped})\b", "", words).split())
+
+    with world.visit(java_script_enabled=False) as visit:
+        for view in travel(visit):
+            assert lasting(visit.words()) == lasting(shown[view].words), view
+        assert visit.faults == []
+
+
+@pytest.mark.slow
+def test_what_files_say_is_text_and_never_runs(world: World) -> None:
+    with world.visit(agent="mallory") as visit:
+        for view in travel(visit):
+            assert visit.page.evaluate("window.__pwned") is None and len(visit.page.frames) == 1, view
+            assert view == "settings" or "__pwned" in visit.page.locator("body").inner_text(), view
+            assert "agent=mallory" in visit.page.url, view
+        for path in (f"/sessions?q={EVIL}&from={EVIL}", f"/threads?q={EVIL}", f"/?agent={EVIL}"):
+            visit.page.goto(visit.origin + path)
+            assert visit.page.evaluate("window.__pwned") is None
+        # An agent that is none is not found; else nothing happened.
+        unknown = [fault for fault in visit.faults if "404" in fault]
+        assert len(unknown) == 2 and visit.faults == unknown, visit.faults
+
+
+# ── what a person does ──
+
+
+def focused(page: Page, what: str) -> Any:
+    """Something of the element that has the focus."""
+    return page.evaluate(f"(() => {{ const at = document.activeElement; return {what}; }})()")
+
+
+@pytest.mark.slow
+def test_keys_lead_through_the_page_and_the_focus_is_seen(world: World) -> None:
+    with world.visit() as visit:
+        page = visit.enter()
+        expect(page.locator(".foot")).to_contain_text("~/notes")
+        page.keyboard.press("Tab")
+        skip = page.get_by_role("link", name="Skip to the content")
+        expect(skip).to_be_focused()
+        expect(skip).to_be_in_viewport()
+        for _ in range(12):
+            assert focused(page, "getComputedStyle(at).outlineStyle") != "none", focused(page, "at.outerHTML")
+            page.keyboard.press("Tab")
+        skip.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("main")).to_be_focused()
+        assert visit.faults == []
+
+
+@pytest.mark.slow
+def test_commands_are_copied(world: World) -> None:
+    with world.visit() as visit:
+        visit.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=visit.origin)
+        page = visit.enter()
+        button = page.get_by_role("button", name=re.compile("^Copy: ")).first
+        button.click()
+        expect(button).to_have_text("Copied")
+        assert page.evaluate("navigator.clipboard.readText()").startswith("signet-sync")
+        assert visit.faults == []
