@@ -194,10 +194,17 @@ def served(folder: Path, furnish: Callable[[Path], Vault], chromium: Browser) ->
 
 
 @pytest.fixture(scope="module")
-def acting(tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Iterator[World]:
-    """A small workspace; each test acts on something of its own."""
+def acted(tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Iterator[World]:
     with served(tmp_path_factory.mktemp("acting"), furnish_actions, chromium) as found:
         yield found
+
+
+@pytest.fixture
+def acting(acted: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A small workspace; commands of a test work on the state that the server works on."""
+    for name, place in acted.machine.items():
+        monkeypatch.setenv(name, place)
+    return acted
 
 
 def furnish_actions(root: Path) -> Vault:
@@ -217,12 +224,7 @@ def summary(vault: Vault, number: int) -> Path:
     return next(vault.memory.glob(f"{numbered(number)['captured_at'].replace(':', '-')}--*--summary.md"))
 
 
-def test_a_file_is_restored_by_mouse_after_a_cancel_and_one_accepted_by_keys(
-    acting: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, place in acting.machine.items():
-        monkeypatch.setenv(name, place)
-
+def test_a_file_is_restored_by_mouse_after_a_cancel_and_one_accepted_by_keys(acting: World) -> None:
     def way(number: int, label: str) -> Locator:
         name = summary(acting.vault, number).name
         return page.locator("article", has_text=name).get_by_role("link", name=label)
