@@ -31,7 +31,7 @@ from signet_sync.web import entities, formatting, lists, overview, session
 from signet_sync.web.acting import Acting, FormTokens
 from signet_sync.web.actions import ACTIONS
 from signet_sync.web.markdown import Links
-from signet_sync.web.request import Frame, Site, View, ViewRequest, WebPage
+from signet_sync.web.request import Site, View, ViewRequest, WebPage, frame_of
 from signet_sync.web.security import FORMS, TOKEN, BrowserGuard, Keys, query_of
 
 if TYPE_CHECKING:
@@ -120,67 +120,60 @@ class _Pages:
     def _answer(self, view: View, request: Request) -> Response:
         frame = self._frame(request)
         try:
-            shown = self._view_request(request, frame)
+            shown = self._view_request(request, frame["agents"])
         except SignetSyncError as error:
-            return self._shown(frame, self._plain_request(), _error_page(error))
+            return self._shown(frame, None, _error_page(error))
         try:
             page = view(shown)
         except SignetSyncError as error:
             page = overview.welcome(shown) or _error_page(error)
         except OSError as error:
-            message = error.strerror or type(error).__name__
-            page = _message_page(
-                503, message, "check permissions and free space, then try again", str(error.filename or "")
-            )
+            hint = "check permissions and free space, then try again"
+            page = _message_page(503, error.strerror or type(error).__name__, hint, str(error.filename or ""))
         if "json" in request.query_params and page.template in _TABLES:
             # No markup, whoever reads it.
             text = json.dumps(formatting.plain(page.data), indent=1).replace("<", "\\u003c")
             return Response(text, page.status, media_type="application/json")
         return self._shown(frame, shown, page)
 
-    def _view_request(self, request: Request, frame: Frame) -> ViewRequest:
+    def _frame(self, request: Request) -> dict[str, Any]:
+        """Returns the frame; its section is the view of the navigation whose path this path begins with."""
+        first = f"/{request.url.path.split('/')[1]}"
+        return frame_of(self._site, next((name for name, at in self._paths.items() if at == first), ""))
+
+    def _view_request(self, request: Request, agents: list[str]) -> ViewRequest:
         """Builds the request for a view. Raises `UsageError` for an agent without a memory here."""
         query = dict(query_of(request.scope))
         agent = query.get("agent") or self._site.agent
-        if agent != self._site.agent and agent not in frame.agents:
-            raise UsageError(
-                f"unknown agent: {agent}",
-                hint="the menu of the page lists the agents that have a memory",
-                code="unknown-agent",
-            )
+        if agent != self._site.agent and agent not in agents:
+            hint = "the menu of the page lists the agents that have a memory"
+            raise UsageError(f"unknown agent: {agent}", hint=hint, code="unknown-agent")
         given = {name: value for name, value in query.items() if name not in _CARRIED}
         return ViewRequest(self._site, agent, dict(request.path_params), given, now_us())
 
-    def _plain_request(self) -> ViewRequest:
-        return ViewRequest(self._site, self._site.agent, {}, {}, now_us())
-
-    def _shown(self, frame: Frame, shown: ViewRequest, page: WebPage) -> Response:
+    def _shown(self, frame: dict[str, Any], shown: ViewRequest | None, page: WebPage) -> Response:
+        shown = shown or ViewRequest(self._site, self._site.agent, {}, {}, now_us())
         values: dict[str, Any] = {
             **page.data,
-            "data": page.data,
             "page": page,
             "request": shown,
             "frame": frame,
-            "url": self._links(shown),
+            "url": Links(self._paths, shown.agent, self._site.agent),
         }
         text = self._templates.get_template(f"{page.template}.html").render(values)
         return Response(text.encode("utf-8", "backslashreplace"), page.status, media_type="text/html")
 
-    def _links(self, shown: ViewRequest) -> Links:
-        return Links(self._paths, shown.agent, self._site.agent)
-
-    def _frame(self, request: Request) -> Frame:
-        """Returns the frame; its section is the view of the navigation whose path this path begins with."""
-        first = f"/{request.url.path.split('/')[1]}"
-        return Frame(self._site, next((name for name, at in self._paths.items() if at == first), ""))
-
     async def _refused(self, request: Request, error: Exception) -> Response:
         """Answers a path that does not exist."""
         status = error.status_code if isinstance(error, HTTPException) else 500
-        message, hint = _REFUSED.get(status, ("There is nothing at this address.", "use the links above"))
-        page = _message_page(status, message, hint)
-        frame = self._frame(request)
-        return await anyio.to_thread.run_sync(self._shown, frame, self._plain_request(), page, limiter=self._limiter)
+        page = _message_page(
+            status, *_REFUSED.get(status, ("There is nothing at this address.", "use the links above"))
+        )
+
+        def show() -> Response:
+            return self._shown(self._frame(request), None, page)
+
+        return await anyio.to_thread.run_sync(show, limiter=self._limiter)
 
     async def _unexpected(self, request: Request, error: Exception) -> Response:
         """Answers an unexpected error: the traceback goes to the terminal's log, never to a page."""

@@ -6,11 +6,10 @@ import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from signet_sync import __version__
-from signet_sync.admin.status import Liveness, liveness
+from signet_sync.admin.status import liveness
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import DEFAULT_AGENT
 from signet_sync.sync.read_only import IndexPlace, reading
@@ -66,36 +65,26 @@ View = Callable[[ViewRequest], WebPage]
 
 @dataclass(frozen=True, slots=True)
 class Portion(Generic[Row]):
-    """The rows of one portion, its number from 1, the index of its first row, and the total."""
+    """The rows of one portion, the index of the first, the total, the numbers of its neighbours, `61–120 of 300`."""
 
     rows: Sequence[Row]
-    number: int
     first: int
     total: int
-
-    @property
-    def before(self) -> int | None:
-        """Returns the number of the previous portion, or None."""
-        return self.number - 1 if self.number > 1 else None
-
-    @property
-    def after(self) -> int | None:
-        """Returns the number of the next portion, or None."""
-        return self.number + 1 if self.first + len(self.rows) < self.total else None
-
-    @property
-    def label(self) -> str:
-        """Returns `61–120 of 300`."""
-        return f"{self.first + 1}–{self.first + len(self.rows)} of {self.total}" if self.rows else ""
+    before: int | None
+    after: int | None
+    label: str
 
 
 def portion(rows: Sequence[Row], asked: str | None, size: int) -> Portion[Row]:
-    """Returns the portion that a request names, or the nearest that exists."""
+    """Returns the portion that a request names (from 1), or the nearest that exists."""
     last = max((len(rows) - 1) // size + 1, 1)
     number = int(asked) if asked and asked.isascii() and asked.isdigit() and len(asked) < 8 else 1
     number = min(max(number, 1), last)
-    first = (number - 1) * size
-    return Portion(rows[first : first + size], number, first, len(rows))
+    first, total = (number - 1) * size, len(rows)
+    shown = rows[first : first + size]
+    label = f"{first + 1}–{first + len(shown)} of {total}" if shown else ""
+    before, after = number - 1 if number > 1 else None, number + 1 if number < last else None
+    return Portion(shown, first, total, before, after, label)
 
 
 # ── what surrounds every view ──
@@ -111,49 +100,25 @@ NAVIGATION = (
 _WELL = ("watching", "polling", "reconciling", "starting")
 
 
-@dataclass(frozen=True)
-class Frame:
-    """Values for the layout, each computed when a template uses it."""
-
-    site: Site
-    section: str = ""  # the view of the navigation that is shown, or contains what is shown
-    version: str = __version__
-    navigation: tuple[tuple[str, str], ...] = NAVIGATION
-
-    @property
-    def root(self) -> str:
-        """Returns the workspace's path."""
-        return self.site.place.root
-
-    @property
-    def place(self) -> str:
-        """Returns the path as a person writes it."""
-        home = f"{os.path.expanduser('~')}/"
-        return f"~/{self.root.removeprefix(home)}" if self.root.startswith(home) else self.root
-
-    @property
-    def name(self) -> str:
-        """Returns the workspace's name: that of its folder."""
-        return os.path.basename(self.root.rstrip("/")) or self.root
-
-    @cached_property
-    def agents(self) -> list[str]:
-        """Returns every agent with a memory; empty if the index cannot be read, which the view itself reports."""
-        try:
-            with reading(self.site.place) as database:
-                return counts.agents(database)
-        except (SignetSyncError, OSError):
-            return []
-
-    @cached_property
-    def life(self) -> Liveness:
-        """Returns whether the background agent runs, and the state it last reported."""
-        return liveness(self.site.place)
-
-    @property
-    def tone(self) -> str:
-        """Returns the class of a badge for that state."""
-        return tone_of(self.life.state, running=self.life.running, responding=self.life.responding)
+def frame_of(site: Site, section: str) -> dict[str, Any]:
+    """Returns the values of the layout; `section` is the view of the navigation that is shown, or contains it."""
+    root, home, life = site.place.root, f"{os.path.expanduser('~')}/", liveness(site.place)
+    try:
+        with reading(site.place) as database:
+            agents = counts.agents(database)
+    except (SignetSyncError, OSError):  # which the view itself reports
+        agents = []
+    return {
+        "site": site,
+        "section": section,
+        "version": __version__,
+        "navigation": NAVIGATION,
+        "place": f"~/{root.removeprefix(home)}" if root.startswith(home) else root,  # as a person writes it
+        "name": os.path.basename(root.rstrip("/")) or root,
+        "agents": agents,
+        "life": life,
+        "tone": tone_of(life.state, running=life.running, responding=life.responding),
+    }
 
 
 def tone_of(state: str, *, running: bool, responding: bool | None) -> str:
