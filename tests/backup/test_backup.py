@@ -58,7 +58,7 @@ def test_a_damaged_backup_is_an_error_or_gives_every_row_as_it_was(database, tmp
     native_backup.write(database, str(target))
     raw, expected = target.read_bytes(), native(database)
     outcomes = {"refused": 0, "whole": 0}
-    for seed in range(150):
+    for seed in range(45):
         luck = random.Random(seed)
         changed = bytearray(raw)
         if seed % 3 == 0:
@@ -80,4 +80,4 @@ def test_a_damaged_backup_is_an_error_or_gives_every_row_as_it_was(database, tmp
         assert not fresh.connection.in_transaction
         assert "kept" not in {row[1] for row in fresh.execute("pragma database_list")}
         fresh.close()
-    assert outcomes["refused"] > 90
+    assert outcomes["refused"] > 27

@@ -406,7 +406,7 @@ def test_where_no_room_is_left_the_old_file_stays_and_nothing_else(vault: Vault,
     assert file.read_bytes() == before and sorted(tmp_path.iterdir()) == names
 
 
-@pytest.mark.parametrize("every", [67, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [131, pytest.param(1, marks=pytest.mark.slow)])
 def test_what_two_state_folders_of_a_workspace_acknowledged_is_merged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int
 ) -> None:

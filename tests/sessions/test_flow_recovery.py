@@ -341,6 +341,7 @@ def test_a_living_flow_is_left_alone_by_a_pass(vault):
     finished(vault)
 
 
+@pytest.mark.slow
 def test_a_running_agent_finishes_the_flow_of_a_caller_that_died(vault, start):
     agent = start()
     agent.passed()

@@ -657,6 +657,7 @@ def test_trouble_with_a_running_session_is_its_captures(vault: Vault, talk: Tran
     assert jobs(vault) == ["stop"]
 
 
+@pytest.mark.slow
 def test_the_agent_that_runs_reads_a_session_that_is_at_work(vault: Vault, start: Any, talk: TranscriptBuilder) -> None:
     agent = start("--debounce", "0.05")
     agent.passed()
