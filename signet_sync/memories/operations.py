@@ -81,12 +81,17 @@ def require_named(database: Database, agent_id: str, name: str) -> Memory:
         )
     memory = memories.get(database, agent_id, found[0]) if found else None
     if memory is None:
-        raise UsageError(
-            f"agent {agent_id} has no memory called {name!r}",
-            hint="MEMORY.md shows the ids (^m-…), signet-sync recall finds them; --agent chooses another agent",
-            code="unknown-memory",
-        )
+        raise refuse_unknown(agent_id, name)
     return memory
+
+
+def refuse_unknown(agent_id: str, name: str) -> UsageError:
+    """Returns the error for a name that no memory has."""
+    return UsageError(
+        f"agent {agent_id} has no memory called {name!r}",
+        hint="MEMORY.md shows the ids (^m-…), signet-sync recall finds them; --agent chooses another agent",
+        code="unknown-memory",
+    )
 
 
 def first_pass(workspace: Workspace, now_us: int) -> None:

@@ -1,10 +1,7 @@
 """Forgets a memory: its rows, and the pages and copies that show it."""
 
-from __future__ import annotations
-
 import re
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.entity_paths import KINDS
@@ -25,8 +22,7 @@ _FULL = re.compile(r"m-[a-z2-7]{12}")
 _TAIL = re.compile(r"(?: — found \d+ times? by .*)?\s*\Z", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetResult:
+class ForgetResult(NamedTuple):
     """The result of forgetting; `pending`: the next pass has to delete remaining bytes.
 
     `memory` is None if it was forgotten earlier, and only pages still contained it. `git_history` states whether
@@ -45,21 +41,40 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int) -> Forge
 
     Raises `UsageError` if the name refers to no memory or to several; `WorkspaceError`, `DatabaseError`.
     """
-    require_agent(agent_id)
     with state_dir.workspace_lock(workspace.state):
+        memory = find_memory(workspace, agent_id, name)
+        memory_id = memory.id if memory is not None else name.strip().removeprefix("^")
+        if memory is not None:
+            # This pass moves text that a person wrote into the managed block to a copy beside the page, where it can
+            # be cleaned.
+            operations.update_page(workspace, agent_id, now_us)
+            needles = text_match.identify_memory(workspace.database, memory)
+        else:
+            needles = _identify_on_dream_page(workspace, agent_id, memory_id)
+        # 1. Copies, because after the row is gone it is unknown what a crash has left in these.
         try:
-            memory = _require_named(workspace, agent_id, name)
-        except UsageError as error:
-            bare = name.strip().removeprefix("^")
-            if error.code != "unknown-memory" or not _FULL.fullmatch(bare):
-                raise
-            return _forget_earlier(workspace, agent_id, bare, now_us, error)
-        # This pass moves text that a person wrote into the managed block to a copy beside the page, where it can be
-        # cleaned.
-        operations.update_page(workspace, agent_id, now_us)
-        needles = text_match.identify_memory(workspace.database, memory)
-        done = _erase(workspace, agent_id, memory.id, needles, now_us)
-    return replace(done, memory=memory)
+            scrub.clean_of_words(workspace, needles)
+        except OSError as error:
+            raise WorkspaceError(
+                f"a kept copy of {head_page(agent_id)} cannot be cleaned, so nothing was forgotten: {error}",
+                hint="delete the copy, or make it writable, and try again",
+            ) from error
+        # 2. The row. From here on every pass completes it.
+        with workspace.database.transaction(durable=True):
+            memories.forget(workspace.database, agent_id, [memory_id])
+        # 3. Pages, by a pass with its scrub, which a halted one does not reach; then the copies made since.
+        outcome = operations.update_page(workspace, agent_id, now_us)
+        if outcome.cliff is not None:
+            scrub.scrub(workspace, now_us)
+        try:
+            scrub.clean_of_words(workspace, needles)
+        except (OSError, WorkspaceError) as error:
+            workspace.events.append(f"a kept copy of the page may still contain it: {error}")
+        waiting = operations.waiting_for(agent_id, outcome)
+        # A page that could not be rewritten still shows it.
+        pending = bool(memories.forgotten(workspace.database) or waiting)
+    git_history = history_repository.holds(workspace.root, [head_page(agent_id), dream_page(agent_id)])
+    return ForgetResult(memory_id, memory, pending, git_history, waiting)
 
 
 def find_memory(workspace: Workspace, agent_id: str, name: str) -> Memory | None:
@@ -73,47 +88,15 @@ def find_memory(workspace: Workspace, agent_id: str, name: str) -> Memory | None
         return None
 
 
-def _forget_earlier(
-    workspace: Workspace, agent_id: str, memory_id: str, now_us: int, unknown: UsageError
-) -> ForgetResult:
-    """Deletes a memory without a row from DREAMS.md, where another database left it.
-
-    Raises the error `unknown` if it is not there.
-    """
+def _identify_on_dream_page(workspace: Workspace, agent_id: str, memory_id: str) -> set[bytes]:
+    """Identifies a memory without a row that another database left in DREAMS.md. Raises `UsageError` if none did."""
     mark = handle(memory_id).encode()
     found = files.read(workspace.root, dream_page(agent_id), PAGE_LIMIT)
     shown = [line for line in found.raw.split(b"\n") if mark in line] if isinstance(found, Found) else []
     if not shown:
-        raise unknown
+        raise operations.refuse_unknown(agent_id, memory_id)
     texts = {_TAIL.sub("", line.partition(mark)[0].decode("utf-8", "replace")).strip() for line in shown}
-    needles = {memory_id.encode()} | text_match.identify_texts(workspace.database, sorted(texts))
-    return _erase(workspace, agent_id, memory_id, needles, now_us)
-
-
-def _erase(workspace: Workspace, agent_id: str, memory_id: str, needles: set[bytes], now_us: int) -> ForgetResult:
-    """Deletes all traces of a memory, given by id and text."""
-    try:
-        # First, because after the row is gone it is unknown what a crash has left in these copies.
-        scrub.clean_of_words(workspace, needles)
-    except OSError as error:
-        raise WorkspaceError(
-            f"a kept copy of {head_page(agent_id)} cannot be cleaned, so nothing was forgotten: {error}",
-            hint="delete the copy, or make it writable, and try again",
-        ) from error
-    with workspace.database.transaction(durable=True):
-        memories.forget(workspace.database, agent_id, [memory_id])
-    outcome = operations.update_page(workspace, agent_id, now_us)
-    if outcome.cliff is not None:  # a halted pass does not reach the scrub
-        scrub.scrub(workspace, now_us)
-    try:
-        scrub.clean_of_words(workspace, needles)  # copies made since then
-    except (OSError, WorkspaceError) as error:
-        workspace.events.append(f"a kept copy of the page may still contain it: {error}")
-    waiting = operations.waiting_for(agent_id, outcome)
-    # A page that could not be rewritten still shows it.
-    pending = bool(memories.forgotten(workspace.database) or waiting)
-    git_history = history_repository.holds(workspace.root, [head_page(agent_id), dream_page(agent_id)])
-    return ForgetResult(memory_id, None, pending, git_history, waiting)
+    return {memory_id.encode()} | text_match.identify_texts(workspace.database, sorted(texts))
 
 
 def _require_named(workspace: Workspace, agent_id: str, name: str) -> Memory:
