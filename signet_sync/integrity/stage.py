@@ -30,26 +30,24 @@ def enforce(workspace: Workspace, now_us: int) -> None:
     """
     settings, database = workspace.settings, workspace.database
     since = now_us - int(settings.recall_retention_days * DAY) if settings.recall_retention_days else None
-    hits = since is not None and recall_events.any_before(database, since)
-    paths = _seals_due(workspace, now_us)
-    if hits or paths:
+    due: set[str] = set()
+    if settings.seals_keep_days:
+        due.update(violations.list_older(database, iso(now_us - int(settings.seals_keep_days * DAY))))
+    if settings.seals_max_bytes:
+        due.update(violations.list_beyond(database, settings.seals_max_bytes))
+    paths = _list_unchanged(workspace, sorted(due))
+    if paths or (since is not None and recall_events.any_before(database, since)):
         with database.transaction():
             violations.drop_bytes(database, paths)
             if since is not None:
                 recall_events.drop_before(database, since)
             passes.expect(database, "wipe_due")
-    if passes.is_due(database, "wipe_due"):
-        _wipe(workspace)
-
-
-def _seals_due(workspace: Workspace, now_us: int) -> list[str]:
-    settings, database = workspace.settings, workspace.database
-    due: list[str] = []
-    if settings.seals_keep_days:
-        due = violations.list_older(database, iso(now_us - int(settings.seals_keep_days * DAY)))
-    if settings.seals_max_bytes:
-        due = sorted({*due, *violations.list_beyond(database, settings.seals_max_bytes)})
-    return _list_unchanged(workspace, due)
+    # Deleted rows are overwritten in the log and in free space; if a reader prevents it, the next pass tries again.
+    if passes.is_due(database, "wipe_due") and database.checkpoint(truncate=True):
+        with database.transaction():
+            if batches.wipe(database):
+                passes.done(database, "wipe_due")
+        database.checkpoint(truncate=True)
 
 
 def _list_unchanged(workspace: Workspace, paths: list[str]) -> list[str]:
@@ -61,14 +59,3 @@ def _list_unchanged(workspace: Workspace, paths: list[str]) -> list[str]:
     known = {path: Signature(*signature) for path, *signature in rows}
     present = files.signatures(workspace.root, paths)
     return [path for path in paths if path in present and present[path] == known.get(path)]
-
-
-def _wipe(workspace: Workspace) -> None:
-    """Overwrites deleted rows in the log and in free space; if a reader prevents it, the next pass tries again."""
-    database = workspace.database
-    if not database.checkpoint(truncate=True):
-        return
-    with database.transaction():
-        if batches.wipe(database):
-            passes.done(database, "wipe_due")
-    database.checkpoint(truncate=True)

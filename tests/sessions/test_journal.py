@@ -141,20 +141,13 @@ DAMAGED = {"empty": b"", "cut off": b'{"v": 1, "words": "a', "no object": b"[1]"
 
 
 @pytest.mark.parametrize("what", DAMAGED)
-def test_a_damaged_flow_is_named_and_left(folder, what):
+def test_a_damaged_flow_is_named_and_left_until_a_caller_has_the_words_again(folder, what):
     os.makedirs(folder)
     place = Path(folder, f"{KEY}.json")
     place.write_bytes(DAMAGED[what])
     with pytest.raises(ValueError, match=KEY):
         journal.take(folder, KEY)
-    assert place.read_bytes() == DAMAGED[what]
-    assert journal.keys(folder) == [KEY]
-
-
-@pytest.mark.parametrize("what", DAMAGED)
-def test_a_caller_who_has_the_words_again_replaces_a_damaged_flow(folder, what):
-    os.makedirs(folder)
-    Path(folder, f"{KEY}.json").write_bytes(DAMAGED[what])
+    assert place.read_bytes() == DAMAGED[what] and journal.keys(folder) == [KEY]
     journal.begin(folder, KEY, {"v": 1}).release()
     held = journal.take(folder, KEY)
     assert held is not None and held.document == {"v": 1}
@@ -188,64 +181,46 @@ def test_a_flow_that_was_dropped_while_it_was_held_is_not_taken_any_more(folder)
     assert files(folder) == []
 
 
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """What is done to the disk, in order: the call and the kind of thing that it is done to."""
-    seen: list[tuple[str, str]] = []
-
-    def told(name: str) -> None:
-        real = getattr(os, name)
-
-        def call(*given: Any, **named: Any) -> Any:
-            what = ""
-            if name in ("fsync", "write"):
-                what = os.path.basename(os.readlink(f"/proc/self/fd/{given[0]}")).split(".")[0]
-            seen.append((name, what))
-            return real(*given, **named)
-
-        monkeypatch.setattr(os, name, call)
-
-    for name in ("write", "fsync", "replace", "unlink"):
-        told(name)
-    return seen
-
-
 linux = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="tells descriptors' files by /proc")
 
 
 @linux
-def test_the_words_are_durable_before_the_name_and_the_name_before_the_answer(folder, calls):
+def test_the_words_are_durable_before_the_name_and_the_name_before_the_answer(folder, monkeypatch):
+    seen: list[tuple[str, str]] = []
+
+    def tell(name: str) -> None:
+        real = getattr(os, name)
+
+        def call(*given: Any, **named: Any) -> Any:
+            fd = f"/proc/self/fd/{given[0]}"
+            seen.append((name, os.path.basename(os.readlink(fd)).split(".")[0] if name != "replace" else ""))
+            return real(*given, **named)
+
+        monkeypatch.setattr(os, name, call)
+
     os.makedirs(folder)
+    for name in ("write", "fsync", "replace"):
+        tell(name)
     journal.begin(folder, KEY, DOCUMENT).release()
-    kept = [call for call in calls if call[0] != "unlink"]
-    assert kept == [("write", KEY), ("fsync", KEY), ("replace", ""), ("fsync", "journal")]
+    assert seen == [("write", KEY), ("fsync", KEY), ("replace", ""), ("fsync", "journal")]
 
 
 @pytest.mark.parametrize("name", ["write", "fsync", "replace"])
-def test_what_cannot_be_made_durable_leaves_no_temporary_and_no_lock(folder, monkeypatch, name):
+@pytest.mark.parametrize("earlier", [None, {"v": 1, "words": "old"}])
+def test_what_cannot_be_made_durable_leaves_all_as_it_was(folder, monkeypatch, name, earlier):
+    """No temporary, no lock, and an earlier flow where there was one."""
+
     def full(*given: Any, **named: Any) -> Any:
         raise OSError(28, "No space left on device")
 
     os.makedirs(folder)
+    if earlier is not None:
+        journal.begin(folder, KEY, earlier).release()
     with monkeypatch.context() as patch:
         patch.setattr(os, name, full)
         with pytest.raises(OSError, match="No space"):
             journal.begin(folder, KEY, DOCUMENT)
-    assert files(folder) == []
-    held = journal.begin(folder, KEY, DOCUMENT)
-    held.finish()
-
-
-def test_an_earlier_flow_stays_where_its_replacement_cannot_be_written(folder, monkeypatch):
-    journal.begin(folder, KEY, {"v": 1, "words": "old"}).release()
-
-    def full(*given: Any, **named: Any) -> Any:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "write", full)
-        with pytest.raises(OSError, match="No space"):
-            journal.begin(folder, KEY, DOCUMENT)
-    held = journal.take(folder, KEY)
-    assert held is not None and held.document == {"v": 1, "words": "old"}
+    assert files(folder) == ([] if earlier is None else [f"{KEY}.json"])
+    held = journal.take(folder, KEY) if earlier is not None else journal.begin(folder, KEY, DOCUMENT)
+    assert held is not None and held.document == (earlier or DOCUMENT)
     held.finish()
