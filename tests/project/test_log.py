@@ -1,167 +1,131 @@
 """The log: what a person needs and no more, readable by them alone, and never a forged line."""
 
+from __future__ import annotations
+
 import io
 import itertools
 import os
 import re
-import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from crash_runner import forked
 from loguru import logger
 
 from signet_sync import log
 
-PROJECT = str(Path(log.__file__).parents[1])
 SECRET = "sk-ant-1234567890"
 
 
 @pytest.fixture(autouse=True)
-def fresh():
+def fresh() -> Iterator[None]:
     """No sink of one test reaches the next."""
     yield
     logger.remove()
     logger.configure(patcher=None)
 
 
-@pytest.fixture
-def stderr(capsys):
-    """Gives a function that returns what stderr was told so far."""
-    told = []
-
-    def text():
-        told.append(capsys.readouterr().err)
-        return "".join(told)
-
-    return text
+Look = Callable[[], tuple[str, str]]
 
 
 @pytest.fixture
-def set_up(tmp_path, stderr):
-    """Sets the log up; gives a function that returns what the file holds."""
+def begin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[[], Look]:
+    """Sets the log up; gives a function that returns what the file holds, and what stderr was told since."""
 
-    def start(level="DEBUG", rotation_bytes=1_000_000, keep=3, **options):
-        path = log.set_up(
-            level, folder=str(tmp_path / "state/logs"), rotation_bytes=rotation_bytes, keep=keep, **options
-        )
-        return Path(path).read_text
+    def start() -> Look:
+        path = log.set_up("DEBUG", folder=str(tmp_path / "logs"), rotation_bytes=1_000_000, keep=3)
+        return lambda: (Path(str(path)).read_text(), capsys.readouterr().err)
 
     return start
 
 
-def fail_with_local(text="no good"):
+def fail_with_local(text: str = "no good") -> None:
     password = SECRET
     if password:
         raise ValueError(text)
 
 
-def test_the_file_and_stderr_tell_the_same(set_up, stderr):
-    read = set_up()
-    logger.info("indexed {} files", 3)
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO indexed 3 files\n", read())
-    assert re.fullmatch(r"\d\d:\d\d:\d\d INFO    indexed 3 files\n", stderr())
-
-
-def test_times_in_the_file_are_utc(set_up, monkeypatch):
-    import time
-
-    monkeypatch.setenv("TZ", "Asia/Kathmandu")
-    time.tzset()
-    try:
-        read = set_up()
-        before = time.time()
-        logger.info("now")
-        written, *bounds = (
-            read()[:16],
-            *(time.strftime("%Y-%m-%dT%H:%M", time.gmtime(at)) for at in (before, time.time())),
-        )
-        assert bounds[0] <= written <= bounds[1]
-    finally:
-        monkeypatch.undo()
+def test_file_and_stderr_tell_the_same_and_the_files_times_are_utc(
+    begin: Callable[[], Look], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = begin()
+    with monkeypatch.context() as machine:
+        machine.setenv("TZ", "Asia/Kathmandu")
         time.tzset()
-
-
-def test_a_traceback_shows_no_local_values(set_up, stderr):
-    read = set_up()
-    try:
-        fail_with_local()
-    except ValueError:
-        logger.exception("the pass failed")
-    for text in (read(), stderr()):
-        assert "the pass failed" in text and "ValueError: no good" in text and "in fail_with_local" in text
-        assert "password = SECRET" not in text and SECRET not in text
-
-
-def test_the_cause_of_an_error_is_told_too(set_up):
-    read = set_up()
-    try:
-        try:
-            fail_with_local()
-        except ValueError as error:
-            raise RuntimeError("later") from error
-    except RuntimeError:
-        logger.exception("failed")
-    assert "ValueError: no good" in read() and "RuntimeError: later" in read() and SECRET not in read()
+        before = time.time()
+        logger.info("indexed {} files", 3)
+        bounds = [time.strftime("%Y-%m-%dT%H:%M", time.gmtime(at)) for at in (before, time.time())]
+    time.tzset()
+    kept, shown = told()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO indexed 3 files\n", kept)
+    assert bounds[0] <= kept[:16] <= bounds[1]
+    assert re.fullmatch(r"\d\d:\d\d:\d\d INFO    indexed 3 files\n", shown)
 
 
 FORGED = "a.md\n2026-03-28T10:00:00.000Z INFO all is well\x1b[2J\r\x00\u202e\u2028\x85\udcff"
 
 
-def test_control_characters_of_a_message_are_escaped(set_up, stderr):
-    read = set_up()
-    logger.warning("cannot read {}", FORGED)
-    for text in (read(), stderr()):
-        assert text.count("\n") == 1 and text[:-1].isprintable()
-        assert r"a.md\n2026-03-28T10:00:00.000Z INFO all is well\x1b[2J\r\x00\u202e\u2028\x85\xff" in text
-
-
-def test_control_characters_of_an_exception_are_escaped(set_up, stderr):
-    read = set_up()
+def test_a_traceback_tells_of_its_cause_and_of_no_local_value_each_line_marked(
+    begin: Callable[[], Look],
+) -> None:
+    told = begin()
     try:
-        fail_with_local(FORGED)
-    except ValueError:
-        logger.exception("failed")
-    for text in (read(), stderr()):
+        try:
+            fail_with_local(FORGED)
+        except ValueError as error:
+            raise RuntimeError("later") from error
+    except RuntimeError:
+        logger.exception("the pass failed")
+    for text in told():
         first, *lines = text.splitlines()
-        assert (
-            first.endswith("failed") and lines and all(line.startswith("    ") and line.isprintable() for line in lines)
-        )
+        assert first.endswith("the pass failed") and lines
+        assert all(line.startswith("    ") and line.isprintable() for line in lines)
+        assert all(part in text for part in ("ValueError: a.md", "RuntimeError: later", "in fail_with_local"))
+        assert "password = SECRET" not in text and SECRET not in text
 
 
-def test_braces_and_markup_in_a_message_are_only_text(set_up, stderr):
-    read = set_up()
-    logger.info("{}", "{time} {0} <red>no</red> %s")
-    assert "{time} {0} <red>no</red> %s" in read() and "{time} {0} <red>no</red> %s" in stderr()
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (FORGED, r"a.md\n2026-03-28T10:00:00.000Z INFO all is well\x1b[2J\r\x00\u202e\u2028\x85\xff"),
+        ("{time} {0} <red>no</red> %s", "{time} {0} <red>no</red> %s"),
+    ],
+)
+def test_control_characters_braces_and_markup_are_only_text(begin: Callable[[], Look], given: str, shown: str) -> None:
+    told = begin()
+    logger.warning("cannot read {}", given)
+    for text in told():
+        assert text.count("\n") == 1 and text[:-1].isprintable() and shown in text
 
 
-def test_the_log_is_rotated_and_old_files_go(set_up, tmp_path):
-    set_up(rotation_bytes=10_000, keep=2)
+def test_the_log_is_rotated_and_old_files_go(tmp_path: Path) -> None:
+    log.set_up("DEBUG", folder=str(tmp_path), rotation_bytes=10_000, keep=2)
     for number in range(600):
         logger.info("{} {}", number, "x" * 100)
-    kept = list((tmp_path / "state/logs").iterdir())
+    kept = list(tmp_path.glob("*log*"))
     assert len(kept) == 3 and all(path.stat().st_size <= 10_000 for path in kept)
-    assert "\n" in (tmp_path / "state/logs/signet-sync.log").read_text()
+    assert "\n" in (tmp_path / "signet-sync.log").read_text()
 
 
-def test_a_permanent_error_is_told_a_few_times(set_up, stderr):
-    set_up()
-    read = set_up()  # once more: the sinks are replaced
+def test_a_permanent_error_is_told_a_few_times(begin: Callable[[], Look]) -> None:
+    begin()
+    told = begin()  # once more: the sinks are replaced
     for _ in range(50):
         logger.error("the disk is full")
         logger.info("still running")
-    assert read().count("the disk is full") == stderr().count("the disk is full") == 3
-    assert read().count("still running") == 50
+    for text in told():
+        assert (text.count("the disk is full"), text.count("still running")) == (3, 50)
 
 
-def record(message, number=40):
-    class Level:
-        no = number
-
-    return {"level": Level, "name": "x", "line": 1, "message": message}
+def record(message: str, number: int = 40) -> dict[str, Any]:
+    return {"level": type("Level", (), {"no": number}), "name": "x", "line": 1, "message": message}
 
 
-def test_the_limit_ends_with_its_time():
+def test_the_limit_ends_with_its_time_and_forgets_rather_than_grows() -> None:
     now = [0.0]
     limited = log._Limited(every=600, burst=3, clock=lambda: now[0])
     assert [limited(record("a")) for _ in range(5)] == [True, True, True, False, False]
@@ -170,63 +134,45 @@ def test_the_limit_ends_with_its_time():
     now[0] = 600.1
     assert [limited(record("a")) for _ in range(4)] == [True, True, True, False]
     assert all(limited(record("a", 20)) for _ in range(10))
-
-
-def test_the_limit_forgets_rather_than_grows():
     limited = log._Limited(clock=itertools.count(step=60.0).__next__)
-    for number in range(10_000):
-        assert limited(record(f"error {number}"))
-    assert len(limited._seen) <= 2002
+    assert all(limited(record(f"error {number}")) for number in range(10_000)) and len(limited._seen) <= 2002
 
 
-JOURNAL = """if True:
-    import os, sys
-    from loguru import logger
-    from signet_sync import log
-    status = os.fstat(2)
-    environ = {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}" if sys.argv[1] == "ours" else "1:2"}
-    log.set_up("DEBUG", folder=None, rotation_bytes=10_000, keep=1, environ=environ)
-    logger.debug("d")
-    logger.info("i")
-    logger.success("s")
-    logger.warning("w")
-    logger.error("e")
-    logger.critical("c")
-    logger.info("two\\nlines")
-    try:
-        1 / 0
-    except ZeroDivisionError:
-        logger.exception("failed")
-"""
+@pytest.mark.parametrize("ours", [True, False])
+def test_the_journal_gets_levels_and_no_time_and_an_inherited_variable_does_not_count(
+    tmp_path: Path, ours: bool
+) -> None:
+    """A terminal that a desktop's service started has the variable, but shows stderr to a person."""
 
+    def speak() -> int:
+        os.dup2(os.open(tmp_path / "journal", os.O_WRONLY | os.O_CREAT), 2)
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115 - the process ends with it
+        status = os.fstat(2)
+        environ = {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}" if ours else "1:2"}
+        log.set_up("DEBUG", folder=None, rotation_bytes=10_000, keep=1, environ=environ)
+        for level in ("debug", "info", "success", "warning", "error", "critical"):
+            getattr(logger, level)(level[0])
+        logger.info("two\nlines")
+        try:
+            fail_with_local()
+        except ValueError:
+            logger.exception("failed")
+        return 0
 
-def journal(whose):
-    command = [sys.executable, "-c", JOURNAL, whose]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": PROJECT}
-    )
-    return done.stderr.splitlines()
-
-
-def test_the_journal_gets_levels_and_no_time():
-    lines = journal("ours")
+    assert forked(speak) == 0
+    lines = (tmp_path / "journal").read_text().splitlines()
+    if not ours:
+        assert re.fullmatch(r"\d\d:\d\d:\d\d DEBUG   d", lines[0])
+        return
     assert lines[:7] == ["<7>d", "<6>i", "<5>s", "<4>w", "<3>e", "<2>c", r"<6>two\nlines"]
-    assert lines[7] == "<3>failed" and lines[-1] == "<3>    ZeroDivisionError: division by zero"
+    assert lines[7] == "<3>failed" and lines[-1] == "<3>    ValueError: no good"
     assert all(line.startswith("<3>") for line in lines[7:])
 
 
-def test_an_inherited_journal_variable_does_not_count():
-    """A terminal that a desktop's service started has the variable, but shows stderr to a person."""
-    assert re.fullmatch(r"\d\d:\d\d:\d\d DEBUG   d", journal("another's")[0])
-
-
-def test_colours_are_for_terminals_that_want_them(monkeypatch, tmp_path):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
+def test_colours_are_for_terminals_that_want_them(monkeypatch: pytest.MonkeyPatch) -> None:
     for environ, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
-        stream = Terminal()
+        stream = io.StringIO()
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
         monkeypatch.setattr(sys, "stderr", stream)
         log.set_up("INFO", folder=None, rotation_bytes=10_000, keep=1, environ=environ)
         logger.error("here")

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import re
-import shutil
-import subprocess
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -217,41 +213,6 @@ def test_signet_takes_every_file_of_every_flow(tmp_path, monkeypatch, setting):
     assert all(kinds[f"{kind}.md"] for kind in ("summary", "transcript", "compaction", "manifest")) and len(theirs) == 3
     for path in written(vault):
         held_to_its_order(path, signet_reads((vault / path).read_bytes())[0])
-    _agree(vault)
-
-
-def _agree(vault: Vault) -> None:
-    """Signet's own function, of a checkout that the environment names, decides as our rules do."""
-    checkout, bun = os.environ.get("SIGNET_CHECKOUT"), shutil.which("bun")
-    if not (checkout and bun):
-        return
-    (source,) = Path(checkout).glob("*/daemon/src/memory-lineage.ts")
-    text = source.read_text()
-    names = ("readString", "normalizeLf", "normalizeMarkdownBody", "hashNormalizedBody", "parseScalar")
-    names += ("parseFrontmatterDocument", "relativePath", "isValidArtifact")
-    parts = [re.search(rf"^(?:export )?function {name}\(.*?^}}", text, re.M | re.S)[0] for name in names]
-    parts += re.findall(r"^const (?:HASH_SCOPE|SANITIZER_VERSION) = .*", text, re.M)
-    program = """import { createHash } from "node:crypto"; import { readFileSync, readdirSync } from "node:fs";
-    const getAgentsDir = () => process.argv[2]; const found = {};
-    for (const name of readdirSync(`${process.argv[2]}/memory`).filter((one) => /--.*--.*\\.md$/.test(one))) {
-      const path = `${process.argv[2]}/memory/${name}`, read = parseFrontmatterDocument(readFileSync(path, "utf8"));
-      found[`memory/${name}`] = isValidArtifact(path, read.frontmatter, normalizeMarkdownBody(read.body)); }
-    console.log(JSON.stringify(found));\n"""
-    script = vault.root.parent / "asked.ts"
-    script.write_text("\n".join([program, *parts]))
-    for number, path in enumerate(written(vault)[:12]):  # and of some broken ones, each in another way
-        raw = (vault / path).read_bytes()
-        new = (
-            raw.replace(b"_v1", b"_v2"),
-            raw + b"x",
-            raw.replace(b'"memory/', b'"'),
-            raw.replace(b"session_id", b"x"),
-        )
-        (vault.memory / f"2026-01-{number + 1:02}T{Path(path).name[11:]}").write_bytes(new[number % 4])
-    answer = subprocess.run([bun, script, str(vault.root)], capture_output=True, text=True, check=True)
-    decided = json.loads(answer.stdout)
-    assert {path for path, taken in decided.items() if not taken} == refused(vault.root).keys() != set()
-    assert len(decided) == len(written(vault))
 
 
 def test_the_rules_are_those_by_which_signet_decided(shared):
