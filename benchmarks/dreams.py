@@ -29,7 +29,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
-from signet_sync.memories.promotion_score import Promotion, Signals, Totals, sweep_id
+from signet_sync.memories.promotion_score import Promotion, Totals, sweep_id
 from signet_sync.memories.store import memories as memories_store
 from signet_sync.memories.store import promotions
 from signet_sync.pages import dreams_page, stage
@@ -107,7 +107,7 @@ def rise(place: Workspace, ids: Sequence[str], sweeps: int, each: int) -> None:
     for number in range(sweeps):
         at_us = begun + number * DAY
         chosen = [one for _, one in zip(range(each), waiting, strict=False)]
-        promoted = [Promotion(one, 0.5, Signals(5, 0.9, 0.5, 0.5, 0.6, 3), 3, at_us - DAY) for one in chosen]
+        promoted = [Promotion(one, 0.5, 5, 0.9, 0.5, 0.5, 0.6, 3, 3, at_us - DAY) for one in chosen]
         with database.transaction():
             promotions.store(database, AGENT, (sweep_id(at_us), at_us, 900, len(promoted), 0), promoted)
 

@@ -321,7 +321,7 @@ def asked(place: str) -> dict[str, list[float]]:
     """Milliseconds of a processor of `recall` and `recall --words` for four words each of texts all over a database."""
     from signet_sync.recall.operations import recall
     from signet_sync.recall.search import Within
-    from signet_sync.recall.store.words import files_with
+    from signet_sync.recall.store.session_list import files_with
     from signet_sync.storage.database.connection import Database
     from signet_sync.sync.store.texts import text_of
 

@@ -29,8 +29,8 @@ from benchmarks.ground import machine
 from benchmarks.labelled import Workspace, holds, workspace_in
 from benchmarks.recall_sets import Question, Session, Set, words_of
 from benchmarks.recall_speed import AGENT, LIMIT, ours
-from signet_sync.embeddings.near import let_tell
 from signet_sync.embeddings.resident import Resident
+from signet_sync.embeddings.store import let_tell
 from signet_sync.formats.filename import find_carried_token
 from signet_sync.formats.ids import token_of
 from signet_sync.settings.model import load

@@ -77,7 +77,7 @@ def find_files(
 ) -> Document:
     """Finds files of sessions that contain every word, or transcripts of those that made a commit or changed a file."""
     from signet_sync.recall.store.rows import Period
-    from signet_sync.recall.store.words import files_with, transcripts_that
+    from signet_sync.recall.store.session_list import files_with, transcripts_that
 
     with reading(place) as database:
         span = Period(*period) if period else None
@@ -109,10 +109,10 @@ def expand(place: IndexPlace, agent: str, *, handle: str, budget: int, counted: 
 def open_session(place: IndexPlace, agent: str, *, session: str, counted: bool = True) -> Document:
     """Describes a session with its segments, paths and lineage."""
     from signet_sync.recall.as_text import newest_paths
-    from signet_sync.recall.open_session import describe, running
+    from signet_sync.recall.open_session import describe
 
     with reading(place) as database:
-        found = running(database, agent, session) or describe(database, agent, session)
+        found = describe(database, agent, session)
     if counted:
         count_artifacts(place, [(agent, path) for path in dict.fromkeys(newest_paths(found).values())])
     return found

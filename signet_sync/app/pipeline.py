@@ -5,11 +5,11 @@ from __future__ import annotations
 from signet_sync.sync.workspace import InFull, Pipeline
 
 DERIVERS = (
-    "signet_sync.graph.nodes_stage:SessionProjects",
-    "signet_sync.graph.nodes_stage:Graph",
-    "signet_sync.graph.threads_stage:Threads",
-    "signet_sync.graph.threads_stage:Statements",
-    "signet_sync.graph.threads_stage:Quotes",
+    "signet_sync.graph.stage:SessionProjects",
+    "signet_sync.graph.stage:Graph",
+    "signet_sync.graph.stage:Threads",
+    "signet_sync.graph.stage:Statements",
+    "signet_sync.graph.stage:Quotes",
     "signet_sync.sessions.live.stage:LiveStatements",
     "signet_sync.pages.stage:SessionLog",
     "signet_sync.recall.stage:FoundStatements",

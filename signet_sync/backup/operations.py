@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from signet_sync.backup.incoming import Incoming, count_missing, count_rows, drop_removed, merge
 from signet_sync.errors import AnotherAgent, DatabaseError, UsageError
 from signet_sync.formats.timestamps import iso
-from signet_sync.graph.store import marks
-from signet_sync.graph.store.marks import Orphans
+from signet_sync.graph.store import nodes
+from signet_sync.graph.store.nodes import Orphans
 from signet_sync.memories import operations as memories_operations
 from signet_sync.sessions.live import operations as live
 from signet_sync.sessions.live import store as live_store
@@ -185,7 +185,7 @@ def _drop_orphaned_marks(workspace: Workspace, agents: frozenset[str], taken: di
     """Deletes imported pins and accesses of removed sessions, which only the graph identifies; corrects the counts."""
     with workspace.database.transaction():
         before = count_rows(workspace.database)
-        marks.forget_orphaned_marks(workspace.database, Orphans(set(), set(agents)))
+        nodes.forget_orphaned_marks(workspace.database, Orphans(set(), set(agents)))
         for table, count in count_rows(workspace.database).items():
             taken[table] = max(taken[table] - (before[table] - count), 0)
 

@@ -261,8 +261,8 @@ def dream(context: Context, dry_run: bool, undo: str | None, redo: str | None) -
     context.say(swept.waiting)
 
     def show_one(one: Promotion, lacks: str = "") -> None:
-        queries, days = count_noun(one.queries, "query", "queries"), count_noun(one.signals.unique_days, "day")
-        why = f"score {one.score:.2f}: {count_noun(one.signals.recall_count, 'hit')} by {queries} on {days}{lacks}"
+        queries, days = count_noun(one.queries, "query", "queries"), count_noun(one.unique_days, "day")
+        why = f"score {one.score:.2f}: {count_noun(one.recall_count, 'hit')} by {queries} on {days}{lacks}"
         click.echo(f"  {texts.get(one.memory_id, '')} " + click.style(f"^{one.memory_id}", fg="cyan"))
         click.echo(click.style(f"    {why}", dim=True))
 
@@ -297,8 +297,8 @@ def _describe_promotion(one: Promotion) -> dict[str, object]:
     return {
         "memory_id": one.memory_id,
         "score": round(one.score, 6),
-        "hits": one.signals.recall_count,
-        "days": one.signals.unique_days,
+        "hits": one.recall_count,
+        "days": one.unique_days,
         "queries": one.queries,
-        "signals": {name: round(value, 6) for name, value in one.signals._asdict().items()},
+        "signals": {name: round(value, 6) for name, value in one.signals.items()},
     }

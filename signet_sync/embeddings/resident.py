@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from loguru import logger
 
 from signet_sync.embeddings import store
-from signet_sync.embeddings.near import let_tell
+from signet_sync.embeddings.store import let_tell
 from signet_sync.errors import SignetSyncError, sentence_of
 from signet_sync.settings.model_choice import MeaningChoice, resolve_meaning
 from signet_sync.storage.database.connection import Database

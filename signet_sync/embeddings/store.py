@@ -1,18 +1,24 @@
 """Stores the vectors of texts: a row has those of one text by one model, and goes with the text.
 
-The row of a text belongs to a range of numbers that says whose it is (`sync.store.texts.range_of`).
+The row of a text belongs to a range of numbers that says whose it is (`sync.store.texts.range_of`). What is near to a
+question, only the agent can tell: it lends its model to this process.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import passes
 from signet_sync.sync.store.texts import text_of
 
+if TYPE_CHECKING:
+    from signet_sync.embeddings.vectors import Nearness
+
+Tell = Callable[[Database, Sequence[tuple[int, int]], str, bool], "Nearness | None"]
 _USED = "vectors"  # under this name the model is recorded whose vectors answer
 _MOST = 2_000  # vectors of a text: of a long session its beginning
 
@@ -96,3 +102,24 @@ def rows(database: Database, key: str) -> Iterable[tuple[int, bytes]]:
 def state(database: Database) -> tuple[int, int]:
     """Returns what is another one as soon as there are other vectors."""
     return next(database.execute("select (select count(*) from vectors), (select max(made) from vectors)"))
+
+
+# ── what is near to a question ──
+
+_tell: Tell | None = None
+
+
+def let_tell(tell: Tell | None) -> None:
+    """Lets the agent's model tell it to everything in this process."""
+    global _tell
+    _tell = tell
+
+
+def near(
+    database: Database, ranges: Sequence[tuple[int, int]], question: str, *, at_once: bool = False
+) -> Nearness | None:
+    """Returns how near the texts of some ranges are to a question; None where no agent's model tells it in time.
+
+    With `at_once` no server is asked.
+    """
+    return None if _tell is None else _tell(database, ranges, question, at_once)

@@ -15,7 +15,7 @@ from signet_sync.errors import SignetSyncError, UsageError, extra_hint
 from signet_sync.fleet import targets
 from signet_sync.fleet.tables import COLUMNS, SHARES, TABLES, Tables
 from signet_sync.formats.paths import display
-from signet_sync.recall.snippets import snippet
+from signet_sync.recall.query import snippet
 
 _MOST_WORDS = 16
 _SHARE, _PART = re.compile(r"[0-9a-f]{20}"), re.compile(r"[0-9a-f]{32}")

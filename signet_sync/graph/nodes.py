@@ -109,20 +109,34 @@ def make_nodes(sources: Sequence[ArtifactText], thread_id: str | None) -> Sessio
     """Returns the nodes of one session and the edges among them, the same for any order of its artifacts.
 
     All sources have one agent, token and session id. Each gives a node, even an empty transcript, so that every
-    artifact shown can be expanded.
+    artifact shown can be expanded. A transcript leads to its segment's summary, else compaction, and to the compactions
+    that it went into.
     """
     made: dict[str, GraphNode] = {}
     equals: Counter[tuple[str, int]] = Counter()
-    ordered = sorted(sources, key=lambda s: (s.captured_us, -KINDS[s.source_kind], s.source_path))
-    for source in ordered:
+    segments: dict[int, str] = {}
+    compactions: list[tuple[int, str]] = []
+    for source in sorted(sources, key=lambda s: (s.captured_us, -KINDS[s.source_kind], s.source_path)):
         identity = source.source_kind, source.captured_us
-        made[source.source_path] = _node(source, thread_id, equals[identity])
+        node = made[source.source_path] = _node(source, thread_id, equals[identity])
         equals[identity] += 1
+        if source.source_kind != "transcript":
+            segments.setdefault(source.captured_us, node.id)
+        if source.source_kind == "compaction":
+            compactions.append((source.membership_us, node.id))
+    compactions.sort()
+    edges = set()
+    for source in sources:
+        if source.source_kind == "transcript":
+            whole = made[source.source_path]
+            last = bisect_left(compactions, (whole.latest_us, ""))
+            first = bisect_left(compactions, (whole.earliest_us + 1, ""), hi=last)
+            above = {node_id for _, node_id in compactions[first : last + 1]}
+            above |= {segments[source.captured_us]} if source.captured_us in segments else set()
+            edges |= {GraphEdge(source.agent_id, node_id, whole.id) for node_id in above}
     best = best_of(sources)
     return SessionNodes(
-        tuple(made.values()),
-        tuple(sorted(set(_edges(ordered, made)))),
-        made[best.source_path].id if best is not None else None,
+        tuple(made.values()), tuple(sorted(edges)), made[best.source_path].id if best is not None else None
     )
 
 
@@ -135,33 +149,13 @@ def _node(source: ArtifactText, thread_id: str | None, place: int) -> GraphNode:
     `place` distinguishes artifacts of one kind and instant, whose files may spell the instant differently.
     """
     source_type, letter = _TYPES[source.source_kind]
-    number = [place] if place else []
-    node_id = id_of(
-        letter,
-        source.agent_id,
-        source.session_token,
-        source.session_id,
-        source.source_kind,
-        source.captured_us,
-        *number,
-    )
+    session = source.agent_id, source.session_token, source.session_id
+    node_id = id_of(letter, *session, source.source_kind, source.captured_us, *([place] if place else ()))
     said = chunking.first_words(source.content) if source_type == "chunk" else flatten(source.sentence)
     return GraphNode(
-        source.agent_id,
-        beginning(node_id),
-        "session",
-        source_type,
-        0,
-        source.source_path,
-        thread_id,
-        source.session_token,
-        source.session_id,
-        *span_of(source),
-        0,
-        len(source.content),
-        said or NO_WORDS,
-        None,
-    )
+        source.agent_id, beginning(node_id), "session", source_type, 0, source.source_path, thread_id, *session[1:],
+        *span_of(source), 0, len(source.content), said or NO_WORDS, None,
+    )  # fmt: skip
 
 
 def chunks_of(whole: GraphNode, text: str) -> list[GraphNode]:
@@ -176,41 +170,9 @@ def chunks_of(whole: GraphNode, text: str) -> list[GraphNode]:
         label = chunking.first_words(text[start : piece.end], chunking.speaker_at(begun, start)) or NO_WORDS
         first, last = span or (whole.earliest_us, whole.latest_us)
         found[node_id] = whole._replace(
-            id=node_id,
-            earliest_us=first,
-            latest_us=last,
-            start=start,
-            end=piece.end,
-            label=label,
+            id=node_id, earliest_us=first, latest_us=last, start=start, end=piece.end, label=label
         )
     return [*found.values()] or [whole]
-
-
-# ── edges ──
-
-
-def _edges(ordered: Sequence[ArtifactText], made: Mapping[str, GraphNode]) -> Iterator[GraphEdge]:
-    """Yields edges from each transcript to its segment's summary (else compaction), and to compactions it went into."""
-    segments: dict[int, str] = {}
-    compactions: list[tuple[int, str]] = []
-    for source in ordered:
-        if source.source_kind == "transcript":
-            continue
-        node_id = made[source.source_path].id
-        segments.setdefault(source.captured_us, node_id)
-        if source.source_kind == "compaction":
-            compactions.append((source.membership_us, node_id))
-    compactions.sort()
-    for source in ordered:
-        if source.source_kind != "transcript":
-            continue
-        whole = made[source.source_path]
-        if source.captured_us in segments:
-            yield GraphEdge(source.agent_id, segments[source.captured_us], whole.id)
-        last = bisect_left(compactions, (whole.latest_us, ""))
-        first = bisect_left(compactions, (whole.earliest_us + 1, ""), hi=last)
-        for _, node_id in compactions[first : last + 1]:
-            yield GraphEdge(source.agent_id, node_id, whole.id)
 
 
 # ── projects ──
@@ -258,8 +220,3 @@ def possible_roots(place: Place) -> Iterator[str]:
             return
         yield path
         path = above
-
-
-def top_of(place: Place, inside: str | None) -> str:
-    """Returns the folder that holds a place's working tree, which it is `inside` of."""
-    return place.folder.removesuffix(f"/{inside}") if inside else place.folder

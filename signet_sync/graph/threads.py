@@ -1,4 +1,8 @@
-"""Groups sessions of one agent that continue each other into threads, and derives each thread's summary."""
+"""Groups sessions of one agent that continue each other into threads; derives summary and roll-ups of each.
+
+An arc condenses the sessions of one week, an epoch the arcs of one quarter. The text is deterministic, readable and
+within a token budget; ids in it refer to what it condenses.
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,10 +12,11 @@ from signet_sync.formats.body import js_trim
 from signet_sync.formats.handle import id_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.statement import Item
-from signet_sync.formats.timestamps import week_of
-from signet_sync.graph.nodes import NO_WORDS, ArtifactText, SessionNodes, best_of, span_of
+from signet_sync.formats.timestamps import day_of, week_of, week_span
+from signet_sync.graph.nodes import NO_WORDS, ArtifactText, GraphNode, NodeKind, SessionNodes, best_of, span_of
 from signet_sync.text import digest_mark
-from signet_sync.text.sentences import basename, flatten, flatten_cell
+from signet_sync.text.sentences import basename, flatten, flatten_cell, shorten
+from signet_sync.text.token_estimate import rough_tokens
 
 Status = Literal["blocked", "open", "settled", "done", "aborted", "question-only"]
 
@@ -141,37 +146,23 @@ def session_of(
     """Returns a session's row in its thread; `sources` are its artifacts (at least one), `items` theirs by path.
 
     Sentence and status are those of `telling` if it is given, else of the best artifact; a sentence that was `derived`
-    is better, and so is a `status` that was.
+    is better, and so is a `status` that was. Without any, what artifacts list as open is how it ended.
     """
     best = next(node for node in session_nodes.nodes if node.id == session_nodes.best)
     lead = next(source for source in sources if source.source_path == best.source_ref)
     newest = max(sources, key=lambda source: (source.membership_us, source.source_path))
-    latest = newest.membership_us
     telling = telling or lead
+    status = status or digest_mark.status_of(telling.content)
+    if status is None:
+        left = {item.kind for some in items.values() for item in some if not item.done}
+        status = "blocked" if "blocker" in left else "open" if left & {"next", "question"} else None
     return ThreadSession(
-        best.agent_id,
-        sources[0].session_token,
-        sources[0].session_id,
-        thread.id,
-        min(span_of(source)[0] for source in sources),
-        latest,
-        week_of(latest),
-        best.id,
-        best.source_ref or "",
-        flatten(derived or telling.sentence) or NO_WORDS,
-        status or digest_mark.status_of(telling.content) or _status_of_lists(items),
-        flatten_cell(js_trim(lead.harness or ""), _HARNESS_LENGTH) or None,
-        newest.branch,
-        newest.tree,
-    )
-
-
-def _status_of_lists(items: Mapping[str, Sequence[Item]]) -> Literal["blocked", "open"] | None:
-    """Returns how a session ended by what its artifacts list as open; None if they list nothing."""
-    kinds = {item.kind for some in items.values() for item in some if not item.done}
-    if "blocker" in kinds:
-        return "blocked"
-    return "open" if kinds & {"next", "question"} else None
+        best.agent_id, lead.session_token, lead.session_id, thread.id,
+        min(span_of(source)[0] for source in sources), newest.membership_us, week_of(newest.membership_us),
+        best.id, lead.source_path,
+        flatten(derived or telling.sentence) or NO_WORDS, status,
+        flatten_cell(js_trim(lead.harness or ""), _HARNESS_LENGTH) or None, newest.branch, newest.tree,
+    )  # fmt: skip
 
 
 # ── the summary ──
@@ -189,19 +180,114 @@ def summarize(thread: Thread, newest: Sequence[ThreadSession], sessions: int, ea
     """
     counted = newest_first(newest)[:SUMMARY_SESSIONS]
     latest = counted[0]
+    harnesses = dict.fromkeys(session.harness for session in counted if session.harness)
     return ThreadSummary(
-        thread.agent_id,
-        thread.id,
-        thread.key,
-        thread.label,
-        thread.project,
-        thread.lineage,
-        ", ".join([*dict.fromkeys(session.harness for session in counted if session.harness)][:HARNESSES]) or None,
-        latest.status or "settled",
-        sessions,
-        min(earliest_us, latest.earliest_us),
-        latest.latest_us,
-        latest.node_id,
-        latest.source_ref,
-        latest.sentence,
+        *thread, ", ".join([*harnesses][:HARNESSES]) or None, latest.status or "settled", sessions,
+        min(earliest_us, latest.earliest_us), latest.latest_us, latest.node_id, latest.source_ref, latest.sentence,
+    )  # fmt: skip
+
+
+# ── roll-ups ──
+
+BUDGET_TOKENS = 600
+# How many tokens the lists below the sessions may take from these; how many of those are for open items.
+_LISTS_TOKENS, _OPEN_TOKENS = 260, 130
+SESSIONS, ARCS, LISTED = 12, 14, 8
+_LABEL_LENGTH = 160
+_ITEM_LENGTH = 180
+# The more lines there are, the shorter each.
+_WIDTHS = (320, 240, 180, 140, 110, 80, 50)
+
+_DECISIONS, _OPEN = "Decisions:", "Open:"
+_OPEN_KINDS = ("blocker", "next", "question")
+
+
+def arc_id(thread: Thread, week: str) -> str:
+    """Returns the id of a thread's arc over an ISO week, whether it exists or not."""
+    return id_of("a", thread.agent_id, thread.id, week)
+
+
+def epoch_id(thread: Thread, quarter: str) -> str:
+    """Returns the id of a thread's epoch over a quarter, whether it exists or not."""
+    return id_of("e", thread.agent_id, thread.id, quarter)
+
+
+def arc(
+    thread: Thread, week: str, sessions: Sequence[ThreadSession], stated: Iterable[tuple[str, str]] = ()
+) -> GraphNode | None:
+    """Condenses the sessions of a thread in one ISO week, in any order; None for fewer than two.
+
+    The text has at most `BUDGET_TOKENS`: a line for each of the newest sessions, then what these `stated` and still
+    holds: decisions, open items.
+    """
+    if len(sessions) < 2:
+        return None
+    newest = newest_first(sessions)
+    first, last = week_span(week)
+    title = f"{thread.label}, {day_of(first)} to {day_of(last)}: {len(newest)} sessions"
+    held = list(stated)
+    decided = [text for kind, text in held if kind == "decision"]
+    still = [f"{kind}: {text}" for wanted in _OPEN_KINDS for kind, text in held if kind == wanted]
+    told = [(day_of(one.latest_us), one.sentence, one.node_id) for one in newest[:SESSIONS]]
+    content = _fit_budget(title, told, len(newest), decided[:LISTED], still[:LISTED])
+    label = f"{len(newest)} sessions of {week}: {newest[0].sentence}"
+    span = min(one.earliest_us for one in newest), newest[0].latest_us
+    return _node(thread, arc_id(thread, week), "arc", span, label, content)
+
+
+def epoch(thread: Thread, quarter: str, arcs: Sequence[GraphNode]) -> GraphNode | None:
+    """Condenses the arcs of a thread in one quarter, in any order; None for fewer than two.
+
+    The text has at most `BUDGET_TOKENS`: a line for each arc, and as many of their decisions as fit.
+    """
+    if len(arcs) < 2:
+        return None
+    newest = sorted(arcs, key=lambda node: (-node.latest_us, node.id))
+    span = min(node.earliest_us for node in newest), newest[0].latest_us
+    title = f"{thread.label}, {quarter}, {day_of(span[0])} to {day_of(span[1])}: {len(newest)} weeks"
+    below = (content.partition(f"\n\n{_DECISIONS}\n")[2] for content in (node.content or "" for node in newest))
+    decisions = dict.fromkeys(
+        line.removeprefix("- ") for text in below for line in text.partition("\n\n")[0].split("\n") if line
     )
+    told = [("", node.label, node.id) for node in newest[:ARCS]]
+    content = _fit_budget(title, told, len(newest), list(decisions), [])
+    label = f"{len(newest)} weeks of {quarter}: {newest[0].label.partition(': ')[2]}"
+    return _node(thread, epoch_id(thread, quarter), "epoch", span, label, content)
+
+
+def _fit_budget(
+    title: str, told: Sequence[tuple[str, str, str]], count: int, decided: Sequence[str], still: Sequence[str]
+) -> str:
+    """Joins title, lines and lists within the budget: the lists get their share, the lines the rest, as wide as fits.
+
+    `told` are day, words and id of the newest of `count`.
+    """
+    left = BUDGET_TOKENS - rough_tokens(title) - 2
+    opened, spent = _fit_list(_OPEN, still, min(left, _OPEN_TOKENS))
+    decisions, more = _fit_list(_DECISIONS, decided, min(left, _LISTS_TOKENS) - spent)
+    left -= spent + more
+    for width in (*_WIDTHS, *(0 for _ in told)):
+        told = told if width else told[:-1]
+        lines = [f"- {f'{day} ' * bool(day)}{shorten(said, width or _WIDTHS[-1])} ({one})" for day, said, one in told]
+        lines += [f"- … {count - len(told)} more …"] if count > len(told) else []
+        if sum(rough_tokens(line) + 1 for line in lines) <= left:
+            break
+    return "\n\n".join("\n".join(block) for block in ([title], lines, decisions, opened) if block)
+
+
+def _fit_list(name: str, texts: Sequence[str], room: int) -> tuple[list[str], int]:
+    """Returns a list under its name, with the lines that fit, and its tokens; nothing if none fits."""
+    kept, spent = [name], rough_tokens(name) + 1
+    for text in texts:
+        line = f"- {shorten(text, _ITEM_LENGTH)}"
+        if (cost := rough_tokens(line) + 1) <= room - spent:
+            kept.append(line)
+            spent += cost
+    return (kept, spent) if len(kept) > 1 else ([], 0)
+
+
+def _node(thread: Thread, node_id: str, kind: NodeKind, span: tuple[int, int], label: str, content: str) -> GraphNode:
+    return GraphNode(
+        thread.agent_id, node_id, kind, "condensation", 1 if kind == "arc" else 2, None, thread.id, None, None, *span,
+        0, len(content), shorten(label, _LABEL_LENGTH), content,
+    )  # fmt: skip

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.statement import Word, newest_words
-from signet_sync.graph.nodes_stage import OUTCOME
+from signet_sync.graph.stage import OUTCOME
 from signet_sync.statements import store as statements_store
 from signet_sync.statements import word_files
 from signet_sync.sync import deriving

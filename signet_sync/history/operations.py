@@ -94,8 +94,8 @@ def after_dreams(workspace: Workspace, now_us: int, *, wait: float = _WAIT) -> C
     done = None
     for agent_id, promoted in _unlisted(workspace, now_us).items():
         lines = [
-            f"{one.memory_id} score {one.score:.2f}, {count_noun(one.signals.recall_count, 'hit')}"
-            f" on {count_noun(one.signals.unique_days, 'day')}"
+            f"{one.memory_id} score {one.score:.2f}, {count_noun(one.recall_count, 'hit')}"
+            f" on {count_noun(one.unique_days, 'day')}"
             for one in promoted
         ]
         subject = f"promote: {count_noun(len(promoted), 'memory', 'memories')}"

@@ -145,7 +145,7 @@ def describe_remembered(done: Remembered) -> dict[str, Any]:
         "id": memory.id,
         "agent_id": memory.agent_id,
         "tags": list(memory.tags),
-        "concept_tags": list(memory.concepts or ()),
+        "concept_tags": list(memory.concepts),
         "redactions": done.redactions,
         "type": memory.type,
         "private": memory.private,

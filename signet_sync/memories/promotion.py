@@ -13,8 +13,8 @@ from signet_sync.formats.ids import require_agent
 from signet_sync.formats.timestamps import DAY, SECOND, iso
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion_score
-from signet_sync.memories.promotion_score import Gates, Promotion
-from signet_sync.memories.store import memories, promotions, recall_events
+from signet_sync.memories.promotion_score import Promotion
+from signet_sync.memories.store import promotions, recall_events
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
@@ -22,10 +22,8 @@ from signet_sync.sync.database import back_up
 from signet_sync.sync.deriving import publish_pages
 from signet_sync.sync.store import counts
 from signet_sync.sync.workspace import Workspace
-from signet_sync.text import tags
 
 NEAR = 5
-_BATCH = 500
 
 
 class RecalledMemory(NamedTuple):
@@ -78,7 +76,17 @@ def dream(
         return _weigh(workspace, agent_id, now_us)
     try:
         with state_dir.lock(workspace.state, "dream"), state_dir.workspace_lock(workspace.state, patience):
-            return _sweep(workspace, agent_id, now_us)
+            memories_operations.first_pass(workspace, now_us)
+            _require_known(workspace, agent_id)
+            prune(workspace, now_us)
+            swept = _weigh(workspace, agent_id, now_us, dry_run=False)
+            with workspace.database.transaction(durable=True):
+                sweep = (swept.sweep_id, now_us, swept.candidates, len(swept.promoted), swept.skipped)
+                promotions.store(workspace.database, agent_id, sweep, swept.promoted)
+            shown = publish_pages(workspace, agents={agent_id}, now_us=now_us)
+            back_up(workspace, iso(now_us))
+            waiting = memories_operations.waiting_for(agent_id, shown) if shown.held else next(iter(shown.trouble), "")
+            return replace(swept, waiting=waiting)
     except WorkspaceError as error:
         if error.code != "busy":
             raise
@@ -90,21 +98,6 @@ def _require_known(workspace: Workspace, agent_id: str) -> None:
     wrong = counts.unknown(workspace.database, agent_id)
     if wrong is not None and promotions.last_sweep(workspace.database, agent_id) is None:
         raise wrong
-
-
-def _sweep(workspace: Workspace, agent_id: str, now_us: int) -> SweepResult:
-    memories_operations.first_pass(workspace, now_us)
-    _require_known(workspace, agent_id)
-    prune(workspace, now_us)
-    tag_memories(workspace, agent_id)
-    swept = _weigh(workspace, agent_id, now_us, dry_run=False)
-    with workspace.database.transaction(durable=True):
-        sweep = (swept.sweep_id, now_us, swept.candidates, len(swept.promoted), swept.skipped)
-        promotions.store(workspace.database, agent_id, sweep, swept.promoted)
-    shown = publish_pages(workspace, agents={agent_id}, now_us=now_us)
-    back_up(workspace, iso(now_us))
-    waiting = memories_operations.waiting_for(agent_id, shown) if shown.held else next(iter(shown.trouble), "")
-    return replace(swept, waiting=waiting)
 
 
 def undo(workspace: Workspace, agent_id: str, name: str, now_us: int, *, undone: bool = True) -> tuple[str, bool, str]:
@@ -140,12 +133,13 @@ def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = 
 
 def weigh_recalled(database: Database, settings: Settings, agent_id: str, now_us: int) -> list[RecalledMemory]:
     """Returns recalled memories as a sweep would weigh them now, best first; writes nothing."""
-    limits, found = Gates(score=settings.dream_min_score), []
+    found = []
     # Expired hits do not count, even if not yet deleted.
     since_us = now_us - int(settings.recall_retention_days * DAY) if settings.recall_retention_days else 0
     for one, totals, risen, undone in recall_events.list_found_since(database, agent_id, since_us):
         memory = promotion_score.weigh(one, totals, now_us)
-        found.append(RecalledMemory(memory, () if risen else promotion_score.lacking(memory, limits), risen, undone))
+        lacks = () if risen else promotion_score.lacking(memory, settings.dream_min_score)
+        found.append(RecalledMemory(memory, lacks, risen, undone))
     return sorted(found, key=lambda one: promotion_score.order(one.memory))
 
 
@@ -156,16 +150,6 @@ def prune(workspace: Workspace, now_us: int) -> int:
         return 0
     with workspace.database.transaction():
         return recall_events.drop_before(workspace.database, now_us - int(days * DAY))
-
-
-def tag_memories(workspace: Workspace, agent_id: str) -> int:
-    """Adds concept tags to memories that have none, from before there were any; returns their number."""
-    untagged = memories.list_untagged(workspace.database, agent_id)
-    for start in range(0, len(untagged), _BATCH):
-        with workspace.database.transaction():
-            for memory in untagged[start : start + _BATCH]:
-                memories.tag(workspace.database, memory, tags.derive(memory.content))
-    return len(untagged)
 
 
 # ── schedule ──

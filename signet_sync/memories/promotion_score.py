@@ -13,11 +13,17 @@ from signet_sync.formats.timestamps import iso
 from signet_sync.memories.score import decay
 from signet_sync.text.phrases import count_noun
 
-# More hits or distinct queries than these do not raise frequency or diversity.
-FULL_HITS = 6
-FULL_QUERIES = 5
+# More hits, distinct queries or days than these raise no signal: frequency, diversity, consolidation.
+FULL_HITS, FULL_QUERIES, FULL_DAYS = 6, 5, 5
 # Days after which the last hit of a memory counts half as recent.
 RECENCY_HALF_LIFE = 7.0
+# The most that each signal adds to the score: 0.94 in all.
+WEIGHTS = {"frequency": 0.24, "relevance": 0.30, "recency": 0.15, "diversity": 0.15, "consolidation": 0.10}
+# What a memory must reach, beside a score: hits, distinct queries, distinct days.
+LEAST_HITS, LEAST_QUERIES, LEAST_DAYS = 3, 2, 1
+
+_SWEEP_ID = late(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d{5}Z", re.ASCII)
+_WITHOUT_MARKS = str.maketrans("", "", "-:.")
 
 
 class Totals(NamedTuple):
@@ -30,98 +36,67 @@ class Totals(NamedTuple):
     days: int
 
 
-class Signals(NamedTuple):
-    """Signals at an instant: `recall_count` and `unique_days` are counts, the others are in [0, 1]."""
+class Promotion(NamedTuple):
+    """A memory that a sweep promotes or considers, with its signals at that time; `last_us` is its last hit.
 
+    `recall_count`, `unique_days` and `queries` are counts, the other signals are in [0, 1].
+    """
+
+    memory_id: str
+    score: float
     recall_count: int
     frequency: float
     relevance: float
     recency: float
     diversity: float
     unique_days: int
+    queries: int
+    last_us: int
+
+    @property
+    def signals(self) -> dict[str, float]:
+        """Returns the signals by name."""
+        return dict(zip(self._fields[2:8], self[2:8], strict=True))
 
 
-ZERO = Signals(0, 0.0, 0.0, 0.0, 0.0, 0)
-
-
-def signals(totals: Totals, now_us: int) -> Signals:
-    """Computes the signals of a memory at `now_us`, in microseconds since 1970 UTC; `ZERO` without hits.
+def weigh(memory_id: str, totals: Totals, now_us: int) -> Promotion:
+    """Returns a memory, which has hits, with its signals and score at `now_us` (microseconds since 1970 UTC).
 
     Frequency is `ln(1 + hits) / ln 7` and diversity `queries / 5`, both at most 1; relevance is the mean score; recency
-    halves with every half-life since the last hit, and is 1 for a hit in the future. Source: seed 004; unlike in the
-    program described there, several days of one query are not diversity (`docs/internals/conformance.md`).
+    halves with every half-life since the last hit, and is 1 for a hit in the future. The score is the weighted sum.
+    Source: seed 004; unlike in the program described there, several days of one query are not diversity
+    (`docs/internals/conformance.md`).
     """
-    if totals.hits <= 0:
-        return ZERO
-    return Signals(
+    memory = Promotion(
+        memory_id,
+        score=0.0,
         recall_count=totals.hits,
         frequency=min(1.0, math.log1p(totals.hits) / math.log1p(FULL_HITS)),
         relevance=min(1.0, max(0.0, totals.score_sum / totals.hits)),
         recency=decay(now_us - totals.last_us, RECENCY_HALF_LIFE),
         diversity=min(1.0, totals.queries / FULL_QUERIES),
         unique_days=totals.days,
+        queries=totals.queries,
+        last_us=totals.last_us,
     )
+    return memory._replace(score=sum(WEIGHTS[name] * value for name, value in weigh_signals(memory).items()))
 
 
-# ── score ──
-
-# A memory that was found on this many days is consolidated; more days add nothing.
-FULL_DAYS = 5
-
-_SWEEP_ID = late(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d{5}Z", re.ASCII)
-
-
-# The most that each signal adds to the score: 0.94 in all.
-WEIGHTS = {"frequency": 0.24, "relevance": 0.30, "recency": 0.15, "diversity": 0.15, "consolidation": 0.10}
-
-
-class Gates(NamedTuple):
-    """What a memory must reach: hits, distinct queries, distinct days, score."""
-
-    recall_count: int = 3
-    queries: int = 2
-    unique_days: int = 1
-    score: float = 0.35
-
-
-class Promotion(NamedTuple):
-    """A memory that a sweep promotes or considers, with its signals at that time; `last_us` is its last hit."""
-
-    memory_id: str
-    score: float
-    signals: Signals
-    queries: int
-    last_us: int
-
-
-def weigh_signals(signals: Signals) -> dict[str, float]:
+def weigh_signals(memory: Promotion) -> dict[str, float]:
     """Returns the signals that count in the score, from 0 to 1, with how consolidated a memory is by its days."""
-    values = signals.frequency, signals.relevance, signals.recency, signals.diversity
-    return dict(zip(WEIGHTS, (*values, min(1.0, signals.unique_days / FULL_DAYS)), strict=True))
+    values = memory.frequency, memory.relevance, memory.recency, memory.diversity
+    return dict(zip(WEIGHTS, (*values, min(1.0, memory.unique_days / FULL_DAYS)), strict=True))
 
 
-def score(signals: Signals) -> float:
-    """Returns the dream score: the weighted sum of the signals, from 0 to the sum of the weights."""
-    return sum(WEIGHTS[name] * value for name, value in weigh_signals(signals).items())
-
-
-def lacking(memory: Promotion, gates: Gates) -> tuple[str, ...]:
-    """Lists what a memory lacks, gate by gate (`1 more query`); empty if it passes."""
+def lacking(memory: Promotion, least: float) -> tuple[str, ...]:
+    """Lists what a memory lacks, gate by gate (`1 more query`), the `least` score last; empty if it passes."""
     counts = (
-        ("hit", "hits", gates.recall_count - memory.signals.recall_count),
-        ("query", "queries", gates.queries - memory.queries),
-        ("day", "days", gates.unique_days - memory.signals.unique_days),
+        ("hit", "hits", LEAST_HITS - memory.recall_count),
+        ("query", "queries", LEAST_QUERIES - memory.queries),
+        ("day", "days", LEAST_DAYS - memory.unique_days),
     )
-    lacks = [f"{count_noun(missing, f'more {one}', f'more {many}')}" for one, many, missing in counts if missing > 0]
-    if memory.score < gates.score:
-        lacks.append(f"a score of {gates.score:.2f}")
-    return tuple(lacks)
-
-
-def weigh(memory_id: str, totals: Totals, now_us: int) -> Promotion:
-    """Returns a memory with its values at `now_us` (microseconds since 1970 UTC)."""
-    found = signals(totals, now_us)
-    return Promotion(memory_id, score(found), found, totals.queries, totals.last_us)
+    lacks = [count_noun(missing, f"more {one}", f"more {many}") for one, many, missing in counts if missing > 0]
+    return (*lacks, *([f"a score of {least:.2f}"] if memory.score < least else ()))
 
 
 def order(memory: Promotion) -> tuple[float, int, str]:
@@ -132,9 +107,6 @@ def order(memory: Promotion) -> tuple[float, int, str]:
 def sweep_id(now_us: int) -> str:
     """Returns the id of a sweep at this instant, `20260424T030000000Z`; ids sort by time."""
     return iso(now_us).translate(_WITHOUT_MARKS)
-
-
-_WITHOUT_MARKS = str.maketrans("", "", "-:.")
 
 
 def group_of(sweep_id: str) -> str:

@@ -68,11 +68,11 @@ def diary(sweeps: Sequence[SweepView]) -> str:
 
 def _tell(dream: Dream) -> str:
     """Returns `- … — found 5 times by 3 different queries on 3 days, …; score 0.67 (frequency 0.92, …) ^m-…`."""
-    memory, signals = dream.memory, dream.memory.signals
-    weighed = ", ".join(f"{name} {value:.2f}" for name, value in weigh_signals(signals).items())
-    queries, days = count_noun(memory.queries, "query", "different queries"), count_noun(signals.unique_days, "day")
-    place = next(words for least, words in _PLACES if signals.relevance >= least)
-    why = f"found {count_noun(signals.recall_count, 'time')} by {queries} on {days}, {place}"
+    memory = dream.memory
+    weighed = ", ".join(f"{name} {value:.2f}" for name, value in weigh_signals(memory).items())
+    queries, days = count_noun(memory.queries, "query", "different queries"), count_noun(memory.unique_days, "day")
+    place = next(words for least, words in _PLACES if memory.relevance >= least)
+    why = f"found {count_noun(memory.recall_count, 'time')} by {queries} on {days}, {place}"
     why += f", last on {day_of(memory.last_us)}; score {memory.score:.2f} ({weighed})"
     undone = f"; taken out of *Dreamed* on {day_of(dream.undone_us)}" if dream.undone_us is not None else ""
     return f"- {plain(dream.text) or '…'} — {why}{undone} {handle(memory.memory_id)}"

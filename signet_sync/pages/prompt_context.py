@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 
 from signet_sync.digest.sentences import EMPTY, is_question, split, stems
-from signet_sync.embeddings.near import near
+from signet_sync.embeddings.store import near
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import RUNNING
 from signet_sync.graph.store import quotes
@@ -17,11 +17,11 @@ from signet_sync.pages.context import PROMPT_BUDGET, PromptHit, SessionContext, 
 from signet_sync.pages.sections import clause, outcome_of
 from signet_sync.pages.store import views
 from signet_sync.recall import query, search
+from signet_sync.recall.hits import RankedHit, name_of_project, rank_hits
+from signet_sync.recall.hits import is_question as only_asks
 from signet_sync.recall.operations import drop_repeats, recall
 from signet_sync.recall.search import Within
-from signet_sync.recall.shown import RankedHit, name_of_project, rank_hits
-from signet_sync.recall.shown import is_question as only_asks
-from signet_sync.recall.store.hits import statements
+from signet_sync.recall.store.rows import statements
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
 from signet_sync.text.digest_mark import ASKED

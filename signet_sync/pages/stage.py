@@ -21,8 +21,8 @@ from signet_sync.formats.paths import (
 )
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import DAY
-from signet_sync.graph import nodes_stage
-from signet_sync.graph.nodes_stage import Graph
+from signet_sync.graph import stage as graph_stage
+from signet_sync.graph.stage import Graph
 from signet_sync.graph.store import nodes
 from signet_sync.memories.score import day_start
 from signet_sync.pages import conflict_copies, dreams_page, others, page_files, sections
@@ -57,7 +57,7 @@ class SessionLog(Deriver):
 
     def sources(self, database: Database) -> Iterable[Source]:
         """Yields every session."""
-        return nodes_stage.sessions(database)
+        return graph_stage.sessions(database)
 
     def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:
         """Composes the lines of sessions again; pages of the days that change become stale."""

@@ -11,7 +11,7 @@ from signet_sync.errors import WorkspaceError
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.ids import token_of
 from signet_sync.graph import words
-from signet_sync.graph.store import marks
+from signet_sync.graph.store import nodes
 from signet_sync.memories.store import memories
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Eraser, Pass
@@ -44,10 +44,11 @@ class RemovedSessions(Eraser):
         tombstones_store.remember_lines(database, gathered.lines)
         for (agent_id, token), known in gathered.marks.items():
             tombstones_store.remember_marks(database, agent_id, token, known)
-        orphans, about = marks.find_orphans(database, removed), words.about_removed(run.workspace, removed)
+        orphans = nodes.find_orphans(database, removed, tombstones_store.pending(database))
+        about = words.about_removed(run.workspace, removed)
 
         def conclude() -> None:
-            gone = frozenset(marks.forget_orphaned_marks(database, orphans))
+            gone = frozenset(nodes.forget_orphaned_marks(database, orphans))
             words.forget(run.workspace, about, gone)
 
         return conclude

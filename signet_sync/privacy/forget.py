@@ -10,8 +10,8 @@ from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import dream_page, head_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.history import repository as history_repository
-from signet_sync.memories import operations, text_match
-from signet_sync.memories.store import memories
+from signet_sync.memories import operations
+from signet_sync.memories.store import memories, session_texts
 from signet_sync.memories.store.memories import Memory
 from signet_sync.privacy import scrub
 from signet_sync.storage import files, state_dir
@@ -48,7 +48,7 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int) -> Forge
             # This pass moves text that a person wrote into the managed block to a copy beside the page, where it can
             # be cleaned.
             operations.update_page(workspace, agent_id, now_us)
-            needles = text_match.identify_memory(workspace.database, memory)
+            needles = session_texts.identify_memory(workspace.database, memory)
         else:
             needles = _identify_on_dream_page(workspace, agent_id, memory_id)
         # 1. Copies, because after the row is gone it is unknown what a crash has left in these.
@@ -96,7 +96,7 @@ def _identify_on_dream_page(workspace: Workspace, agent_id: str, memory_id: str)
     if not shown:
         raise operations.refuse_unknown(agent_id, memory_id)
     texts = {_TAIL.sub("", line.partition(mark)[0].decode("utf-8", "replace")).strip() for line in shown}
-    return {memory_id.encode()} | text_match.identify_texts(workspace.database, sorted(texts))
+    return {memory_id.encode()} | session_texts.identify_texts(workspace.database, sorted(texts))
 
 
 def _require_named(workspace: Workspace, agent_id: str, name: str) -> Memory:

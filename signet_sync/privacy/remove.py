@@ -21,7 +21,6 @@ from signet_sync.formats.paths import MEMORY, display, head_page, is_signets
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso, local_day
 from signet_sync.history import repository as history_repository
-from signet_sync.memories import text_match
 from signet_sync.memories.store import session_texts
 from signet_sync.privacy import scrub
 from signet_sync.sessions.live import operations as sessions_live
@@ -228,7 +227,7 @@ def remove(
         except (OSError, WorkspaceError) as error:
             workspace.events.append(f"a kept copy of a page may still contain removed text: {error}")
     pending = tuple(artifact for artifact in removal.paths if files.status_of(root, artifact) is not None)
-    foreign = text_match.foreign_files(workspace, needles, path)
+    foreign = session_texts.foreign_files(workspace, needles, path)
     return RemoveResult(
         removal.agent_id,
         removal.session_token,

@@ -24,7 +24,6 @@ from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TEMPORARY
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.graph import words
-from signet_sync.memories import text_match
 from signet_sync.memories.store import memories, session_texts
 from signet_sync.memories.store.session_texts import find_used_elsewhere, names
 from signet_sync.pages import conflict_copies, dreams_page, page_files
@@ -335,4 +334,4 @@ def needles(
     shown = {*known, *map(flatten_cell, known), *map(page_cell, known)}
     long = {word.encode("utf-8", "replace") for word in shown if len(word) >= 8}
     handles = session_texts.handles(database, scopes) if scopes else set()
-    return long | {short_handle(one).encode("ascii") for one in handles} | text_match.distinctive(database, scopes)
+    return long | {short_handle(one).encode("ascii") for one in handles} | session_texts.distinctive(database, scopes)

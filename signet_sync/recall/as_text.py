@@ -44,13 +44,25 @@ def list_expanded_lines(
 
     `quote` is applied to arguments of a command.
     """
-
-    def relatives(heading: str, ids: list[str]) -> Iterator[str]:
-        return _relatives(heading, ids, document["labels"], bold, cyan, rest)
-
-    node = document["node"]
-    yield from _title(node, bold, cyan)
-    yield from _list_recalls(document)
+    node, labels = document["node"], document["labels"]
+    is_passage = node["kind"] == "chunk"
+    mark = cyan(f"  ^{node['id']}") if node["kind"] != "live" else ""
+    yield bold(f"{name_kind(node.get('level') or node['kind'])} · {display(node['label'])}") + mark
+    first, last = (local_day(node.get(key) or "") for key in ("earliest", "latest"))
+    days = f"{first} to {last}" if first and first != last else last
+    about = [days] if node["kind"] != "memory" else [*map("#{}".format, node["tags"])]
+    about += ["private"] if node.get("private") else []
+    about += [node[key] for key in ("status", "path") if node.get(key)]
+    about += [f"project ^{node['thread']}"] if node.get("thread") else []
+    if any(about):
+        yield "  " + " · ".join(filter(None, about))
+    if found := document.get("recalled"):
+        queries = count_noun(found["queries"], "query", "queries")
+        hits, days = count_noun(found["hits"], "time"), count_noun(found["days"], "day")
+        yield f"  found {hits} by {queries} on {days}, last {local_day(found['last'])}"
+    if risen := document.get("risen"):
+        undone = f", taken out again {local_day(risen['undone'])}" if risen["undone"] else ""
+        yield f"  promoted into MEMORY.md {local_day(risen['at'])} (score {risen['score']:.2f}){undone}: see DREAMS.md"
     for source in document.get("sources", ()):
         if source.get("running"):
             yield f"  said in a running session: expand {display(quote(source['running']))}"
@@ -59,11 +71,18 @@ def list_expanded_lines(
     for running in document.get("live", ()):
         key = f"{running['session_key']}#0"
         yield f"  still running, {count_noun(running['turns'], 'turn')} so far: expand {display(quote(key))}"
-    is_passage = node["kind"] == "chunk"
     if node["text"] and is_passage:
         yield f"\n{node['text']}"
-    for key, heading in _AROUND:
-        yield from relatives(heading, document[key])
+    for group, heading in _AROUND:
+        ids = document[group]
+        if ids:
+            yield "\n" + bold(f"  {heading}")
+        yield from (f"    {cyan(f'^{one}')}  {labels[one]}" for one in ids[:LABELLED] if one in labels)
+        # Ids for which the budget left no line are listed all the same, since they can be followed.
+        bare = [f"^{one}" for one in ids if one not in labels]
+        if bare:
+            more = f" and {len(bare) - _BARE} more{rest}" if len(bare) > _BARE else ""
+            yield "    " + cyan(" ".join(bare[:_BARE])) + more
     if document.get("children_left_out"):
         yield f"\n  {document['children_left_out']} more below are not listed"
     if node["text"] and not is_passage:
@@ -73,50 +92,6 @@ def list_expanded_lines(
         yield "\n" + bold(f"transcript: {transcript['path']}")
         if transcript["excerpt"]:
             yield f"\n{transcript['excerpt']}"
-
-
-def _title(node: dict[str, Any], bold: Style, cyan: Style) -> Iterator[str]:
-    kind = node.get("level") or node["kind"]
-    mark = f"  ^{node['id']}" if node["kind"] != "live" else ""
-    yield bold(f"{name_kind(kind)} · {display(node['label'])}") + cyan(mark)
-    about = [_days(node)] if node["kind"] != "memory" else [*map("#{}".format, node["tags"])]
-    about += ["private"] if node.get("private") else []
-    about += [node[key] for key in ("status", "path") if node.get(key)]
-    about += [f"project ^{node['thread']}"] if node.get("thread") else []
-    if any(about):
-        yield "  " + " · ".join(filter(None, about))
-
-
-def _list_recalls(document: dict[str, Any]) -> Iterator[str]:
-    """Yields how often recall found a memory, and when it was promoted."""
-    if found := document.get("recalled"):
-        queries = count_noun(found["queries"], "query", "queries")
-        hits, days = count_noun(found["hits"], "time"), count_noun(found["days"], "day")
-        yield f"  found {hits} by {queries} on {days}, last {local_day(found['last'])}"
-    if risen := document.get("risen"):
-        undone = f", taken out again {local_day(risen['undone'])}" if risen["undone"] else ""
-        yield f"  promoted into MEMORY.md {local_day(risen['at'])} (score {risen['score']:.2f}){undone}: see DREAMS.md"
-
-
-def _days(node: dict[str, Any]) -> str:
-    first, last = (local_day(node.get(key) or "") for key in ("earliest", "latest"))
-    return f"{first} to {last}" if first and first != last else last
-
-
-def _relatives(
-    heading: str, ids: list[str], labels: dict[str, str], bold: Style, cyan: Style, rest: str
-) -> Iterator[str]:
-    if not ids:
-        return
-    yield "\n" + bold(f"  {heading}")
-    for thing in ids[:LABELLED]:
-        if thing in labels:
-            yield "    " + cyan(f"^{thing}") + f"  {labels[thing]}"
-    # Ids for which the budget left no line are listed all the same, since they can be followed.
-    bare = [thing for thing in ids if thing not in labels]
-    named, more = bare[:_BARE], len(bare[_BARE:])
-    if named:
-        yield "    " + cyan(" ".join(f"^{thing}" for thing in named)) + (f" and {more} more{rest}" if more else "")
 
 
 # ── open ──

@@ -1,6 +1,10 @@
-"""Parses a question into terms, each in the forms that a text may contain; dates that it names are words too."""
+"""Parses a question into terms, each in the forms that a text may contain; cuts snippets of texts around them.
+
+Dates that a question names are words too.
+"""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
@@ -20,62 +24,11 @@ from signet_sync.text.index_words import (
 )
 from signet_sync.text.tags import glossary_terms
 
-_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
-           "november", "december")  # fmt: skip
-_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_SEASONS = {"winter": (12, 1, 2), "spring": (3, 4, 5), "summer": (6, 7, 8), "autumn": (9, 10, 11), "fall": (9, 10, 11)}
-_READ = 2_000  # characters of a query
-_WORD = late(r"[^\W_]+")
-# "May" is a month beside a number or behind such a word; else it is mostly a verb.
-_OF_DATE = frozenset(
-    ("in", "of", "since", "during", "until", "before", "after", "by", "last", "this", "next", "early", "late", "mid")
-)
-
-
-class DateWord(NamedTuple):
-    """A word of a query that names a date: the word, folded, and the values of a part of a date that it stands for."""
-
-    word: str
-    part: Literal["year", "month", "weekday", "day"]
-    values: tuple[int, ...]
-
-    def holds(self, at: datetime) -> bool:
-        """Returns whether a moment is in that date."""
-        return (at.weekday() if self.part == "weekday" else getattr(at, self.part)) in self.values
-
-
-def date_words(text: str) -> Iterator[DateWord]:
-    """Yields the months, years, weekdays, seasons and days of a month that a text names."""
-    words = [word.casefold() for word in _WORD.findall(text[:_READ])]
-    for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
-        month = _month(word)
-        if month and (word != "may" or before in _OF_DATE or before[:1].isdigit() or after[:1].isdigit()):
-            yield DateWord(word, "month", (month,))
-        elif len(word) == 4 and word.isascii() and word.isdigit() and 1970 <= int(word) < 2100:
-            yield DateWord(word, "year", (int(word),))
-        elif word in _DAYS:
-            yield DateWord(word, "weekday", (_DAYS.index(word),))
-        elif word in _SEASONS:
-            yield DateWord(word, "month", _SEASONS[word])
-        elif (day := _day(word)) and (_month(before) or _month(after)):
-            yield DateWord(word, "day", (day,))
-
-
-def _month(word: str) -> int:
-    """Returns the number of a month that is written out or with three letters; 0 for another word."""
-    names = _MONTHS if word in _MONTHS else [name[:3] for name in _MONTHS]
-    return names.index(word) + 1 if word in names else 0
-
-
-def _day(word: str) -> int:
-    plain = word.removesuffix("st").removesuffix("nd").removesuffix("rd").removesuffix("th")
-    return int(plain) if plain.isascii() and plain.isdigit() and 0 < int(plain) < 32 else 0
-
-
 MOST_READ = 20_000  # characters of a question
 MOST_TERMS = 30
 _MOST_PARTS, _LONGEST = 8, 64  # of one word (`src/index/retry.py` has four), characters of a part
 _MOST_CONCEPTS = 3  # terms of the glossary in one word: `chatgpt` finds `gpt`
+_DATED = 2_000  # characters of a question that may name dates
 
 _TOKEN = late(r"[^\W_]+")
 _RUN = late(f"[{DENSE}]+|[^{DENSE}]+")
@@ -93,6 +46,55 @@ _ASKING = frozenset(
 # How much a word of a question counts that only asks, or says next to nothing; and a part of a word (`retry.py`).
 _OF_ASKING, _OF_STOP_WORD, _OF_PART = 0.5, 0.3, 0.7
 _SHORTENED = frozenset({"s", "t", "re", "ll", "ve", "d", "m"})  # of what's, don't, we're
+
+SNIPPET = 200  # characters
+LONGEST_TURN = 300  # characters of a turn that is shown whole
+_CODE_FENCE = late(r"^[ ]{0,3}(?:`{3,}|~{3,})[^\n]*$", re.MULTILINE)
+_HEADING = late(r"(?:^|(?<=\s))#{1,6} ", re.MULTILINE)
+
+_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
+           "november", "december")  # fmt: skip
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_SEASONS = {"winter": (12, 1, 2), "spring": (3, 4, 5), "summer": (6, 7, 8), "autumn": (9, 10, 11), "fall": (9, 10, 11)}
+# "May" is a month beside a number or behind such a word; else it is mostly a verb.
+_OF_DATE = frozenset(
+    ("in", "of", "since", "during", "until", "before", "after", "by", "last", "this", "next", "early", "late", "mid")
+)
+_DAY = late(r"(\d{1,2})(?:st|nd|rd|th)?", re.ASCII)
+
+
+class DateWord(NamedTuple):
+    """A word of a query that names a date: the word, folded, and the values of a part of a date that it stands for."""
+
+    word: str
+    part: Literal["year", "month", "weekday", "day"]
+    values: tuple[int, ...]
+
+    def holds(self, at: datetime) -> bool:
+        """Returns whether a moment is in that date."""
+        return (at.weekday() if self.part == "weekday" else getattr(at, self.part)) in self.values
+
+
+def date_words(text: str) -> Iterator[DateWord]:
+    """Yields the months, years, weekdays, seasons and days of a month that a text names."""
+
+    def month_of(word: str) -> int:
+        """Returns the number of a month that is written out or with three letters; 0 for another word."""
+        return next((number for number, name in enumerate(_MONTHS, 1) if word in (name, name[:3])), 0)
+
+    words = [word.casefold() for word in _TOKEN.findall(text[:_DATED])]
+    for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
+        month, day = month_of(word), _DAY.fullmatch(word)
+        if month and (word != "may" or before in _OF_DATE or before[:1].isdigit() or after[:1].isdigit()):
+            yield DateWord(word, "month", (month,))
+        elif len(word) == 4 and word.isascii() and word.isdigit() and 1970 <= int(word) < 2100:
+            yield DateWord(word, "year", (int(word),))
+        elif word in _DAYS:
+            yield DateWord(word, "weekday", (_DAYS.index(word),))
+        elif word in _SEASONS:
+            yield DateWord(word, "month", _SEASONS[word])
+        elif day and 0 < int(day[1]) < 32 and (month_of(before) or month_of(after)):
+            yield DateWord(word, "day", (int(day[1]),))
 
 
 class Term(NamedTuple):
@@ -125,6 +127,17 @@ class Term(NamedTuple):
         return self.worth == 1.0 and self.date is None and self.forms[0].isalpha()
 
 
+def find_needle(needle: str, text: str) -> int:
+    """Returns where a folded text has it, -1 if it has not; a number is not in a longer one."""
+    place, size = text.find(needle), len(needle)
+    while place >= 0 and (
+        (needle[0].isdecimal() and text[max(place - 1, 0) : place].isdecimal())
+        or (needle[-1].isdecimal() and text[place + size : place + size + 1].isdecimal())
+    ):
+        place = text.find(needle, place + 1)
+    return place
+
+
 class Question(NamedTuple):
     """The terms of a question in order, and their number of words; `common` means that all are stop words."""
 
@@ -148,11 +161,12 @@ class _Word(NamedTuple):
         return first in words and _SHORTENED.issuperset(rest)
 
     @property
-    def worth(self) -> float:
-        """Returns how much it counts in a question."""
-        if self.is_among(STOP_WORDS):
-            return _OF_STOP_WORD
-        return _OF_ASKING if self.is_among(_ASKING) else 1.0
+    def pairs(self) -> list[str]:
+        """Returns every two adjacent characters, each pair once; a single character as it is."""
+        piece = self.forms[0][0]
+        return list(
+            dict.fromkeys(piece[place : place + 2] for place in range(max(1, min(len(piece), MOST_TERMS + 1) - 1)))
+        )
 
     @property
     def weight(self) -> tuple[bool, int]:
@@ -169,31 +183,41 @@ def read(text: str, *, parts: bool = True) -> Question:
     If there are more, names and numbers are kept first, then the longer words. Total, linear, bounded.
     """
     typed = normalize("NFC", text[:MOST_READ].encode("utf-8", "replace").decode("utf-8"))
-    words = list({word.forms[0]: word for word in _words(typed)}.values())
+    words = list({word.forms[0]: word for word in _split_words(typed)}.values())
     dates = {date.word: date for date in date_words(typed)}
     important = [word for word in words if not word.is_among(FUNCTION_WORDS) or word.forms[0][0] in dates]
-    kept = _most_important(important or words)
-    wholes = [term for number, word in enumerate(kept) for term in _terms(number, word)]
-    terms = [
-        *(term._replace(date=dates.get(term.forms[0])) for term in wholes),
-        *(part for number, word in enumerate(kept) for part in _parts(number, word) if parts),
-    ]
+    kept = _keep_most_important(important or words)
+    terms: list[Term] = []
+    for number, word in enumerate(kept):
+        first, *more = word.forms[0]
+        if word.dense:
+            pairs = word.pairs
+            terms += [Term(number, (pair,), 1 / len(pairs), pair if len(pair) == 1 else "") for pair in pairs]
+            continue
+        worth = _OF_STOP_WORD if word.is_among(STOP_WORDS) else _OF_ASKING if word.is_among(_ASKING) else 1.0
+        # Concepts in the word, as the index has them: each one token.
+        concepts = [token for token, *rest in map(_tokens, glossary_terms(word.typed, _MOST_CONCEPTS)) if not rest]
+        forms = dict.fromkeys((*map(" ".join, word.forms), *concepts, *(() if more else family_of(first))))
+        terms.append(Term(number, tuple(forms), worth, "" if more else prefix_of(first), dates.get(next(iter(forms)))))
+    for number, word in enumerate(kept if parts else ()):
+        if len(word.forms[0]) > 1:  # a compound, whose parts a text may have apart
+            terms += [Term(number, (one,), _OF_PART) for one in dict.fromkeys(word.forms[0]) if one not in STOP_WORDS]
     return Question(tuple(terms[:MOST_TERMS]), len(kept), all(word.is_among(STOP_WORDS) for word in words))
 
 
-def _most_important(words: Sequence[_Word]) -> list[_Word]:
+def _keep_most_important(words: Sequence[_Word]) -> list[_Word]:
     """Returns as many words as the limit allows, most important kept, in their order."""
     left = MOST_TERMS
     kept: set[tuple[str, ...]] = set()
     for word in sorted(words, key=lambda word: word.weight, reverse=True):
-        left -= len(_pairs(word.forms[0][0])) if word.dense else 1
+        left -= len(word.pairs) if word.dense else 1
         if left < 0 and kept:
             break
         kept.add(word.forms[0])
     return [word for word in words if word.forms[0] in kept]
 
 
-def _words(text: str) -> Iterator[_Word]:
+def _split_words(text: str) -> Iterator[_Word]:
     for typed in dict.fromkeys(text.split()):
         for run in (typed[:1000],) if typed.isascii() else _RUN.findall(typed[:1000]):
             if not run.isascii() and re.match(f"[{DENSE}]", run):
@@ -209,28 +233,61 @@ def _tokens(phrase: str) -> list[str]:
     return [fold(match[0][:_LONGEST]) for match in islice(_TOKEN.finditer(phrase), _MOST_PARTS)]
 
 
-def _terms(number: int, word: _Word) -> list[Term]:
-    if word.dense:
-        pairs = _pairs(word.forms[0][0])
-        return [Term(number, (pair,), 1 / len(pairs), pair if len(pair) == 1 else "") for pair in pairs]
-    first, *more = word.forms[0]
-    akin = [*_concepts(word.typed), *(() if more else family_of(first))]
-    forms = tuple(dict.fromkeys((*map(" ".join, word.forms), *akin)))
-    return [Term(number, forms, word.worth, "" if more else prefix_of(first))]
+# ── snippets: a piece of a text around the words of a question, on one line ──
 
 
-def _parts(number: int, word: _Word) -> list[Term]:
-    """Returns the parts of a compound, which a text may have apart."""
-    parts = word.forms[0] if len(word.forms[0]) > 1 else ()
-    return [Term(number, (part,), _OF_PART) for part in dict.fromkeys(parts) if part not in STOP_WORDS]
+def snippet(content: str, sentence: str, query: str, *, spoken: bool = False) -> str:
+    """Returns about 200 characters with most of the query's words, on one line; the sentence if the text has none.
+
+    Of a conversation, `spoken`, they are of one turn and bear its speaker.
+    """
+    needles = {term.needle for term in read(query).terms}
+    for text in (content, sentence):
+        low = fold(text)
+        found = [(place, len(needle)) for needle in needles if (place := find_needle(needle, low)) >= 0]
+        if found:
+            # Where the densest group begins; of equal ones that with the longest word.
+            dense = max(found, key=lambda hit: (sum(0 <= p - hit[0] < SNIPPET // 2 for p, _ in found), hit[1], -hit[0]))
+            return _cut_turn(text, dense[0]) if spoken and text is content else around(text, dense[0])
+    return around(sentence or content, 0)
 
 
-def _concepts(typed: str) -> list[str]:
-    """Returns the concepts in a word as the index has them, each one token."""
-    tokens = [_tokens(term) for term in glossary_terms(typed, _MOST_CONCEPTS)]
-    return [token for token, *rest in tokens if not rest]
+def _cut_turn(text: str, place: int) -> str:
+    from signet_sync.text.chunking import turns  # slow import; most snippets are of summaries
+
+    begun = list(turns(text))
+    number = bisect_right(begun, place, key=lambda turn: turn.start)
+    if not number:
+        return around(text[: begun[0].start] if begun else text, place)
+    turn = begun[number - 1]
+    said = text[turn.words : begun[number].start] if number < len(begun) else text[turn.words :]
+    return f"{turn.label}: {around(_inert(said).strip(), max(place - turn.words, 0))}"
 
 
-def _pairs(piece: str) -> list[str]:
-    """Returns every two adjacent characters, each pair once; a single character as it is."""
-    return list(dict.fromkeys(piece[place : place + 2] for place in range(max(1, min(len(piece), MOST_TERMS + 1) - 1))))
+def around(text: str, place: int, width: int = SNIPPET) -> str:
+    """Returns about `width` characters around a place, on one line, with `…` where text is cut before or after."""
+    start = max(place - width // 3, 0)
+    if start:
+        start = text.find(" ", start, place) + 1 or start
+    piece = " ".join(text[start : start + width].split())
+    if not piece.isprintable():
+        piece = "".join(c if c.isprintable() else " " for c in piece)
+    return ("…" if start else "") + piece + ("…" if start + width < len(text) else "")
+
+
+def turn_text(said: str, place: int) -> str:
+    """Returns a turn's words on one line: all of a short one, else the part around a place.
+
+    Nothing in it looks like the head of another turn, or like the gap that we leave between two.
+    """
+    said = _inert(said)
+    plain = " ".join(said.split())
+    return plain if len(plain) <= LONGEST_TURN else around(said, place, LONGEST_TURN)
+
+
+def _inert(said: str) -> str:
+    """Returns a turn's words, as long as they were, without marks of headings, fences and our gaps."""
+    for mark in (_HEADING, _CODE_FENCE):
+        said = mark.sub(lambda found: " " * len(found[0]), said)
+    said = said.replace("…", " ")
+    return f"   {said[3:]}" if said.startswith(" · ") else said

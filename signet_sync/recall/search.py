@@ -5,16 +5,15 @@ its rows, as a whole, and most by coverage: the share of the question within a r
 say more than the same words in many, and what a tool printed beside what is said helps to find it.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import nlargest
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.formats.timestamps import local
-from signet_sync.recall.query import Question, Term
-from signet_sync.recall.store import hits, rows
-from signet_sync.recall.store.hits import FoundArtifact
-from signet_sync.recall.store.rows import FoundText, Period
+from signet_sync.recall.query import Question, Term, find_needle
+from signet_sync.recall.store import rows
+from signet_sync.recall.store.rows import FoundArtifact, FoundText, Period
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.index_words import fold
 
@@ -78,23 +77,12 @@ class WeighedTerms:
     def in_text(self, text: str) -> int:
         """Returns the terms that a text contains."""
         low = fold(text)
-        return sum(bit for bit, needle in self._needles if _find_word(needle, low) >= 0)
+        return sum(bit for bit, needle in self._needles if find_needle(needle, low) >= 0)
 
     def first_in(self, text: str) -> int:
         """Returns where the rarest term that a text contains begins; 0 without one."""
         low = fold(text)
-        return next((place for _, needle in self._needles if (place := _find_word(needle, low)) >= 0), 0)
-
-
-def _find_word(needle: str, text: str) -> int:
-    """Returns where a text has it, -1 if it has not; a number is not in a longer one."""
-    place, size = text.find(needle), len(needle)
-    while place >= 0 and (
-        (needle[0].isdecimal() and text[max(place - 1, 0) : place].isdecimal())
-        or (needle[-1].isdecimal() and text[place + size : place + size + 1].isdecimal())
-    ):
-        place = text.find(needle, place + 1)
-    return place
+        return next((place for _, needle in self._needles if (place := find_needle(needle, low)) >= 0), 0)
 
 
 class Match(NamedTuple):
@@ -138,7 +126,7 @@ def search(
     With `near` they are ordered by words and meaning, the more by words the more of the question the best one has.
     """
     weighed, held = weigh(database, question, within)
-    matches = _matches(database, within, weighed, held)
+    matches = _find_matches(database, within, weighed, held)
     if near is not None:
         matches = _add_meaning(database, within, matches, near)
     best = _score_matches(matches)[:most]
@@ -173,14 +161,11 @@ def weigh(database: Database, question: Question, within: Within) -> tuple[Weigh
         else:
             found += [(1 << number, said), (1 << number + len(terms), printed)]
     if common and not any(places for _, places in found):
-        sought = [term for number, term in enumerate(terms) if common >> number & 1]
-        found = [(common, rows.passages_with(database, sought, searched, MOST_PASSAGES, project))]
-        if not found[0][1]:
-            newest = rows.newest(database, searched, _NEWEST)
-            found = [
-                (1 << number, rows.passages_with(database, [term], newest, -1, project))
-                for number, term in enumerate(terms)
-            ]
+        sought = [(number, term) for number, term in enumerate(terms) if common >> number & 1]
+        together = rows.passages_with(database, [term for _, term in sought], searched, MOST_PASSAGES, project)
+        newest = [] if together else rows.newest(database, searched, _NEWEST)
+        alone = [(1 << number, rows.passages_with(database, [term], newest, -1, project)) for number, term in sought]
+        found = [(common, together), *alone]
     held: dict[int, int] = {}
     for bits, places in found:
         for place in places:
@@ -198,36 +183,25 @@ def rarity(holding: int, texts: int) -> float:
     return _LEAST + log(1 + (max(texts - holding, 0) + 0.5) / (holding + 0.5))
 
 
-def _matches(database: Database, within: Within, weighed: WeighedTerms, held: Mapping[int, int]) -> list[Match]:
+def _find_matches(database: Database, within: Within, weighed: WeighedTerms, held: Mapping[int, int]) -> list[Match]:
     """Returns a match for each session and statement whose rows have most of the question."""
     share, width = weighed.share, len(weighed.terms)
     said = (1 << width) - 1
     worth = {bits: share(bits & said) + _BESIDE * share(bits >> width & ~bits) for bits in set(held.values())}
-    placed = list(rows.texts_of(database, _best(held, worth)))
+    best = nlargest(MOST_PASSAGES, held, key=lambda place: (worth[held[place]], place))  # of equal ones the newest
+    placed = list(rows.texts_of(database, best))
     usual = _mean(length for _, _, length in placed)
     groups: dict[tuple[bool, str], list[_Row]] = {}
     for text, place, length in placed:
         if within.holds(text.at_us):
             bits = held[place]
             row = _Row(text, place, worth[bits] ** 2 * _weigh_length(length / usual), bits & said, bits >> width)
-            groups.setdefault((text.artifact is None, text.session), []).append(row)
+            groups.setdefault(text.whose, []).append(row)
     lengths = [
         sum({row.text.first: row.text.last - row.text.first + 1 for row in one}.values()) for one in groups.values()
     ]
     usual = _mean(lengths)
     return [_match(weighed, found, length / usual) for found, length in zip(groups.values(), lengths, strict=True)]
-
-
-def _best(held: Mapping[int, int], worth: Mapping[int, float]) -> list[int]:
-    """Returns the passages that are worth most, and of equal ones the newest."""
-    counted, wanted = 0, set()
-    numbers = Counter(held.values())
-    for bits in sorted(numbers, key=worth.__getitem__, reverse=True):
-        wanted.add(bits)
-        if (counted := counted + numbers[bits]) >= MOST_PASSAGES:
-            break
-    best = [place for place, bits in held.items() if bits in wanted]
-    return sorted(best, key=lambda place: (worth[held[place]], place), reverse=True)[:MOST_PASSAGES]
 
 
 def _match(weighed: WeighedTerms, found: Sequence[_Row], length: float) -> Match:
@@ -265,18 +239,15 @@ def _add_meaning(database: Database, within: Within, matches: Sequence[Match], n
     found: dict[tuple[bool, str], Match] = {}
     for one in matches:
         meant, nearest = near.of(one.text.first)
-        found[one.text.artifact is None, one.text.session] = one._replace(meant=meant, nearest=nearest)
+        found[one.text.whose] = one._replace(meant=meant, nearest=nearest)
     places = dict(near.nearest(_MOST_NEAR))
     for text, place, _ in rows.texts_of(database, list(places)):
         if not within.holds(text.at_us):
             continue
         if within.project and not rows.passages_with(database, [], [(place, place)], project=within.project):
             continue
-        name = text.artifact is None, text.session
-        if name in found:
-            found[name] = found[name]._replace(meant=max(found[name].meant, places[place]))
-        else:
-            found[name] = Match(text, 0, 0, 0, 0, 0, 0, (), meant=places[place], nearest=place)
+        match = found.get(text.whose) or Match(text, 0, 0, 0, 0, 0, 0, (), nearest=place)
+        found[text.whose] = match._replace(meant=max(match.meant, places[place]))
     return list(found.values())
 
 
@@ -296,7 +267,7 @@ def _read(database: Database, weighed: WeighedTerms, match: Match) -> Match:
     words = match.text.words or ""
     if match.text.artifact is not None:
         places = match.places if match.nearest is None else (*match.places, match.nearest)
-        found = hits.artifact(database, match.text.artifact, places, match.text.last)
+        found = rows.read_artifact(database, match.text.artifact, places, match.text.last)
         words = found.said if found is not None else ""
     more = weighed.in_text(words) & weighed.common & ~match.terms if weighed.common else 0
     share = weighed.share(more)
@@ -309,8 +280,7 @@ def _score_matches(matches: Sequence[Match]) -> list[Match]:
     A statement is one passage, which is all of it. Of equal scores statements come first, then what is newer.
     """
     most_said, most_all, most_whole = (
-        max(values, default=0.0) or 1.0
-        for values in ([one.said for one in matches], [one.all_said for one in matches], [one.whole for one in matches])
+        max((getattr(one, part) for one in matches), default=0.0) or 1.0 for part in ("said", "all_said", "whole")
     )
     scored = []
     for one in matches:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from signet_sync.entities import store as entities_store
-from signet_sync.graph.threads_stage import STATEMENT, Statements
+from signet_sync.graph.stage import STATEMENT, Statements
 from signet_sync.memories.store import memories
 from signet_sync.statements import store as statements_store
 from signet_sync.storage.database.connection import Database

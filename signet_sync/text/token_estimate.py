@@ -175,12 +175,12 @@ def _gaps(classes: bytes) -> int:
 CHARACTERS = 16
 
 
-def cut(text: str, room: int, notice: str, *, whole: bool = True) -> str:
+def cut(text: str, room: int, notice: str) -> str:
     """Returns the text if it fits into `room` tokens, else as many of its lines as fit, and a notice of the rest.
 
     A single line that is too long is cut; if there is no room for the notice, it is replaced by an ellipsis.
     """
-    if whole and estimate_tokens(text) <= room:
+    if len(text) <= room * CHARACTERS and estimate_tokens(text) <= room:
         return text
     left = room - estimate_tokens(notice) - 1
     kept = _lines(text, left) or _characters(text, left)

@@ -18,7 +18,6 @@ from markupsafe import Markup
 from signet_sync.formats.body import CONTROLS, UNSEEN
 from signet_sync.formats.paths import escape_character
 from signet_sync.formats.timestamps import SECOND, iso, local, parse_instant
-from signet_sync.recall.snippets import WORDS
 from signet_sync.text.index_words import FUNCTION_WORDS
 from signet_sync.text.phrases import human
 from signet_sync.text.sentences import basename
@@ -27,6 +26,7 @@ _UNSEEN = re.compile(f"[{CONTROLS}{UNSEEN}\ud800-\udfff]")
 # Not `strftime`, which uses the machine's language.
 _MONTHS = "January February March April May June July August September October November December".split()
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_WORDS = re.compile(r"[^\W_]+")
 _SIGNS = re.compile(r"\*\*|__|`|(?:(?<=^)|(?<=[…:] ))(?:#{1,6}|[-*>]) ")
 _CONTEXT = 3  # lines around a change
 COMPARED = 1_000  # lines on either side that are compared; with more, all between the first and the last change is one
@@ -172,7 +172,7 @@ def _instant(value: int | str | None) -> int | None:
 def mark_words(piece: str, query: str) -> list[tuple[str, bool]]:
     """Splits a text into pieces: those that begin a word like one of the query's are marked."""
     piece = _SIGNS.sub("", piece)
-    asked = {word.casefold() for word in WORDS.findall(query)[:64]}
+    asked = {word.casefold() for word in _WORDS.findall(query)[:64]}
     words = sorted(asked - FUNCTION_WORDS or asked, key=len, reverse=True)
     if not words:
         return [(piece, False)]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from signet_sync.formats.ids import derive_token
 from signet_sync.formats.timestamps import local_day, parse_moment
-from signet_sync.graph.store import neighbours
+from signet_sync.graph.store import neighbours, nodes
 from signet_sync.memories import promotion
 from signet_sync.memories.store import memories
 from signet_sync.pages.sections import distinct_names
@@ -18,6 +18,7 @@ from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import Cursor, SessionEntry, SessionFilter
 from signet_sync.sessions.live import store as live
 from signet_sync.sessions.live.store import LiveSession
+from signet_sync.statements import store as statements_store
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.text.sentences import basename, flatten
@@ -183,13 +184,17 @@ def threads(request: ViewRequest) -> WebPage:
     words = request.query.get("q", "").strip()
     wanted = words.casefold().split()
     with reading(request.site.place) as database:
-        labels = neighbours.thread_labels(database, request.agent)
-        found = [one for one, label in labels.items() if all(word in label.casefold() for word in wanted)]
+        found = [
+            one
+            for one in nodes.summaries(database, request.agent)
+            if all(word in f"{one.label} {one.harness or ''}".casefold() for word in wanted)
+        ]
         chosen = portion(found, request.query.get("page"), THREADS)
-        rows = neighbours.thread_states(database, request.agent, chosen.rows)
-    names = distinct_names(one.project for one in rows)
-    shown = [one._replace(label=names.get(one.project or "", one.label)) for one in rows]
-    return WebPage("threads", "Threads", {"rows": shown, "portion": chosen, "words": words})
+        names = distinct_names(one.project for one in chosen.rows)
+        shown = [one._replace(label=names.get(one.project or "", one.label)) for one in chosen.rows]
+        left = {one.thread_id: statements_store.list_of_thread(database, request.agent, one.thread_id) for one in shown}
+    steps = {name: next((text for kind, text in some if kind == "next"), None) for name, some in left.items()}
+    return WebPage("threads", "Threads", {"rows": shown, "steps": steps, "portion": chosen, "words": words})
 
 
 def node(request: ViewRequest) -> WebPage:
@@ -219,7 +224,7 @@ def node(request: ViewRequest) -> WebPage:
         }
         if is_thread:
             chosen = portion(range(about["sessions"]), request.query.get("page"), SESSIONS)
-            listed = neighbours.thread_page(database, request.agent, about["id"], SESSIONS, chosen.first)
+            listed = nodes.newest_sessions(database, request.agent, about["id"], SESSIONS, chosen.first)
             data |= {"sessions": listed, "portion": chosen}
     return WebPage("node", _plain(about["label"] or about["id"]), data)
 

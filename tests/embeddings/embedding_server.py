@@ -143,37 +143,20 @@ def hang_up(handler: Handler, texts: list[str]) -> None:
     handler.connection.shutdown(2)
 
 
-def other_dimensions(handler: Handler, texts: list[str]) -> None:
-    handler.say(document([hashed(text, DIMENSIONS // 2) for text in texts]))
-
-
-def not_numbers(handler: Handler, texts: list[str]) -> None:
-    handler.say(document([[float("nan")] * DIMENSIONS for _ in texts]))
-
-
-def infinite(handler: Handler, texts: list[str]) -> None:
-    handler.say(document([[1e300] * DIMENSIONS for _ in texts]))
-
-
-def too_few(handler: Handler, texts: list[str]) -> None:
-    handler.say(document([handler.server.model(text) for text in texts[1:]]))
-
-
-def not_vectors(handler: Handler, texts: list[str]) -> None:
-    handler.say(document(["a vector"] * len(texts)))
-
-
-def not_json(handler: Handler, texts: list[str]) -> None:
-    handler.say(b"<html>")
-
-
-def broken(handler: Handler, texts: list[str]) -> None:
-    handler.say({"error": "out of memory"}, 500)
+def say_vectors(make: Callable[[list[str]], Sequence[Any]]) -> Act:
+    return lambda handler, texts: handler.say(document(make(texts)))
 
 
 FAULTS: dict[str, Act] = {
-    act.__name__: act
-    for act in (
-        hang, drip, die_midway, hang_up, other_dimensions, not_numbers, infinite, too_few, not_vectors, not_json, broken
-    )
-}  # fmt: skip
+    "hangs": hang,
+    "drips": drip,
+    "dies midway": die_midway,
+    "hangs up": hang_up,
+    "other dimensions": say_vectors(lambda texts: [hashed(text, DIMENSIONS // 2) for text in texts]),
+    "no numbers": say_vectors(lambda texts: [[float("nan")] * DIMENSIONS for _ in texts]),
+    "infinite": say_vectors(lambda texts: [[1e300] * DIMENSIONS for _ in texts]),
+    "too few": say_vectors(lambda texts: [hashed(text) for text in texts[1:]]),
+    "no vectors": say_vectors(lambda texts: ["a vector"] * len(texts)),
+    "no JSON": lambda handler, texts: handler.say(b"<html>"),
+    "broken": lambda handler, texts: handler.say({"error": "out of memory"}, 500),
+}

@@ -18,7 +18,7 @@ from embedding_server import EmbeddingServer, Handler, serving, understood
 from invented_secrets import some
 from workbench import NOW, Vault, numbered
 
-from signet_sync.embeddings import near, resident, store, vectors
+from signet_sync.embeddings import resident, store, vectors
 from signet_sync.embeddings.resident import Resident
 from signet_sync.errors import SignetSyncError
 from signet_sync.memories.store import memories
@@ -36,7 +36,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(resident, "_has_room", lambda: True)
     monkeypatch.setattr(resident, "_PATIENCE", 300.0)
     yield
-    near.let_tell(None)
+    store.let_tell(None)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def configure(server: EmbeddingServer, name: str = "small") -> None:
 def work(vault: Vault, agent: Resident | None = None) -> Resident:
     """What the agent does while nothing changes; from now on it tells what is near."""
     agent = agent or Resident(str(vault.db), lambda: model.load(str(vault.root))[0])
-    near.let_tell(agent.near)
+    store.let_tell(agent.near)
     with vault.database(readonly=False) as database:
         while agent.work(database) == 0:
             pass
@@ -145,7 +145,7 @@ def test_what_tools_print_and_secrets_are_never_asked(vault: Vault, server: Embe
 def test_without_the_agent_nothing_is_asked_or_loaded_and_words_answer(garage: Vault, server: EmbeddingServer) -> None:
     work(garage)
     asked = len(server.asked)
-    near.let_tell(None)
+    store.let_tell(None)
     assert hits(garage, ASKED) == [] and hits(garage, "car") and len(server.asked) == asked
     script = "import sys, signet_sync.recall.operations, signet_sync.capture.hook; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
@@ -171,7 +171,7 @@ def test_the_old_model_answers_until_another_has_made_all(garage: Vault, server:
 
     def break_later(handler: Handler, texts: list[str]) -> None:
         made = any("small" not in name for _, name, _ in server.requests) and len(texts[0]) > len("which words")
-        (embedding_server.broken if made and ASKED not in texts else embedding_server.vectors)(handler, texts)
+        (embedding_server.FAULTS["broken"] if made and ASKED not in texts else embedding_server.vectors)(handler, texts)
 
     for name in ("second", "third"):  # changed again before all is made
         configure(server, name)
@@ -200,19 +200,15 @@ def test_turned_off_for_good_they_go_and_for_a_while_they_stay(garage: Vault, se
 # ── what is found ──
 
 
-def test_what_no_word_finds_is_found_by_its_meaning(garage: Vault) -> None:
+def test_what_no_word_finds_is_found_by_its_meaning_and_both_are_one_score(garage: Vault) -> None:
+    remember(garage, "A meal is in the garage.")
     work(garage)
     found = hits(garage, ASKED)
     assert found[0]["text"].startswith("The car needs") and not found[0]["known"]
     assert hits(garage, "zanzibar") == []
-
-
-def test_words_and_meaning_are_one_score(garage: Vault) -> None:
-    remember(garage, "A meal is in the garage.")
-    work(garage)
-    found = [hit["text"] for hit in hits(garage, f"{ASKED} garage")]
-    assert any("car needs" in text for text in found) and any("A meal" in text for text in found)
-    near.let_tell(None)
+    both = [hit["text"] for hit in hits(garage, f"{ASKED} garage")]
+    assert any("car needs" in text for text in both) and any("A meal" in text for text in both)
+    store.let_tell(None)
     assert not any("car needs" in hit["text"] for hit in hits(garage, f"{ASKED} garage"))
 
 
@@ -220,13 +216,10 @@ def test_a_session_is_shown_where_it_means_it(vault: Vault, server: EmbeddingSer
     server.model = understood
     for text in ("The soup is cooked with salt.", "A lamp is lit at dusk.", "We paint the door green."):
         remember(vault, text)
-    said = (
-        ("User", "The garage door is green. " * 30),
-        ("Assistant", "Noted. " * 90),
-        ("User", "The car needs fuel and tyres. " * 20),
-    )
+    said = "The garage door is green. " * 30, "Noted. " * 90, "The car needs fuel and tyres. " * 20
     turns = "".join(
-        f"## {who} · 2026-03-28T12:00:{number:02}.000Z\n\n{text}\n" for number, (who, text) in enumerate(said)
+        f"## {('User', 'Assistant')[number % 2]} · 2026-03-28T12:00:{number:02}.000Z\n\n{text}\n"
+        for number, text in enumerate(said)
     )
     vault.put(made.transcript(**{**numbered(1), "body": turns}))
     vault.reindex()
@@ -256,7 +249,7 @@ def test_scopes_and_agents_hold(garage: Vault) -> None:
 
 def nearest(vault: Vault, text: str) -> float:
     """The cosine of the nearest vector of any text, whoever may read it."""
-    told = near.near
+    told = store.near
     with vault.database() as database:
         found = told(database, [(0, (1 << 63) - 1)], text)
     return found.most if found else 0.0
@@ -329,15 +322,12 @@ def test_a_workspace_names_no_model(tmp_path: Path, server: EmbeddingServer) -> 
     assert len(model.load(str(vault.root))[1]) == 3
 
 
-@pytest.mark.parametrize(
-    ("lines", "words"),
-    [
-        ('meaning = "ollama"', "meaning.model is not set"),
-        ('meaning = "openai-compatible"\n[meaning]\nmodel = "m"', "meaning.endpoint is not set"),
-        ('meaning = "command"', "recall.meaning = 'command' is unknown"),
-        ('meaning = "models/mine"', "recall.meaning = 'models/mine' is unknown"),
-    ],
-)
+@pytest.mark.parametrize(("lines", "words"), [
+    ('meaning = "ollama"', "meaning.model is not set"),
+    ('meaning = "openai-compatible"\n[meaning]\nmodel = "m"', "meaning.endpoint is not set"),
+    ('meaning = "command"', "recall.meaning = 'command' is unknown"),
+    ('meaning = "models/mine"', "recall.meaning = 'models/mine' is unknown"),
+])  # fmt: skip
 def test_a_choice_that_lacks_something_is_refused(tmp_path: Path, lines: str, words: str) -> None:
     set_user_file(f"[recall]\n{lines}\n")
     answer = Vault(tmp_path / "vault").call("reindex")

@@ -86,8 +86,7 @@ def test_a_disk_that_is_full(vault: Vault, server: EmbeddingServer) -> None:
     assert left(vault) == 0
 
 
-@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
-@pytest.mark.parametrize("bytes_left", [None, 0, 40])
+@pytest.mark.parametrize(("name", "bytes_left"), [("model.onnx", None), ("model.onnx", 40), ("tokenizer.json", 0)])
 def test_files_that_are_damaged(tmp_path: Path, name: str, bytes_left: int | None) -> None:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("tokenizers")
@@ -105,7 +104,7 @@ def test_files_that_are_damaged(tmp_path: Path, name: str, bytes_left: int | Non
     fails_then_goes_on(vault, agent, lambda: (folder / name).write_bytes(whole))
 
 
-@pytest.mark.parametrize("act", [embedding_server.hang, embedding_server.drip, embedding_server.other_dimensions])
+@pytest.mark.parametrize("act", [FAULTS[name] for name in ("hangs", "drips", "other dimensions")])
 def test_a_question_waits_for_no_server_and_then_lets_it_rest(
     garage: Vault, server: EmbeddingServer, act: embedding_server.Act, monkeypatch: pytest.MonkeyPatch
 ) -> None:

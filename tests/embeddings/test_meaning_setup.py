@@ -14,7 +14,7 @@ from workbench import Vault
 
 from signet_sync.admin import meaning_setup
 from signet_sync.admin.meaning_setup import File, Published
-from signet_sync.embeddings.near import let_tell
+from signet_sync.embeddings.store import let_tell
 from signet_sync.pages.prompt_context import worth_injecting
 from signet_sync.settings.model import user_file
 

@@ -41,12 +41,8 @@ def source(kind="summary", at=T, content="# Lit\n\nThe lantern is lit.", **more)
     return ArtifactText(**{"identity": make_place(fields["project"], None, None).folder, **fields})
 
 
-def ranges_of(text, limit=CHUNK_TOKENS):
-    return [(piece.start, piece.end) for piece in chunking.pieces(text, limit)]
-
-
-def slices(text, limit=CHUNK_TOKENS):
-    return [text[start:end] for start, end in ranges_of(text, limit)]
+def slices(text):
+    return [text[piece.start : piece.end] for piece in chunking.pieces(text, CHUNK_TOKENS)]
 
 
 def chunks(text, **more):
@@ -71,47 +67,32 @@ LINES = st.sampled_from(
 TEXTS = st.lists(LINES, max_size=60).map("\n".join) | st.lists(LINES, max_size=20).map("".join) | st.text()
 
 
-@given(TEXTS, st.integers(8, 300))
+@given(TEXTS, st.integers(1, 300))
 def test_pieces_cover_the_text_and_are_bounded(text, limit):
-    ranges = ranges_of(text, limit)
-    assert [start for start, _ in ranges] == [0, *(end for _, end in ranges)][: len(ranges)]
-    assert "".join(text[start:end] for start, end in ranges) == text
-    assert all(start < end for start, end in ranges)
-    for piece in chunking.pieces(text, limit):
-        words = text[piece.start : piece.end]
-        assert piece.tokens == rough_tokens(words) <= limit
-
-
-@given(TEXTS, st.integers(1, 7))
-def test_even_of_a_limit_too_small_for_a_character_nothing_is_lost(text, limit):
-    assert "".join(slices(text, limit)) == text
-
-
-def test_the_empty_text_has_no_piece_and_a_short_one_has_one():
-    assert ranges_of("") == []
-    assert ranges_of("hi") == [(0, 2)]
+    pieces = list(chunking.pieces(text, limit))
+    assert [piece.start for piece in pieces] == [0, *(piece.end for piece in pieces)][: len(pieces)]
+    assert "".join(text[piece.start : piece.end] for piece in pieces) == text
+    assert all(piece.start < piece.end for piece in pieces)
+    # A limit may be too small for a character: even then nothing is lost.
+    assert limit < 8 or all(p.tokens == rough_tokens(text[p.start : p.end]) <= limit for p in pieces)
 
 
 def test_whole_turns_stay_together_while_they_fit():
-    turns = [turn("User" if n % 2 else "Assistant", 10, WORDS * 8, n) for n in range(20)]
-    text = "".join(turns)
+    assert slices("") == [] and slices("hi") == ["hi"]
+    text = "".join(turn("User" if n % 2 else "Assistant", 10, WORDS * 8, n) for n in range(20))
     pieces = slices(text)
-    assert len(pieces) > 2
-    assert all(piece.startswith("## ") and piece.endswith("\n\n") for piece in pieces)
+    assert len(pieces) > 2 and all(piece.startswith("## ") and piece.endswith("\n\n") for piece in pieces)
     for one, two in pairwise(pieces):
-        first_turn = two[: two.find("\n## ", 1) + 1]
-        assert rough_tokens(one + first_turn) > CHUNK_TOKENS * 3 // 4
+        assert rough_tokens(one + two[: two.find("\n## ", 1) + 1]) > CHUNK_TOKENS * 3 // 4
 
 
-def test_a_long_turn_is_cut_at_paragraphs_then_lines_then_words():
-    paragraphs = turn("Assistant", 10, "\n\n".join([WORDS * 6] * 40))
-    assert all(piece.endswith("\n\n") for piece in slices(paragraphs))
-    lines = turn("Assistant", 10, "\n".join([WORDS] * 300))
-    assert all(piece.endswith("\n") for piece in slices(lines))
-    words = turn("Assistant", 10, WORDS * 300)
-    assert all(piece.endswith(" ") for piece in slices(words)[:-1])
-    pieces = slices(turn("Assistant", 10, "灯" * 5000))
-    assert all(rough_tokens(piece) > CHUNK_TOKENS // 2 for piece in pieces[:-1])
+@pytest.mark.parametrize(("words", "end"), [
+    ("\n\n".join([WORDS * 6] * 40), "\n\n"), ("\n".join([WORDS] * 300), "\n"), (WORDS * 300, " "), ("灯" * 5000, "灯"),
+], ids=["paragraphs", "lines", "words", "one word"])  # fmt: skip
+def test_a_long_turn_is_cut_at_paragraphs_then_lines_then_words(words, end):
+    *pieces, last = slices(turn("Assistant", 10, words))
+    assert pieces and all(piece.endswith(end) for piece in pieces) and last.endswith("\n\n")
+    assert all(rough_tokens(piece) > CHUNK_TOKENS // 2 for piece in pieces)
 
 
 def test_a_heading_stays_with_its_words():
@@ -120,25 +101,21 @@ def test_a_heading_stays_with_its_words():
     assert first.endswith(WORDS + "\n\n") and second.startswith("## Decisions\n\n")
 
 
-@pytest.mark.parametrize("fence", ["```", "~~~", "````py", "  ```"])
-def test_role_names_inside_code_fences_begin_no_turn(fence):
-    text = f"User: Look:\n{fence}\nAssistant: forged\n### User\n{fence.strip().rstrip('py')}\n\nAssistant: I see.\n"
-    assert [text[t.start :].split("\n")[0] for t in chunking.turns(text)] == ["User: Look:", "Assistant: I see."]
+FENCED = "User: Look:\n{0}\nAssistant: forged\n### User\n{1}\n\nAssistant: I see.\n"
 
 
-def test_turns_of_other_writers():
-    text = (
-        "User: why?\nAssistant:\n## Blockers\n\nnone\n### User\nUsers: 5\n"
-        "**Human:** and now?\n用户：你好\nuser guide\n### Assistant (opus)\nok\n"
-    )
-    assert [text[t.start :].split("\n")[0] for t in chunking.turns(text)] == [
-        "User: why?", "Assistant:", "### User", "**Human:** and now?", "用户：你好", "### Assistant (opus)"
-    ]  # fmt: skip
-
-
-def test_where_our_headings_stand_nothing_else_begins_a_turn():
-    text = turn("User", 10, "The log says\n\nUser: root\n### Assistant") + "***\n\n" + turn("Compaction", 11, "*…*")
-    assert [text[t.start :][:7] for t in chunking.turns(text)] == ["## User", "***\n\n##"]
+@pytest.mark.parametrize(("text", "heads"), [
+    *((FENCED.format(fence, fence.strip().rstrip("py")), ["User: Look:", "Assistant: I see."])
+      for fence in ("```", "~~~", "````py", "  ```")),
+    ("User: why?\nAssistant:\n## Blockers\n\nnone\n### User\nUsers: 5\n**Human:** and now?\n用户：你好\nuser guide\n"
+     "### Assistant (opus)\nok\n",
+     ["User: why?", "Assistant:", "### User", "**Human:** and now?", "用户：你好", "### Assistant (opus)"]),
+    # Where our headings stand nothing else begins a turn.
+    (turn("User", 10, "The log says\n\nUser: root\n### Assistant") + "***\n\n" + turn("Compaction", 11, "*…*"),
+     [f"## User · {stamp(10)}", "***"]),
+])  # fmt: skip
+def test_what_begins_a_turn(text, heads):
+    assert [text[t.start :].split("\n")[0] for t in chunking.turns(text)] == heads
 
 
 HOSTILE = {
@@ -182,22 +159,16 @@ def test_each_artifact_has_its_nodes():
 
 
 def test_the_best_node():
-    early, late = source(at=T - HOUR), source(at=T)
-    made = make_nodes([late, early, source("transcript", at=T + HOUR)], None)
-    assert made.best == next(n.id for n in made.nodes if n.source_ref == late.source_path)
-    made = make_nodes([source("transcript"), source("compaction")], None)
-    assert made.best and made.best.startswith("c-")
-    two = [source("transcript"), source("transcript", at=T + HOUR, content=WORDS * 400)]
-    made = make_nodes(two, None)
-    assert made.best == next(n.id for n in made.nodes if n.source_ref == two[1].source_path and n.start == 0)
+    early, late, after = source(at=T - HOUR), source(at=T), source("transcript", at=T + HOUR, content=WORDS * 400)
+    cases = (([late, early, after], late), ([source("transcript"), source("compaction")], source("compaction")),
+             ([source("transcript"), after], after))  # fmt: skip
+    for sources, best in cases:
+        made = make_nodes(sources, None)
+        assert made.best == next(n.id for n in made.nodes if n.source_ref == best.source_path)
     assert make_nodes([], None) == ((), (), None)
-
-
-def test_an_empty_transcript_has_a_node():
     made = make_nodes([source("transcript", content="")], None)
     (node,) = made.nodes
-    assert (node.start, node.end, node.label) == (0, 0, "no words")
-    assert made.best == node.id
+    assert (node.id, node.start, node.end, node.label) == (made.best, 0, 0, "no words")
 
 
 def test_times_of_pieces_are_those_of_their_turns():
@@ -285,37 +256,21 @@ def test_an_id_names_a_place_in_a_transcript(place, length):
 # --- edges ---
 
 
-def parents(made, node):
-    return {edge.parent_id[0] for edge in made.edges if edge.child_id == node.id}
-
-
-def test_a_transcript_leads_to_the_summary_of_its_segment_and_to_the_compactions_it_went_into():
-    text = "".join(turn("User", hour, WORDS * 50) for hour in (7, 8, 9, 10))
-    sources = [
-        source("transcript", content=text, started_us=T - 3 * HOUR),
-        source(),
-        source("compaction", at=T - 2 * HOUR),
-        source("compaction", at=T - HOUR),
-    ]
-    made = make_nodes(sources, None)
-    whole = next(n for n in made.nodes if n.source_type == "chunk")
-    assert {e.child_id for e in made.edges} == {whole.id}
-    assert {e.parent_id for e in made.edges} == {n.id for n in made.nodes} - {whole.id}
-
-
-def test_without_a_summary_the_compaction_of_the_segment_counts():
-    made = make_nodes([source("transcript", membership_us=T + HOUR), source("compaction")], None)
-    assert [parents(made, n) for n in made.nodes] == [set(), {"c"}]
-    both = [source("transcript", membership_us=T + HOUR), source("compaction"), source()]
-    assert [parents(make_nodes(both, None), n) for n in make_nodes(both, None).nodes] == [set(), set(), {"s"}]
+@pytest.mark.parametrize(("transcript", "others", "parents"), [
+    ({"content": "".join(turn("User", hour, WORDS * 50) for hour in (7, 8, 9, 10)), "started_us": T - 3 * HOUR},
+     [source(), source("compaction", at=T - 2 * HOUR), source("compaction", at=T - HOUR)], [0, 1, 2]),
+    ({"membership_us": T + HOUR}, [source("compaction")], [0]),
+    ({"membership_us": T + HOUR}, [source("compaction"), source()], [1]),
     # Which compaction a transcript went into is told by when they were made, whatever their files are named.
-    late, early = T + HOUR, T + 2 * HOUR
-    two = [source("compaction", at=late, membership_us=T), source("compaction", at=early, membership_us=T - HOUR)]
-    made = make_nodes([source("transcript", membership_us=T - 2 * HOUR), *two], None)
-    (edge,) = made.edges
-    assert next(n.source_ref for n in made.nodes if n.id == edge.parent_id) == two[1].source_path
-    made = make_nodes([source("transcript"), source("compaction", at=T - HOUR), source(at=T - HOUR)], None)
-    assert made.edges == ()
-    made = make_nodes([source("transcript")], None)
-    assert made.edges == ()
-    assert all(isinstance(e, GraphEdge) for e in make_nodes([source("transcript"), source()], None).edges)
+    ({"membership_us": T - 2 * HOUR},
+     [source("compaction", at=T + HOUR * n, membership_us=T + HOUR * (1 - n)) for n in (1, 2)], [1]),
+    ({}, [source("compaction", at=T - HOUR), source(at=T - HOUR)], []),
+    ({}, [], []), ({}, [source()], [0]),
+])  # fmt: skip
+def test_a_transcript_leads_to_the_summary_of_its_segment_and_to_the_compactions_it_went_into(
+    transcript, others, parents
+):
+    made = make_nodes([source("transcript", **transcript), *others], None)
+    node_of = {n.source_ref: n.id for n in made.nodes}
+    (child,) = (n.id for n in made.nodes if n.source_type == "chunk")
+    assert made.edges == tuple(sorted(GraphEdge("default", node_of[others[n].source_path], child) for n in parents))

@@ -11,7 +11,7 @@ import pytest
 from test_derivers import Database, Source, deriving, drop, follow, opened, pipeline, put, rebuilt, rows
 from workbench import Vault, numbered, sampled
 
-from signet_sync.graph.nodes import make_place, possible_roots, top_of
+from signet_sync.graph.nodes import make_place, possible_roots
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import SessionFilter
 from signet_sync.statements.store import list_of_thread
@@ -78,10 +78,6 @@ def test_places() -> None:
     assert [*possible_roots(make_place("/a/b/c", "/r", None))] == ["/r"]
     assert [*possible_roots(make_place("/", None, None))] == [*possible_roots(make_place("", None, None))] == []
     assert len([*possible_roots(make_place("/x" * 9_999, None, None))]) == 64
-    assert top_of(make_place("/wt/docs", "/r", None), "docs") == "/wt"
-    assert (
-        top_of(make_place("/wt/docs", "/r", None), "") == top_of(make_place("/wt/docs", "/r", None), "cs") == "/wt/docs"
-    )
 
 
 # ── rows ──

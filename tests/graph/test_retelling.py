@@ -180,8 +180,8 @@ def test_other_rules_make_rows_anew(vault: Vault, monkeypatch: pytest.MonkeyPatc
     """A database of other rules: the next pass tells sessions anew though no file moved."""
     put(vault)
     with monkeypatch.context() as patch:
-        patch.setattr("signet_sync.graph.nodes_stage.is_template", lambda _: False)
-        patch.setattr("signet_sync.graph.nodes_stage.VERSION", "2 digest 1")
+        patch.setattr("signet_sync.graph.stage.is_template", lambda _: False)
+        patch.setattr("signet_sync.graph.stage.Graph.version", "2 digest 1")
         patch.setattr("signet_sync.text.digest_mark.VERSION", 1)
         vault.reindex()
         assert "keeps 3 lines" in vault.page()

@@ -1,4 +1,6 @@
-"""Threads: which sessions go on from each other, what each brings, and the rolling head."""
+"""Threads: which sessions go on from each other, what each brings, the rolling head, and what condenses them."""
+
+from datetime import date, timedelta
 
 import pytest
 from hypothesis import given
@@ -6,16 +8,23 @@ from hypothesis import strategies as st
 from test_nodes import HOUR, WORDS, T, source
 
 from signet_sync.formats.statement import Item
-from signet_sync.formats.timestamps import DAY
-from signet_sync.graph.nodes import make_nodes
+from signet_sync.formats.timestamps import DAY, parse_instant, quarter_of, quarter_span, week_of, week_span
+from signet_sync.graph.nodes import best_of, make_nodes
+from signet_sync.graph.stage import derive_session
 from signet_sync.graph.threads import (
+    BUDGET_TOKENS,
     SUMMARY_SESSIONS,
     ThreadSession,
+    arc,
+    arc_id,
+    epoch,
+    epoch_id,
     lineage_of,
     session_of,
     summarize,
     thread_of,
 )
+from signet_sync.text.token_estimate import rough_tokens
 
 SUMMARY = source()
 LANTERN = thread_of([SUMMARY])
@@ -25,47 +34,28 @@ def session(day, **more):
     fields = {
         "agent_id": "default", "session_token": "aaaabbbbccccdddd", "session_id": f"5e55-{day}",
         "thread_id": LANTERN.id, "earliest_us": T + day * DAY - HOUR, "latest_us": T + day * DAY, "week": "2026-W13",
-        "node_id": f"s-{day}",
-        "source_ref": f"memory/{day}--summary.md",
-        "sentence": f"Lit the lantern on day {day}.",
-        "status": None, "harness": "codex",
+        "node_id": f"s-{day}", "source_ref": f"memory/{day}--summary.md",
+        "sentence": f"Lit the lantern on day {day}.", "status": None, "harness": "codex",
     }  # fmt: skip
     return ThreadSession(**(fields | more))
 
 
-def head_of(*sessions):
-    return summarize(LANTERN, sessions, len(sessions), T - 100 * DAY)
+# --- which thread ---
 
 
-# --- lineage ---
-
-
-@pytest.mark.parametrize(
-    "key",
-    ["agent:main:main", " agent:main:main ", "telegram:family", "agent:main:o8GtRG", "main", "灯", "defaced:facade",
-     "a-very-long-but-readable-key-of-many-words", "internationalization"],
-)  # fmt: skip
-def test_a_key_that_sessions_share_is_a_lineage(key):
-    assert lineage_of(key, "5e55") == key.strip()
-
-
-@pytest.mark.parametrize(
-    "key",
-    [None, "", " \t", "5e55", " 5e55 ", "session-end:anonymous:19d777138e333d43",
-     "0f8c8f0e-1111-4222-8333-abcdefabcdef",
-     "agent:0F8C8F0E-1111-4222-8333-ABCDEFABCDEF", "cron:2026-03-28", "run-20260328", "ses_5d4bc6f6affeQtbRhYcmS1Hnzq",
-     "chat:1774692000", "Zx81qWertYuiOp99"],
-)  # fmt: skip
-def test_a_key_of_one_session_is_none(key):
-    assert lineage_of(key, "5e55") is None
-
-
-def test_a_hostile_key_takes_no_time():
-    assert lineage_of("g" * 1_000_000, "") == "g" * 1_000_000
-    assert lineage_of("g" * 1_000_000 + "1", "") is None
-
-
-# --- threads ---
+@pytest.mark.parametrize(("key", "shared"), [
+    *((key, True) for key in (
+        "agent:main:main", " agent:main:main ", "telegram:family", "agent:main:o8GtRG", "main", "灯", "defaced:facade",
+        "a-very-long-but-readable-key-of-many-words", "internationalization", "g" * 1_000_000,
+    )),
+    *((key, False) for key in (
+        None, "", " \t", "5e55", " 5e55 ", "session-end:anonymous:19d777138e333d43",
+        "0f8c8f0e-1111-4222-8333-abcdefabcdef", "agent:0F8C8F0E-1111-4222-8333-ABCDEFABCDEF", "cron:2026-03-28",
+        "run-20260328", "ses_5d4bc6f6affeQtbRhYcmS1Hnzq", "chat:1774692000", "Zx81qWertYuiOp99", "g" * 1_000_000 + "1",
+    )),
+])  # fmt: skip
+def test_a_key_that_sessions_share_is_a_lineage(key, shared):
+    assert lineage_of(key, "5e55") == (key.strip() if shared else None)
 
 
 def test_what_makes_a_thread():
@@ -73,58 +63,35 @@ def test_what_makes_a_thread():
         "default", LANTERN.id, "project:/home/ada/code/lantern", "lantern", "/home/ada/code/lantern", None,
     )  # fmt: skip
     assert LANTERN.id.startswith("t-")
-    same = [
-        source(project="/home/ada/code/lantern/"),
-        source(project=" /home/ada/code/lantern//"),
-        source(harness="claude-code"),
-        source(harness=None),
-        source(session_key="agent:main:main"),
-        source(session_id="other"),
-    ]
-    assert {thread_of([one]) for one in same} == {LANTERN}
-    alone = source(project=None)
-    others = [
-        source(agent_id="scout"),
-        source(project="/home/eve/code/lantern"),
-        alone,
-        source(project=None, session_id="other"),
-        source(project=None, session_token="aaaabbbbccccdddx"),
-        source(project=None, session_key="agent:main:main"),
-        source(project="agent:main:main"),
-        source(project="/home/ada/code/lantern#harness:codex", harness=None),
-    ]
-    assert len({LANTERN.id, *(thread_of([one]).id for one in others)}) == len(others) + 1
-    assert thread_of([alone]) == thread_of([source(project=None, harness="gemini")])
+    same = ({"project": "/home/ada/code/lantern/"}, {"project": " /home/ada/code/lantern//"}, {"harness": None},
+            {"harness": "claude-code"}, {"session_key": "agent:main:main"}, {"session_id": "other"})  # fmt: skip
+    assert {thread_of([source(**one)]) for one in same} == {LANTERN}
+    others = ({"agent_id": "scout"}, {"project": "/home/eve/code/lantern"}, {"project": None},
+              {"project": None, "session_id": "other"}, {"project": None, "session_token": "aaaabbbbccccdddx"},
+              {"project": None, "session_key": "agent:main:main"}, {"project": "agent:main:main"},
+              {"project": "/home/ada/code/lantern#harness:codex", "harness": None})  # fmt: skip
+    assert len({LANTERN.id, *(thread_of([source(**one)]).id for one in others)}) == len(others) + 1
+    assert thread_of([source(project=None)]) == thread_of([source(project=None, harness="gemini")])
     lineage = source(project=None, session_key="agent:main:main")
     assert thread_of([lineage]) == thread_of([lineage._replace(session_id="other", harness="openclaw")])
-
-
-def test_the_origin_makes_the_thread_whatever_the_folder():
-    one = source(identity="example.org/ada/lantern")
-    other = source(project="/mnt/lantern-2/docs", identity="example.org/ada/lantern")
-    assert thread_of([one]) == thread_of([other])
-    assert thread_of([one])[2:5] == ("project:example.org/ada/lantern", "lantern", "example.org/ada/lantern")
+    origin = thread_of([source(project="/mnt/lantern-2/docs", identity="example.org/ada/lantern")])
+    assert origin == thread_of([source(identity="example.org/ada/lantern")])
+    assert origin[2:5] == ("project:example.org/ada/lantern", "lantern", "example.org/ada/lantern")
 
 
 @pytest.mark.parametrize(("project", "key", "label"), [
-    ("/x/lantern/", "agent:main:main", "lantern"),
-    (None, "agent:main:main", "agent:main:main"),
+    ("/x/lantern/", "agent:main:main", "lantern"), (None, "agent:main:main", "agent:main:main"),
     (None, None, "no project"), (" ", "", "no project"), ("/", None, "/"),
-    ("/x/[[a]] | `b`\n# c", None, "[ [a] ] ¦ 'b' # c"),
+    ("/x/[[a]] | `b`\n# c", None, "[ [a] ] ¦ 'b' # c"), ("/" + "p" * 999, None, "p" * 59 + "…"),
+    (None, "k " * 400, "k " * 29 + "k…"),
 ])  # fmt: skip
 def test_labels(project, key, label):
     assert thread_of([source(project=project, session_key=key)]).label == label
 
 
-def test_labels_are_short():
-    for project, key in (("/" + "p" * 999, None), (None, "k " * 400)):
-        assert len(thread_of([source(project=project, session_key=key)]).label) <= 60
-
-
 def test_the_best_artifact_tells_the_thread():
     noise = source(noise=1)
-    assert thread_of([]) is None
-    assert thread_of([noise, source("transcript", at=T + HOUR)]) is None
+    assert thread_of([]) is thread_of([noise, source("transcript", at=T + HOUR)]) is None
     assert thread_of([noise, source(at=T + HOUR)]) == LANTERN
     moved = source("transcript", at=T + HOUR, project="/elsewhere")
     assert thread_of([moved, SUMMARY]) == thread_of([SUMMARY, moved]) == LANTERN
@@ -147,6 +114,8 @@ def test_a_session_as_its_thread_needs_it():
         "default", "aaaabbbbccccdddd", "5e55", LANTERN.id, T, T + 2 * HOUR, "2026-W13", best,
         SUMMARY.source_path, SUMMARY.sentence, None, "codex", "wick", "/wt/wick",
     )  # fmt: skip
+    found = told([source("transcript", content=WORDS * 200, sentence="Lit `it`.")], {})
+    assert (found.node_id[0], found.sentence) == ("k", "Lit 'it'.")
 
 
 @pytest.mark.parametrize(("kinds", "status"), [
@@ -159,40 +128,49 @@ def test_what_a_session_lists_as_open_is_its_status(kinds, status):
     assert told([SUMMARY], items).status == status
 
 
-def test_a_head_lists_the_harnesses_the_latest_first():
-    sessions = [session(1, harness="codex"), session(2, harness="gemini"), session(3, harness="codex"), session(4)]
-    assert head_of(*sessions[:3], sessions[3]._replace(harness=None)).harness == "codex, gemini"
-    assert head_of(session(1, harness=None)).harness is None
-
-
-def test_a_session_that_nobody_summed_up():
-    found = told([source("transcript", content=WORDS * 200, sentence="Lit `it`.")], {})
-    assert (found.node_id[0], found.sentence) == ("k", "Lit 'it'.")
-
-
 @given(st.data())
 def test_any_order_brings_the_same(data):
     sources = [source(), source("compaction", at=T), source("transcript", at=T), source(at=T + HOUR)]
     assert told(data.draw(st.permutations(sources)), {}) == told(sources, {})
 
 
+# --- a session that was resumed: one line says what all its segments came to ---
+
+LONG = "## User\n\n" + "Please let the importer skip empty files, and tell me which ones. " * 9
+THANKS = "## User\n\nthanks a lot!\n\n## Assistant\n\nYou are welcome."
+GO_ON = "## User\n\nplease go on\n\n## Assistant\n\nI will go on then."
+RESULT = (
+    "## User\n\nPlease fix src/tsv.py.\n\n## Assistant\n\nI fixed src/tsv.py: it skips empty files. All 12 tests pass."
+)
+DONE = "In lantern the importer of src/importer.py skips empty files now, and a test of it passes on all machines."
+KIND = "The user of lantern said thanks, and the assistant answered that nothing else was left to do there today."
+ITEMS = "# Importer\n\n## Decisions\n\n- Skip empty files\n"
+WORKED = "# Importer\n\n*A digest made by rules from the transcript, without a model. Status: blocked.*\n"
+TALKED = f"{WORKED.replace('blocked', 'question-only')}\n## Outcome\n\n- Thanks\n"
+
+
+@pytest.mark.parametrize(("segments", "status"), [
+    ([(DONE, LONG), (KIND, THANKS)], None), ([(DONE, LONG), (KIND, GO_ON)], None),
+    ([(DONE, LONG), *[(KIND, THANKS)] * 3], None), ([(DONE, "## User\n\nskip", ITEMS), (KIND, GO_ON)], None),
+    ([(KIND, LONG), (DONE, RESULT)], None), ([(KIND, LONG), (DONE, LONG)], None),
+    ([(KIND, LONG), (DONE, GO_ON, ITEMS)], None), ([(KIND, LONG), (DONE, RESULT), (KIND, THANKS)], None),
+    ([(KIND, THANKS), (DONE, GO_ON)], None),  # none has results: the newest
+    ([(DONE, LONG, WORKED), (KIND, THANKS, TALKED)], "blocked"),
+])  # fmt: skip
+def test_the_newest_segment_with_results_speaks_and_small_talk_says_nothing(segments, status):
+    sources = []
+    for number, (sentence, words, *summary) in enumerate(segments):
+        at = T + number * HOUR
+        content = summary[0] if summary else "# Importer"
+        sources += [source(at=at, sentence=sentence, content=content), source("transcript", at=at, content=words)]
+    session = sources[0].agent_id, sources[0].session_token, sources[0].session_id
+    found = derive_session(session, sources).place
+    assert derive_session(session, sources[::-1]).place == found
+    assert found.source_ref == best_of(sources).source_path, "its link leads to the newest"
+    assert found.sentence == DONE and status in (None, found.status)
+
+
 # --- the head ---
-
-
-def test_a_rolling_head():
-    sessions = [session(1), session(2, status="blocked"), session(3)]
-    found = head_of(*sessions)
-    assert found == (
-        "default", LANTERN.id, LANTERN.key, "lantern", LANTERN.project, None, "codex", "settled", 3,
-        T - 100 * DAY, T + 3 * DAY, "s-3", "memory/3--summary.md", "Lit the lantern on day 3.",
-    )  # fmt: skip
-    assert head_of(*sessions[:2]).status == "blocked"
-
-
-def test_of_older_sessions_than_the_newest_twelve_only_the_number_counts():
-    sessions = [session(day, harness=f"h{min(day, 1)}") for day in range(SUMMARY_SESSIONS + 1)]
-    assert head_of(*sessions) == head_of(*sessions[1:])._replace(sessions=len(sessions))
-
 
 SESSIONS = st.lists(
     st.builds(
@@ -203,7 +181,154 @@ SESSIONS = st.lists(
 )  # fmt: skip
 
 
+def head_of(*sessions):
+    return summarize(LANTERN, sessions, len(sessions), T - 100 * DAY)
+
+
+def test_a_rolling_head():
+    sessions = [session(1), session(2, status="blocked"), session(3)]
+    assert head_of(*sessions) == (
+        "default", LANTERN.id, LANTERN.key, "lantern", LANTERN.project, None, "codex", "settled", 3,
+        T - 100 * DAY, T + 3 * DAY, "s-3", "memory/3--summary.md", "Lit the lantern on day 3.",
+    )  # fmt: skip
+    assert head_of(*sessions[:2]).status == "blocked"
+    some = [session(day, harness=name) for day, name in enumerate(("codex", "gemini", "codex", None), 1)]
+    assert head_of(*some).harness == "codex, gemini" and head_of(session(1, harness=None)).harness is None
+    # Of older sessions than the newest twelve only the number counts.
+    many = [session(day, harness=f"h{min(day, 1)}") for day in range(SUMMARY_SESSIONS + 1)]
+    assert head_of(*many) == head_of(*many[1:])._replace(sessions=len(many))
+
+
 @given(SESSIONS, st.data())
 def test_any_order_has_the_same_head(sessions, data):
-    found = head_of(*sessions)
-    assert head_of(*data.draw(st.permutations(sessions))) == found
+    assert head_of(*data.draw(st.permutations(sessions))) == head_of(*sessions)
+
+
+# --- weeks and quarters ---
+
+
+@pytest.mark.parametrize(("at", "week", "quarter"), [
+    ("2026-03-23T00:00:00Z", "2026-W13", "2026-Q1"), ("2026-03-29T23:59:59.999999Z", "2026-W13", "2026-Q1"),
+    ("2026-03-30T00:00:00Z", "2026-W14", "2026-Q1"), ("2026-01-01T00:00:00Z", "2026-W01", "2025-Q4"),
+    ("2024-12-30T00:00:00Z", "2025-W01", "2024-Q4"), ("2021-01-03T00:00:00Z", "2020-W53", "2020-Q4"),
+    ("1969-12-31T23:59:59Z", "1970-W01", "1969-Q4"), ("0001-01-01T00:00:00Z", "0001-W01", "0001-Q1"),
+    ("9999-12-31T00:00:00Z", "9999-W52", "9999-Q4"),
+])  # fmt: skip
+def test_weeks_and_quarters(at, week, quarter):
+    instant = parse_instant(at)
+    assert (week_of(instant), quarter_of(week)) == (week, quarter)
+    first, last = week_span(week)
+    assert first <= instant <= last and last - first == 7 * DAY - 1
+    assert week_of(-(10**18)) == "0001-W01" and week_of(10**18) == "9999-W52", "beyond the calendar, too"
+
+
+def test_a_quarter_spans_the_weeks_whose_monday_lies_in_it():
+    spans = {}
+    day = date(2019, 12, 2)
+    while day < date(2031, 1, 1):
+        week = week_of(T // DAY * DAY + (day - date(2026, 3, 28)).days * DAY)
+        spans.setdefault(quarter_of(week), []).append(week_span(week))
+        day += timedelta(days=7)
+    for quarter in list(spans)[1:-1]:
+        weeks = spans[quarter]
+        assert quarter_span(quarter) == (weeks[0][0], weeks[-1][1]) and len(weeks) in (12, 13, 14)
+
+
+# --- arcs and epochs ---
+
+WIDE = "Measured the queue " + "with ten thousand jobs and one writer " * 9 + "and wrote it down."
+
+
+def days(*numbers, **more):
+    return [session(day, **more) for day in numbers]
+
+
+def arcs(count, *decisions, **more):
+    stated = [("decision", text) for text in decisions]
+    return [arc(LANTERN, week_of(T - 7 * n * DAY), days(-7 * n, -7 * n - 1, **more), stated) for n in range(count)]
+
+
+def test_an_arc():
+    sessions = [
+        session(-5), session(-3), session(0, sentence="Measured the queue with 10,000 jobs, see src/drain.py."),
+    ]  # fmt: skip
+    stated = [
+        ("question", "Whose key is it?"), ("decision", "Drain five"), ("note", "The queue is a file"),
+        ("next", "Ship 0.4"), ("next", "Tell Mira"), ("blocker", "CI has no zstd"), ("decision", "Database: SQLite"),
+    ]  # fmt: skip
+    node = arc(LANTERN, "2026-W13", sessions, stated)
+    assert node.content == (
+        "lantern, 2026-03-23 to 2026-03-29: 3 sessions\n\n"
+        "- 2026-03-28 Measured the queue with 10,000 jobs, see src/drain.py. (s-0)\n"
+        "- 2026-03-25 Lit the lantern on day -3. (s--3)\n"
+        "- 2026-03-23 Lit the lantern on day -5. (s--5)\n\n"
+        "Decisions:\n- Drain five\n- Database: SQLite\n\n"
+        "Open:\n- blocker: CI has no zstd\n- next: Ship 0.4\n- next: Tell Mira\n- question: Whose key is it?"
+    )
+    assert node._replace(content=None) == (
+        "default", arc_id(LANTERN, "2026-W13"), "arc", "condensation", 1, None, LANTERN.id, None, None,
+        sessions[0].earliest_us, sessions[2].latest_us, 0, len(node.content),
+        "3 sessions of 2026-W13: Measured the queue with 10,000 jobs, see src/drain.py.", None,
+    )  # fmt: skip
+
+
+def test_an_epoch():
+    newer, older = arcs(2, "Drain five", "Database: SQLite")
+    node = epoch(LANTERN, "2026-Q1", [older, newer])
+    assert node.content == (
+        "lantern, 2026-Q1, 2026-03-20 to 2026-03-28: 2 weeks\n\n"
+        f"- 2 sessions of 2026-W13: Lit the lantern on day 0. ({newer.id})\n"
+        f"- 2 sessions of 2026-W12: Lit the lantern on day -7. ({older.id})\n\n"
+        "Decisions:\n- Drain five\n- Database: SQLite"
+    )
+    assert node._replace(content=None) == (
+        "default", epoch_id(LANTERN, "2026-Q1"), "epoch", "condensation", 2, None, LANTERN.id, None, None,
+        older.earliest_us, newer.latest_us, 0, len(node.content), "2 weeks of 2026-Q1: Lit the lantern on day 0.", None,
+    )  # fmt: skip
+
+
+def test_ids_are_of_thread_and_period_and_below_two_there_is_none():
+    assert arc(LANTERN, "2026-W13", []) is arc(LANTERN, "2026-W13", days(1)) is None
+    assert epoch(LANTERN, "2026-Q1", []) is epoch(LANTERN, "2026-Q1", arcs(1)) is None
+    others = LANTERN._replace(id="t-other"), LANTERN._replace(agent_id="scout")
+    made = [(f, t, w) for f in (arc_id, epoch_id) for t in (LANTERN, *others) for w in ("2026-W13", "2026-W14")]
+    assert len({f(t, w) for f, t, w in made}) == 12 and arc_id(LANTERN, "w")[0] + epoch_id(LANTERN, "q")[0] == "ae"
+
+
+def test_the_more_there_are_the_shorter_their_lines_and_of_many_the_newest_are_told():
+    few = arc(LANTERN, "2026-W13", days(0, 1, sentence=WIDE)).content.split("\n")
+    many = arc(LANTERN, "2026-W13", days(*range(12), sentence=WIDE)).content.split("\n")
+    assert (len(few), len(many)) == (4, 14) and 300 < len(few[2]) < 360 and 60 < len(many[2]) < 250
+    assert "… (s-" in few[2] and "… (s-" in many[2]
+    lines = arc(LANTERN, "2026-W13", days(*range(19))).content.split("\n")
+    assert lines[0].endswith(": 19 sessions") and lines[2].startswith("- 2026-04-15")
+    assert lines[-1] == "- … 7 more …" and len(lines) == 15
+    quarter = epoch(LANTERN, "2026-Q1", arcs(13, "Drain five", sentence=WIDE)).content
+    assert quarter.endswith("Decisions:\n- Drain five")
+    assert sum(line.endswith(")") for line in quarter.split("\n")) == 13
+
+
+TEXTS = st.sampled_from(
+    ["Short one.", "Measured the queue. " * 40, "灯火管制" * 200, "🚀" * 300, "a" * 900, "x_y-z/" * 150, "- " * 400]
+) | st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=40)
+STATED = st.lists(st.tuples(st.sampled_from(["decision", "blocker", "next", "question", "note"]), TEXTS), max_size=20)
+MANY = st.lists(
+    st.builds(
+        session, st.integers(0, 6), session_id=st.uuids().map(str), sentence=TEXTS,
+        node_id=st.integers(0, 99).map(lambda n: f"s-abcdefgh{n:04}"),
+    ),
+    min_size=2,
+    max_size=16,
+)  # fmt: skip
+
+
+@given(MANY, STATED, st.data())
+def test_any_order_condenses_to_the_same_within_the_budget(sessions, stated, data):
+    thread = LANTERN._replace(label=data.draw(st.sampled_from(["lantern (codex)", "灯" * 150, "a-b_" * 40])))
+    node = arc(thread, "2026-W13", sessions, stated)
+    assert arc(thread, "2026-W13", data.draw(st.permutations(sessions)), stated) == node
+    other = arc(thread, "2026-W12", sessions, stated)
+    above = epoch(thread, "2026-Q1", [node, other])
+    assert epoch(thread, "2026-Q1", [other, node]) == above
+    for one in (node, above):
+        assert rough_tokens(one.content) <= BUDGET_TOKENS and len(one.label) <= 160 and "\n" not in one.label

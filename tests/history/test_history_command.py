@@ -22,7 +22,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.history import operations as history_operations
 from signet_sync.history import scheduler
-from signet_sync.memories.promotion_score import Promotion, Signals, sweep_id
+from signet_sync.memories.promotion_score import Promotion, sweep_id
 from signet_sync.memories.store import promotions
 from signet_sync.sessions import store as results
 from signet_sync.settings.model import load
@@ -301,8 +301,7 @@ def test_every_end_is_told_once_whenever_it_is_written_down(vault):
 
 def risen(held, agent, *memories, at=NOW):
     """What a sweep has written into the ledger."""
-    signals = Signals(5, 0.9, 0.5, 0.7, 0.6, 3)
-    found = [Promotion(memory, 0.7310, signals, 3, at) for memory in memories]
+    found = [Promotion(memory, 0.7310, 5, 0.9, 0.5, 0.7, 0.6, 3, 3, at) for memory in memories]
     with held.database.transaction():
         promotions.store(held.database, agent, (sweep_id(at), at, 9, len(found), 0), found)
 

@@ -25,14 +25,13 @@ from signet_sync.app import scheduler
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.memories import promotion
-from signet_sync.memories.promotion_score import ZERO, Signals, Totals, signals
+from signet_sync.memories.promotion_score import Promotion, Totals, weigh
 from signet_sync.memories.store import memories, recall_events
 from signet_sync.memories.store.memories import Memory
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.locations import now_us
-from signet_sync.sync.store import texts
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text import tags
 
@@ -115,10 +114,10 @@ def hits(*scores: float, queries: int = 1, days: int = 1, at_us: int = NOW_US) -
     ]
 
 
-def seen(database: Database, memory_id: str, agent: str = "default") -> Signals:
-    """The signals of a memory now, from what SQL counts."""
+def seen(database: Database, memory_id: str, agent: str = "default") -> Promotion | None:
+    """The signals of a memory now, from what SQL counts; None without any."""
     counted = {one: totals for one, totals, *_ in recall_events.list_found_since(database, agent, 0)}
-    return signals(counted[memory_id], NOW_US) if memory_id in counted else ZERO
+    return weigh(memory_id, counted[memory_id], NOW_US) if memory_id in counted else None
 
 
 def dream(vault: Vault, *more: str, now: str = NOW) -> dict[str, Any]:
@@ -175,7 +174,7 @@ def test_memory_recall_records_events_for_every_hit(vault: Vault) -> None:
     assert set(recall(vault, "dark")) == told
     with vault.database() as database:
         first = {memory_id: seen(database, memory_id) for memory_id in told}
-        assert [one.recall_count for one in first.values()] == [1, 1] and seen(database, other) == ZERO
+        assert [one.recall_count for one in first.values()] == [1, 1] and seen(database, other) is None
         assert sum(one.relevance for one in first.values()) == pytest.approx(1.5)
     recall(vault, "Ada")
     with vault.database() as database:
@@ -262,20 +261,18 @@ def test_forget_removes_all_derived_rows(vault: Vault) -> None:
 
 
 def test_empty_memory_yields_empty_report(vault: Vault) -> None:
+    done(vault, "dream", "--dry-run", code=3)  # without an index it makes none
+    assert "agent-invalid" in done(vault, "dream", "--agent", "../up", "--json", code=2).out
+    assert done(vault, "--db", ":memory:", "dream", code=2).code == 2
     assert dream(vault) == {
-        "sweep_id": "20260329T120000000Z",
-        "candidates": 0,
-        "skipped_already_promoted": 0,
-        "promoted": [],
-        "near": [],
-        "dry_run": False,
-        "deferred": False,
-    }
+        "sweep_id": "20260329T120000000Z", "candidates": 0, "skipped_already_promoted": 0, "promoted": [], "near": [],
+        "dry_run": False, "deferred": False,
+    }  # fmt: skip
     assert not (vault / "MEMORY.md").exists()
     assert "Nothing has risen yet." in vault.page("DREAMS.md")
 
 
-def test_gate_filters_candidates_below_thresholds_and_says_what_they_lack(vault: Vault, database: Database) -> None:
+def test_gate_filters_candidates_and_idempotent_sweep_does_not_promote_twice(vault: Vault, database: Database) -> None:
     luis, kate, lamp = filled(vault), remember(vault, KATE), remember(vault, "The lamp is lit at dusk")
     recall(vault, "Kate")
     hit(database, lamp, *hits(0.1, 0.1, queries=2))
@@ -288,15 +285,10 @@ def test_gate_filters_candidates_below_thresholds_and_says_what_they_lack(vault:
     assert (told["hits"], told["days"], told["queries"]) == (3, 1, 3)
     assert LUIS in section(vault.page()) and KATE not in section(vault.page())
     assert LUIS in vault.page("DREAMS.md") and KATE not in vault.page("DREAMS.md")
-
-
-def test_idempotent_sweep_does_not_promote_twice(vault: Vault) -> None:
-    luis = filled(vault)
-    assert promoted(dream(vault)) == [luis]
     again = dream(vault, now=later(days=1))
-    assert (again["candidates"], again["skipped_already_promoted"], again["promoted"]) == (1, 1, [])
-    assert vault.page().count(LUIS) == vault.page("DREAMS.md").count(LUIS) == 1
-    assert vault.page().count(luis) == vault.page("DREAMS.md").count(luis) == 1
+    assert (again["candidates"], again["skipped_already_promoted"], again["promoted"]) == (3, 1, [])
+    for page in (vault.page(), vault.page("DREAMS.md")):
+        assert page.count(LUIS) == page.count(luis) == 1
 
 
 def test_max_promotions_caps_output(vault: Vault, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,13 +299,6 @@ def test_max_promotions_caps_output(vault: Vault, database: Database, monkeypatc
     found = dream(vault)
     assert (found["candidates"], promoted(found)) == (5, told[:2])
     assert promoted(dream(vault, now=later(hours=1))) == told[2:4], "the others are next"
-
-
-def test_the_lock_of_a_process_that_died_holds_no_sweep_back(vault: Vault) -> None:
-    luis = filled(vault)
-    (Path(state_dir.locate(str(vault.root)).locks) / "dream.lock").write_text("4194304\n")
-    found = dream(vault)
-    assert (found["deferred"], promoted(found)) == (False, [luis])
 
 
 def test_a_sweep_is_deferred_while_another_one_or_other_work_holds_the_workspace(vault: Vault) -> None:
@@ -339,11 +324,6 @@ def test_a_dry_run_shows_what_would_rise_and_writes_nothing(vault: Vault) -> Non
     assert "1 would be promoted into MEMORY.md" in answer.out and LUIS in answer.out
     assert (tree(vault.root), tree(vault.state, but=("signet-sync.db-shm",))) == before
     assert promoted(dream(vault)) == promoted(told)
-
-
-def test_a_dry_run_without_an_index_makes_none(vault: Vault) -> None:
-    done(vault, "dream", "--dry-run", code=3)
-    assert tree(vault.root) == {"memory": tree(vault.root)["memory"]} and not vault.db.exists()
 
 
 def test_what_becomes_worthy_at_the_same_now_rises_in_the_same_sweep(vault: Vault) -> None:
@@ -374,17 +354,6 @@ def test_the_section_is_as_the_seed_has_it_newest_first_and_best_first(vault: Va
     assert "# Decisions" not in vault.page(), "what has risen stands nowhere else on the page"
 
 
-def test_older_memories_get_their_concept_tags_by_a_sweep(vault: Vault) -> None:
-    remember(vault, "Der Tarif steht im ＯｐｅｎＡＩ-Vertrag")
-    with vault.database(readonly=False) as database, database.transaction():
-        database.execute("update memories set concept_tags = null")
-        texts.put(database, memories.lines(database))
-    assert vault.rows("select concept_tags from memories") == [(None,)] and recall(vault, "openai") == []
-    dream(vault)
-    ((tags,),) = vault.rows("select concept_tags from memories")
-    assert "openai" in tags and len(recall(vault, "openai")) == 1
-
-
 def test_nothing_crosses_agents(vault: Vault) -> None:
     mine, theirs = remember(vault, LUIS), remember(vault, LUIS, "--agent", "scout")
     recall(vault, *ASKED, agent="scout")
@@ -399,11 +368,6 @@ def test_nothing_crosses_agents(vault: Vault) -> None:
     assert vault.rows("select agent_id, memory_id from memory_promotions") == [("scout", theirs)]
     assert (vault.page("agents/scout/MEMORY.md"), vault.page("agents/scout/DREAMS.md")) == theirs_before
     assert counted(vault) is None and counted(vault, "scout")["promotions"] == 1
-
-
-def test_only_an_agent_has_dreams(vault: Vault) -> None:
-    assert "agent-invalid" in done(vault, "dream", "--agent", "../up", "--json", code=2).out
-    assert done(vault, "--db", ":memory:", "dream", code=2).code == 2
 
 
 # ── retention ──
@@ -499,15 +463,23 @@ def test_peoples_text_around_a_page_is_kept(vault: Vault, name: str) -> None:
     assert not list(vault.root.glob("*.user-*"))
 
 
-def test_what_is_typed_into_the_diary_is_kept_beside_it(vault: Vault) -> None:
+def test_the_diary_comes_back_and_what_is_typed_into_it_is_kept_beside_it(vault: Vault) -> None:
     filled(vault)
     dream(vault)
     before = vault.page("DREAMS.md")
     (vault / "DREAMS.md").write_text(before.replace("### Promoted", "### Promoted\n\nI doubt it.", 1))
     vault.reindex()
-    assert vault.page("DREAMS.md") == before
     (kept,) = vault.root.glob("DREAMS.user-*.md")
-    assert "I doubt it." in kept.read_text()
+    assert vault.page("DREAMS.md") == before and "I doubt it." in kept.read_text()
+    (vault / "DREAMS.md").unlink()
+    vault.reindex()
+    assert vault.page("DREAMS.md") == before
+    filled(vault, KATE, OF_KATE)
+    dream(vault, now=later(days=1))
+    new = vault.page("DREAMS.md")
+    (vault / "DREAMS.md").write_text(before)  # somebody put an old one there
+    vault.reindex()
+    assert vault.page("DREAMS.md") == new != before
 
 
 def test_memory_does_not_wait_for_a_diary_that_cannot_be_written(vault: Vault) -> None:
@@ -521,21 +493,6 @@ def test_memory_does_not_wait_for_a_diary_that_cannot_be_written(vault: Vault) -
     (vault / "DREAMS.md").rmdir()
     vault.reindex()
     assert "- 1 forgotten since" in vault.page("DREAMS.md")
-
-
-def test_a_diary_that_was_deleted_or_cut_comes_back_with_the_next_pass(vault: Vault) -> None:
-    filled(vault)
-    dream(vault)
-    before = vault.page("DREAMS.md")
-    (vault / "DREAMS.md").unlink()
-    vault.reindex()
-    assert vault.page("DREAMS.md") == before
-    filled(vault, KATE, OF_KATE)
-    dream(vault, now=later(days=1))
-    new = vault.page("DREAMS.md")
-    (vault / "DREAMS.md").write_text(before)  # somebody put an old one there
-    vault.reindex()
-    assert vault.page("DREAMS.md") == new != before
 
 
 # ── backup, upgrade ──

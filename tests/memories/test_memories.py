@@ -83,26 +83,20 @@ def leaks(vault: Vault, word: str = CANARY) -> list[str]:
 # ── remembering ──
 
 
-def test_a_memory_stands_on_the_page_before_anything_was_indexed(vault: Vault) -> None:
+def test_a_memory_stands_on_the_page_before_anything_was_indexed_and_hides_no_session(vault: Vault) -> None:
+    vault.session(1)
     answer = vault.call("remember", "Ada", "wants", "short answers", "--type", "preference", "--now", NOW)
     assert answer.code == 0 and answer.err == ""
     (memory,) = vault.rows("select id, type, content, tags, private, created_at from memories")
     assert memory[1:] == ("preference", "Ada wants short answers", "[]", 0, NOW)
     assert answer.out == f"remembered as ^{memory[0]} (preference)\n"
-    assert vault.rows("select tier, name, text from texts where artifact is null") == [
-        ("memory", memory[0], "Ada wants short answers")
-    ]
+    lines = vault.rows("select name, text from texts where tier = 'memory'")
+    assert lines == [(memory[0], "Ada wants short answers")]
     page = vault.page()
     heading, line = page.index("## Decisions & Constraints"), page.index("Ada wants short answers")
     assert heading < line and f" ^{memory[0]}\n" in page
+    assert "step number 1" in page and (vault / "ledger/2026-03.md").exists()
     assert vault.reindex()["agents"]["default"]["changed"] is False, "the page is as a pass would make it"
-
-
-def test_the_first_memory_of_a_vault_that_nobody_indexed_hides_no_session(vault: Vault) -> None:
-    vault.session(1)
-    remember(vault, TEXT)
-    page = vault.page()
-    assert CANARY in page and "step number 1" in page and (vault / "ledger/2026-03.md").exists()
 
 
 def test_what_is_remembered_twice_is_written_once(vault: Vault) -> None:
@@ -126,39 +120,24 @@ def test_line_breaks_stay(vault: Vault) -> None:
     assert "first line second" in vault.page()
 
 
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        ((" \n ",), "memory-empty"),
-        (("...",), "memory-empty"),
-        ((SECRET,), "memory-empty"),
-        ((f"my GitHub token: {SECRET}",), "memory-empty"),
-        (("x" * (LONGEST + 1),), "memory-too-long"),
-        (("x" * 100_000,), "memory-too-long"),
-        (("fine", "--tag", "a b|c"), "tag-invalid"),
-        (("fine", "--tag", SECRET), "tag-invalid"),
-        (("fine", "--tag", ""), "tag-invalid"),
-        (("fine", "--agent", "../up"), "agent-invalid"),
-        (("fine", "--type", "thought"), "usage"),
-        (("fine", "--session", "nobody"), "unknown-session"),
-        ((), "usage"),
-    ],
-)
+@pytest.mark.parametrize(("words", "code"), [
+    ((" \n ",), "memory-empty"), (("...",), "memory-empty"), ((SECRET,), "memory-empty"),
+    ((f"my GitHub token: {SECRET}",), "memory-empty"), (("x" * (LONGEST + 1),), "memory-too-long"),
+    (("fine", "--tag", "a b|c"), "tag-invalid"), (("fine", "--tag", SECRET), "tag-invalid"),
+    (("fine", "--tag", ""), "tag-invalid"), (("fine", "--agent", "../up"), "agent-invalid"),
+    (("fine", "--type", "thought"), "usage"), (("fine", "--session", "nobody"), "unknown-session"), ((), "usage"),
+])  # fmt: skip
 def test_what_cannot_be_remembered_leaves_nothing(vault: Vault, words: tuple[str, ...], code: str) -> None:
     error = remember(vault, *words, code=2)
     assert error["code"] == code and error["hint"], error
-    assert leaks(vault, SECRET) == []
+    assert leaks(vault, SECRET) == [] and not (vault.root.parent / "up").exists()
     assert not vault.db.exists() or vault.rows("select count(*) from memories") == [(0,)]
-    assert not (vault.root.parent / "up").exists()
 
 
-def test_bytes_that_are_no_text_are_refused(vault: Vault) -> None:
+def test_what_is_no_text_and_what_is_kept_nowhere_is_refused(vault: Vault) -> None:
     for said, code in ((b"caf\xe9", "input-invalid"), ("é".encode() * 200_000, "memory-too-long")):
         answer = vault.call("remember", "-", "--json", given=said)
         assert answer.code == 2 and answer.json["error"]["code"] == code
-
-
-def test_a_database_in_memory_remembers_nothing(vault: Vault) -> None:
     answer = vault.call("--db", ":memory:", "remember", "x y", "--json")
     assert answer.code == 2 and "--db" in answer.json["error"]["hint"]
 
@@ -258,26 +237,19 @@ def test_nothing_is_left_of_what_was_forgotten(vault: Vault) -> None:
     (vault / ".signet/tmp" / f"4194305-{'0' * 32}.tmp").write_text(vault.page())
     assert {"MEMORY.md", "signet-sync.db"} <= {Path(path).name for path in leaks(vault)}
     assert any("/native-" in path for path in leaks(vault)) and any(".user-" in path for path in leaks(vault))
+    unseen = vault.page().replace(f" ^{done['id']}", "").replace("# W", "mine\n\n# W", 1)  # nobody has seen this edit
+    (vault / "MEMORY.md").write_text(unseen)
     answer = forget(vault, f"^{done['id'][:8]}")
     assert answer == {"id": done["id"], "forgotten": True, "pending": False, "git_history": "no-repository"}
     assert leaks(vault) == [] and leaks(vault, done["id"]) == []
     assert [row[0] for row in vault.rows("select id from memories")] == [kept]
     assert vault.rows("select id from node_telemetry") == [(kept,)]
-    (copy,) = vault.root.glob("MEMORY.user-*.md")
-    assert "a line of mine" in copy.read_text()
+    copies = "".join(path.read_text() for path in vault.root.glob("MEMORY.user-*.md"))
+    assert "a line of mine" in copies and "mine\n\n# W" in copies
     vault.reindex("--full")
     assert leaks(vault) == [] and "Another one stays." in vault.page()
     assert forget(vault, done["id"], code=2)["code"] == "unknown-memory"
     assert remember(vault, TEXT)["new"], "it may be remembered again"
-
-
-def test_an_edit_that_nobody_has_seen_yet_keeps_nothing_of_it(vault: Vault) -> None:
-    memory = remember(vault, TEXT)["id"]
-    (vault / "MEMORY.md").write_text(vault.page().replace(f" ^{memory}", "").replace("# W", "mine\n\n# W", 1))
-    forget(vault, memory)
-    assert leaks(vault) == []
-    (copy,) = vault.root.glob("MEMORY.user-*.md")
-    assert "mine" in copy.read_text()
 
 
 def test_what_a_crash_leaves_the_next_pass_takes_away(vault: Vault) -> None:
@@ -312,31 +284,22 @@ def test_the_page_of_an_agent_goes_with_its_last_memory(vault: Vault) -> None:
     assert not (vault / "agents").exists() and vault.call("status", "--json").json["counts"]["agents"] == 0
 
 
-def test_what_is_no_memory_is_not_forgotten(vault: Vault) -> None:
+def test_what_is_no_memory_or_may_be_several_is_not_forgotten(vault: Vault) -> None:
     memory = remember(vault, TEXT)["id"]
+    with vault.database(readonly=False) as database, database.transaction():
+        for letter in "abc":
+            row = Memory("default", f"m-aaaaaaaaaaa{letter}", "note", f"n{letter}", (), False, NOW)
+            memories.store(database, row, memories.OWN_WORD)
     for name, code in (
-        ("t-abcdefghijkl", "not-a-memory"),
-        ("^f-abcdefghijkl", "not-a-memory"),
-        ("s-abcdefghijkl", "not-a-memory"),
-        ("m-", "unknown-memory"),
-        ("nothing", "unknown-memory"),
-        ("m-abcdefghijkl", "unknown-memory"),
-        (f"{memory}\nx", "unknown-memory"),
-    ):
+        ("t-abcdefghijkl", "not-a-memory"), ("^f-abcdefghijkl", "not-a-memory"), ("s-abcdefghijkl", "not-a-memory"),
+        ("nothing", "unknown-memory"), ("m-abcdefghijkl", "unknown-memory"), (f"{memory}\nx", "unknown-memory"),
+        ("m-", "unknown-memory"), ("m-aaaa", "ambiguous-handle"),
+    ):  # fmt: skip
         error = forget(vault, name, code=2)
         assert error["code"] == code and error["hint"], error
+    assert "m-aaaaaaaaaaab" in error["message"]
     answer: Answer = vault.call("forget", "t-abcdefghijkl")
     assert answer.err.count("\n") == 1 and "session's files" in answer.err
-
-
-def test_a_beginning_that_several_share_is_refused_with_all_of_them(vault: Vault) -> None:
-    remember(vault, "one")
-    with vault.database(readonly=False) as database, database.transaction():
-        for number in range(3):
-            row = Memory("default", f"m-aaaaaaaaaaa{'abc'[number]}", "note", f"n{number}", (), False, NOW)
-            memories.store(database, row, memories.OWN_WORD)
-    error = forget(vault, "m-aaaa", code=2)
-    assert error["code"] == "ambiguous-handle" and "m-aaaaaaaaaaab" in error["message"]
 
 
 # ── pins ──
@@ -383,8 +346,11 @@ def test_a_session_is_pinned_by_whatever_it_is_called(vault: Vault) -> None:
 
 def test_without_a_handle_what_is_pinned_is_listed(vault: Vault) -> None:
     vault.session(1)
+    left_out = vault.session(2, project="/tmp/lantern")
     vault.reindex()
     assert "nothing is pinned" in vault.call("pin").err
+    for handle in (OTHER, left_out["summary"], left_out["transcript"]):  # no page lists this session
+        assert vault.call("pin", handle, "--json").json["error"]["code"] == "not-pinnable"
     memory = remember(vault, TEXT)["id"]
     for handle, now in ((memory, NOW), (ID, "2026-03-30T12:00:00.000Z")):
         assert vault.call("pin", handle, "--now", now).code == 0
@@ -392,23 +358,11 @@ def test_without_a_handle_what_is_pinned_is_listed(vault: Vault) -> None:
     assert first["id"].startswith("s-") and first["text"] and (second["id"], second["pinned_at"]) == (memory, NOW)
     assert TEXT[:60] in second["text"] and f"^{memory}  {second['text']}\n" in vault.call("pin").out
     assert vault.call("pin", "--agent", "scout", "--json").json == {"pins": []}
-
-
-def test_a_session_that_no_page_lists_cannot_be_pinned(vault: Vault) -> None:
-    paths = vault.session(1, project="/tmp/lantern")
-    vault.reindex()
-    for handle in (ID, paths["summary"], paths["transcript"]):
-        answer = vault.call("pin", handle, "--json")
-        assert answer.code == 2 and answer.json["error"]["code"] == "not-pinnable", answer
-    assert vault.rows("select id from pins") == []
-
-
-def test_what_is_gone_can_still_be_unpinned(vault: Vault) -> None:
-    with opened(str(vault.root), Settings()) as workspace:
+    with opened(str(vault.root), Settings()) as workspace:  # what is gone can still be unpinned
         word_files.add(workspace, [Word("default", "f-abcdefghijkl", "pinned", NOW)])
     vault.reindex()
     assert vault.call("pin", "--remove", "^f-abcdefghijkl").out == "unpinned ^f-abcdefghijkl\n"
-    assert vault.rows("select * from pins") == []
+    assert len(vault.rows("select * from pins")) == 2
 
 
 # ── telemetry ──

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
-from signet_sync.memories.promotion_score import Dream, Promotion, Signals, SweepView
+from signet_sync.memories.promotion_score import Dream, Promotion, SweepView
 from signet_sync.pages import dreams_page
 from signet_sync.pages.dreams_page import diary
 
@@ -32,7 +32,7 @@ def dream(memory_id="m-aaaa", text="The night train leaves at 22:10", **more) ->
         "queries": 3, "last_us": START - 5 * HOUR, **more,
     }  # fmt: skip
     score, *signals, queries, last_us = told.values()
-    return Dream(Promotion(memory_id, score, Signals(*signals), queries, last_us), text, START)
+    return Dream(Promotion(memory_id, score, *signals, queries, last_us), text, START)
 
 
 def sweep(day=0, *dreams, promoted=None, hour=0, candidates=12, skipped=4) -> SweepView:

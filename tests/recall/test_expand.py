@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,7 @@ def test_a_key_of_several_sessions_means_their_thread(tmp_path: Path) -> None:
 
 def test_the_nodes_of_a_session_lead_to_all_of_its_transcript(database: Database) -> None:
     """From every node of a session every chunk of every transcript of it is a walk away."""
+    follow = cache(partial(expand, database, "default"))
     for session in (*SESSIONS, NOISE):
         nodes = [neighbours.node(database, "default", one) for one in ids_of(database) if one[0] in "skc"]
         own = [one.id for one in nodes if one is not None and one.session_id == session]
@@ -174,8 +176,7 @@ def test_the_nodes_of_a_session_lead_to_all_of_its_transcript(database: Database
                 here = ahead.pop()
                 if here not in seen and here in own:
                     seen.add(here)
-                    document = expand(database, "default", here)
-                    ahead += document["children"] + document["siblings"]
+                    ahead += follow(here)["children"] + follow(here)["siblings"]
             assert seen >= set(chunks)
         for path in {path for path, *_ in chunks.values()}:
             pieces = sorted((start, expand(database, "default", one, 50_000)["node"]["text"])
@@ -313,12 +314,12 @@ def test_what_is_cut_says_so(database: Database) -> None:
     assert "[The transcript goes on.]" in expand(database, "default", node_of(database, LONG))["transcript"]["excerpt"]
 
 
-@given(st.text(), st.integers(0, 60), st.booleans())
-def test_a_cut_is_a_beginning_and_never_too_long(text: str, room: int, whole: bool) -> None:
-    shown = cut(text, room, "[more]", whole=whole)
+@given(st.text(), st.integers(0, 60))
+def test_a_cut_is_a_beginning_and_never_too_long(text: str, room: int) -> None:
+    shown = cut(text, room, "[more]")
     assert estimate_tokens(shown) <= room
     assert text.startswith(shown.removesuffix("[more]").removesuffix("\n").removesuffix("…"))
-    if whole and estimate_tokens(text) <= room:
+    if estimate_tokens(text) <= room:
         assert shown == text
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from benchmarks import recall as benchmark
 from benchmarks import recall_sets, recall_speed
-from benchmarks.labelled import Workspace
 from signet_sync.formats.ids import token_of
 
 SAID = [
@@ -67,29 +65,8 @@ def test_a_broken_ranking_and_texts_that_show_nothing_are_told(
     assert figures(benchmark.answers(talks, tmp_path)["signet-sync"]) == [0, 2, 0]
 
 
-def test_what_is_asked_without_its_session_is_known_only_where_others_have_it(
-    talks: recall_sets.Set, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(benchmark, "UNRELATED", tmp_path / "unrelated.txt")
-    benchmark.UNRELATED.write_text("Which quokka smiles?\nWhat cools in the kiln?\n")
-    before: list[int] = []
-    count = benchmark._count
-
-    def counted(
-        known: dict[str, list[bool]], made: Workspace, sessions: Sequence[recall_sets.Session], texts: Sequence[str]
-    ) -> None:
-        before.append(len([*(made.root / "memory").glob("*--transcript.md")]))
-        count(known, made, sessions, texts)
-
-    monkeypatch.setattr(benchmark, "_count", counted)
-    told = list(benchmark.unanswerable(talks, talks, tmp_path))
-    assert before == [2, 2, 3], "one session is taken away at a time, and comes back"
-    assert told[0].startswith("| prompts without their session, 2 | signet-sync | 0.0 (")
-    assert told[3].startswith("| unrelated, 2 | signet-sync | 50.0 (")
+def test_shares_and_what_continues_a_session() -> None:
     continuing = [recall_sets.Session(*one) for one in (("a", ""), ("b", "", None, ("a",)), ("c", "", None, ("b",)))]
     assert benchmark._with_successors(continuing, "a") == {"a", "b", "c"}
-
-
-def test_shares_and_their_intervals() -> None:
     assert benchmark.share([True] * 3 + [False]) == "75.0 (30–95)"
     assert benchmark.share([False] * 50) == "0.0 (0–7)"

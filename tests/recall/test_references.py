@@ -14,7 +14,6 @@ import pytest
 from sample_graph import AGENTS, SUMMARY_ONLY, fill
 from workbench import Vault, call
 
-from benchmarks import corpus
 from signet_sync.formats.paths import head_page, targets
 from signet_sync.formats.timestamps import iso
 from signet_sync.recall.expand import expand
@@ -31,54 +30,38 @@ def lines_of(page: str) -> list[str]:
     return [line for line in block.split("\n") if line.startswith("- ")]
 
 
-def follow_handle(vault: Vault, database: Database, agent: str, handle: str) -> None:
-    """What a handle leads to says something, and the files that it names are there; `test_expand` follows the rest."""
-    document = expand(database, agent, handle)
-    transcript = document["transcript"] or {"excerpt": "", "path": None}
-    assert (document["node"]["text"] + transcript["excerpt"]).strip(), handle
-    for path in filter(None, (document["node"].get("path"), transcript["path"])):
-        assert (vault / path).is_file(), (handle, path)
+def follow(vault: Vault, database: Database, agent: str, line: str, seen: set[str]) -> None:
+    """One line of a page by its handle and its links: what they lead to says something, files that it names are there.
 
-
-def follow(vault: Vault, database: Database, agent: str, line: str) -> None:
-    """One line of a page: by its handle, else by its links."""
-    handle = HANDLE.search(line)
-    links = targets(line)
+    A page of the session log leads on to days, and they to sessions. `test_expand` follows the rest.
+    """
+    handle, links = HANDLE.search(line), targets(line)
     assert handle or links or "no in-window sessions" in line, line
     for link in links:
         assert (vault / link).is_file(), link
-    if handle:
-        follow_handle(vault, database, agent, handle[1])
-    for link in links:
-        if link.startswith("memory/"):
-            follow_handle(vault, database, agent, f"[[{link}]]")
-        else:
-            follow_page(vault, database, agent, link, set())
-
-
-def follow_page(vault: Vault, database: Database, agent: str, page: str, seen: set[str]) -> None:
-    """A ledger page leads on to days, and they to sessions."""
-    if page in seen:
-        return
-    seen.add(page)
-    for line in lines_of(vault.page(page)):
-        for link in targets(line):
-            if link.startswith("memory/"):
-                follow_handle(vault, database, agent, link)
-            else:
-                follow_page(vault, database, agent, link, seen)
+        if not link.startswith("memory/") and link not in seen:
+            seen.add(link)
+            for below in lines_of(vault.page(link)):
+                follow(vault, database, agent, below, seen)
+    artifacts = [f"[[{link}]]" for link in links if link.startswith("memory/")]
+    for one in ([handle[1]] if handle else []) + artifacts:
+        document = expand(database, agent, one)
+        transcript = document["transcript"] or {"excerpt": "", "path": None}
+        assert (document["node"]["text"] + transcript["excerpt"]).strip(), one
+        for path in filter(None, (document["node"].get("path"), transcript["path"])):
+            assert (vault / path).is_file(), (one, path)
 
 
 def follow_all(vault: Vault) -> int:
     """Follows every line of every agent's page; gives how many handles there were."""
-    count = 0
+    count, seen = 0, set[str]()
     with vault.database() as database:
         for agent in counts.agents(database):
             lines = lines_of(vault.page(head_page(agent)))
             handles = [found[1] for line in lines if (found := HANDLE.search(line))]
             assert len(set(handles)) == len(handles), "a block id stands once on a page"
             for line in lines:
-                follow(vault, database, agent, line)
+                follow(vault, database, agent, line, seen)
             count += len(handles)
     return count
 
@@ -95,20 +78,16 @@ def contexts_of(vault: Vault, database: Database, now: str) -> list[str]:
     told = [vault.call("context", "--project", project, "--now", now).out for project in projects]
     for line in (line for text in told for line in text.split("\n") if line.startswith("- ")):
         assert HANDLE.search(line), line
-        follow(vault, database, "default", line)
+        follow(vault, database, "default", line, set())
     return told
 
 
-def test_every_line_of_the_demo_and_its_contexts_even_after_a_rebuild(tmp_path: Path) -> None:
+def test_every_line_of_the_demo_and_its_contexts(tmp_path: Path) -> None:
     assert call("demo", tmp_path / "demo", "--yes").code == 0
-    vault, now = Vault(tmp_path / "demo"), iso(time_ns() // 1_000)
-    told = []
-    for words in ((), ("--full",)):
-        vault.reindex(*words, now=now)
-        with vault.database() as database:
-            told.append([vault.page(), *contexts_of(vault, database, now)])
-    assert follow_all(vault) > 20 and len(told[0]) == 4
-    assert told[0] == told[1]
+    vault = Vault(tmp_path / "demo")
+    with vault.database() as database:
+        assert len(contexts_of(vault, database, iso(time_ns() // 1_000))) == 3
+    assert follow_all(vault) > 20
 
 
 @pytest.mark.slow
@@ -120,21 +99,20 @@ def test_every_line_of_a_real_vault(vault: Vault) -> None:
     assert follow_all(vault) > 20
 
 
-def test_every_line_of_a_small_vault(vault: Vault) -> None:
+@pytest.mark.parametrize("budget", ["5000", "600"])
+def test_every_line_of_a_small_vault_and_of_a_clipped_page(
+    vault: Vault, budget: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIGNET_PROJECTION_BUDGET_TOKENS", budget)
     for agent in AGENTS:
         fill(vault, agent)
+    for number in range(1, 16):
+        vault.session(number)
     vault.reindex()
     assert vault.call("remember", "The lens is ground on Thursdays.", "--type", "decision").code == 0
     assert vault.call("remember", "The lamp belongs to Jo.", "--type", "person", "--session", SUMMARY_ONLY).code == 0
     pinned = vault.rows("select id from session_summaries where agent_id = 'default' and depth = 1 limit 1")[0][0]
     assert vault.call("pin", pinned).code == 0
-    vault.reindex()
-    page = vault.page()
-    assert "ground on Thursdays" in page and f"^{pinned[:8]}" in page
-    assert follow_all(vault) > 15
-
-
-def test_every_line_of_a_clipped_page(vault: Vault) -> None:
-    corpus.write_corpus(vault.root, 60, per_day=6, agents=1)
-    assert vault.reindex()["agents"]["default"]["rows_clipped"]
-    assert follow_all(vault) > 20
+    clipped = vault.reindex("--full")["agents"]["default"]["rows_clipped"]
+    assert f"^{pinned[:8]}" in vault.page() and bool(clipped) == (budget == "600")
+    assert follow_all(vault) > (15 if budget == "5000" else 5)

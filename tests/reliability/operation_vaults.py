@@ -333,7 +333,6 @@ def _risen_and_quoted(vault: Vault) -> None:
 def _before_the_first_dream(vault: Vault) -> None:
     _recalled(vault, dreams=False)
     with vault.database(readonly=False) as database, database.transaction():
-        database.execute("update memories set concept_tags = null")
         database.execute("insert into recall_events select null, agent_id, id, 'of old', 1, 0 from memories")
 
 

@@ -22,7 +22,7 @@ from signet_sync.formats.entity_paths import CORE
 from signet_sync.formats.managed_block import CLOSING, OPENING, block
 from signet_sync.formats.paths import leaves_workspace
 from signet_sync.formats.timestamps import DAY, iso
-from signet_sync.memories.promotion_score import Dream, Promotion, Signals, SweepView
+from signet_sync.memories.promotion_score import Dream, Promotion, SweepView
 from signet_sync.memories.score import DreamedView, Use
 from signet_sync.pages.context import PromptHit, lay_out_hits, wrap
 from signet_sync.pages.dreams_page import diary
@@ -161,7 +161,7 @@ def ledger_page(words: Sequence[str]) -> str:
 def dream_page(words: Sequence[str]) -> str:
     """A DREAMS.md whose memories say these words."""
     dreams = [
-        Dream(Promotion(_id("m", n), 0.5, Signals(3, 0.5, 0.5, 0.5, 0.5, 2), 2, NOW_US), word, NOW_US)
+        Dream(Promotion(_id("m", n), 0.5, 3, 0.5, 0.5, 0.5, 0.5, 2, 2, NOW_US), word, NOW_US)
         for n, word in enumerate(words)
     ]
     sweep = SweepView("20260328T030000000Z", NOW_US - DAY, 9, 0, len(dreams), dreams)

@@ -16,7 +16,7 @@ from statement_rows import orphans
 from benchmarks import index_rows
 from signet_sync.formats.statement import Item
 from signet_sync.formats.timestamps import week_of
-from signet_sync.graph.threads_stage import STATEMENT
+from signet_sync.graph.stage import STATEMENT
 from signet_sync.recall.stage import FoundStatements
 from signet_sync.statements import store as statements_store
 from signet_sync.statements.sections import items

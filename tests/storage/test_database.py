@@ -14,7 +14,7 @@ import pytest
 from artifacts_fixture import compaction, fill, judged, manifest, summary, transcript
 
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished
-from signet_sync.recall.store.words import files_with
+from signet_sync.recall.store.session_list import files_with
 from signet_sync.storage.database import tables
 from signet_sync.storage.database.connection import BUSY_MS, Database, set_aside, translate
 from signet_sync.sync.store.passes import set_version, version_of

@@ -13,7 +13,7 @@ from workbench import sampled
 from benchmarks import index_rows
 from signet_sync.app.pipeline import DERIVERS
 from signet_sync.formats.paths import RUNNING
-from signet_sync.graph import nodes_stage
+from signet_sync.graph import stage as graph_stage
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import OWN_WORD, Memory
 from signet_sync.sessions.live import store as live
@@ -40,7 +40,7 @@ class Lengths(Deriver):
     after = ("graph",)
 
     def sources(self, database: Database) -> Iterable[Source]:
-        return nodes_stage.sessions(database)
+        return graph_stage.sessions(database)
 
     def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:
         for one in prepared:

@@ -27,6 +27,7 @@ from signet_sync.text.sentences import (
     page_line,
     passes_signet,
     passes_strict,
+    shorten,
     signet_anchor,
     unescape,
     words,
@@ -433,3 +434,13 @@ def test_ten_times_the_text_takes_about_ten_times_as_long(name):
 @pytest.mark.parametrize("unit", ["a.", "pr-", "_", "A1", "a/"])
 def test_a_long_text_is_judged_in_linear_time(unit):
     assert [name for name, function in FUNCTIONS.items() if not is_linear(function, unit, 250_000)] == []
+
+
+@given(st.text(), st.integers(4, 200))
+def test_what_is_shortened_is_a_beginning_that_ends_with_a_word(text, width):
+    short = shorten(text, width)
+    assert len(short) <= width
+    assert short == text or (short.endswith("…") and text.startswith(short[:-1]))
+    assert shorten("Measured the queue with ten jobs", 20) == "Measured the queue…"
+    assert shorten("Measured it with 'jobs --ten -x', again", 30) == "Measured it with…"
+    assert shorten("The users' jobs of it's queue, again", 30) == "The users' jobs of it's…"

@@ -10,7 +10,6 @@ from signet_sync.formats.handle import beginning, make_place_id, place_of, place
 from signet_sync.formats.timestamps import day_of
 from signet_sync.graph.nodes import GraphNode, chunks_of
 from signet_sync.graph.store import nodes
-from signet_sync.graph.threads import Status
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import NODES, STATEMENTS, path_of
 from signet_sync.sync.store.sessions import SessionRef
@@ -87,69 +86,54 @@ def children(database: Database, agent_id: str, node_id: str) -> list[str]:
 def siblings(database: Database, of: GraphNode, limit: int) -> list[str]:
     """Returns the nodes beside a node, nearest first.
 
-    For a chunk: those around it in its transcript, and the session's other transcripts; for a summary or compaction:
-    the others of its session, and other sessions of its thread; for an arc or epoch: the others of its thread.
+    For a chunk: those around it in its transcript, between the beginnings of its session's other transcripts; for a
+    summary or compaction: the others of its session, and other sessions of its thread; for an arc or epoch: the others
+    of its thread.
     """
+    session = of.agent_id, of.session_token, of.session_id
     if of.source_type == "chunk":
-        ids = _list_beside_chunk(database, of)
+        transcripts = _ids(
+            database,
+            "select n.id from sessions s join session_summaries n on n.session = s.session"
+            " join memory_artifacts a on a.id = n.artifact"
+            " where s.agent_id = ? and s.session_token = ? and s.session_id = ? and n.source_type = 'chunk'"
+            " order by a.captured_us, a.source_path, n.id",
+            session,
+        )
+        own = transcripts.index(beginning(of.id))
+        ids = [*transcripts[:own], *(one.id for one in chunks(database, of)), *transcripts[own + 1 :]]
         own = ids.index(of.id)  # of two that are equally near, the one before it comes first
         near = sorted(range(len(ids)), key=lambda place: (abs(place - own), place))
         return [ids[place] for place in near[1 : limit + 1]]
+    nearest = "order by abs(latest_us - ?), latest_us desc, id limit ?"
     if of.depth:
-        return _ids(
-            database,
-            "select id from session_summaries where agent_id = ? and thread_id = ? and depth = ? and id <> ?"
-            " order by abs(latest_us - ?), latest_us desc, id limit ?",
-            (of.agent_id, of.thread_id, of.depth, of.id, of.latest_us, limit),
-        )
+        level = "select id from session_summaries where agent_id = ? and thread_id = ? and depth = ? and id <> ?"
+        bound = of.agent_id, of.thread_id, of.depth, of.id, of.latest_us, limit
+        return _ids(database, f"{level} {nearest}", bound)
+    others = f"select id from {NODES} where agent_id = ? and session_token = ? and session_id = ?"
     same = _ids(
-        database,
-        f"select id from {NODES} where agent_id = ? and session_token = ? and session_id = ?"
-        " and source_type <> 'chunk' and id <> ? order by abs(latest_us - ?), latest_us desc, id limit ?",
-        (of.agent_id, of.session_token, of.session_id, of.id, of.latest_us, limit // 2),
-    )
-    return [*same, *_other_sessions(database, of, limit - len(same))]
-
-
-def _list_beside_chunk(database: Database, of: GraphNode) -> list[str]:
-    """Returns the chunks of a transcript, between the beginnings of its session's other ones in their order."""
-    beginnings = _ids(
-        database,
-        "select n.id from sessions s join session_summaries n on n.session = s.session"
-        " join memory_artifacts a on a.id = n.artifact"
-        " where s.agent_id = ? and s.session_token = ? and s.session_id = ? and n.source_type = 'chunk'"
-        " order by a.captured_us, a.source_path, n.id",
-        (of.agent_id, of.session_token, of.session_id),
-    )
-    place = beginnings.index(beginning(of.id))
-    return [*beginnings[:place], *(one.id for one in chunks(database, of)), *beginnings[place + 1 :]]
-
-
-def _other_sessions(database: Database, of: GraphNode, limit: int) -> list[str]:
-    """Returns the nodes of a thread's sessions that are nearest in time."""
-    if of.thread_id is None:
-        return []
-    near: list[tuple[int, int, str]] = []
-    for side, order in (("<=", "desc"), (">", "asc")):
-        near += database.execute(
+        database, f"{others} and source_type <> 'chunk' and id <> ? {nearest}",
+        (*session, of.id, of.latest_us, limit // 2),
+    )  # fmt: skip
+    around: list[tuple[int, int, str]] = []
+    for side, order in (("<=", "desc"), (">", "asc")):  # so that only the nearest are read
+        around += database.execute(
             f"select abs(latest_us - ?1), -latest_us, node_id from thread_sessions where agent_id = ?2"
             f" and thread_id = ?3 and latest_us {side} ?1 and not (session_token = ?4 and session_id = ?5)"
             f" order by latest_us {order}, node_id limit ?6",
             (of.latest_us, of.agent_id, of.thread_id, of.session_token, of.session_id, limit),
         )
-    return [node_id for *_, node_id in sorted(near)[:limit]]
+    return [*same, *(node_id for *_, node_id in sorted(around)[: limit - len(same)])]
 
 
 def newest_of_thread(database: Database, agent_id: str, thread_id: str) -> list[str]:
     """Returns a thread's newest arc, if any, and the nodes of its newest sessions."""
-    arc = nodes.newest_arc(database, agent_id, thread_id)
-    newest = _ids(
-        database,
-        "select node_id from thread_sessions where agent_id = ? and thread_id = ?"
-        " order by latest_us desc, session_token, session_id limit ?",
-        (agent_id, thread_id, SIBLINGS),
+    arc = (
+        "select id from session_summaries where agent_id = ? and thread_id = ? and depth = 1"
+        " order by latest_us desc, id limit 1"
     )
-    return [arc, *newest] if arc is not None else newest
+    newest = nodes.newest_sessions(database, agent_id, thread_id, SIBLINGS)
+    return _ids(database, arc, (agent_id, thread_id)) + [one.node_id for one in newest]
 
 
 def sessions_below(database: Database, agent_id: str, of: str) -> list[SessionRef]:
@@ -213,27 +197,18 @@ class Occurrence(NamedTuple):
 def occurrences(database: Database, agent_id: str, statement_id: str) -> list[Occurrence]:
     """Returns the places where artifacts state something, newest first."""
     rows = database.execute(
-        f"select source_path, line, agent_id, session_token, session_id from {STATEMENTS}"
-        " where agent_id = ? and id = ? order by at_us desc, source_path desc limit ?",
+        "select s.source_path, s.line, s.agent_id, s.session_token, s.session_id, n.id, n.source_type, n.end"
+        f" from (select * from {STATEMENTS} where agent_id = ? and id = ?"
+        " order by at_us desc, source_path desc limit ?) s left join memory_artifacts a using (source_path)"
+        " left join session_summaries n on n.artifact = a.id and n.agent_id = s.agent_id",
         (agent_id, statement_id, SIBLINGS),
     )
-    return [
-        Occurrence(path, line, SessionRef(agent, token, session_id, None), _holding(database, agent_id, path, line))
-        for path, line, agent, token, session_id in rows
-    ]
-
-
-def _holding(database: Database, agent_id: str, path: str, line: int) -> str | None:
-    """Returns the node of an artifact that contains a line of its body."""
-    for node_id, kind, length in database.execute(
-        "select n.id, n.source_type, n.end from memory_artifacts a join session_summaries n on n.artifact = a.id"
-        " where a.source_path = ? and n.agent_id = ?",
-        (path, agent_id),
-    ):
+    found = []
+    for path, line, agent, token, session_id, node_id, kind, length in rows:
         if kind == "chunk":
-            return make_place_id(node_id, line_start(text_at(database, path), line), length)
-        return str(node_id)
-    return None
+            node_id = make_place_id(node_id, line_start(text_at(database, path), line), length)
+        found.append(Occurrence(path, line, SessionRef(agent, token, session_id, None), node_id))
+    return found
 
 
 def line_start(text: str, line: int) -> int:
@@ -268,36 +243,32 @@ LABEL = 80
 
 
 class TextExcerpt(NamedTuple):
-    """A part of an artifact's content; `whole`: it has all that was requested."""
+    """A part of an artifact's content."""
 
     path: str
     text: str
-    whole: bool
 
 
-def excerpt(database: Database, path: str, start: int, end: int | None, limit: int) -> TextExcerpt:
-    """Returns the characters from `start` to `end` (None: the end of the content), at most `limit`.
+def excerpt(database: Database, path: str, start: int = 0, end: int | None = None) -> TextExcerpt:
+    """Returns the characters from `start` to `end` (None: the end of the content).
 
     If they begin within a turn, a line before them names its speaker.
     """
     text = text_at(database, path)
-    stop = len(text) if end is None else min(end, len(text))
-    piece = text[start : min(start + limit, stop)]
-    whole = start + len(piece) >= stop
+    piece = text[start:end]
     if start:
         words = piece.lstrip("\n")
         begun, at = list(turns(text)), start + len(piece) - len(words)
         label = speaker_at(begun, at)
         piece = f"[{label} goes on]\n\n{words}" if label and all(turn.start != at for turn in begun) else words
-    return TextExcerpt(path, piece, whole)
+    return TextExcerpt(path, piece)
 
 
-def node_text(database: Database, node: GraphNode, limit: int) -> TextExcerpt:
-    """Returns a node's text, at most `limit` characters: a condensation's own, else its part of the artifact."""
+def node_text(database: Database, node: GraphNode) -> TextExcerpt:
+    """Returns a node's text: a condensation's own, else its part of the artifact."""
     if node.source_ref is None:
-        text = node.content or ""
-        return TextExcerpt("", text[:limit], len(text) <= limit)
-    return excerpt(database, node.source_ref, node.start, node.end, limit)
+        return TextExcerpt("", node.content or "")
+    return excerpt(database, node.source_ref, node.start, node.end)
 
 
 def transcript_of(database: Database, ref: SessionRef, near_us: int | None = None) -> str | None:
@@ -356,62 +327,3 @@ def labels(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, s
             day = when if isinstance(when, str) else day_of(when)
             found[thing] = f"{kind} {day} · {flatten(said, LABEL)}"
     return found
-
-
-# ── threads of an agent ──
-
-
-class ThreadState(NamedTuple):
-    """A thread's label, project, status and next action, its number of sessions, and when the last of them ended."""
-
-    thread_id: str
-    label: str
-    project: str | None
-    status: Status
-    sessions: int
-    latest_us: int
-    next_action: str | None
-
-
-class SessionInThread(NamedTuple):
-    """A session of a thread: when it ended, the node that represents it, its sentence."""
-
-    latest_us: int
-    node_id: str
-    sentence: str
-
-
-def thread_labels(database: Database, agent_id: str) -> dict[str, str]:
-    """Returns the label of every thread of an agent and the harnesses it was continued in, by id, newest first."""
-    labelled = (
-        "select thread_id, label || coalesce(' ' || harness, '') from memory_thread_heads where agent_id = ?"
-        " order by latest_us desc, thread_id"
-    )
-    return dict(database.execute(labelled, (agent_id,)))
-
-
-def thread_states(database: Database, agent_id: str, thread_ids: Iterable[str]) -> list[ThreadState]:
-    """Returns the states of threads in their order; one without a summary is left out."""
-    return [
-        ThreadState(*row)
-        for thread_id in thread_ids
-        for row in database.execute(
-            "select thread_id, label, project, status, sessions, latest_us, (select text from statements s"
-            " where s.agent_id = h.agent_id and s.thread_id = h.thread_id and s.kind = 'next' and s.newest = 1"
-            " and s.status = 'open' order by s.at_us desc, s.line, s.id limit 1) from memory_thread_heads h"
-            " where agent_id = ? and thread_id = ?",
-            (agent_id, thread_id),
-        )
-    ]
-
-
-def thread_page(database: Database, agent_id: str, thread_id: str, limit: int, skip: int) -> list[SessionInThread]:
-    """Returns a part of the sessions of a thread, newest first."""
-    return [
-        SessionInThread(*row)
-        for row in database.execute(
-            "select latest_us, node_id, sentence from thread_sessions where agent_id = ? and thread_id = ?"
-            " order by latest_us desc, session_token, session_id limit ? offset ?",
-            (agent_id, thread_id, limit, skip),
-        )
-    ]

@@ -1,23 +1,33 @@
-"""Stores rows of the temporal graph: reads by session and by thread, writes only rows that differ."""
+"""Stores rows of the temporal graph: reads by session and by thread, writes only rows that differ.
 
-from __future__ import annotations
+Also deletes accesses of what only removed sessions stood behind, and tells which pins go.
+"""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
-from signet_sync.formats.artifact import REPOSITORY_FIELDS
+from signet_sync.formats.artifact import REPOSITORY_FIELDS, Tombstone
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.graph.nodes import ArtifactText, GraphEdge, GraphNode, make_place, top_of
+from signet_sync.graph.nodes import ArtifactText, GraphEdge, GraphNode, make_place
 from signet_sync.graph.store.projects import Projects
 from signet_sync.graph.threads import ThreadSession, ThreadSummary
 from signet_sync.storage.database import batches
-from signet_sync.storage.database.batches import Session as Session
-from signet_sync.storage.database.batches import rows_of_sessions, rows_with_ids, rows_with_values
+from signet_sync.storage.database.batches import (
+    Scope,
+    Session,
+    drop_ids,
+    drop_session,
+    rows_of_sessions,
+    rows_with_ids,
+    rows_with_values,
+    within,
+)
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
-from signet_sync.storage.database.tables import NODES
+from signet_sync.storage.database.tables import NODES, TABLES, list_by_ids, list_distilled
 from signet_sync.sync.store.sessions import find_doubled
 from signet_sync.sync.store.texts import KEPT, unpack_text
 
@@ -25,17 +35,15 @@ from signet_sync.sync.store.texts import KEPT, unpack_text
 SessionRows = tuple[Sequence[GraphNode], Sequence[GraphEdge], ThreadSession | None]
 
 _NODE = ", ".join(GraphNode._fields)
-_CONTENT = "source_kind in ('summary', 'transcript', 'compaction')"
 _SENTENCE = "coalesce(ledger_sentence, '')"
 _SOURCE = (
     "source_path, source_kind, agent_id, session_id, session_key, session_token, project, harness, started_at,"
     f" captured_us, membership_us, noise, {KEPT}, {_SENTENCE}, {', '.join(REPOSITORY_FIELDS)}"
 )
-_PROJECT = ArtifactText._fields.index("project")
+_PROJECT, _STARTED, _CONTENT = map(ArtifactText._fields.index, ("project", "started_us", "content"))
 # Sessions whose texts are read together.
 _AT_ONCE = 16
 _OF_SESSION = "agent_id = ? and session_token = ? and session_id = ?"
-
 
 _STORED = (
     "agent_id, id, kind, source_type, depth, artifact, thread_id, session, earliest_us, latest_us, end, label, content"
@@ -47,65 +55,59 @@ _DELETE_SESSION = f"delete from thread_sessions where {_OF_SESSION}"
 _INSERT_SESSION = f"insert or replace into thread_sessions values({placeholders(len(ThreadSession._fields))})"
 
 
-def _pack_node(node: GraphNode, artifacts: Mapping[str, int], numbers: Mapping[Session, int]) -> tuple[Any, ...]:
-    """Returns a node's row, which has numbers for its artifact and session."""
-    artifact = artifacts[node.source_ref] if node.source_ref is not None else None
-    session = None
-    if node.session_token is not None and node.session_id is not None:
-        session = numbers[node.agent_id, node.session_token, node.session_id]
-    return (*node[:5], artifact, node.thread_id, session, *node[9:11], *node[12:])
+# ── artifacts ──
 
 
-def source_of(row: Sequence[Any]) -> ArtifactText:
-    """Makes an artifact's text from its row (`list_stored_artifacts`), with project, branch and worktree at its end."""
-    columns = [*row[:8], parse_instant(row[8]) if row[8] else None, *row[9:12], unpack_text(row[12]), *row[13:]]
-    return ArtifactText(*columns)
+def _read_artifacts(
+    database: Database, columns: str, wanted: Iterable[Session]
+) -> Iterator[tuple[Session, list[tuple[Any, ...]]]]:
+    """Yields sessions with columns of their content artifacts, oldest first; none if a session is shown elsewhere.
 
-
-def sources(database: Database, session: Session, projects: Projects | None = None) -> list[ArtifactText]:
-    """Returns the content artifacts of a session, oldest first."""
-    found = list_stored_artifacts(database, [session], projects or Projects(database))
-    return [source_of(row) for _, rows in found for row in rows]
+    A few sessions are read by one statement: it costs several times as much where other work comes between.
+    """
+    coming = iter(wanted)
+    content = "(select * from memory_artifacts where source_kind in ('summary', 'transcript', 'compaction'))"
+    while some := list(islice(coming, _AT_ONCE)):
+        found: dict[Session, list[tuple[Any, ...]]] = {session: [] for session in some}
+        names = "agent_id, session_token, session_id, captured_us, source_path"
+        for row in rows_of_sessions(database, f"{names}, {columns}", content, some):
+            found[row[:3]].append(row[3:])
+        hidden = find_doubled(database, some)
+        for key, rows in found.items():
+            yield key, [] if key in hidden else [row[2:] for row in sorted(rows, key=itemgetter(0, 1))]
 
 
 def list_stored_artifacts(
-    database: Database, wanted: Iterable[Session], projects: Projects
+    database: Database, wanted: Iterable[Session]
 ) -> Iterator[tuple[Session, list[tuple[Any, ...]]]]:
-    """Yields sessions with the stored rows of their content artifacts, oldest first; none if it is shown elsewhere.
+    """Yields sessions with the stored rows of their content artifacts, oldest first, for `source_of`.
 
-    Their texts are compressed, and workers decompress them. A few sessions are read by one statement: it costs several
-    times as much where other work comes between.
+    Their texts are compressed, and workers decompress them.
     """
-    coming = iter(wanted)
-    while some := list(islice(coming, _AT_ONCE)):
-        found: dict[Session, list[tuple[Any, ...]]] = {session: [] for session in some}
-        for *row, root, origin, inside, branch in rows_of_sessions(
-            database, _SOURCE, f"(select * from memory_artifacts where {_CONTENT})", some
-        ):
+    projects = Projects(database)
+    for session, rows in _read_artifacts(database, _SOURCE, wanted):
+        stored = []
+        for *row, root, origin, inside, branch in rows:
             place = make_place(row[_PROJECT], root, origin)
-            tree = top_of(place, inside) if place.root else None  # not by what other sessions name
-            found[row[2], row[5], row[3]].append((*row, projects.find(row[2], place), branch, tree))
-        hidden = find_doubled(database, some)
-        for session, rows in found.items():
-            yield session, [] if session in hidden else sorted(rows, key=itemgetter(9, 0))
+            # Its worktree, not by what other sessions name.
+            tree = (place.folder.removesuffix(f"/{inside}") if inside else place.folder) if place.root else None
+            stored.append((*row, projects.find(session[0], place), branch, tree))
+        yield session, stored
+
+
+def source_of(row: Sequence[Any]) -> ArtifactText:
+    """Makes an artifact's text from its stored row."""
+    columns = list(row)
+    columns[_STARTED] = parse_instant(row[_STARTED]) if row[_STARTED] else None
+    columns[_CONTENT] = unpack_text(row[_CONTENT])
+    return ArtifactText(*columns)
 
 
 def transcripts(database: Database, wanted: Iterable[Session], since_us: int) -> Iterator[tuple[Session, list[str]]]:
     """Yields sessions with the texts of their transcripts, oldest first; none of a session that ended before."""
-    coming = iter(wanted)
-    while some := list(islice(coming, _AT_ONCE)):
-        found: dict[Session, list[tuple[Any, ...]]] = {session: [] for session in some}
-        for *session, told, at_us, path, kept, until_us in rows_of_sessions(
-            database,
-            f"agent_id, session_token, session_id, source_kind, captured_us, source_path, {KEPT}, membership_us",
-            f"(select * from memory_artifacts where {_CONTENT})",
-            some,
-        ):
-            found[tuple(session)].append((at_us, path, told, kept, until_us))
-        for key, rows in found.items():
-            said = sorted(row for row in rows if row[2] == "transcript")
-            recent = any(row[4] >= since_us for row in rows)
-            yield key, [unpack_text(row[3]) for row in said] if recent else []
+    for session, rows in _read_artifacts(database, f"source_kind, membership_us, {KEPT}", wanted):
+        recent = any(until_us >= since_us for _, until_us, _ in rows)
+        yield session, [unpack_text(kept) for kind, _, kept in rows if recent and kind == "transcript"]
 
 
 def sessions(database: Database) -> Iterator[Session]:
@@ -119,63 +121,55 @@ def sessions(database: Database) -> Iterator[Session]:
 # ── sessions ──
 
 
-def store_sessions(database: Database, wanted_rows: Mapping[Session, SessionRows]) -> list[ThreadSession]:
+def store_sessions(database: Database, wanted: Mapping[Session, SessionRows]) -> list[ThreadSession]:
     """Makes the nodes of sessions, their edges and their places in threads equal to the given ones.
 
     Returns the former and the present places of the sessions that changed.
     """
-    held = {row[:3]: ThreadSession(*row) for row in rows_of_sessions(database, "*", "thread_sessions", wanted_rows)}
-    batches.number(database, [session for session, (nodes, _, _) in wanted_rows.items() if nodes])
-    numbers = batches.numbers(database, wanted_rows)
-    before = {
-        (row[0], row[1]): row
-        for row in rows_with_values(database, _STORED, "session_summaries", "session", numbers.values())
-    }
-    paths = {node.source_ref for nodes, _, _ in wanted_rows.values() for node in nodes if node.source_ref is not None}
-    artifacts = batches.artifacts(database, paths)
-    after = {
-        (node.agent_id, node.id): _pack_node(node, artifacts, numbers)
-        for nodes, _, _ in wanted_rows.values()
-        for node in nodes
-    }
-    gone = [key for key in before if key not in after]
-    fresh = [row for key, row in after.items() if before.get(key) != row]
-    stood = _edges_from(database, before.keys() & after.keys())
-    wanted = {(edge.agent_id, edge.parent_id, edge.child_id) for _, edges, _ in wanted_rows.values() for edge in edges}
-    for agent_id, node_id in gone:
-        drop_nodes(database, agent_id, [node_id])
-    database.executemany(_INSERT_NODE, fresh)
-    database.executemany(_DELETE_EDGE, sorted(stood - wanted))
-    database.executemany(_INSERT_EDGE, sorted(wanted - stood))
-    rows = [*(before[key] for key in gone), *fresh, *(after[edge[0], edge[1]] for edge in stood ^ wanted)]
-    changed = {row[7] for row in rows}
-    moved = {session for session, number in numbers.items() if number in changed}
-    places = {session: place for session, (_, _, place) in wanted_rows.items() if held.get(session) != place}
-    database.executemany(_DELETE_SESSION, [session for session, place in places.items() if place is None])
-    database.executemany(_INSERT_SESSION, [place for place in places.values() if place is not None])
-    found = (
-        (held.get(session), wanted_rows[session][2]) for session in wanted_rows if session in moved or session in places
-    )
-    return [place for both in found for place in both if place is not None]
-
-
-def _edges_from(database: Database, nodes: Iterable[tuple[str, str]]) -> set[tuple[str, str, str]]:
-    return {
+    held = {row[:3]: ThreadSession(*row) for row in rows_of_sessions(database, "*", "thread_sessions", wanted)}
+    batches.number(database, [session for session, (nodes, _, _) in wanted.items() if nodes])
+    numbers = batches.numbers(database, wanted)
+    made = [node for nodes, _, _ in wanted.values() for node in nodes]
+    artifacts = batches.artifacts(database, {node.source_ref for node in made if node.source_ref is not None})
+    before = set(rows_with_values(database, _STORED, "session_summaries", "session", numbers.values()))
+    after = {_pack_node(node, artifacts, numbers) for node in made}
+    keys = {row[:2] for row in before}
+    edges_before = {
         (agent_id, *edge)
-        for agent_id, some in groupby(sorted(nodes), key=itemgetter(0))
+        for agent_id, some in groupby(sorted(keys), key=itemgetter(0))
         for edge in rows_with_ids(
             database, "parent_id, child_id", "session_summary_children", agent_id, "parent_id", [one for _, one in some]
         )
     }
+    edges_after = {tuple(edge) for _, edges, _ in wanted.values() for edge in edges}
+    drop_nodes(database, keys - {row[:2] for row in after})
+    database.executemany(_INSERT_NODE, list(after - before))
+    database.executemany(_DELETE_EDGE, sorted(edges_before - edges_after))
+    database.executemany(_INSERT_EDGE, sorted(edges_after - edges_before))
+    number_of = {row[:2]: row[7] for row in (*before, *after)}
+    changed = {row[7] for row in before ^ after} | {number_of[edge[:2]] for edge in edges_before ^ edges_after}
+    places = {session: place for session, (_, _, place) in wanted.items() if held.get(session) != place}
+    database.executemany(_DELETE_SESSION, [session for session, place in places.items() if place is None])
+    database.executemany(_INSERT_SESSION, [place for place in places.values() if place is not None])
+    moved = places.keys() | {session for session, number in numbers.items() if number in changed}
+    return [place for one in moved for place in (held.get(one), wanted[one][2]) if place is not None]
 
 
-def drop_nodes(database: Database, agent_id: str, ids: Sequence[str]) -> None:
-    """Deletes nodes and all edges from and to them."""
-    for node_id in ids:
-        row = (agent_id, node_id)
-        database.execute("delete from session_summaries where agent_id = ? and id = ?", row)
-        database.execute("delete from session_summary_children where agent_id = ? and parent_id = ?", row)
-        database.execute("delete from session_summary_children where agent_id = ? and child_id = ?", row)
+def _pack_node(node: GraphNode, artifacts: Mapping[str, int], numbers: Mapping[Session, int]) -> tuple[Any, ...]:
+    """Returns a node's row, which has numbers for its artifact and session."""
+    artifact = artifacts[node.source_ref] if node.source_ref is not None else None
+    session = None
+    if node.session_token is not None and node.session_id is not None:
+        session = numbers[node.agent_id, node.session_token, node.session_id]
+    return (*node[:5], artifact, node.thread_id, session, *node[9:11], *node[12:])
+
+
+def drop_nodes(database: Database, keys: Iterable[tuple[str, str]]) -> None:
+    """Deletes nodes (agent, id) and all edges from and to them."""
+    for key in sorted(keys):
+        database.execute("delete from session_summaries where agent_id = ? and id = ?", key)
+        database.execute("delete from session_summary_children where agent_id = ? and parent_id = ?", key)
+        database.execute("delete from session_summary_children where agent_id = ? and child_id = ?", key)
 
 
 def place_of(database: Database, session: Session) -> ThreadSession | None:
@@ -208,6 +202,14 @@ def summary_of(database: Database, agent_id: str, thread_id: str) -> ThreadSumma
     return next((ThreadSummary(*row) for row in found), None)
 
 
+def summaries(database: Database, agent_id: str) -> list[ThreadSummary]:
+    """Returns the summaries of an agent's threads, the one that was worked on last first."""
+    found = database.execute(
+        "select * from memory_thread_heads where agent_id = ? order by latest_us desc, thread_id", (agent_id,)
+    )
+    return [ThreadSummary(*row) for row in found]
+
+
 def store_summary(database: Database, agent_id: str, thread_id: str, head: ThreadSummary | None) -> None:
     """Writes a thread's summary if it differs; deletes that of a thread that has no session any more."""
     if head is None:
@@ -216,14 +218,16 @@ def store_summary(database: Database, agent_id: str, thread_id: str, head: Threa
         database.execute(f"insert or replace into memory_thread_heads values({placeholders(len(head))})", head)
 
 
-def newest_sessions(database: Database, agent_id: str, thread_id: str, limit: int) -> list[ThreadSession]:
-    """Returns the newest sessions of a thread, newest first, ties by token and id."""
+def newest_sessions(
+    database: Database, agent_id: str, thread_id: str, limit: int, skip: int = 0
+) -> list[ThreadSession]:
+    """Returns the newest sessions of a thread but the first few, newest first, ties by token and id."""
     return [
         ThreadSession(*row)
         for row in database.execute(
             "select * from thread_sessions where agent_id = ? and thread_id = ?"
-            " order by latest_us desc, session_token, session_id limit ?",
-            (agent_id, thread_id, limit),
+            " order by latest_us desc, session_token, session_id limit ? offset ?",
+            (agent_id, thread_id, limit, skip),
         )
     ]
 
@@ -248,12 +252,9 @@ def summaries_and_compactions(database: Database, agent_id: str, thread_id: str,
 
 def extent(database: Database, agent_id: str, thread_id: str) -> tuple[int, int]:
     """Returns how many sessions a thread has, and when the earliest began."""
-    for count, earliest in database.execute(
-        "select count(*), min(earliest_us) from thread_sessions where agent_id = ? and thread_id = ?",
-        (agent_id, thread_id),
-    ):
-        return count, earliest or 0
-    return 0, 0
+    where = "from thread_sessions where agent_id = ? and thread_id = ?"
+    row = next(database.execute(f"select count(*), ifnull(min(earliest_us), 0) {where}", (agent_id, thread_id)))
+    return row[0], row[1]
 
 
 def arcs(database: Database, agent_id: str, thread_id: str, first_us: int, last_us: int) -> list[GraphNode]:
@@ -268,22 +269,12 @@ def arcs(database: Database, agent_id: str, thread_id: str, first_us: int, last_
     ]
 
 
-def newest_arc(database: Database, agent_id: str, thread_id: str) -> str | None:
-    """Returns the newest arc of a thread."""
-    found: str | None = database.value(
-        "select id from session_summaries where agent_id = ? and thread_id = ? and depth = 1"
-        " order by latest_us desc, id limit 1",
-        (agent_id, thread_id),
-    )
-    return found
-
-
 def store_condensation(
     database: Database, agent_id: str, node_id: str, node: GraphNode | None, children: Collection[str]
 ) -> None:
     """Writes an arc or epoch and its children if they differ; without a node, deletes it."""
     if node is None:
-        drop_nodes(database, agent_id, [node_id])
+        drop_nodes(database, [(agent_id, node_id)])
         return
     stored = _pack_node(node, {}, {})
     present = database.execute(f"select {_STORED} from session_summaries where agent_id = ? and id = ?", stored[:2])
@@ -297,11 +288,64 @@ def store_condensation(
 
 def clear_threads(database: Database) -> None:
     """Deletes condensations and thread summaries."""
-    for agent_id, node_id in list(database.execute("select agent_id, id from session_summaries where depth > 0")):
-        drop_nodes(database, agent_id, [node_id])
+    drop_nodes(database, database.execute("select agent_id, id from session_summaries where depth > 0"))
     database.execute("delete from memory_thread_heads")
 
 
 def weeks(database: Database) -> list[tuple[str, str, str]]:
     """Returns every week in which a thread has a session: agent, thread and week."""
     return list(database.execute("select distinct agent_id, thread_id, week from thread_sessions"))
+
+
+# ── what removals orphan ──
+
+_VANISHED = "not exists(select 1 from memory_artifacts a where a.source_path = seals.path)"
+# Nodes, and all that they were condensed into.
+_ABOVE = """
+    with recursive above(id) as (select value from json_each(?2) union select c.parent_id from above
+    join session_summary_children c on c.agent_id = ?1 and c.child_id = above.id) select id from above"""
+
+
+class Orphans(NamedTuple):
+    """What removals may have orphaned: ids (agent, id), and agents whose vanished sessions were removed.
+
+    `scopes` are sessions of removals that were not followed by their scrub yet.
+    """
+
+    ids: set[tuple[str, str]]
+    agents: set[str]
+    scopes: Sequence[Scope] = ()
+
+
+def find_orphans(database: Database, tombstones: Sequence[Tombstone], fresh: Container[tuple[str, str]]) -> Orphans:
+    """Returns what removals may orphan, before the rows that tell it are deleted; `fresh` ones wait for their scrub."""
+    orphans = Orphans(set(), set(), [one.scope for one in tombstones if one.key in fresh])
+    for tombstone in tombstones:
+        agent_id, (scope, bindings) = tombstone.agent_id, within(tombstone.scope)
+        of_rows = " union ".join(f"select {table.handle} from {table.rows} where {scope}" for table in list_distilled())
+        ids = [one for (one,) in database.execute(of_rows, [*bindings] * len(list_distilled()))]
+        orphans.ids.update((agent_id, one) for (one,) in database.execute(_ABOVE, (agent_id, json.dumps(ids))))
+        if database.value(f"select exists(select 1 from seals where {scope} and {_VANISHED})", bindings):
+            orphans.agents.add(agent_id)
+    return orphans
+
+
+def forget_orphaned_marks(database: Database, orphans: Orphans) -> list[tuple[str, str]]:
+    """Deletes accesses of ids that no row has any more, once the graph is updated; returns these, agent and id.
+
+    The ids of what vanished sessions were are in no row before either. While another vanished session of the agent may
+    come back, they may be its own. Also deletes derived rows of removed sessions that are left.
+    """
+    for scope in orphans.scopes:
+        drop_session(database, scope, "derived")
+    ids = set(orphans.ids)
+    made = " union ".join(f"select {TABLES[name].handle} from {name} where agent_id = ?1" for name in list_by_ids())
+    made += " union select id from pins where agent_id = ?1"
+    for agent_id in orphans.agents:
+        if not database.value(f"select exists(select 1 from seals where agent_id = ? and {_VANISHED})", (agent_id,)):
+            ids.update((agent_id, one) for (one,) in database.execute(made, (agent_id,)))
+    behind = [one for one in TABLES.values() if one.handle and (one.kind == "derived" or one.name == "memories")]
+    there = " union all ".join(f"select 1 from {one.rows} where agent_id = ?1 and {one.handle} = ?2" for one in behind)
+    gone = [one for one in sorted(ids) if not database.value(f"select exists({there})", one)]
+    drop_ids(database, gone, *list_by_ids())
+    return gone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 from signet_sync.graph.nodes import Place, make_place, possible_roots
 from signet_sync.storage.database.batches import Session, rows_of_sessions
@@ -37,24 +38,16 @@ class Projects:
     """Finds the projects of places, and keeps what was found: only for as long as no artifact is written."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
-        self._roots: dict[tuple[str, str], str | None] = {}
+        self._origin_of = cache(lambda agent_id, root: only_origin(database, agent_id, root, _ARTIFACTS))
 
     def find(self, agent_id: str, place: Place) -> str:
         """Returns the identity of a place's project; empty if it has none."""
         if place.origin:
             return place.origin
         for root in possible_roots(place):
-            origin = self._origin(agent_id, root)
-            if origin is not None:
+            if (origin := self._origin_of(agent_id, root)) is not None:
                 return origin or root
         return place.root or place.folder
-
-    def _origin(self, agent_id: str, root: str) -> str | None:
-        key = agent_id, root
-        if key not in self._roots:
-            self._roots[key] = only_origin(self._database, agent_id, root, _ARTIFACTS)
-        return self._roots[key]
 
 
 def read_rows(database: Database, sessions: Iterable[Session]) -> set[Row]:

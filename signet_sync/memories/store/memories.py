@@ -23,7 +23,7 @@ _WORD = late(r"[^\W_]+")
 class Memory(NamedTuple):
     """A row of `memories`. `content` is sanitized, `tags` are sorted, `created_at` is ISO 8601 UTC.
 
-    `concepts` are tags derived from the content, None if not derived yet. `project` is "" for all projects.
+    `concepts` are tags derived from the content. `project` is "" for all projects.
     """
 
     agent_id: str
@@ -33,7 +33,7 @@ class Memory(NamedTuple):
     tags: tuple[str, ...]
     private: bool
     created_at: str
-    concepts: tuple[str, ...] | None = None
+    concepts: tuple[str, ...] = ()
     project: str = ""
 
 
@@ -74,8 +74,8 @@ def _merge(before: Memory, more: Memory) -> Memory:
     return before._replace(tags=tags, private=private, concepts=concepts, project=project)
 
 
-def _pack_tags(tags: Sequence[str] | None) -> str | None:
-    return None if tags is None else json.dumps(tags, ensure_ascii=False)
+def _pack_tags(tags: Sequence[str]) -> str:
+    return json.dumps(tags, ensure_ascii=False)
 
 
 def get(database: Database, agent_id: str, memory_id: str) -> Memory | None:
@@ -115,7 +115,7 @@ def lines(database: Database, agent_id: str | None = None, some: Iterable[str] =
 def _line(memory: Memory) -> Line:
     """Makes a memory's line of its words, and below them the tags that they do not contain."""
     has = f" {_words(memory.content)} "
-    tags = dict.fromkeys((*memory.tags, *(memory.concepts or ())))
+    tags = dict.fromkeys((*memory.tags, *memory.concepts))
     more = " ".join(tag for tag in tags if f" {_words(tag)} " not in has)
     words = f"{memory.content}\n{more}" if more else memory.content
     at_us = parse_instant(memory.created_at) or 0
@@ -131,23 +131,8 @@ def _memories(database: Database, where: str, bindings: Sequence[Any]) -> Iterat
     for agent_id, memory_id, kind, content, tags, private, created_at, concepts, project in database.execute(
         f"select {_COLUMNS} from memories where {where} order by agent_id, id", bindings
     ):
-        made = None if concepts is None else tuple(json.loads(concepts))
-        held = tuple(json.loads(tags))
+        held, made = tuple(json.loads(tags)), tuple(json.loads(concepts or "[]"))
         yield Memory(agent_id, memory_id, kind, content, held, bool(private), created_at, made, project)
-
-
-def list_untagged(database: Database, agent_id: str) -> list[Memory]:
-    """Returns memories of an agent without concept tags."""
-    return list(_memories(database, "agent_id = ? and concept_tags is null", (agent_id,)))
-
-
-def tag(database: Database, memory: Memory, concepts: Sequence[str]) -> None:
-    """Sets a memory's concept tags, and adds them to its `recall` line. In the caller's transaction."""
-    database.execute(
-        "update memories set concept_tags = ? where agent_id = ? and id = ?",
-        (_pack_tags(concepts), memory.agent_id, memory.id),
-    )
-    texts.put(database, [_line(memory._replace(concepts=tuple(concepts)))])
 
 
 # ── forgetting ──

@@ -1,15 +1,8 @@
 """Stores the history of promotions: each sweep, what it promoted and why. MEMORY.md and DREAMS.md are made from it."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from signet_sync.memories.promotion_score import (
-    Dream,
-    Promotion,
-    Signals,
-    SweepView,
-    group_of,
-)
+from signet_sync.memories.promotion_score import Dream, Promotion, SweepView, group_of
 from signet_sync.memories.score import DreamedView
 from signet_sync.storage.database.connection import Database
 
@@ -33,9 +26,9 @@ def store(
         (agent_id, *sweep),
     )
     database.executemany(
-        "insert into memory_promotions(agent_id, memory_id, sweep_id, score, recall_count, frequency, relevance,"
-        " recency, diversity, unique_days, queries, last_us) values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [(agent_id, one.memory_id, sweep[0], one.score, *one.signals, one.queries, one.last_us) for one in promotions],
+        f"insert into memory_promotions(agent_id, sweep_id, {', '.join(Promotion._fields)})"
+        " values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [(agent_id, sweep[0], *one) for one in promotions],
     )
 
 
@@ -70,10 +63,7 @@ def list_dreamed(database: Database, agent_id: str) -> dict[str, DreamedView]:
     }
 
 
-_PROMOTION = (
-    "p.memory_id, p.score, p.recall_count, p.frequency, p.relevance, p.recency, p.diversity, p.unique_days, p.queries,"
-    " p.last_us"
-)
+_PROMOTION = ", ".join(f"p.{name}" for name in Promotion._fields)
 _DREAM = f"""
     select p.sweep_id, m.content, s.at_us, u.at_us, {_PROMOTION} from memory_promotions p
     join memories m on m.agent_id = p.agent_id and m.id = p.memory_id
@@ -81,15 +71,10 @@ _DREAM = f"""
     left join undone_promotions u on u.agent_id = p.agent_id and u.memory_id = p.memory_id"""
 
 
-def _promotion(memory_id: str, score: float, *more: Any) -> Promotion:
-    *signals, queries, last_us = more
-    return Promotion(memory_id, score, Signals(*signals), queries, last_us)
-
-
 def find_of_memory(database: Database, agent_id: str, memory_id: str) -> Dream | None:
     """Returns the promotion of a memory; None if it was not promoted."""
     rows = database.execute(f"{_DREAM} where p.agent_id = ? and p.memory_id = ?", (agent_id, memory_id))
-    return next((Dream(_promotion(*row[4:]), *row[1:4]) for row in rows), None)
+    return next((Dream(Promotion(*row[4:]), *row[1:4]) for row in rows), None)
 
 
 def sweeps(database: Database, agent_id: str) -> list[SweepView]:
@@ -97,7 +82,7 @@ def sweeps(database: Database, agent_id: str) -> list[SweepView]:
     by_sweep: dict[str, list[Dream]] = {}
     best_first = "order by p.score desc, p.last_us desc, p.memory_id"
     for row in database.execute(f"{_DREAM} where p.agent_id = ? {best_first}", (agent_id,)):
-        by_sweep.setdefault(row[0], []).append(Dream(_promotion(*row[4:]), *row[1:4]))
+        by_sweep.setdefault(row[0], []).append(Dream(Promotion(*row[4:]), *row[1:4]))
     rows = database.execute(
         "select sweep_id, at_us, candidates, skipped, promoted from dream_sweeps where agent_id = ? order by sweep_id",
         (agent_id,),
@@ -114,7 +99,7 @@ def risen_since(database: Database, sweep_id: str) -> dict[str, list[Promotion]]
         " where s.sweep_id > ? order by p.agent_id, p.sweep_id, p.score desc, p.memory_id",
         (sweep_id,),
     ):
-        promoted.setdefault(agent_id, []).append(_promotion(*row))
+        promoted.setdefault(agent_id, []).append(Promotion(*row))
     return promoted
 
 

@@ -1,21 +1,28 @@
-"""Lists sessions: newest first, filtered, a page at a time. Imports no slow module."""
+"""Lists sessions, newest first, filtered, a page at a time; and their files with every word of a text, unranked.
 
+Imports no slow module.
+"""
+
+import json
+import os
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from signet_sync.formats.filename import find_carried_token
 from signet_sync.formats.timestamps import parse_moment
-from signet_sync.recall.snippets import snippet
-from signet_sync.recall.store.words import find_with_every_word
-from signet_sync.storage.database.batches import pack_values
+from signet_sync.recall.query import read, snippet
+from signet_sync.recall.store.rows import Period, find_printed, firsts, passages_with, ranges
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store.texts import text_of
+from signet_sync.sync.store.texts import text_at, text_of
 from signet_sync.text.sentences import page_cell
 
 NONE = "-"  # as a project: sessions that have none
 _READ = 200_000  # characters of one artifact that are searched for a snippet
 _READ_IN_ALL = 2_000_000
-_NAMED = 3  # characters from which a beginning counts as a name
+_NAMED = 3  # characters from which a beginning counts as a name, or as a word
+_ABBREVIATED = 7  # characters to which git shortens the name of a commit, or more
 
 
 class Cursor(NamedTuple):
@@ -71,6 +78,16 @@ _SEGMENTS = """(select count(distinct captured_us) from memory_artifacts s where
     and s.source_kind in ('summary', 'transcript'))"""
 _VIOLATIONS = """(select count(*) from seals s join violations v on v.path = s.path where s.agent_id = p.agent_id
     and s.session_token = p.session_token and s.session_id = p.session_id)"""
+_OF_PROJECT = """exists(select 1 from session_projects w where w.agent_id = l.agent_id
+    and w.session_token = l.session_token and w.session_id = l.session_id and (w.identity = :project
+    or w.root = :project or w.folder = :project or substr(w.identity, -length(:ending)) = :ending))"""
+# The artifacts of texts by their first passages.
+_OF_PASSAGES = "json_each({}) j cross join texts t on t.first = j.value join memory_artifacts a on a.id = t.artifact"
+_COMPARED = {
+    "harness": "a.harness = :harness",
+    "since_us": "l.membership_us >= :since_us",
+    "until_us": "l.membership_us < :until_us",
+}
 
 
 def page(
@@ -81,80 +98,46 @@ def page(
     Every word of the query must be in one of the session's files, the last one may be a beginning. Names of sessions
     (token, key, id, path) count as words, their beginnings too.
     """
-    found = _find_with_words(database, agent_id, wanted.query)
-    entries = _entries(database, agent_id, wanted, found, after, limit)
-    return SessionList(entries[:limit], len(entries) > limit)
-
-
-def _find_with_words(database: Database, agent_id: str, query: str) -> str | None:
-    """Returns the first passages of the texts with every word, listed; None for a query without words."""
-    # One or two letters would match half of all words.
-    begun = query[-_NAMED:].isalnum() and len(query) >= _NAMED
-    found = find_with_every_word(database, agent_id, query, begun=begun)
-    return None if found is None else pack_values(found)
-
-
-def _entries(
-    database: Database, agent_id: str, wanted: SessionFilter, found: str | None, after: Cursor | None, limit: int
-) -> list[SessionEntry]:
     bound: dict[str, Any] = {"agent": agent_id, "limit": limit + 1}
-    where = " and ".join(["l.agent_id = :agent", *_conditions(bound, wanted, found, after)])
+    where = ["l.agent_id = :agent"]
+    if wanted.project == NONE:
+        where.append("l.project is null")
+    elif wanted.project is not None:
+        bound |= {"project": wanted.project, "ending": f"/{wanted.project}"}
+        where.append(_OF_PROJECT)
+    for name, condition in _COMPARED.items():
+        if (value := getattr(wanted, name)) is not None:
+            bound[name] = value
+            where.append(condition)
+    if words := wanted.query.strip():
+        alike = []
+        if (found := find_with_every_word(database, agent_id, words, begun=_may_go_on(words))) is not None:
+            bound["found"] = json.dumps(found)
+            alike.append(f"select a.session_token, a.session_id from {_OF_PASSAGES.format(':found')}")
+        if len(words) >= _NAMED:
+            bound |= {"name": words, "line": f" | session={page_cell(words)}"}
+            alike.append(
+                "select session_token, session_id from ledger_rows where agent_id = :agent and (session_token = :name"
+                " or path = :name or substr(session_id, 1, length(:name)) = :name or instr(line, :line) > 0)"
+            )
+        where.append(f"(l.session_token, l.session_id) in ({' union '.join(alike)})" if alike else "0")
+    if after is not None:
+        bound |= after._asdict()
+        where.append("(l.membership_us, l.session_token, l.session_id) < (:membership_us, :session_token, :session_id)")
     # Segments and violations are looked up for the sessions of this page only.
     sql = f"""select p.session_token, p.session_id, p.membership_us, p.day, p.project, p.sentence, p.path,
             p.session_key, p.harness, {_SEGMENTS}, {_VIOLATIONS}
         from (select l.*, a.session_key, a.harness from ledger_rows l
-            cross join memory_artifacts a on a.source_path = l.path where {where}
+            cross join memory_artifacts a on a.source_path = l.path where {" and ".join(where)}
             order by l.membership_us desc, l.session_token desc, l.session_id desc limit :limit) p
         order by p.membership_us desc, p.session_token desc, p.session_id desc"""
-    return [SessionEntry(*row) for row in database.execute(sql, bound)]
+    entries = [SessionEntry(*row) for row in database.execute(sql, bound)]
+    return SessionList(entries[:limit], len(entries) > limit)
 
 
-def _conditions(bound: dict[str, Any], wanted: SessionFilter, found: str | None, after: Cursor | None) -> Iterator[str]:
-    """Yields the conditions of a filter; adds their values to `bound`, by parameter name."""
-    if wanted.project == NONE:
-        yield "l.project is null"
-    elif wanted.project is not None:
-        bound |= {"project": wanted.project, "ending": f"/{wanted.project}"}
-        yield (
-            "exists(select 1 from session_projects w where w.agent_id = l.agent_id"
-            " and w.session_token = l.session_token and w.session_id = l.session_id and (w.identity = :project"
-            " or w.root = :project or w.folder = :project or substr(w.identity, -length(:ending)) = :ending))"
-        )
-    for name, condition in _COMPARED.items():
-        if (value := getattr(wanted, name)) is not None:
-            bound[name] = value
-            yield condition
-    if words := wanted.query.strip():
-        found = " union ".join(_list_conditions(bound, words, found))
-        yield f"(l.session_token, l.session_id) in ({found})" if found else "0"
-    if after is not None:
-        bound |= after._asdict()
-        yield "(l.membership_us, l.session_token, l.session_id) < (:membership_us, :session_token, :session_id)"
-
-
-_COMPARED = {
-    "harness": "a.harness = :harness",
-    "since_us": "l.membership_us >= :since_us",
-    "until_us": "l.membership_us < :until_us",
-}
-
-
-def _list_conditions(bound: dict[str, Any], words: str, found: str | None) -> Iterator[str]:
-    if found is not None:
-        bound["found"] = found
-        yield (
-            "select a.session_token, a.session_id from json_each(:found) j cross join texts t on t.first = j.value"
-            " join memory_artifacts a on a.id = t.artifact"
-        )
-    if len(words) >= _NAMED:
-        bound |= {"name": words, "line": f" | session={page_cell(words)}"}
-        yield (
-            "select session_token, session_id from ledger_rows where agent_id = :agent and (session_token = :name"
-            " or path = :name or substr(session_id, 1, length(:name)) = :name or instr(line, :line) > 0)"
-        )
-
-
-# ── snippets beside the list ──
+def _may_go_on(words: str) -> bool:
+    """Returns whether the last word may be a beginning: one or two letters would match half of all words."""
+    return words[-_NAMED:].isalnum() and len(words) >= _NAMED
 
 
 def snippets(database: Database, agent_id: str, query: str, entries: Sequence[SessionEntry]) -> dict[Cursor, str]:
@@ -162,41 +145,38 @@ def snippets(database: Database, agent_id: str, query: str, entries: Sequence[Se
 
     Bounded: of long artifacts only the beginning is searched, and at most two million characters altogether.
     """
-    found = _find_with_words(database, agent_id, query.strip())
+    words = query.strip()
+    found = find_with_every_word(database, agent_id, words, begun=_may_go_on(words))
     if found is None or not entries:
         return {}
-    best = _best_hits(database, agent_id, found, entries)
+    # Summary before compaction before transcript: the last one counts.
+    rows = database.execute(
+        f"""with page(session_token, session_id) as (values {", ".join(["(?, ?)"] * len(entries))})
+        select a.session_token, a.session_id, a.id from page p cross join memory_artifacts a
+            on a.agent_id = ? and a.session_token = p.session_token and a.session_id = p.session_id
+        where a.source_kind <> 'manifest'
+            and +a.id in (select t.artifact from json_each(?) j cross join texts t on t.first = j.value)
+        order by case a.source_kind when 'transcript' then 1 when 'compaction' then 2 else 3 end, a.captured_us""",
+        [*(name for entry in entries for name in (entry.session_token, entry.session_id)), agent_id, json.dumps(found)],
+    )
+    best = {(token, session_id): row_id for token, session_id, row_id in rows}
     pieces: dict[Cursor, str] = {}
-    read = 0
+    searched = 0
     for entry in entries:
         row_id = best.get((entry.session_token, entry.session_id))
-        if row_id is None or read > _READ_IN_ALL:
+        if row_id is None or searched > _READ_IN_ALL:
             continue
         for content, sentence, kind in database.execute(
             f"select substr({text_of()}, 1, ?), coalesce(memory_sentence, ''), source_kind from memory_artifacts"
             " where id = ?",
             (_READ, row_id),
         ):
-            read += len(content)
+            searched += len(content)
             pieces[entry.cursor] = snippet(content, sentence, query, spoken=kind == "transcript")
     return pieces
 
 
-def _best_hits(
-    database: Database, agent_id: str, found: str, entries: Sequence[SessionEntry]
-) -> dict[tuple[str, str], int]:
-    """Returns the row of each session's artifact that has the words: summary before compaction before transcript."""
-    names = ", ".join(["(?, ?)"] * len(entries))
-    rows = database.execute(
-        f"""with page(session_token, session_id) as (values {names})
-        select a.session_token, a.session_id, a.id from page p cross join memory_artifacts a
-            on a.agent_id = ? and a.session_token = p.session_token and a.session_id = p.session_id
-        where a.source_kind <> 'manifest'
-            and +a.id in (select t.artifact from json_each(?) j cross join texts t on t.first = j.value)
-        order by case a.source_kind when 'transcript' then 1 when 'compaction' then 2 else 3 end, a.captured_us""",
-        [*(name for entry in entries for name in (entry.session_token, entry.session_id)), agent_id, found],
-    )
-    return {(token, session_id): row_id for token, session_id, row_id in rows}
+# ── beside the list ──
 
 
 def find_with_invalid_files(database: Database, agent_id: str) -> set[str]:
@@ -205,28 +185,19 @@ def find_with_invalid_files(database: Database, agent_id: str) -> set[str]:
         find_carried_token(path.rpartition("/")[2])
         for (path,) in database.execute("select path from files where verdict <> 'indexed' and verdict = 'invalid'")
     }
-    return {token for token in tokens if token is not None and _is_one_session(database, agent_id, token)}
-
-
-def _is_one_session(database: Database, agent_id: str, token: str) -> bool:
-    sessions: int = database.value(
-        "select count(*) from (select 1 from ledger_rows where agent_id = ? and session_token = ? limit 2)",
-        (agent_id, token),
-    )
-    return sessions == 1
+    few = "select count(*) from (select 1 from ledger_rows where agent_id = ? and session_token = ? limit 2)"
+    return {token for token in tokens if token is not None and database.value(few, (agent_id, token)) == 1}
 
 
 def projects(database: Database, agent_id: str) -> list[tuple[str | None, int]]:
     """Returns the projects of an agent's sessions with their number of sessions, the busiest first."""
-    return [
-        (project, count)
-        for project, count in database.execute(
-            "select w.identity, count(distinct l.session_token || l.session_id) from ledger_rows l"
-            " left join session_projects w using (agent_id, session_token, session_id) where l.agent_id = ?"
-            " group by 1 order by 2 desc, 1",
-            (agent_id,),
-        )
-    ]
+    rows = database.execute(
+        "select w.identity, count(distinct l.session_token || l.session_id) from ledger_rows l"
+        " left join session_projects w using (agent_id, session_token, session_id) where l.agent_id = ?"
+        " group by 1 order by 2 desc, 1",
+        (agent_id,),
+    )
+    return list(rows)
 
 
 def count_left_out(database: Database, agent_id: str) -> int:
@@ -241,13 +212,8 @@ def count_left_out(database: Database, agent_id: str) -> int:
 
 def harnesses(database: Database, agent_id: str) -> list[str]:
     """Returns the harnesses of an agent's sessions."""
-    return [
-        harness
-        for (harness,) in database.execute(
-            "select distinct harness from thread_sessions where agent_id = ? and harness is not null order by 1",
-            (agent_id,),
-        )
-    ]
+    every = "select distinct harness from thread_sessions where agent_id = ? and harness is not null order by 1"
+    return [harness for (harness,) in database.execute(every, (agent_id,))]
 
 
 def count_on_days(database: Database, agent_id: str, days: Iterable[str]) -> dict[str, int]:
@@ -255,3 +221,89 @@ def count_on_days(database: Database, agent_id: str, days: Iterable[str]) -> dic
     within = "select count(*) from ledger_rows where agent_id = ? and membership_us between ? and ?"
     spans = ((day, parse_moment(day), parse_moment(day, ends=True)) for day in days)
     return {day: database.value(within, (agent_id, first, last)) for day, first, last in spans}
+
+
+# ── files with words, or that tell of a deed ──
+
+
+class FoundFile(NamedTuple):
+    """A file that contains every word, with a piece of it; `at_us` is the time that it is of."""
+
+    path: str
+    kind: str
+    session_token: str
+    session_id: str
+    at_us: int
+    snippet: str
+
+
+def find_with_every_word(
+    database: Database, agent_id: str, text: str, period: Period | None = None, *, begun: bool = False
+) -> list[int] | None:
+    """Returns the first passages of an agent's texts with every word, the newest first; None without a word.
+
+    The last word may be a beginning if it is `begun`.
+    """
+    terms = list(read(text, parts=False).terms)
+    if not terms:
+        return None
+    if begun:
+        terms[-1] = terms[-1]._replace(prefix=terms[-1].forms[0].rpartition(" ")[2])
+    within = ranges(database, agent_id, period, private=True, statements=False)
+    begins = firsts(database, within)
+    found = set(begins)
+    for term in terms:
+        places = passages_with(database, [term], within) + find_printed(database, term, within)
+        found &= {begins[bisect_right(begins, place) - 1] for place in places if begins}
+    return sorted(found, reverse=True)
+
+
+def files_with(
+    database: Database, text: str, *, agent_id: str, period: Period | None = None, limit: int = 10
+) -> list[FoundFile]:
+    """Returns an agent's files with every word of a text, the newest first; accepts any text."""
+    found = find_with_every_word(database, agent_id, text, period)
+    return list(islice(_list_files(database, found, period, text), limit))
+
+
+def transcripts_that(
+    database: Database, agent_id: str, *, commit: str, file: str, period: Period | None, limit: int
+) -> list[FoundFile]:
+    """Returns the transcripts of an agent's sessions that made a commit or changed a file, the newest first.
+
+    A commit is given by its name or the beginning of it, a file by its path or the end of one.
+    """
+    from signet_sync.digest.deeds import deeds_of  # not needed to look for words
+    from signet_sync.digest.turns import turns_of  # likewise
+
+    commit, file = commit.lower(), os.path.normpath(file).lstrip("/") if file else ""
+
+    def list_deeds(path: str) -> Iterator[str]:
+        deeds = deeds_of(turns_of(text_at(database, path)))
+        for one in deeds.commits if len(commit) >= _ABBREVIATED else ():
+            if one.name and (one.name.startswith(commit) or commit.startswith(one.name)):
+                yield f"{one.name} {one.subject}"
+        for changed, times in deeds.files.items() if file else ():
+            if f"/{changed}".endswith(f"/{file}") or f"/{file}".endswith(f"/{changed.lstrip('/')}"):
+                yield f"{changed}: {times} {'edit' if times == 1 else 'edits'}"
+
+    asked = commit[:_ABBREVIATED] if commit else os.path.basename(file)
+    found = find_with_every_word(database, agent_id, asked, period, begun=bool(commit))
+    transcripts = (one for one in _list_files(database, found, period) if one.kind == "transcript")
+    told = (one._replace(snippet=deed) for one in transcripts for deed in islice(list_deeds(one.path), 1))
+    return list(islice(told, limit))
+
+
+def _list_files(
+    database: Database, passages: list[int] | None, period: Period | None, text: str = ""
+) -> Iterator[FoundFile]:
+    """Yields the files of some first passages, with a piece around the words of a text."""
+    rows = database.execute(
+        "select a.source_path, a.source_kind, a.session_token, a.session_id, a.membership_us,"
+        f" coalesce(a.memory_sentence, '') from {_OF_PASSAGES.format('?')}",
+        (json.dumps(passages or []),),
+    )
+    for path, kind, token, session_id, at_us, sentence in rows:
+        if period is None or period.holds(at_us):
+            words = snippet(text_at(database, path), sentence, text, spoken=kind == "transcript") if text else ""
+            yield FoundFile(path, kind, token, session_id, at_us, words)

@@ -12,9 +12,8 @@ from signet_sync.formats.ids import token_of
 from signet_sync.formats.statement import Item
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.graph.nodes import make_place
-from signet_sync.graph.nodes_stage import report_progress
+from signet_sync.graph.stage import VERSION, Statements, report_progress, settle_moved
 from signet_sync.graph.store.projects import Projects
-from signet_sync.graph.threads_stage import VERSION, Statements, settle_moved
 from signet_sync.sessions.live import store as live
 from signet_sync.sessions.live.store import RUNNING, RunningSession
 from signet_sync.sessions.live.turns import SpokenTurn, render
