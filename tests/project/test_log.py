@@ -45,8 +45,7 @@ def begin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[[], Lo
 
 def fail_with_local(text: str = "no good") -> None:
     password = SECRET
-    if password:
-        raise ValueError(text)
+    raise ValueError(text if password else "")  # loguru's diagnosis shows the values of a line that raises
 
 
 def test_file_and_stderr_tell_the_same_and_the_files_times_are_utc(
@@ -85,7 +84,7 @@ def test_a_traceback_tells_of_its_cause_and_of_no_local_value_each_line_marked(
         assert first.endswith("the pass failed") and lines
         assert all(line.startswith("    ") and line.isprintable() for line in lines)
         assert all(part in text for part in ("ValueError: a.md", "RuntimeError: later", "in fail_with_local"))
-        assert "password = SECRET" not in text and SECRET not in text
+        assert SECRET not in text
 
 
 @pytest.mark.parametrize(
