@@ -100,7 +100,7 @@ def halfway(name: str, place: Path, fault: str = "kill") -> list[dict[str, Any]]
 
 
 # Of each mechanism that `A_FEW` has not, one is killed in every run of the suite, the others with the slow tests.
-QUICK = ("migration", "rebuild", "redaction", "entity edit", "migration from Signet", "takeover")
+QUICK = ("migration", "redaction", "entity edit", "migration from Signet")
 
 
 @pytest.mark.parametrize(
