@@ -19,7 +19,7 @@ from signet_sync.cli.parsing import Group, command
 from signet_sync.formats.paths import display
 from signet_sync.host import service as services
 from signet_sync.host.service import service_name
-from signet_sync.host.service_manager import Kind, ServiceChange
+from signet_sync.host.service_manager import ServiceChange
 from signet_sync.sessions.model_proposals import proposer
 from signet_sync.settings.model import DEFAULT_WORKSPACE
 from signet_sync.storage.files import require_root
@@ -50,18 +50,11 @@ def name_of(context: Context) -> str:
 
 
 @command("--json", of=service)
-@click.option("--print", "only_print", is_flag=True, help="Print the unit instead.")
-def install(context: Context, only_print: bool) -> int:
+def install(context: Context) -> int:
     """Write, enable and start the unit of this workspace; say what was done and what is left to do by hand.
 
     Where neither systemd nor launchd answers nothing is written, and the exit code is 1.
     """
-    if only_print:
-        kind: Kind = "launchd" if sys.platform == "darwin" else "systemd"
-        environment = {name: os.environ[name] for name in services.PASSED_ON if name in os.environ}
-        unit = services.render(kind, **unit_of(context), environment=environment)
-        context.answer({"unit": unit}, lambda: click.echo(unit, nl=False))
-        return 0
     done = services.install(**unit_of(context))
     context.answer(asdict(done) | {"lingering": services.lingering()}, lambda: _show_change(done))
     return 0 if done.path else 1

@@ -25,7 +25,7 @@ from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import SessionFilter
 from signet_sync.sessions import store as results
 from signet_sync.sessions.live import store as live
-from signet_sync.web import artifact_page, lists, overview, session
+from signet_sync.web import lists, overview, session
 from signet_sync.web.app import VIEWS
 from signet_sync.web.markdown import Links, LinkTarget, Prose
 from signet_sync.web.request import ViewRequest, WebPage
@@ -417,8 +417,8 @@ def test_only_links_to_our_pages_have_an_address() -> None:
 
 def test_code_that_goes_on_in_the_next_part_is_code_there() -> None:
     lines = [f"# line {number} of code" for number in range(3000)]
-    script = artifact_page.split("\n".join(["User: look", "", "```", *lines, "```", "", "That was it."]), spoken=True)
-    turns = [turn for part in range(len(script.parts)) for turn in artifact_page.turns_of(script, part)]
+    script = session.split("\n".join(["User: look", "", "```", *lines, "```", "", "That was it."]), spoken=True)
+    turns = [turn for part in range(len(script.parts)) for turn in session.turns_of(script, part)]
     assert len(script.parts) > 1
     assert [turn.goes_on for turn in turns] == [place > 0 for place in range(len(turns))]
     assert all("<pre" in html_of(turn.prose) for turn in turns[1:])
@@ -430,16 +430,16 @@ def test_no_word_is_lost_and_no_line_shown_twice(text: str) -> None:
     numbers = numbers_of(found)
     assert numbers == sorted(set(numbers))
     assert words_of(found).count("word") == text.count("word")
-    script = artifact_page.split(text, 7, spoken=True)
+    script = session.split(text, 7, spoken=True)
     for part in range(len(script.parts)):
-        for turn in artifact_page.turns_of(script, part):
+        for turn in session.turns_of(script, part):
             assert all(7 <= number <= 7 + text.count("\n") for number in numbers_of(turn.prose))
 
 
 @pytest.mark.parametrize("line", ["  x", "  - x", "|x|y|"])
 def test_a_list_item_of_any_number_of_lines_is_shown_a_part_at_a_time(line: str) -> None:
-    script = artifact_page.split(f"User: look\n\n- a\n{f'{line}{chr(10)}' * 30_000}", spoken=True)
+    script = session.split(f"User: look\n\n- a\n{f'{line}{chr(10)}' * 30_000}", spoken=True)
     assert len(script.parts) > 1
     for part in (0, len(script.parts) // 2, len(script.parts) - 1):
-        lines = sum(len(numbers_of(turn.prose)) for turn in artifact_page.turns_of(script, part))
-        assert lines <= 2 * artifact_page.PART
+        lines = sum(len(numbers_of(turn.prose)) for turn in session.turns_of(script, part))
+        assert lines <= 2 * session.PART
