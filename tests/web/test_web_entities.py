@@ -44,21 +44,12 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
             )
             said = f"Wants **short** answers {HOSTILE}\n\n- [x](javascript:alert(1)) of [[{part}|lantern]]\n"
             operations.set_section(workspace, "default", jo, "overview", said, now_us=NOW_US)
-            operations.append(
-                workspace,
-                "default",
-                jo,
-                "evidence",
-                "a release waits for her",
-                evidence=f"{summary}#{line}",
-                now_us=NOW_US,
-            )
-            operations.append(workspace, "default", jo, "highlights", "Reads the changelog first.", now_us=NOW_US)
-            operations.guard("lock", workspace, "default", jo, "goals", now_us=NOW_US)
-            operations.guard("pin", workspace, "default", jo, now_us=NOW_US)
-            operations.set_section(
-                workspace, "default", jo, "preferences", "Tables, not prose.", propose=True, now_us=NOW_US
-            )
+            to, at = (workspace, "default", jo), {"now_us": NOW_US}
+            operations.append(*to, "evidence", "a release waits for her", evidence=f"{summary}#{line}", **at)
+            operations.append(*to, "highlights", "Reads the changelog first.", **at)
+            operations.guard("lock", *to, "goals", **at)
+            operations.guard("pin", *to, **at)
+            operations.set_section(*to, "preferences", "Tables, not prose.", propose=True, **at)
             operations.create(workspace, "scout", "user", "Ada", now_us=NOW_US)
 
     return cast(tmp_path_factory.mktemp("entities"), make)
