@@ -16,7 +16,7 @@ from signet_sync.capture import store as capture_store
 from signet_sync.capture.harnesses import registry
 from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.host.harness_settings import files
-from signet_sync.host.harness_settings.program import Program
+from signet_sync.host.harness_settings.harness import Program
 from signet_sync.host.harness_settings.settings_text import Condition, HarnessProblem, Server, SettingsPlan
 from signet_sync.pages.others import daemon_pid
 from signet_sync.settings.model import DEFAULT_WORKSPACE

@@ -14,7 +14,7 @@ from signet_sync.errors import SignetSyncError, sentence_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.host.harness_settings import files
 from signet_sync.host.harness_settings import harness as harnesses
-from signet_sync.host.harness_settings.program import is_our_server, server_words
+from signet_sync.host.harness_settings.harness import is_our_server, server_words
 from signet_sync.host.harness_settings.settings_text import Edit
 from signet_sync.pages.others import daemon_pid
 

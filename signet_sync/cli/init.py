@@ -149,7 +149,7 @@ def demo(context: Context, path: str | None, yes: bool) -> None:
 
     An earlier demo in PATH is deleted with everything in it, after you agree.
     """
-    from signet_sync.admin.demo import sessions  # all of this only for the demo
+    from signet_sync.admin import demo  # all of this only for the demo
     from signet_sync.integrity import report
     from signet_sync.sync.engine import run_pass
     from signet_sync.sync.index_records import PROBLEMS
@@ -157,17 +157,17 @@ def demo(context: Context, path: str | None, yes: bool) -> None:
     from signet_sync.sync.workspace import Request
 
     root = context.new_root(path or (None if context.workspace_flag else "signet-demo"))
-    if sessions.is_demo(root):
+    if demo.is_demo(root):
         context.confirm(f"delete the earlier demo in {display(root)}, with everything in it?", yes=yes)
-    sessions.make(root)
+    demo.make(root)
     settings, _ = model.load(root)
     # In a separate index, as on another machine: our own index then sees all of it for the first time, damage included.
     with open_to_write(root, settings, database=":memory:") as elsewhere:
-        sessions.write_sessions(elsewhere, context.now_us)
+        demo.write_sessions(elsewhere, context.now_us)
     with open_to_write(root, settings) as workspace:
         outcome = run_pass(workspace, Request(now_us=context.now_us))
-        sessions.mark(workspace.state)
-        sessions.make_entities(workspace, context.now_us)
+        demo.mark(workspace.state)
+        demo.make_entities(workspace, context.now_us)
         document = report.describe_pass(workspace, outcome, context.now_us)
         held = counts.sessions(workspace.database)
     wrong = sum(document["counts"][verdict] for verdict in PROBLEMS)

@@ -178,7 +178,7 @@ def _write(context: Context, given: SessionInput | CompactionInput) -> None:
 def take_spool(context: Context, sweep: bool, stay: bool) -> None:
     """Capture what hooks have spooled; the agent and the hooks call this."""
     from signet_sync import log  # with the parsers of harnesses: not for the end of a session
-    from signet_sync.app.upgrade import Upgrade
+    from signet_sync.app.daemon import Upgrade
     from signet_sync.capture import intake
     from signet_sync.capture.worker import rounds
     from signet_sync.history import operations as history_operations

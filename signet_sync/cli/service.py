@@ -79,8 +79,7 @@ def _show_change(done: ServiceChange) -> None:
 @click.option("--no-watch", is_flag=True, help="Full passes only, without file-system events.")
 def run(context: Context, interval: float | None, debounce: float | None, no_watch: bool) -> int:
     """Watch the vault and update the index and MEMORY.md until stopped (SIGTERM); changed settings are applied."""
-    from signet_sync.app.daemon import Daemon, Options
-    from signet_sync.app.upgrade import Upgrade, is_restarted
+    from signet_sync.app.daemon import Daemon, Options, Upgrade, is_restarted
 
     context.require_database_file()
     flags: dict[str, object] = {"interval": interval, "debounce": debounce}

@@ -182,8 +182,10 @@ def doctor(context: Context, fix: bool) -> int:
 
     --fix repairs our own files, rows, service and hooks; what belongs to you or to the whole machine is only reported.
     """
-    from signet_sync.admin.doctor.fix import apply  # all that can be wrong: not for the status
-    from signet_sync.admin.doctor.run import examine
+    from signet_sync.admin.doctor.run import (
+        apply,  # all that can be wrong: not for the status
+        examine,
+    )
 
     findings = examine(context.root, context.database_path())
     fixed: dict[str, object] = {"fixed": [], "failed": []} if fix else {}

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from xml.parsers.expat import ExpatError
 
 from signet_sync.host.harness_settings.facts import home
-from signet_sync.host.harness_settings.program import workspace_of
+from signet_sync.host.harness_settings.harness import workspace_of
 from signet_sync.host.service_manager import (
     BASE_NAME,
     ProgramResult,

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from signet_sync.errors import UsageError
 from signet_sync.host.harness_settings.facts import home
-from signet_sync.host.harness_settings.program import workspace_of
+from signet_sync.host.harness_settings.harness import workspace_of
 from signet_sync.host.service_manager import (
     BASE_NAME,
     TIMEOUT,

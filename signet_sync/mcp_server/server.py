@@ -87,7 +87,7 @@ def serve(memory: ServedMemory) -> int:
 
 def _load_rest() -> None:
     """Imports what later calls need, once the first ones are answered: later the disk may have another version."""
-    from signet_sync.app.upgrade import load_all
+    from signet_sync.app.daemon import load_all
 
     load_all()
 

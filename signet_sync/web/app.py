@@ -23,7 +23,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from signet_sync.app.upgrade import load_all
+from signet_sync.app.daemon import load_all
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.log import logger
 from signet_sync.storage.locations import now_us

@@ -12,8 +12,8 @@ import pytest
 from workbench import Vault
 
 from signet_sync.admin import hooks_install
-from signet_sync.admin.doctor.checks import harness, storage
-from signet_sync.admin.doctor.checks import vault as checks_vault
+from signet_sync.admin.doctor import index, programs
+from signet_sync.admin.doctor import vault as checks_vault
 from signet_sync.admin.doctor.installation import Finding, Installation
 from signet_sync.capture import spool
 from signet_sync.capture.spool import Job
@@ -81,7 +81,7 @@ def test_what_was_given_up_and_what_is_not_finished_is_told(vault: Vault) -> Non
     begun.parent.mkdir(parents=True)
     begun.write_text("{}")
     os.utime(begun, (1.0, 1.0))
-    found = {one.name: one for one in storage.waiting(installation(vault))}
+    found = {one.name: one for one in index.waiting(installation(vault))}
     assert "could not be processed: 1;" in found["spool-given-up"].message
     assert "not finished: 1" in found["unfinished"].message and found["unfinished"].fix
 
@@ -90,9 +90,9 @@ def test_hooks_that_feed_a_workspace_are_left_to_it_until_it_is_gone(vault: Vaul
     (Path(os.environ["HOME"]) / ".claude").mkdir()
     other = Vault(tmp_path / "other")
     hooks_install.install(str(other.root), ["claude-code"], now="2026-03-20T10:00:00.000Z")
-    (finding,) = harness.harness(installation(vault))
-    assert str(other.root) in finding.message and not finding.fix and harness.broken(installation(vault)) == []
+    (finding,) = programs.harness(installation(vault))
+    assert str(other.root) in finding.message and not finding.fix and programs.broken(installation(vault)) == []
     shutil.rmtree(other.root)
-    (finding,) = harness.harness(installation(vault))
+    (finding,) = programs.harness(installation(vault))
     assert finding.fix and finding.remedy == installation(vault).command("hooks install claude-code")
-    assert harness.broken(installation(vault)) == ["claude-code"]
+    assert programs.broken(installation(vault)) == ["claude-code"]

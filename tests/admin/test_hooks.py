@@ -16,7 +16,7 @@ from workbench import ROOT, Answer, Vault, call, contents
 
 from signet_sync.capture.harnesses import registry
 from signet_sync.host.harness_settings import files
-from signet_sync.host.harness_settings.program import Program
+from signet_sync.host.harness_settings.harness import Program
 from signet_sync.host.harness_settings.settings_text import Edit
 from signet_sync.storage import state_dir
 

@@ -12,10 +12,10 @@ import pytest
 from test_hooks import PYTHON, all_harnesses, codes, conditions, good, put
 from workbench import Vault, call, contents
 
-from signet_sync.admin.doctor.checks import harness as checks_harness
+from signet_sync.admin.doctor import programs as checks_harness
 from signet_sync.admin.doctor.installation import Installation
 from signet_sync.capture.harnesses import registry
-from signet_sync.host.harness_settings.program import is_our_server
+from signet_sync.host.harness_settings.harness import is_our_server
 
 WORDS = [PYTHON, "-P", "-m", "signet_sync", "mcp"]
 LISTS = {

@@ -17,7 +17,7 @@ from agents import Agent, Inside, Session, ago, known, status, until
 from workbench import Vault
 
 import signet_sync
-from signet_sync.app.upgrade import EXIT_CODE, Upgrade, is_restarted
+from signet_sync.app.daemon import EXIT_CODE, Upgrade, is_restarted
 from signet_sync.errors import DatabaseError
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import VERSION

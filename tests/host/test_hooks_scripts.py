@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from signet_sync.host.harness_settings.harness import script
+from signet_sync.host.harness_settings.harness import Program, script
 from signet_sync.host.harness_settings.harness import script_words as words
-from signet_sync.host.harness_settings.program import Program
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not on this machine")

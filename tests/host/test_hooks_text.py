@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from signet_sync.errors import ConfigError
 from signet_sync.host.harness_settings import harness
-from signet_sync.host.harness_settings.json_text import JsonText
-from signet_sync.host.harness_settings.program import OURS, Program
+from signet_sync.host.harness_settings.harness import OURS, Program
+from signet_sync.host.harness_settings.settings_text import JsonText
 from signet_sync.host.harness_settings.toml_text import TomlText
 
 PATH = "/home/mira/.claude/settings.json"

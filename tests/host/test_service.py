@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.app import upgrade
+from signet_sync.app import daemon
 from signet_sync.errors import UsageError
 from signet_sync.host import service, service_manager, systemd
 
@@ -128,8 +128,8 @@ def test_both_units_differ_in_the_workspace_alone_and_promise_what_the_agent_nee
         "Restart=on-failure",
         "OOMPolicy=continue",
         "RestartPreventExitStatus=2 4",
-        f"SuccessExitStatus={upgrade.EXIT_CODE}",
-        f"RestartForceExitStatus={upgrade.EXIT_CODE}",
+        f"SuccessExitStatus={daemon.EXIT_CODE}",
+        f"RestartForceExitStatus={daemon.EXIT_CODE}",
         "ExecReload=/bin/kill -HUP $MAINPID",
         "RestrictAddressFamilies=AF_UNIX",
         "NoNewPrivileges=yes",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, Literal
 
-    from signet_sync.host.harness_settings.program import Program
+    from signet_sync.host.harness_settings.harness import Program
 
 Environ = Mapping[str, str]
 Payload = Mapping[str, object]

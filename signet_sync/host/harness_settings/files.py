@@ -7,8 +7,7 @@ import stat
 from contextlib import suppress
 
 from signet_sync.errors import ConfigError, SignetSyncError
-from signet_sync.host.harness_settings.json_text import JsonText
-from signet_sync.host.harness_settings.settings_text import Edit, SettingsText
+from signet_sync.host.harness_settings.settings_text import Edit, JsonText, SettingsText
 from signet_sync.host.harness_settings.toml_text import TomlText
 from signet_sync.storage import durable
 from signet_sync.storage.durable import private_folder, sync_folder, unlink

@@ -9,7 +9,7 @@ from signet_sync.host.harness_settings.facts import Environ, HarnessFacts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from signet_sync.host.harness_settings.program import Program
+    from signet_sync.host.harness_settings.harness import Program
 
 # Names of transcripts that ended by a reset or were deleted.
 _RENAMED = r"\.jsonl\.(?:reset|deleted)\.[0-9A-Za-z.:-]{1,40}$"

@@ -57,7 +57,7 @@ def make(root: str) -> None:
 
 def write_sessions(workspace: Workspace, now_us: int) -> list[str]:
     """Ends every sample session as a harness would, and damages two files; returns the paths of the artifacts."""
-    samples = tomllib.loads((package_files("signet_sync.admin.demo") / "demo_sessions.toml").read_text("utf-8"))
+    samples = tomllib.loads((package_files("signet_sync.admin") / "demo_sessions.toml").read_text("utf-8"))
     written: list[str] = []
     by_session = [_session(workspace, sample, now_us) for sample in samples["session"]]
     for paths in by_session:
@@ -122,7 +122,7 @@ def _copy(root: str, conflict: dict[str, Any], by_session: list[dict[str, str]])
 
 def make_entities(workspace: Workspace, now_us: int) -> list[str]:
     """Makes the sample entities of an indexed sample workspace; returns the paths of their profiles."""
-    samples = tomllib.loads((package_files("signet_sync.admin.demo") / "demo_entities.toml").read_text("utf-8"))
+    samples = tomllib.loads((package_files("signet_sync.admin") / "demo_entities.toml").read_text("utf-8"))
     return [_make_entity(workspace, sample, now_us) for sample in samples["entity"]]
 
 

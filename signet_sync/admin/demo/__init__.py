@@ -1,1 +1,0 @@
-"""Makes the sample workspace from the TOML files in this folder."""

@@ -1,1 +1,0 @@
-"""Examines one part of an installation in each module."""
