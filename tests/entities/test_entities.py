@@ -533,6 +533,9 @@ def test_a_day_that_is_over_gets_one_line(work: Workspace) -> None:
         assert own_edits.summarize_days(work, [ME], NOW_US) == (), "the day is not over"
         assert set(own_edits.summarize_days(work, [ME], NOW_US + DAY)) == {user.path, made.path}
         assert own_edits.summarize_days(work, [ME], NOW_US + 2 * DAY) == ()
+        with work.database.transaction():
+            work.database.execute("delete from garden_days")
+        assert own_edits.summarize_days(work, [ME], NOW_US + DAY) == (), "the log itself knows which days were told"
     line = "- 2026-03-29 — 3 events: 2 set, 1 created; by agent 2, person 1\n"
     assert text_of(work, made).count(line) == 1
     assert codes(work) == set()

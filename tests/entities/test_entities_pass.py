@@ -260,10 +260,11 @@ def with_evidence(vault, agent="default"):
     lines = (vault / source).read_text(encoding="utf-8").split("\n")
     number = next(number for number, line in enumerate(lines, 1) if CANARY in line)
     with at_work(vault) as workspace:
-        operations.append(
+        done = operations.append(
             workspace, agent, entity, "evidence", "it is what it fears", evidence=f"{source}#{number}", now_us=NOW_US
         )
-        operations.append(workspace, agent, entity, "highlights", "It was calm all week.", now_us=NOW_US)
+        for said in ("It was calm all week.", f"More of that in {done.token}."):
+            operations.append(workspace, agent, entity, "highlights", said, now_us=NOW_US)
     return path
 
 
@@ -278,7 +279,9 @@ def test_a_removal_takes_evidence_along_and_the_chain_stays_whole(vault):
     assert SAYING in (vault / path).read_text(encoding="utf-8").partition("## Role")[0]
     session = numbered(2)["session_id"]
     planned = vault.call("remove", "--dry-run", "--json", session).json["removals"][0]["entity_lines"]
-    assert [line["section"] for line in planned] == ["Identity", "Evidence"] and CANARY in planned[0]["text"]
+    assert [line["section"] for line in planned] == ["Identity", "Highlights", "Evidence"] and CANARY in planned[0][
+        "text"
+    ]
     assert SAYING in vault.call("remove", "--dry-run", session).out
     answer = vault.call("remove", "--yes", "--json", "--reason", "asked for", session)
     assert answer.code == 0, answer
@@ -287,9 +290,12 @@ def test_a_removal_takes_evidence_along_and_the_chain_stays_whole(vault):
         assert holding(vault.root, word) == [], word
         assert holding(vault.state, word) == [], word
     text = (vault / path).read_text(encoding="utf-8")
-    assert "It was calm all week." in text and "Removed with a session: 2 lines of Identity and Evidence" in text
+    assert (
+        "It was calm all week." in text
+        and "Removed with a session: 3 lines of Identity and Highlights and Evidence" in text
+    )
     assert "It warns before anything can go wrong." in text
-    assert "ev:" not in text.partition("## Evidence")[2].partition("\n## ")[0]
+    assert "ev:" not in text, "who names the event of removed evidence refers to it, too"
     assert verified(vault) == []
     vault.reindex()
     assert verified(vault) == []
