@@ -20,7 +20,8 @@ from signet_sync.sessions.live import store as live
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import list_backed_up
 from signet_sync.sync.store import violations
-from signet_sync.text.memory import derive, memory_id
+from signet_sync.text.memory import memory_id
+from signet_sync.text.tags import derive
 
 BACKED_UP = {table.name: table.columns for table in list_backed_up()}
 NOW_US = parse_instant(NOW) or 0
