@@ -133,38 +133,27 @@ def wary_pass(vault: Vault, deadly: str) -> int:
     return forked(life)
 
 
-def test_a_file_that_kills_whoever_reads_it_is_left_alone_until_it_changes(vault: Vault) -> None:
+KILLED = [-signal.SIGKILL] * workers.MOST_DEATHS
+
+
+@pytest.mark.parametrize("how", ["it changes", "all is asked for"])
+def test_a_file_that_kills_whoever_reads_it_is_left_alone_until(vault: Vault, how: str) -> None:
     sessions = some(vault, 2)
     path = sessions[0].path("summary")
-    name = path.removeprefix("memory/")
-    assert [wary_pass(vault, name) for _ in range(workers.MOST_DEATHS + 1)] == [
-        -signal.SIGKILL
-    ] * workers.MOST_DEATHS + [0]
+    assert [wary_pass(vault, path.removeprefix("memory/")) for _ in (*KILLED, 0)] == [*KILLED, 0]
     assert len(vault.hits(sessions[1].word)) == 2 and len(vault.hits(sessions[0].word)) == 1
-    assert verdict(vault, path) == ("invalid", "unreadable")
     assert f"died {workers.MOST_DEATHS} times" in vault.rows("select message from files where path = ?", path)[0][0]
-    # Every command leaves it alone; changed, or asked for by `--full`, it is read again.
-    document = vault.reindex()
-    assert vault.problems(document)[path] == ("invalid", "unreadable")
-    (vault / path).write_bytes((vault / path).read_bytes())
-    assert vault.reindex()["problems"] == [] and len(vault.hits(sessions[0].word)) == 2
-
-
-def test_whoever_asks_for_all_of_it_reads_a_deadly_file_again(vault: Vault) -> None:
-    (session,) = some(vault, 1)
-    name = session.path("summary").removeprefix("memory/")
-    for _ in range(workers.MOST_DEATHS + 1):
-        wary_pass(vault, name)
-    assert vault.reindex("--full")["problems"] == [] and len(vault.hits(session.word)) == 2
-    assert not list(vault.state.glob("perils.json"))
+    assert vault.problems(vault.reindex())[path] == ("invalid", "unreadable"), "every command leaves it alone"
+    if how == "it changes":
+        (vault / path).write_bytes((vault / path).read_bytes())
+    assert vault.reindex(*([] if how == "it changes" else ["--full"]))["problems"] == []
+    assert len(vault.hits(sessions[0].word)) == 2 and not list(vault.state.glob("perils.json"))
 
 
 def test_what_it_had_in_hand_when_it_was_killed_for_another_reason_is_forgotten(vault: Vault) -> None:
     (session,) = some(vault, 1)
     name = session.path("summary").removeprefix("memory/")
-    assert [wary_pass(vault, name) for _ in range(workers.MOST_DEATHS - 1)] == [-signal.SIGKILL] * (
-        workers.MOST_DEATHS - 1
-    )
+    assert [wary_pass(vault, name) for _ in KILLED[1:]] == KILLED[1:]
     assert wary_pass(vault, "another") == 0 and len(vault.hits(session.word)) == 2
     assert not list(vault.state.glob("perils.json")) and not list(vault.state.glob("in-hand"))
 
