@@ -284,35 +284,27 @@ class Recorder:
         os.fsync = os.fdatasync = fsync
 
     def _folders(self) -> None:
-        real_mkdir, real_rmdir, real_unlink, real_link = os.mkdir, os.rmdir, os.unlink, os.link
+        real_mkdir, real_link = os.mkdir, os.link
 
         def mkdir(path: Any, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
             real_mkdir(path, mode, dir_fd=dir_fd)
             self.made(*self.at(path, dir_fd), os.stat(path, dir_fd=dir_fd))
 
-        def rmdir(path: Any, *, dir_fd: int | None = None) -> None:
-            real_rmdir(path, dir_fd=dir_fd)
-            self.named((*self.at(path, dir_fd), None))
+        def taking(real: Callable[..., None]) -> Callable[..., None]:
+            def take(path: Any, *, dir_fd: int | None = None) -> None:
+                real(path, dir_fd=dir_fd)
+                self.named((*self.at(path, dir_fd), None))
 
-        def unlink(path: Any, *, dir_fd: int | None = None) -> None:
-            real_unlink(path, dir_fd=dir_fd)
-            self.named((*self.at(path, dir_fd), None))
+            return take
 
-        def link(
-            source: Any,
-            target: Any,
-            *,
-            src_dir_fd: int | None = None,
-            dst_dir_fd: int | None = None,
-            follow_symlinks: bool = True,
-        ) -> None:
-            given = {"src_dir_fd": src_dir_fd, "dst_dir_fd": dst_dir_fd, "follow_symlinks": follow_symlinks}
+        def link(source: Any, target: Any, **given: Any) -> None:
             real_link(source, target, **given)
-            self.caught_up(source, dir_fd=src_dir_fd)
-            self.named((*self.at(target, dst_dir_fd), self.node_at(target, dst_dir_fd)))
+            self.caught_up(source, dir_fd=given.get("src_dir_fd"))
+            there = given.get("dst_dir_fd")
+            self.named((*self.at(target, there), self.node_at(target, there)))
 
-        os.mkdir, os.rmdir, os.link = mkdir, rmdir, link
-        os.unlink = os.remove = unlink
+        os.mkdir, os.link, os.rmdir = mkdir, link, taking(os.rmdir)
+        os.unlink = os.remove = taking(os.unlink)
 
     def _renames(self) -> None:
         real_replace, real_swap = os.replace, writing._rename
