@@ -1,4 +1,4 @@
-"""Stores the rows of pages: candidates, what was written last, page leases.
+"""Stores what was written to pages, their leases and the session log (`pages`); reads what is known (`views`).
 
 Tables: pages, ledger_rows, ledger_days, memory_md_heads.
 """
