@@ -26,9 +26,8 @@ from signet_sync.sessions.flow import ARTIFACTS, Flow, FlowKind, kinds_of, refus
 from signet_sync.sessions.input import CompactionInput, SessionInput, write_identity
 from signet_sync.sessions.live import operations as sessions_live
 from signet_sync.sessions.live import store as live
-from signet_sync.sessions.live.turns import insert_live, render
+from signet_sync.sessions.live.turns import insert_live, new_words, render
 from signet_sync.sessions.model_proposals import Propose
-from signet_sync.sessions.segments import new_words
 from signet_sync.storage import files, state_dir, writing
 from signet_sync.storage.locations import now_us as clock_us
 from signet_sync.sync import engine

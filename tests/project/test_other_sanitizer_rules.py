@@ -32,7 +32,7 @@ from workbench import Vault, contents
 from signet_sync.app.workspace import opened
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import parse, write
-from signet_sync.sessions.segments import new_part
+from signet_sync.sessions.live.turns import new_part
 from signet_sync.settings.model import Settings
 from signet_sync.sync.index_records import Judgement
 from signet_sync.sync.store import artifacts
