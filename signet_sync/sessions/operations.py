@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -57,16 +57,14 @@ def end(workspace: Workspace, given: SessionInput, *, now_us: int, propose: Prop
     `OSError`, and `Halted` where the vault's files are missing. After an error no file is half-written, and the next
     pass finishes what was journalled.
     """
-    texts = {"transcript": given.transcript, "summary": given.summary}
-    ending = _sanitize("end", workspace, given, texts, now_us, tail=given.tail)
-    return replace(ending, more=given.more, headless=given.headless).answer(propose)
+    return _sanitize(workspace, given, now_us).answer(propose)
 
 
 def compact(
     workspace: Workspace, given: CompactionInput, *, now_us: int, propose: Propose | None = None
 ) -> dict[str, Any]:
     """Writes a compaction artifact of a session, as `end` does."""
-    return _sanitize("compact", workspace, given, {"compaction": given.compaction}, now_us).answer(propose)
+    return _sanitize(workspace, given, now_us).answer(propose)
 
 
 def refresh(workspace: Workspace, agent_id: str, token: str) -> None:
@@ -84,22 +82,19 @@ def refresh(workspace: Workspace, agent_id: str, token: str) -> None:
 # ── from raw input to a sanitized request ──
 
 
-def _sanitize(
-    kind: FlowKind,
-    workspace: Workspace,
-    given: SessionInput | CompactionInput,
-    texts: Mapping[str, str | None],
-    now_us: int,
-    *,
-    tail: bool = False,
-) -> "_Ending":
+def _sanitize(workspace: Workspace, given: SessionInput | CompactionInput, now_us: int) -> "_Ending":
     """Returns a request with sanitized values, and what it is known by if it comes again."""
     found = Counter[str]()
-    bodies = {name: _clean(text, found) if text is not None else None for name, text in texts.items()}
-    if kind == "compact" and not bodies["compaction"]:
-        raise UsageError("the compaction is empty", hint="give its text", code="input-invalid")
-    if kind == "end":
-        bodies["summary"] = bodies["summary"] or None
+    kind: FlowKind = "end"
+    tail = more = headless = False
+    bodies: dict[str, str | None]
+    if isinstance(given, SessionInput):
+        tail, more, headless = given.tail, given.more, given.headless
+        bodies = {"transcript": _clean(given.transcript, found), "summary": _clean(given.summary or "", found) or None}
+    else:
+        kind, bodies = "compact", {"compaction": _clean(given.compaction, found)}
+        if not bodies["compaction"]:
+            raise UsageError("the compaction is empty", hint="give its text", code="input-invalid")
     written = write_identity(given)
     identity: dict[str, Any] = {"agent_id": given.agent_id, **written}
     for name in ("session_id", "session_key", "project", "harness", *REPOSITORY_FIELDS):
@@ -118,8 +113,9 @@ def _sanitize(
     identity |= sessions_live.find_repository(given, written)
     captured_us = parse_instant(given.captured_at) if given.captured_at else None
     return _Ending(
-        workspace, now_us, kind, identity, token, bodies, proposal, tail, key[:32], content, found, captured_us
-    )
+        workspace, now_us, kind, identity, token, bodies, proposal, tail, more, headless, key[:32], content, found,
+        captured_us,
+    )  # fmt: skip
 
 
 def _digest(value: object) -> str:
@@ -169,12 +165,12 @@ class _Ending:
     bodies: dict[str, str | None]
     proposal: str | None
     tail: bool
+    more: bool
+    headless: bool
     flow_key: str
     content: str
     redactions: dict[str, int]
     captured_us: int | None
-    more: bool = False
-    headless: bool = False
     rows: tuple[Row, ...] = ()
 
     @property
