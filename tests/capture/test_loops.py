@@ -282,7 +282,7 @@ def test_a_fork_of_every_harness_adds_only_what_it_says_itself(vault, tmp_path, 
     if harness == "codex":
         head, *lines = fork.read_text().splitlines()
         for number in range(6):
-            moment = harness_samples.at(600 if number < 4 else 700 + number)
+            moment = harness_samples.at(600 + bool(number) if number < 4 else 700 + number)
             head, *lines = [line.replace(harness_samples.at(number), moment) for line in (head, *lines)]
         fork.write_text("\n".join([head, head.replace(FORK, PARENT), *lines]))
     import_(vault, harness, fork)
