@@ -7,8 +7,6 @@ It also tells whether words stand in what tools printed: a page that an agent re
 are enough, of short words all, and of any words four of five close to each other in any order.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Derives the outcome of a session from its transcript: what came out, how it ended, what was stated."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple

@@ -7,8 +7,6 @@ not a deed: what the session's deeds contradict is marked, and a decision is the
 words say it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple

@@ -4,8 +4,6 @@ A summary holds what rules found, with the items that a model chose where there 
 first, open points last; that of the newest of several segments includes the results of earlier ones.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol

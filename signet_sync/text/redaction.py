@@ -8,8 +8,6 @@ today come from the same words, and differ where the rules do: in the names of m
 what only one of them recognizes as a secret.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple

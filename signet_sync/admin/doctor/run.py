@@ -19,7 +19,7 @@ from signet_sync.admin.doctor.installation import Finding as Finding
 from signet_sync.admin.doctor.installation import Installation, problem
 from signet_sync.app.workspace import opened
 from signet_sync.capture import intake
-from signet_sync.capture.worker import due
+from signet_sync.capture.due import due
 from signet_sync.errors import Halted, SignetSyncError, WorkspaceError, reason
 from signet_sync.formats.timestamps import iso
 from signet_sync.host import service

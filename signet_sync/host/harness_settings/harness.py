@@ -3,8 +3,6 @@
 The commands that settings use to call us are composed here, and recognised later.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -46,7 +44,7 @@ class Program:
     workspace: str | None = None
 
     @classmethod
-    def here(cls, workspace: str | None) -> Program:
+    def here(cls, workspace: str | None) -> "Program":
         """Returns this installation, for a virtual environment by always the same of its interpreter's names.
 
         `-P` keeps Python from importing modules from a session's folder. Raises `UsageError` for paths with control

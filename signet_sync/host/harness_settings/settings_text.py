@@ -8,8 +8,6 @@ length, in which comments and trailing commas are blanks, is strict JSON: positi
 positions in the text.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from abc import ABC, abstractmethod

@@ -5,8 +5,6 @@ The words of a text tell which literals it can hold: most words were seen before
 The tables of the rules are read when they are first used: `labels.txt`, `grammar.txt`, `marks.txt`, `providers.txt`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -102,7 +100,7 @@ class Vocabulary:
         self._having: dict[bytes, frozenset[bytes]] = {}
 
     @classmethod
-    def current(cls) -> Vocabulary:
+    def current(cls) -> "Vocabulary":
         """Returns the one that knows every literal; a new one if it has grown large."""
         global _current
         if _current.known < len(_ENDS) or len(_current._plain) > _MOST:
