@@ -157,7 +157,7 @@ class Daemon:
         self._folder_identity = _identity(folder.path)
         self.scheduler = self._new_scheduler(workspace)
         self.heartbeat.write()
-        self.notifier.ready()
+        self.notifier.send(Notifier.READY)
         if self.options.database is None:
             answers = Answers(self.options.root, folder)
             if answers.listen():
@@ -177,7 +177,7 @@ class Daemon:
         with state_dir.run_lock(folder):
             self._log_to(folder.logs)
             self.heartbeat.write_to(folder)
-            self.notifier.ready()
+            self.notifier.send(Notifier.READY)
             self._until_root()
             self.heartbeat.end()
 
@@ -200,13 +200,13 @@ class Daemon:
                     logger.error("{}", error)
                     raise
                 self.heartbeat.set_state(f"degraded: {_log_error(error)}")
-                self.notifier.ready()
+                self.notifier.send(Notifier.READY)
                 self._back_off()
         return None
 
     def _end_work(self) -> None:
         if self._stopping:
-            self.notifier.stopping()
+            self.notifier.send(Notifier.STOPPING)
         self.heartbeat.set_state("stopping")
         if self.scheduler is not None:
             self.scheduler.watcher.stop()
@@ -238,11 +238,11 @@ class Daemon:
 
     def _step(self, work: Scheduler) -> bool:
         """Waits for something to do, and does it; returns False if this is no longer our workspace."""
-        work.wait(self.notifier.watchdog_interval() or scheduler.FAR)
+        work.wait(self.notifier.interval or scheduler.FAR)
         self._check_upgrade()
         if self._stopping:
             return True
-        self.notifier.watchdog()
+        self.notifier.send(Notifier.ALIVE)
         if self._reload or model.file_states(self.options.root) != self._settings_files:
             self._reload_settings(work)
         if _identity(self.options.root) is None:
@@ -305,7 +305,7 @@ class Daemon:
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             with suppress(queue.Empty):
-                self._wake_ups.get(timeout=min(left, self.notifier.watchdog_interval() or scheduler.BEAT))
+                self._wake_ups.get(timeout=min(left, self.notifier.interval or scheduler.BEAT))
                 return
             self._report_alive()
             self._check_upgrade()
@@ -315,7 +315,7 @@ class Daemon:
     # ── what is reported ──
 
     def _report_alive(self) -> None:
-        self.notifier.watchdog()
+        self.notifier.send(Notifier.ALIVE)
         self.heartbeat.touch()
 
     def _heartbeat_details(self) -> dict[str, object]:
@@ -361,7 +361,7 @@ class Daemon:
         logger.info("settings reloaded")
         work.everything = True
         self.heartbeat.write()
-        self.notifier.ready()
+        self.notifier.send(Notifier.READY)
 
 
 def _log_remarks(remarks: list[model.SettingsRemark]) -> None:

@@ -9,7 +9,8 @@ import shutil
 import subprocess
 import sys
 import time
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from hashlib import sha256
 
 import pytest
@@ -21,7 +22,6 @@ from signet_sync.app import unchanged
 from signet_sync.cli import reindex_pass
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.timestamps import iso, parse_instant
-from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import TABLES, VERSION, full_text
 from signet_sync.storage.locations import now_us
 from signet_sync.sync.store.passes import set_version
@@ -30,30 +30,33 @@ LATER = "2026-03-29T23:59:59.999Z"
 SECOND = 10**6
 
 
-@pytest.fixture(autouse=True)
-def short_rest(monkeypatch):
-    """Clocks of file systems tick every few milliseconds; nobody waits longer than that here."""
-    monkeypatch.setattr(unchanged, "YOUNG_NS", 20_000_000)
-
-
-@pytest.fixture
-def told(monkeypatch):
-    """Whether each `reindex` was answered by the snapshot."""
-    answers = []
-    ask = unchanged.answer
+@contextmanager
+def hearing():
+    """Whether each `reindex` was answered by the snapshot; clocks of file systems need no longer rest here."""
+    answers, ask = [], unchanged.answer
 
     def asked(current, now_us):
         document = ask(current, now_us)
         answers.append(document is not None)
         return document
 
-    monkeypatch.setattr(unchanged, "answer", asked)
-    return answers
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unchanged, "YOUNG_NS", 20_000_000)
+        patch.setattr(unchanged, "answer", asked)
+        yield answers
+
+
+@pytest.fixture(autouse=True)
+def told():
+    with hearing() as answers:
+        yield answers
 
 
 @pytest.fixture
-def vault(tmp_path):
-    return settled(tmp_path / "vault")
+def vault(tmp_path, told):
+    vault = settled(tmp_path / "vault")
+    told.clear()
+    return vault
 
 
 def settled(place):
@@ -158,55 +161,49 @@ def test_no_module_of_a_pass_is_loaded(vault):
     assert not any(name.startswith(("signet_sync.storage.database", "signet_sync.sync")) for name in loaded)
 
 
-@pytest.mark.parametrize(
-    "damage", [
-        lambda raw: b"", lambda raw: raw[:100], lambda raw: raw[:-1], lambda raw: raw + b"\0",
-        lambda raw: raw[:-40] + bytes([raw[-40] ^ 1]) + raw[-39:],
-        lambda raw: raw.replace(b"snapshot 4", b"snapshot 5", 1),
-    ],
-    ids=["empty", "head", "torn", "longer", "flipped", "version"],
-)  # fmt: skip
-def test_a_damaged_one_is_none(vault, told, damage):
-    snapshot(vault).write_bytes(damage(snapshot(vault).read_bytes()))
-    vault.reindex()
-    assert told == [False]
-
-
 def sealed_as_ours(body):
     """A file that is whole, by its head and its digest, whatever it says."""
     return unchanged._HEAD + sha256(body).digest() + body
 
 
-@pytest.mark.parametrize(
-    "forged", sampled([
-        lambda kept: b"", lambda kept: b"\xff no marshal", lambda kept: marshal.dumps(kept)[:-20],
-        lambda kept: marshal.dumps(list(kept)), lambda kept: marshal.dumps({}),
-        lambda kept: marshal.dumps(kept | {"memory": []}),
-        lambda kept: marshal.dumps(kept | {"memory": dict.fromkeys(kept["memory"], "x")}),
-        lambda kept: marshal.dumps(kept | {"until_us": "tomorrow"}),
-        lambda kept: marshal.dumps(kept | {"document": None}),
-        lambda kept: marshal.dumps(kept | {"inputs": None}),
-        lambda kept: marshal.dumps(kept | {"program": ["of another version"]}),
-    ]),
-    ids=["nothing", "no marshal", "cut", "list", "empty", "memory", "folders", "until", "document", "inputs",
-     "program"],
-)  # fmt: skip
-def test_a_forged_one_takes_the_full_way(vault, told, forged):
-    snapshot(vault).write_bytes(sealed_as_ours(forged(unchanged._read(str(snapshot(vault))))))
-    document = vault.reindex()
-    assert told == [False] and document["counts"]["indexed"] == 9
+# What is in the place of a snapshot, made of its bytes, and of what it says.
+DAMAGE = {
+    "empty": lambda raw: b"", "head": lambda raw: raw[:100], "torn": lambda raw: raw[:-1],
+    "longer": lambda raw: raw + b"\0", "flipped": lambda raw: raw[:-40] + bytes([raw[-40] ^ 1]) + raw[-39:],
+    "version": lambda raw: raw.replace(b"snapshot 4", b"snapshot 5", 1),
+}  # fmt: skip
+FORGED = {
+    "nothing": lambda kept: b"", "no marshal": lambda kept: b"\xff no marshal",
+    "cut": lambda kept: marshal.dumps(kept)[:-20], "list": lambda kept: marshal.dumps(list(kept)),
+    "no names": lambda kept: marshal.dumps({}), "memory": lambda kept: marshal.dumps(kept | {"memory": []}),
+    "folders": lambda kept: marshal.dumps(kept | {"memory": dict.fromkeys(kept["memory"], "x")}),
+    "until": lambda kept: marshal.dumps(kept | {"until_us": "tomorrow"}),
+    "document": lambda kept: marshal.dumps(kept | {"document": None}),
+    "inputs": lambda kept: marshal.dumps(kept | {"inputs": None}),
+    "program": lambda kept: marshal.dumps(kept | {"program": ["of another version"]}),
+}  # fmt: skip
 
 
-def test_what_stands_in_its_place_is_none(vault, told, tmp_path):
-    kept = tmp_path / "kept"
-    shutil.copy(snapshot(vault), kept)
-    for put in (os.mkfifo, os.mkdir, lambda path: os.symlink(kept, path)):
-        snapshot(vault).unlink(missing_ok=True)
-        put(snapshot(vault))
-        vault.reindex()
-        assert told[-1] is False
+def test_one_that_is_damaged_forged_or_no_file_takes_the_full_way(vault, told, tmp_path):
+    place, raw = snapshot(vault), snapshot(vault).read_bytes()
+    kept = unchanged._read(str(place))
+    (tmp_path / "kept").write_bytes(raw)
+    cases = {name: partial(place.write_bytes, damaged(raw)) for name, damaged in DAMAGE.items()}
+    cases |= {name: partial(place.write_bytes, sealed_as_ours(forged(kept))) for name, forged in FORGED.items()}
+    cases |= {"pipe": partial(os.mkfifo, place), "folder": partial(os.mkdir, place)}
+    cases |= {"link": partial(os.symlink, tmp_path / "kept", place)}
+    assert len(cases) == len(DAMAGE) + len(FORGED) + 3
+    for name, put in cases.items():
+        place.unlink(missing_ok=True)
+        put()
+        document = vault.reindex()
+        assert told[-1] is False and document["counts"]["indexed"] == 9, name
         with suppress(OSError):
-            snapshot(vault).rmdir()
+            place.rmdir()
+        place.unlink(missing_ok=True)
+        place.write_bytes(raw)
+        vault.reindex()
+        assert told[-1] is True, f"after {name} it is as before"
 
 
 def test_a_copied_workspace_is_another_one(vault, told, tmp_path):
@@ -241,32 +238,16 @@ def test_a_commit_drops_it_before_it_counts(vault):
         assert not snapshot(vault).exists()
 
 
-def test_what_another_command_commits_during_a_pass_leaves_none(vault, told, monkeypatch):
+def by_another_command(vault):
+    with vault.database(readonly=False) as other, other.transaction():
+        set_version(other, "of a test", "1")
+
+
+@pytest.mark.parametrize("change", [by_another_command, lambda vault: lines_added(vault / "MEMORY.md")])
+def test_what_changes_during_a_pass_leaves_none(vault, monkeypatch, change):
     snapshot(vault).unlink()
     ask = reindex_pass.lasts_until
-
-    def meanwhile(workspace, now_us):
-        other = Database(str(vault.db))
-        with other.transaction():
-            set_version(other, "of a test", "1")
-        other.connection.close()
-        return ask(workspace, now_us)
-
-    monkeypatch.setattr(reindex_pass, "lasts_until", meanwhile)
-    vault.reindex()
-    assert not snapshot(vault).exists()
-
-
-def test_a_page_edited_during_a_pass_leaves_none(vault, monkeypatch):
-    snapshot(vault).unlink()
-    ask = reindex_pass.lasts_until
-
-    def meanwhile(workspace, now_us):
-        with (vault / "MEMORY.md").open("a") as page:
-            page.write("a person's line\n")
-        return ask(workspace, now_us)
-
-    monkeypatch.setattr(reindex_pass, "lasts_until", meanwhile)
+    monkeypatch.setattr(reindex_pass, "lasts_until", lambda *given: (change(vault), ask(*given))[1])
     vault.reindex()
     assert not snapshot(vault).exists()
 
@@ -281,19 +262,21 @@ def in_place(path):
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def an_artifact(vault, which):
-    found = sorted(path for path in vault.memory.iterdir() if path.is_file())
+def one_of(found, which):
+    found = sorted(path for path in found if path.is_file())
     return found[which % len(found)]
+
+
+def an_artifact(vault, which):
+    return one_of(vault.memory.iterdir(), which)
 
 
 def a_page(vault, which):
-    found = sorted([*vault.root.glob("*.md"), *vault.root.glob("ledger/**/*.md")])
-    return found[which % len(found)]
+    return one_of([*vault.root.glob("*.md"), *vault.root.glob("ledger/**/*.md")], which)
 
 
 def an_entity(vault, which):
-    found = sorted(path for path in (vault.root / "entities").rglob("*") if path.is_file())
-    return found[which % len(found)]
+    return one_of((vault.root / "entities").rglob("*"), which)
 
 
 def renamed(path):
@@ -406,18 +389,9 @@ def test_no_change_of_a_kind_is_missed(tmp_path, change):
 
 def check(place, steps):
     """Whether the snapshot answered after the last of some changes; and each answer is that of a pass."""
-    told, now, last = [], parse_instant(NOW), False
-    with pytest.MonkeyPatch.context() as patch:
+    now, last = parse_instant(NOW), False
+    with hearing() as told, pytest.MonkeyPatch.context() as patch:
         patch.setenv("SIGNET_STATE", str(place / "state"))
-        patch.setattr(unchanged, "YOUNG_NS", 20_000_000)
-        ask = unchanged.answer
-
-        def asked(current, now_us):
-            document = ask(current, now_us)
-            told.append(document is not None)
-            return document
-
-        patch.setattr(unchanged, "answer", asked)
         vault = settled(place / "vault")
         for change, which, moved in steps:
             # After others before it there may be no such file any more.
@@ -444,9 +418,3 @@ def test_with_an_input_left_out_a_change_is_missed(tmp_path, monkeypatch, left_o
     change = {"database": "row by hand", "vault": "page edited", "state": "backups gone"}[left_out]
     with pytest.raises(AssertionError):
         check(tmp_path, [(change, 1, 0)])
-
-
-def test_a_change_of_the_program_is_seen(vault, told, monkeypatch):
-    monkeypatch.setattr(unchanged, "_program", lambda: "another")
-    vault.reindex()
-    assert told == [False]

@@ -24,10 +24,10 @@ def manager(tmp_path: Path) -> Iterator[socket.socket]:
 
 def test_every_message_arrives_as_systemd_wants_it(manager: socket.socket) -> None:
     notifier = Notifier({"NOTIFY_SOCKET": manager.getsockname()})
-    notifier.ready()
+    notifier.send(Notifier.READY)
     notifier.status("watching\n 3 files\tnew")
-    notifier.watchdog()
-    notifier.stopping()
+    notifier.send(Notifier.ALIVE)
+    notifier.send(Notifier.STOPPING)
     assert [manager.recv(4096) for _ in range(4)] == [
         b"READY=1", b"STATUS=watching 3 files new", b"WATCHDOG=1", b"STOPPING=1",
     ]  # fmt: skip
@@ -47,22 +47,22 @@ def test_abstract_sockets_are_reached() -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind("\0" + name)
         listening.settimeout(60)
-        Notifier({"NOTIFY_SOCKET": "@" + name}).ready()
+        Notifier({"NOTIFY_SOCKET": "@" + name}).send(Notifier.READY)
         assert listening.recv(4096) == b"READY=1"
 
 
 @pytest.mark.parametrize("address", ["", "@", "relative/path", "vsock:2:1", "/nonexistent/notify", "/" + "x" * 300])
 def test_nobody_listening_is_no_error(address: str) -> None:
     notifier = Notifier({"NOTIFY_SOCKET": address})
-    notifier.ready()
+    notifier.send(Notifier.READY)
     notifier.status("\ud800 lone")
-    notifier.watchdog()
+    notifier.send(Notifier.ALIVE)
 
 
 def test_a_full_queue_does_not_hold_up_the_agent(manager: socket.socket) -> None:
     notifier = Notifier({"NOTIFY_SOCKET": manager.getsockname()})
     for _ in range(2000):  # more than any queue holds: whoever waits for room in it never ends
-        notifier.watchdog()
+        notifier.send(Notifier.ALIVE)
 
 
 @pytest.mark.parametrize(("environ", "seconds"), [
@@ -75,4 +75,4 @@ def test_a_full_queue_does_not_hold_up_the_agent(manager: socket.socket) -> None
     ({}, None),
 ])  # fmt: skip
 def test_the_interval_is_half_of_what_the_watchdog_allows(environ: dict[str, str], seconds: float | None) -> None:
-    assert Notifier(environ).watchdog_interval() == seconds
+    assert Notifier(environ).interval == seconds
