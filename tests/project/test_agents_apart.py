@@ -171,7 +171,7 @@ def test_what_one_agent_has_the_other_cannot_name(vault: Vault) -> None:
         for name in (path, token):
             refused(vault, other, "remember", "Of another.", "--session", name)
             refused(vault, other, "remove", name, "--reason", "asked", "--yes")
-        for who in written:
+        for who in {who["session_key"]: who for who in written}.values():
             for name in filter(None, (who["session_id"], who["session_key"], who["session_id"][:8])):
                 own(vault, agent, "expand", name)
                 own(vault, agent, "open", name)

@@ -92,17 +92,19 @@ LOW = {
 }
 
 
-@pytest.mark.parametrize("sentence", LOW.values(), ids=LOW)
-def test_02_sentence_floor_rejects_low_signal_rows(vault, sentence):
-    paths = vault.session(1, memory_sentence=sentence)
-    document = vault.reindex()
-    assert {"path": paths["summary"], "code": "sentence-below-floor"}.items() <= document["notes"][0].items()
-    ((_, _, project, shown, _),) = rows(vault.page())
-    assert shown != sentence
-    text = normalize((vault / paths["summary"]).read_text().split("---\n", 2)[2])
-    context = SentenceSubject(text, project, "summary", "claude-code", "2026-03-28", made.token_for(session_id="x"))
-    assert is_sound(shown, context) and acceptable(shown, context)
-    assert "Session 1" in shown and "lantern" in shown
+def test_02_sentence_floor_rejects_low_signal_rows(vault):
+    paths = [vault.session(n, memory_sentence=low)["summary"] for n, low in enumerate(LOW.values(), 1)]
+    low = {note["path"] for note in vault.reindex()["notes"] if note["code"] == "sentence-below-floor"}
+    assert low >= set(paths)
+    found = rows(vault.page())
+    assert len(found) == len(LOW)
+    for number, (path, (why, sentence), row) in enumerate(zip(paths, LOW.items(), found, strict=True), 1):
+        _, _, project, shown, link = row
+        assert shown != sentence and path in link, why
+        text = normalize((vault / path).read_text().split("---\n", 2)[2])
+        context = SentenceSubject(text, project, "summary", "claude-code", "2026-03-28", made.token_for(session_id="x"))
+        assert is_sound(shown, context) and acceptable(shown, context), why
+        assert f"Session {number}" in shown and "lantern" in shown, why
 
 
 def test_03_wikilinks_are_relative_to_the_workspace_root_and_resolve(vault):
@@ -134,21 +136,23 @@ def _who(number):
     return {k: v for k, v in numbered(number).items() if k in ("session_id", "captured_at", "memory_sentence")}
 
 
-@pytest.mark.parametrize("kind", ["summary", "transcript"])
-def test_04_an_immutable_artifact_that_changes_is_a_violation_and_its_sealed_text_stays(vault, kind):
-    paths = vault.session(1)
+def test_04_an_immutable_artifact_that_changes_is_a_violation_and_its_sealed_text_stays(vault):
+    paths = [vault.session(1)["summary"], vault.session(2)["transcript"]]
+    for number in (3, 4, 5):
+        vault.session(number)
     vault.reindex()
-    path = vault / paths[kind]
-    path.write_bytes(path.read_bytes().replace(b"keeps its word", b"breaks its word"))
-    document = vault.reindex()
-    assert vault.problems(document) == {paths[kind]: ("violation", "mutated")}
-    assert paths[kind] in vault.hits("number1x", "keeps")
+    wrong = dict.fromkeys(paths, ("violation", "mutated"))
+    for path in paths:
+        (vault / path).write_bytes((vault / path).read_bytes().replace(b"keeps its word", b"breaks its word"))
+    assert vault.problems(vault.reindex()) == wrong
+    assert {*paths} <= {*vault.hits("number1x", "keeps"), *vault.hits("number2x", "keeps")}
     assert vault.hits("breaks") == []
     # A new hash that fits the new text does not make it history either.
-    raw = path.read_text()
-    body = normalize(raw.split("---\n", 2)[2])
-    path.write_text(re.sub(r'content_sha256: "\w+"', f'content_sha256: "{body_sha256(body)}"', raw))
-    assert vault.problems(vault.reindex()) == {paths[kind]: ("violation", "mutated")}
+    for path in paths:
+        raw = (vault / path).read_text()
+        sha = body_sha256(normalize(raw.split("---\n", 2)[2]))
+        (vault / path).write_text(re.sub(r'content_sha256: "\w+"', f'content_sha256: "{sha}"', raw))
+    assert vault.problems(vault.reindex()) == wrong
 
 
 def test_05_a_late_compaction_changes_the_manifest_alone(vault):
@@ -170,10 +174,12 @@ def test_06_checksum_scope_is_the_normalised_body_alone(vault):
     vault.put((name, head.replace(b'"ok"', b"ok") + fence + loose))
     document = vault.reindex()
     assert document["counts"]["indexed"] == 2 and not document["problems"]  # the manifest is rebuilt
-    for changed in (b"\x0c", b"\xc2\xa0", b"\nmore", b"x"):
-        other = Vault(vault.root.parent / changed.hex())
-        other.put((name, raw.removesuffix(b"\n") + changed + b"\n"))
-        assert other.problems(other.reindex()) == {f"memory/{name}": ("invalid", "hash-mismatch")}
+    wrong = {}
+    for number, changed in enumerate((b"\x0c", b"\xc2\xa0", b"\nmore", b"x"), 2):
+        name, raw = made.summary(**_who(number), body="# Scope\n\nA line of lantern.\nAnother line.\n")
+        (path,) = vault.put((name, raw.removesuffix(b"\n") + changed + b"\n"))
+        wrong[path] = ("invalid", "hash-mismatch")
+    assert vault.problems(vault.reindex()) == wrong
 
 
 def test_07_the_sanitizer_gives_the_same_whoever_runs_it():
@@ -202,27 +208,29 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("suffix", FAILURES)
-def test_08_a_partial_failure_is_finished_by_the_next_pass(vault, tmp_path, monkeypatch, suffix):
+def test_08_a_partial_failure_is_finished_by_the_next_pass(tmp_path, monkeypatch):
     other = Vault(tmp_path / "uninterrupted")
     end(other, captured_at=moment(0))
     other.reindex()
     real = os.link
 
-    def link(source, target, **given):
-        if target.endswith(suffix):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        real(source, target, **given)
+    for number, suffix in enumerate(FAILURES):
+        vault = Vault(tmp_path / str(number) / "vault")
 
-    monkeypatch.setattr(os, "link", link)
-    answer = say(vault, captured_at=moment(0))
-    assert answer.code == 3 and answer.json["error"]["hint"]
-    assert len(written(vault)) == list(FAILURES).index(suffix) and len(journal(vault)) == 1
-    monkeypatch.setattr(os, "link", real)
-    vault.reindex()
-    sound(vault)
-    assert written(vault) == written(other)
-    assert end(vault, captured_at=moment(0))["idempotent_replay"]
+        def link(source, target, suffix=suffix, **given):
+            if target.endswith(suffix):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            real(source, target, **given)
+
+        with monkeypatch.context() as failing:
+            failing.setattr(os, "link", link)
+            answer = say(vault, captured_at=moment(0))
+        assert answer.code == 3 and answer.json["error"]["hint"], suffix
+        assert len(written(vault)) == number and len(journal(vault)) == 1, suffix
+        vault.reindex()
+        sound(vault)
+        assert written(vault) == written(other), suffix
+        assert end(vault, captured_at=moment(0))["idempotent_replay"], suffix
 
 
 def test_09_reindex_from_scratch_gives_the_same_rows(vault):
