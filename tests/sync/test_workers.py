@@ -88,13 +88,12 @@ def until(true: Callable[[], bool], seconds: float = 300.0) -> bool:
 # ── answers ──
 
 
-def test_what_a_function_gives_nothing_for_or_fails_at_is_left_to_the_caller(two: Workers) -> None:
+def test_what_a_function_gives_nothing_for_fails_at_or_prints(two: Workers, capfd: Any) -> None:
+    """It is left to the caller, and what is printed gets into no answer and reaches nobody."""
     answers, deadly = asked(two, given.odd)
     assert answers == {number: number for number in range(1, 100, 2) if number % 10 != 3} and not deadly
     assert [place.partition(" at ")[2].partition(":")[0] for place in two.failures] == ["worker_functions.py"]
 
-
-def test_what_is_printed_gets_into_no_answer_and_reaches_nobody(two: Workers, capfd: Any) -> None:
     assert asked(two, given.loud)[0] == {number: number for number in range(100)}
     assert capfd.readouterr() == ("", "")
 
