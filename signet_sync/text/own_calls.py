@@ -147,7 +147,7 @@ def _subcommand(arguments: list[str]) -> Iterator[str]:
             if argument in _WITH_VALUE:
                 next(rest, None)
             continue
-        if re.fullmatch(r"[a-z][a-z-]*", argument):
+        if re.fullmatch(r"[a-z][a-z0-9-]*", argument):
             yield argument
             return
         if not options:

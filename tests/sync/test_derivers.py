@@ -380,7 +380,9 @@ def test_another_version_rebuilds(database: Database, names: Sequence[str], monk
             continue
         with database.transaction():
             deriver.clear(database)
-        assert rows(database, stages) != before and not deriving.is_stale(database, stages)
+        # What runs has its rows among those of another deriver, whose sources make them again.
+        assert rows(database, stages) != before or not deriver.tables
+        assert not deriving.is_stale(database, stages)
         monkeypatch.setattr(type(deriver), "version", "another")
         assert deriver in deriving.stale(database, stages)
         with database.transaction():

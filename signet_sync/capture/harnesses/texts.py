@@ -197,7 +197,7 @@ def call_line(arguments: object) -> str:
         return call_line(patch)
     if steps := _steps(given):
         return steps
-    if isinstance(note := given.get("note"), str):  # an agent's hand-over (`digest.notes`) is kept whole
+    if isinstance(note := given.get("note"), str):  # an agent's hand-over (`digest.reports`) is kept whole
         return one_line(note.strip().replace("\n", "\\n"), NOTE_LIMIT)
     for name in (*_DETAILS, *_MORE_DETAILS):
         value = given.get(name)

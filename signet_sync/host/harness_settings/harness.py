@@ -32,7 +32,7 @@ from signet_sync.host.harness_settings.settings_text import (
 
 
 # Every command of ours, of any version, Python and workspace: an installer replaces and removes these.
-OURS = re.compile(r"signet[_-]sync\b.*\shook\s+[a-z][a-z-]*\b", re.DOTALL)
+OURS = re.compile(r"signet[_-]sync\b.*\shook\s+[a-z][a-z0-9-]*\b", re.DOTALL)
 _SERVER = re.compile(r"(?<![\w-])signet[_-]sync(?![\w-]).*\smcp(?:\s|\Z)", re.DOTALL)
 
 

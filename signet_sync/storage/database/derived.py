@@ -206,7 +206,7 @@ DERIVED: tuple[Table, ...] = (
     ),
     declare_derived(
         "the newest sessions of each thread: whether it is quoted, in how many turns the agent of one that changed "
-        "anything handed its work over (`digest.notes`), what the session did and which commands worked, a line each "
+        "anything handed its work over (`digest.reports`), what the session did and which commands worked, a line each "
         "(`digest.quotes`)",
         """create table session_notes(
         session integer primary key, agent_id text not null, thread_id text not null, quoted integer not null,
