@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from signet_sync.fleet import engines, targets
-from signet_sync.fleet.places import opened
+from signet_sync.fleet import engines
+from signet_sync.fleet.places import answer, matches, opened, state_of
 from signet_sync.fleet.share import share_target
 from signet_sync.fleet.tables import Tables
 from signet_sync.integrity import check as integrity_check
@@ -26,7 +26,7 @@ def inspect(asked: tuple[str, int]) -> dict[str, Any]:
 def check(named: Sequence[str], now_us: int, progress: _Progress = None, **engine: Any) -> dict[str, Any]:
     """Returns the document of `fleet check --json`: the state of every match, and what is wrong in them.
 
-    Raises as `targets.matches` and `engines.run` do.
+    Raises as `matches` and `engines.run` do.
     """
     counts, problems = Counter(integrity_check.counts(CheckResult())), list[dict[str, Any]]()
 
@@ -41,7 +41,7 @@ def check(named: Sequence[str], now_us: int, progress: _Progress = None, **engin
 
     states = _run(named, inspect, (now_us,), take, progress, engine)
     problems.sort(key=lambda one: (one["workspace"], one["path"], one.get("line", 0)))
-    return targets.answer(states) | {"counts": dict(counts), "problems": problems}
+    return answer(states) | {"counts": dict(counts), "problems": problems}
 
 
 def share_targets(
@@ -59,7 +59,7 @@ def share_targets(
 
     states = _run(named, share_target, (url, holds, now_us), take, progress, engine)
     rows = [(name, state, why, {"shared": done.get(name, "")}) for name, state, why, _ in states]
-    return targets.answer(rows) | {"url": url}
+    return answer(rows) | {"url": url}
 
 
 def _run(
@@ -71,12 +71,12 @@ def _run(
     engine: dict[str, Any],
 ) -> list[tuple[str, str, str, dict[str, Any]]]:
     """Runs a function for every match that may have an answer; returns the state of each, which `take` finds in it."""
-    found = targets.matches(named)
+    found = matches(named)
     states = [(name, state, why, dict[str, Any]()) for name, (state, why) in found.items() if state]
     asked = [(name, *more) for name, (state, _) in found.items() if not state]
     for number, (item, result, failure) in enumerate(engines.run(function, asked, **engine), 1):
         if isinstance(failure, Exception):
-            state, why = targets.state_of(failure)
+            state, why = state_of(failure)
         else:
             state, why = ("unreachable", failure) if failure is not None else take(item[0], result)
         states.append((item[0], state, why, {}))

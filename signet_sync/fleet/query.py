@@ -12,7 +12,7 @@ from contextlib import closing
 from typing import Any
 
 from signet_sync.errors import SignetSyncError, UsageError, extra_hint
-from signet_sync.fleet import targets
+from signet_sync.fleet.places import answer, state_of
 from signet_sync.fleet.tables import COLUMNS, SHARES, TABLES, Tables
 from signet_sync.formats.paths import display
 from signet_sync.recall.query import snippet
@@ -73,7 +73,7 @@ def search(query: str, places: Sequence[str], limit: int = 10, **wanted: Any) ->
     states, rows = answered(places, sql, bound) if words else ([], ([], []))
     most = max((row[-1] for row in rows[1]), default=0)
     hits = [_hit(row, words) for row in rows[1] if row[-1] in (most, len(words))]
-    return {"query": query, "hits": hits, **targets.answer(states)}
+    return {"query": query, "hits": hits, **answer(states)}
 
 
 _SIGNS = str.maketrans("%\\", "__")
@@ -93,7 +93,7 @@ def _hit(row: tuple[Any, ...], words: Sequence[str]) -> dict[str, Any]:
 def report(places: Sequence[str], sql: str | None = None) -> dict[str, Any]:
     """Returns the document of `fleet report --json`; of a person's own `sql` its columns and rows."""
     states, (columns, rows) = answered(places, sql or REPORT, {}, loads=sql is not None)
-    return {"columns": columns, "rows": [[_plain(value) for value in row] for row in rows], **targets.answer(states)}
+    return {"columns": columns, "rows": [[_plain(value) for value in row] for row in rows], **answer(states)}
 
 
 def _plain(value: Any) -> Any:
@@ -153,7 +153,7 @@ def _shares(places: Sequence[str]) -> tuple[_States, list[tuple[Tables, dict[str
         except UsageError:
             raise
         except SignetSyncError as error:
-            states.append((place, *targets.state_of(error), {}))
+            states.append((place, *state_of(error), {}))
             continue
         if not found and not begun:
             states.append((place, "vanished", "there are no shares here", {}))

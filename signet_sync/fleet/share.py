@@ -12,8 +12,8 @@ from typing import Any
 from signet_sync import __version__
 from signet_sync.app.pipeline import PIPELINE
 from signet_sync.errors import WorkspaceError
-from signet_sync.fleet import removals, targets
-from signet_sync.fleet.places import Place, opened
+from signet_sync.fleet import removals
+from signet_sync.fleet.places import Place, answer, opened
 from signet_sync.fleet.tables import COLUMNS, SHARES, TABLES, VERSION, Tables
 from signet_sync.formats.paths import MEMORY, display
 from signet_sync.formats.timestamps import day_of, iso, parse_instant
@@ -83,7 +83,7 @@ def share_own(
         removed = None
         if withdraw:
             tables.withdraw(share)
-            return targets.answer([(name, "ok", "", {"shared": "withdrawn"})]) | {"url": tables.url, "removals": None}
+            return answer([(name, "ok", "", {"shared": "withdrawn"})]) | {"url": tables.url, "removals": None}
         if enforces:
             told = {"workspace": name, "version": __version__}
             opened_here, read = place.opened, partial(reading, place)
@@ -93,7 +93,7 @@ def share_own(
             state = "ok" if sources["artifacts"] else "empty"
             more = {"workspace": name, "state": state, "removals": enforces}
             done = _write(tables, share, _digest([sources, more], holds), database, sources, holds, now_us, **more)
-    return targets.answer([(name, state, "", {"shared": done})]) | {"url": tables.url, "removals": removed}
+    return answer([(name, state, "", {"shared": done})]) | {"url": tables.url, "removals": removed}
 
 
 def share_target(asked: tuple[str, str, str, int]) -> tuple[str, str]:
