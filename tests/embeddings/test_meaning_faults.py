@@ -30,10 +30,10 @@ def made(vault: Vault) -> set[tuple[object, ...]]:
     return set(vault.rows("select text, model, rows from vectors"))
 
 
-def fails_then_goes_on(vault: Vault, agent: Resident, mend: Callable[[], object]) -> None:
+def fails_then_goes_on(vault: Vault, agent: Resident, mend: Callable[[], object], number: int = 2) -> None:
     """Work on a new session fails, loses no vector and makes none of it; once it is mended, all is as it should be."""
     before = made(vault)
-    vault.session(2)
+    vault.session(number)
     vault.reindex()
     with pytest.raises(SignetSyncError):
         work(vault, agent)
@@ -44,22 +44,27 @@ def fails_then_goes_on(vault: Vault, agent: Resident, mend: Callable[[], object]
     assert left(vault) == 0 and hits(vault, "bounded retry loop")
 
 
-@pytest.mark.parametrize("name", FAULTS)
 def test_a_server_that_answers_wrong_or_late(
-    vault: Vault, server: EmbeddingServer, name: str, monkeypatch: pytest.MonkeyPatch
+    vault: Vault, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """One fault after the other, each with a session of its own; the traceback names it."""
     filled(vault, 1)
     agent = work(vault)
-    monkeypatch.setattr(resident, "_SECONDS", 0.3)
-    monkeypatch.setattr(resident, "_PATIENCE", 0.3)
-    server.act = FAULTS[name]
 
     def mend() -> None:
         monkeypatch.setattr(resident, "_SECONDS", 300.0)
         monkeypatch.setattr(resident, "_PATIENCE", 300.0)
         server.act = embedding_server.vectors
 
-    fails_then_goes_on(vault, agent, mend)
+    for number, (name, act) in enumerate(FAULTS.items(), 2):
+        monkeypatch.setattr(resident, "_SECONDS", 0.3)
+        monkeypatch.setattr(resident, "_PATIENCE", 0.3)
+        server.act = act
+        try:
+            fails_then_goes_on(vault, agent, mend, number)
+        except BaseException as error:
+            error.add_note(f"where the server's fault is: {name}")
+            raise
 
 
 def test_a_server_that_is_gone(vault: Vault, server: EmbeddingServer) -> None:
@@ -104,16 +109,17 @@ def test_files_that_are_damaged(tmp_path: Path, name: str, bytes_left: int | Non
     fails_then_goes_on(vault, agent, lambda: (folder / name).write_bytes(whole))
 
 
-@pytest.mark.parametrize("act", [FAULTS[name] for name in ("hangs", "drips", "other dimensions")])
 def test_a_question_waits_for_no_server_and_then_lets_it_rest(
-    garage: Vault, server: EmbeddingServer, act: embedding_server.Act, monkeypatch: pytest.MonkeyPatch
+    garage: Vault, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resident, "_PATIENCE", 0.2)
-    work(garage)
-    server.act, asked = act, len(server.asked) + 1
-    assert hits(garage, ASKED) == []
-    until(partial(_asked_more, server, asked - 1), "the question")  # which may come after its answer
-    assert hits(garage, "car") and len(server.asked) == asked
+    for name in ("hangs", "drips", "other dimensions"):
+        server.act = embedding_server.vectors
+        work(garage)
+        server.act, asked = FAULTS[name], len(server.asked) + 1
+        assert hits(garage, ASKED) == [], name
+        until(partial(_asked_more, server, asked - 1), "the question")  # which may come after its answer
+        assert hits(garage, "car") and len(server.asked) == asked, name
 
 
 # ── the agent ends ──

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from itertools import pairwise
 
 import artifacts_fixture as made
@@ -13,7 +11,7 @@ import pytest
 from hostile_queries import HOSTILE
 from hypothesis import given
 from hypothesis import strategies as st
-from workbench import ROOT, Vault
+from workbench import Vault, cast
 
 from signet_sync.app.workspace import opened
 from signet_sync.pages.prompt_context import worth_injecting
@@ -220,12 +218,18 @@ def write(vault, agent="default", words=lambda text: text):
         vault.put(made.content(kind, **identity, **told))
 
 
+@pytest.fixture(scope="module")
+def mould(tmp_path_factory):
+    def make(vault):
+        write(vault)
+        vault.reindex()
+
+    return cast(tmp_path_factory.mktemp("recall"), make)
+
+
 @pytest.fixture
-def vault(tmp_path):
-    vault = Vault(tmp_path / "vault")
-    write(vault)
-    vault.reindex()
-    return vault
+def vault(mould, tmp_path):
+    return mould(tmp_path)
 
 
 def hits(vault, *words, **given):
@@ -261,18 +265,22 @@ def test_a_statement_stands_before_the_session_that_it_comes_from(vault):
     assert of_loop[0] == "statement" and of_loop.count("session") == 1
 
 
-@pytest.mark.parametrize(("asked", "answer"), [
-    ("what blocks lantern", "Maren has the key of the gallery"), ("what is left to do", "Oil the trapdoor hinges"),
-    ("what was decided", "Hemp rope replaces the chain"),
-])  # fmt: skip
-def test_a_question_for_a_kind_is_answered_by_statements_of_it(vault, asked, answer):
+OF_A_KIND = {
+    "what blocks lantern": "Maren has the key of the gallery",
+    "what is left to do": "Oil the trapdoor hinges",
+    "what was decided": "Hemp rope replaces the chain",
+}
+
+
+def test_a_question_for_a_kind_is_answered_by_statements_of_it(vault):
     said = (
         "## Decisions\n\n- Hemp rope replaces the chain of the winch.\n\n## Open Blockers\n\n- Maren has the key of the"
     )
     said += " gallery, which nobody can open.\n\n## Next Steps\n\n- Oil the trapdoor hinges of the gallery.\n"
     vault.put(made.content("summary", **who("winch", "2026-03-16"), project=LANTERN, body=said))
     vault.reindex()
-    assert vault.call("recall", asked, "--json").json["hits"][0]["text"].startswith(answer)
+    for asked, answer in OF_A_KIND.items():
+        assert hits(vault, asked)[0]["text"].startswith(answer), asked
 
 
 def test_a_fork_and_what_it_goes_on_from_are_one_hit(vault):
@@ -343,12 +351,11 @@ def test_what_was_remembered_comes_first_and_a_private_one_is_shown_to_its_agent
 
 
 def says(vault, *texts):
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "signet_sync", "--workspace", vault.root, "transcript", "append"]
     for number, text in enumerate(texts):
         role = "user" if number % 2 == 0 else "assistant"
         turn = {"turn": number, "role": role, "text": text, "at": f"2026-03-28T10:00:0{number}Z"}
-        subprocess.run([*command, "--session-key", "k 1"], input=json.dumps(turn).encode(), env=environ, check=True)
+        answer = vault.call("transcript", "append", "--session-key", "k 1", given=json.dumps(turn).encode())
+        assert answer.code == 0, answer
 
 
 def test_a_running_session_is_found_as_soon_as_it_speaks(vault):
@@ -409,16 +416,16 @@ def test_nothing_crosses_agents_not_even_by_numbers(vault):
     assert theirs and not {hit["id"] for hit in theirs} & {hit["id"] for found in alone.values() for hit in found}
 
 
-@pytest.mark.parametrize("asked", ["marmelade", "marmalde", "amrmalade", "marmalades", "marmaladde"])
-def test_a_word_that_no_text_has_finds_words_spelled_alike(vault, asked):
+def test_a_word_that_no_text_has_finds_words_spelled_alike(vault):
     vault.put(made.summary(session_id="jam", captured_at="2026-03-03T10:00:00.000Z", body="The marmalade is stirred."))
     vault.put(
         made.summary(agent_id="scout", session_id="nut", captured_at="2026-03-03T10:00:00.000Z", body="Margarine.")
     )
     vault.reindex()
-    found = {hit["text"] for hit in hits(vault, f"what of the {asked}")}
-    assert any("marmalade" in text for text in found) == (asked[0] == "m")
-    assert not any("Margarine" in text for text in found)
+    for asked in ("marmelade", "marmalde", "amrmalade", "marmalades", "marmaladde"):
+        found = {hit["text"] for hit in hits(vault, f"what of the {asked}")}
+        assert any("marmalade" in text for text in found) == (asked[0] == "m"), asked
+        assert not any("Margarine" in text for text in found), asked
 
 
 def test_a_word_that_some_text_has_is_taken_as_it_is(vault):
@@ -436,13 +443,14 @@ def test_a_removed_word_is_found_by_no_spelling(vault):
     assert not any("persimmon" in str(hit) for hit in hits(vault, "persimon"))
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
-def test_any_input_is_answered(vault, text):
-    with vault.database() as database:
-        for hit in recall(database, text, Within("default")):
-            assert hit.text.isprintable() and hit.why
-    answer = vault.call("recall", "--", text)
-    assert answer.code == 0 and "Traceback" not in answer.err and not {"\0", "\x1b"} & {*answer.out}, answer
+def test_any_input_is_answered(vault):
+    for name, text in HOSTILE.items():
+        with vault.database() as database:
+            for hit in recall(database, text, Within("default")):
+                assert hit.text.isprintable() and hit.why, name
+        answer = vault.call("recall", "--", text)
+        assert answer.code == 0 and "Traceback" not in answer.err, (name, answer)
+        assert not {"\0", "\x1b"} & {*answer.out}, (name, answer)
 
 
 def test_a_shell_gives_what_it_likes(vault):

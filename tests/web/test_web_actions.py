@@ -490,18 +490,18 @@ def test_a_form_that_is_too_large_does_nothing(vault: Vault) -> None:
 
 def test_a_page_that_only_shows_has_no_forms_and_takes_none(vault: Vault) -> None:
     ids = known(vault)
-    someone = visitor(vault, read_only=True)
+    someone, actor = visitor(vault, read_only=True), visitor(vault)
     pages = ("/", "/violations", f"/entities/{ids['entity']}", f"/threads/{ids['memory']}", "/recall")
     for page in pages:
         shown = someone.get(page)
         assert shown.status_code == 200 and "/do/" not in shown.text and 'method="post"' not in shown.text, page
-        assert "/do/" in visitor(vault).get(page).text, page
+        assert "/do/" in actor.get(page).text, page
     assert someone.get("/do/remember").status_code == 404
     refused = someone.post("/do/remember", data={"text": "x"}, headers=HEADERS)
     assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD")
     for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
-        assert visitor(vault).request(method, "/do/remember", headers=HEADERS).status_code == 405
-    assert visitor(vault).post("/recall", headers=HEADERS).status_code == 405
+        assert actor.request(method, "/do/remember", headers=HEADERS).status_code == 405
+    assert actor.post("/recall", headers=HEADERS).status_code == 405
 
 
 # ── for one agent, whatever names hold ──

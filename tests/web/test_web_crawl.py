@@ -29,7 +29,7 @@ NOW_US = parse_instant(NOW) or 0
 EVIL = f"{HOSTILE} [x](javascript:alert(3)) ![i](https://evil.example/i.png) [[../../etc/passwd|y]]"
 IDS = ('evil/5"<b>?#& ..', 'evil/6"<b>?#& ..')
 SECRET = "ghp_" + "a1B2" * 9
-ALIKE = 3  # links of one kind that are followed
+ALIKE = 2  # links of one kind that are followed
 
 
 def furnish(vault: Vault) -> None:
