@@ -89,10 +89,7 @@ def share_own(
             opened_here, read = place.opened, partial(reading, place)
             removed = removals.enforce(tables, share, read, opened_here, now_us, accept=accept, **told)
         with reading(place) as database:
-            sources = {name: list(database.execute(query)) for name, query in _SOURCES.items()}
-            state = "ok" if sources["artifacts"] else "empty"
-            more = {"workspace": name, "state": state, "removals": enforces}
-            done = _write(tables, share, _digest([sources, more], holds), database, sources, holds, now_us, **more)
+            state, done = _write(tables, share, database, name, holds, now_us, enforces=enforces)
     return answer([(name, state, "", {"shared": done})]) | {"url": tables.url, "removals": removed}
 
 
@@ -116,12 +113,7 @@ def share_target(asked: tuple[str, str, str, int]) -> tuple[str, str]:
         if before is not None and before.get("source") == source and tables.holds(before):
             return before["state"], "unchanged"
         with index_in_memory(place, settings, now_us) as database:
-            sources = {name: list(database.execute(query)) for name, query in _SOURCES.items()}
-            state = "ok" if sources["artifacts"] else "empty"
-            name = sanitize_line(display(target))
-            more = {"workspace": name, "state": state, "removals": False}
-            done = _write(tables, share, source, database, sources, holds, now_us, **more)
-            return state, done
+            return _write(tables, share, database, sanitize_line(display(target)), holds, now_us, source=source)
 
 
 def _digest(sources: Any, holds: str) -> str:
@@ -130,15 +122,23 @@ def _digest(sources: Any, holds: str) -> str:
 
 
 def _write(
-    tables: Tables, share: str, source: str, database: Database, sources: Mapping[str, _Rows], holds: str, now_us: int,
-    **more: Any,
-) -> str:  # fmt: skip
+    tables: Tables, share: str, database: Database, workspace: str, holds: str, now_us: int,
+    *, source: str = "", enforces: bool = False,
+) -> tuple[str, str]:  # fmt: skip
+    """Writes what a share is made of, unless it has that already; returns the state, and what was done.
+
+    `source` is a digest of what the rows were derived from; without one they are compared themselves.
+    """
+    sources = {name: list(database.execute(query)) for name, query in _SOURCES.items()}
+    state = "ok" if sources["artifacts"] else "empty"
+    more = {"workspace": workspace, "state": state, "removals": enforces}
+    source = source or _digest([sources, more], holds)
     before = tables.read(f"{SHARES}/{share}.json")[0]
     if before is not None and before.get("source") == source and tables.holds(before):
-        return "unchanged"
+        return state, "unchanged"
     made = rows_of(database, sources, holds)
     tables.commit(share, made, holds=holds, source=source, shared_at=iso(now_us), version=__version__, **more)
-    return "written"
+    return state, "written"
 
 
 @contextmanager
@@ -148,9 +148,8 @@ def index_in_memory(place: Place, settings: Settings, now_us: int) -> Iterator[D
     What its machine knows besides (seals, live turns, memories) is not in it: it is the same for every reader. No lock
     is needed, because nothing is shared. Raises `WorkspaceError`, `Unreachable`, `ConfigError`.
     """
-    nowhere = locations.locate_by_path(
-        locations.base(), f"index in memory of {place.name}"
-    )  # a folder that never exists
+    # A folder that never exists.
+    nowhere = locations.locate_by_path(locations.base(), f"index in memory of {place.name}")
     with closing(Database(":memory:")) as database:
         workspace = Workspace(
             place.name, settings, nowhere, database,

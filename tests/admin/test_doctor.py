@@ -1,4 +1,7 @@
-"""`doctor` looks at what a person has set up beside the vault: Obsidian, hooks that lead elsewhere, the file system."""
+"""Twelve planted ailments: `doctor` names each with a remedy that works, and `--fix` heals what is safe to heal.
+
+It also looks at what a person has set up beside the vault.
+"""
 
 from __future__ import annotations
 
@@ -6,93 +9,436 @@ import json
 import os
 import shlex
 import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import agents
 import pytest
-from workbench import Vault
+from agents import Inside, Session, until
+from workbench import Vault, call, spawn_ordinary, tree
 
+from signet_sync import __version__
 from signet_sync.admin import hooks_install
 from signet_sync.admin.doctor import index, programs
 from signet_sync.admin.doctor import vault as checks_vault
 from signet_sync.admin.doctor.installation import Finding, Installation
 from signet_sync.capture import spool
 from signet_sync.capture.spool import Job
+from signet_sync.host import service
+from signet_sync.host.service_manager import ServiceState
 from signet_sync.storage import state_dir
+
+quick, sleeper = agents.quick, agents.sleeper
+
+HOLDS_A_LOCK = """
+import fcntl, os, sys, time
+fcntl.flock(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX)
+print(flush=True)
+time.sleep(600)
+"""
+
+SYSTEMCTL = """\
+#!/bin/sh
+case "$*" in
+  *restart*) : > {up}; {then} ;;
+  *show*) if [ -e {up} ]; then s=active; else s=failed; fi
+          printf 'ActiveState=%s\\nSubState=running\\nUnitFileState=enabled\\nExecMainStatus=0\\n' $s ;;
+esac
+"""
 
 
 @pytest.fixture
-def vault() -> Vault:
+def vault(tmp_path: Path) -> Vault:
+    """A vault of one session, indexed just now."""
+    vault = Vault(tmp_path / "vault")
+    vault.session()
+    assert vault.call("reindex").code == 0
+    return vault
+
+
+def look(vault: Vault, *words: str) -> Any:
+    """The document of `doctor --json`."""
+    answer = vault.call("doctor", "--json", *words)
+    assert answer.code == (0 if answer.json["ok"] else 1) and answer.err == "", answer
+    return answer.json
+
+
+def ailing(document: Any) -> dict[str, Any]:
+    """What is not well, by name."""
+    return {one["name"]: one for one in document["findings"] if one["level"] != "ok"}
+
+
+def told(vault: Vault, name: str, *words: str) -> Any:
+    """The finding of this name; it has a remedy, and these words are in its message."""
+    found = ailing(look(vault)).get(name)
+    assert found and found["remedy"], (name, look(vault))
+    for word in words:
+        assert word in found["message"], found
+    return found
+
+
+def do(remedy: str) -> None:
+    """What a person does who reads a remedy: types it."""
+    words = shlex.split(remedy, comments=True)
+    if words[0] == "signet-sync":
+        assert call(*words[1:]).code == 0, remedy
+    else:
+        places = f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}"
+        subprocess.run(
+            ["/bin/sh", "-c", remedy], check=True, stdout=subprocess.DEVNULL, env=os.environ | {"PATH": places}
+        )
+
+
+def fixed(vault: Vault, name: str) -> str:
+    """`doctor --fix` heals it; gives what it said."""
+    document = look(vault, "--fix")
+    assert document["failed"] == [] and document["fixed"] and name not in ailing(document), document
+    return " ".join(document["fixed"])
+
+
+def left_alone(vault: Vault, name: str) -> None:
+    """`doctor --fix` does not touch it."""
+    before = tree(vault.root)
+    document = look(vault, "--fix")
+    assert document["fixed"] == [] and not ailing(document)[name]["fix"] and tree(vault.root) == before
+
+
+def test_a_stale_lock(vault: Vault) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    state_dir.write_heartbeat(state_dir.locate(str(vault.root)), {"state": "watching"})
+    heartbeat = vault.state / "heartbeat.json"
+    heartbeat.write_text(heartbeat.read_text().replace(str(os.getpid()), str(dead.pid)))
+    told(vault, "stale-heartbeat", str(dead.pid), "did not end normally")
+    assert "heartbeat" in fixed(vault, "stale-heartbeat") and not heartbeat.exists()
+
+    other_holder = subprocess.Popen(
+        [sys.executable, "-IS", "-c", HOLDS_A_LOCK, vault.state / "locks/run.lock"], stdout=subprocess.PIPE
+    )
+    try:
+        assert other_holder.stdout is not None and other_holder.stdout.readline()
+        told(vault, "stale-lock", "held")
+        left_alone(vault, "stale-lock")
+    finally:
+        other_holder.kill()
+        other_holder.communicate()
+
+
+def test_a_wrong_mode(vault: Vault) -> None:
+    def plant() -> None:
+        vault.state.chmod(0o755)
+        (vault.state / "locks").chmod(0o500)
+        vault.db.chmod(0o644)
+
+    plant()
+    do(told(vault, "database-mode", "other users can read")["remedy"])
+    assert "database-mode" not in ailing(look(vault))
+    do(told(vault, "state-mode", "we are kept out of", "/locks")["remedy"])
+    assert "state-mode" not in ailing(look(vault))
+    plant()
+    assert "you alone again" in fixed(vault, "state-mode")
+    assert "database-mode" not in ailing(look(vault))
+    assert oct(vault.db.stat().st_mode)[-3:] == "600" and oct((vault.state / "locks").stat().st_mode)[-3:] == "700"
+
+
+def test_a_corrupt_database(vault: Vault) -> None:
+    def plant() -> None:
+        raw = bytearray(vault.db.read_bytes())
+        raw[8192:20480] = b"\xa5" * 12288
+        vault.db.write_bytes(raw)
+
+    plant()
+    do(told(vault, "database", "damaged")["remedy"])
+    assert "database" not in ailing(look(vault)) and len(vault.hits("number1x")) == 2
+    do(told(vault, "database-aside", "moved aside")["remedy"])
+    assert "database-aside" not in ailing(look(vault))
+    plant()
+    assert "moved aside" in fixed(vault, "database")
+    assert len(vault.hits("number1x")) == 2
+
+
+@contextmanager
+def a_service(vault: Vault, folder: Path, monkeypatch: pytest.MonkeyPatch, then: str = ":") -> Iterator[Path]:
+    """The unit of the vault, installed with a systemctl of our own; the file that is given stands while it runs."""
+    up, programs = folder / "up", folder / "programs"
+    programs.mkdir()
+    program = programs / "systemctl"
+    program.write_text(SYSTEMCTL.format(up=shlex.quote(str(up)), then=then))
+    program.chmod(0o755)
+    with monkeypatch.context() as here:
+        here.setenv("PATH", str(programs))
+        here.setattr(sys, "platform", "linux")
+        here.delenv("SSH_CONNECTION", raising=False)
+        assert vault.call("service", "install", "--json").json["running"]
+        yield up
+
+
+def test_a_dead_service(vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with a_service(vault, tmp_path, monkeypatch) as up:
+        up.unlink()
+        finding = told(vault, "service", "is not running")
+        assert finding["level"] == "problem" and finding["remedy"].startswith("systemctl --user restart signet-sync-")
+        do(finding["remedy"])
+        assert "service" not in ailing(look(vault))
+        up.unlink()
+        assert "started signet-sync-vault-" in fixed(vault, "service") and up.exists()
+
+
+def test_a_broken_hook(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Path(os.environ["HOME"]) / ".claude/settings.json"
+    settings.parent.mkdir(parents=True)
+    assert vault.call("hooks", "install", "claude-code").code == 0
+    whole = settings.read_text()
+    python = json.loads(whole)["hooks"]["Stop"][0]["hooks"][0]["command"].split()[0]
+
+    settings.write_text(whole.replace(python, "/gone/python3"))
+    finding = told(vault, "hooks", "claude-code", "/gone/python3", "does not exist")
+    assert finding["level"] == "problem" and finding["remedy"].endswith("hooks install claude-code")
+    assert "claude-code" in fixed(vault, "hooks")  # and looked again: the hook was called, and answered
+    assert settings.read_text() == whole
+    assert not vault.state.joinpath("spool").exists() and not vault.state.joinpath("logs/hook.log").exists()
+
+    monkeypatch.setenv("SIGNET_AGENT_ID", "No Such")
+    assert "its hook fails" in told(vault, "hook-fails", "claude-code")["message"]
+
+
+def test_a_full_spool(vault: Vault) -> None:
+    folder = str(vault.state / "spool")
+
+    def plant() -> None:
+        for number in range(3):
+            job = Job(
+                event="session-start", harness="claude-code", session_id=f"s{number}", agent_id="default",
+                at="2026-03-20T10:00:00.000Z",
+            )  # fmt: skip
+            put = Path(spool.put(folder, job).place)
+            put.rename(put.with_name(f"{1_774_000_000_000 + number:014d}-{put.name[15:]}"))
+
+    plant()
+    do(told(vault, "spool", "spool: 3", "no agent runs")["remedy"])
+    assert "spool" not in ailing(look(vault)) and spool.size(folder) == (0, 0)
+    plant()
+    assert "was processed" in fixed(vault, "spool") and spool.size(folder) == (0, 0)
+
+
+def test_a_live_signet(vault: Vault, sleeper: subprocess.Popen[bytes]) -> None:
+    (vault / ".daemon").mkdir()
+    (vault / ".daemon/pid").write_text(str(sleeper.pid))
+    remedy = told(vault, "signet-daemon", str(sleeper.pid), "held back")["remedy"]
+    left_alone(vault, "signet-daemon")
+    assert "projection.takeover" in remedy
+    do(remedy)
+    sleeper.wait()
+    assert "signet-daemon" not in ailing(look(vault))
+
+
+def test_a_version_skew(vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = state_dir.locate(str(vault.root))
+    sed = f"{shutil.which('sed')} -i s/0.0.7/{__version__}/ {shlex.quote(folder.heartbeat)}"
+    with state_dir.run_lock(folder):
+        state_dir.write_heartbeat(folder, {"version": "0.0.7", "state": "watching"})
+        finding = told(vault, "version-skew", "0.0.7", __version__, "once it notices")
+        assert finding["remedy"].startswith(f"kill {os.getpid()}; signet-sync ") and not finding["fix"]
+        with a_service(vault, tmp_path, monkeypatch, then=sed):
+            state_dir.write_heartbeat(folder, {"version": "0.0.7", "state": "watching"})
+            assert "started signet-sync-vault-" in fixed(vault, "version-skew")
+            state_dir.write_heartbeat(folder, {"version": "0.0.7", "state": "watching"})
+            do(told(vault, "version-skew")["remedy"])
+            answer = vault.call("doctor")
+    # Nothing is left that is not well: it is said in few lines.
+    assert answer.code == 0 and answer.out.endswith("everything is in order\n") and len(answer.out.splitlines()) < 22, (
+        answer.out
+    )
+
+
+def test_an_unreadable_artifact(vault: Vault) -> None:
+    path = next(vault.memory.glob("*--summary.md"))
+    path.chmod(0)
+    answer = spawn_ordinary("--workspace", vault.root, "doctor", "--json")
+    finding = ailing(answer.json)["unreadable"]
+    assert finding["level"] == "problem" and path.name in finding["message"] and not finding["fix"]
+    do(finding["remedy"])
+    assert path.stat().st_mode & 0o400 and "unreadable" not in ailing(look(vault))
+
+
+def test_a_deleted_page(vault: Vault) -> None:
+    page = vault / "MEMORY.md"
+    whole = page.read_bytes()
+    page.unlink()
+    do(told(vault, "page", "MEMORY.md is not there")["remedy"])
+    assert page.read_bytes() == whole
+    page.unlink()
+    fixed(vault, "page")
+    assert page.read_bytes() == whole
+
+
+def test_a_folder_or_a_link_in_the_place_of_a_page(vault: Vault) -> None:
+    page, mine = vault / "MEMORY.md", vault.root.parent / "notes.md"
+    page.rename(mine)
+    page.symlink_to(mine)
+    left_alone(vault, "page")
+    do(told(vault, "page", "is a link", "no longer written")["remedy"])
+    assert page.is_file() and not page.is_symlink() and mine.is_file() and "page" not in ailing(look(vault))
+
+
+def test_an_emptied_database(vault: Vault) -> None:
+    vault.db.write_bytes(b"")
+    do(told(vault, "database-behind", "empty")["remedy"])
+    vault.db.write_bytes(b"")
+    assert "came back from the backup" in fixed(vault, "database-behind")
+
+
+def test_a_mistyped_setting(vault: Vault) -> None:
+    (vault / "signet-sync.toml").write_text("watch.mod = 'polling'\n")
+    remedy = told(vault, "settings", "watch.mod ignored", "did you mean watch.mode?")["remedy"]
+    assert remedy.startswith("correct its name in ")
+    (vault / "signet-sync.toml").write_text("log.level = 'DEBUG'\n")
+    assert told(vault, "settings", "a workspace may not set this")["remedy"].startswith("move it to ")
+
+
+def test_a_workspace_that_is_a_link_to_nowhere(vault: Vault) -> None:
+    link = vault.root.parent / "link"
+    link.symlink_to(vault.root.parent / "unmounted")
+    for words in (["doctor"], ["status"]):
+        assert "/unmounted, which does not exist" in call("--workspace", link, *words).out
+    (vault.root.parent / "file").write_text("")
+    for name, trouble in (("mistyped", "does not exist"), ("file", "not a folder")):
+        said = call("--workspace", vault.root.parent / name, "status")
+        assert trouble in said.err and "trouble" not in said.out and "reindex" not in said.out + said.err
+
+
+def test_copies_of_a_sync_service(vault: Vault) -> None:
+    summary = next(vault.memory.glob("*--summary.md"))
+    shutil.copy(summary, summary.with_stem(f"{summary.stem} (1)"))
+    (vault / "MEMORY (conflicted copy).md").write_text("my own words\n")
+    vault.call("reindex")
+    remedy = told(vault, "copies", "2, the first MEMORY (conflicted copy).md")["remedy"]
+    said = call(*shlex.split(remedy, comments=True)[1:]).out
+    assert said.count("ignored conflict-copy") == 2
+
+
+def test_a_hook_that_was_pasted_in_once_more(vault: Vault) -> None:
+    settings = Path(os.environ["HOME"]) / ".claude/settings.json"
+    settings.parent.mkdir(parents=True)
+    assert vault.call("hooks", "install", "claude-code").code == 0
+    whole = json.loads(settings.read_text())
+    twice = {event: groups * 2 for event, groups in whole["hooks"].items()}
+    settings.write_text(json.dumps({"hooks": twice}))
+    do(told(vault, "hooks", "stand there twice")["remedy"])
+    assert json.loads(settings.read_text()) == whole
+
+
+def test_a_service_whose_program_is_gone(vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with a_service(vault, tmp_path, monkeypatch):
+        unit = next((Path(os.environ["HOME"]) / ".config/systemd/user").glob("signet-sync-vault-*.service"))
+        whole = unit.read_text()
+        program = whole.partition("\nExecStart=:")[2].split()[0]
+        unit.write_text(whole.replace(f"ExecStart=:{program}", "ExecStart=:/gone/venv/bin/signet-sync"))
+        left_alone(vault, "service-program")
+        do(told(vault, "service-program", "/gone/venv/bin/signet-sync")["remedy"])
+        assert unit.read_text() == whole
+
+        script = tmp_path / "script"
+        script.write_text("#!/gone/python3.9\n")
+        script.chmod(0o700)
+        unit.write_text(f"ExecStart=:{script} run\n")
+        assert service.missing_program(ServiceState("signet-sync", None, str(unit), True, True)) == "/gone/python3.9"
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_state_folder_that_is_deleted_under_the_agent(vault: Vault) -> None:
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        shutil.move(vault.state, vault.state.with_name("moved"))  # at once: the agent goes on writing
+        shutil.rmtree(vault.state.with_name("moved"), ignore_errors=True)
+        until(lambda: (vault.state / "heartbeat.json").exists() and agent.state == "watching", "it begins anew")
+        # The heartbeat may come back before the agent has noticed, its lock only afterwards.
+        until(lambda: state_dir.run_lock_holder(state_dir.locate(str(vault.root))), "it holds its new lock")
+        until(lambda: vault.call("recall", "--words", "nothing").code == 0, "its new database is filled")
+        new = Session().write(vault)
+        until(lambda: vault.hits(new.word), "it works")
+
+
+# ── what a person has set up beside the vault ──
+
+
+@pytest.fixture
+def empty() -> Vault:
     """An empty vault below the home folder."""
     return Vault(Path(os.environ["HOME"]) / "notes/agents")
 
 
-def installation(vault: Vault) -> Installation:
-    return Installation(str(vault.root), str(vault.db))
+def installation(empty: Vault) -> Installation:
+    return Installation(str(empty.root), str(empty.db))
 
 
-def obsidian(vault: Vault, place: Path, **settings: object) -> Finding:
+def obsidian(empty: Vault, place: Path, **settings: object) -> Finding:
     """What is said of an Obsidian that has opened a folder with these settings."""
     app = place / ".obsidian/app.json"
     app.parent.mkdir(exist_ok=True)
     app.write_text(json.dumps(settings))
-    (finding,) = checks_vault.obsidian(installation(vault))
+    (finding,) = checks_vault.obsidian(installation(empty))
     return finding
 
 
 @pytest.mark.parametrize("above", [0, 1, 2])
-def test_an_obsidian_that_rewrites_links_is_told_of_wherever_its_vault_begins(vault: Vault, above: int) -> None:
-    place = [vault.root, *vault.root.parents][above]
-    finding = obsidian(vault, place, alwaysUpdateLinks=True)
+def test_an_obsidian_that_rewrites_links_is_told_of_wherever_its_vault_begins(empty: Vault, above: int) -> None:
+    place = [empty.root, *empty.root.parents][above]
+    finding = obsidian(empty, place, alwaysUpdateLinks=True)
     assert finding.level == "warning" and str(place) in finding.message and "switch off" in finding.remedy
-    finding = obsidian(vault, place, alwaysUpdateLinks=False)
-    inside = "" if above == 0 else os.path.relpath(vault.root, place) + "/"
+    finding = obsidian(empty, place, alwaysUpdateLinks=False)
+    inside = "" if above == 0 else os.path.relpath(empty.root, place) + "/"
     assert finding.level == "ok" and finding.remedy.endswith(f"add {inside}memory/")
-    finding = obsidian(vault, place, userIgnoreFilters=[f"{inside}memory/"])
+    finding = obsidian(empty, place, userIgnoreFilters=[f"{inside}memory/"])
     assert (finding.level, finding.remedy) == ("ok", "")
 
 
-def test_nothing_above_home_is_looked_at_and_no_pipe_is_waited_for(vault: Vault) -> None:
+def test_nothing_above_home_is_looked_at_and_no_pipe_is_waited_for(empty: Vault) -> None:
     app = Path(os.environ["HOME"]).parent / ".obsidian/app.json"
     app.parent.mkdir()
     app.write_text('{"alwaysUpdateLinks": true}')
-    (vault / ".obsidian").mkdir()
-    os.mkfifo(vault / ".obsidian/app.json")
-    assert checks_vault.obsidian(installation(vault)) == []
-    (vault / ".obsidian/app.json").unlink()
-    (vault / ".obsidian/app.json").write_bytes(b'["no object')
-    assert checks_vault.obsidian(installation(vault))[0].level == "ok"
+    (empty / ".obsidian").mkdir()
+    os.mkfifo(empty / ".obsidian/app.json")
+    assert checks_vault.obsidian(installation(empty)) == []
+    (empty / ".obsidian/app.json").unlink()
+    (empty / ".obsidian/app.json").write_bytes(b'["no object')
+    assert checks_vault.obsidian(installation(empty))[0].level == "ok"
 
 
 def test_a_remedy_names_workspace_and_database_only_where_it_has_to(
-    vault: Vault, monkeypatch: pytest.MonkeyPatch
+    empty: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = str(vault.root / "an other.db")
-    words = shlex.split(Installation(str(vault.root), other).command("reindex"))
-    assert words == ["signet-sync", "--workspace", str(vault.root), "--db", other, "reindex"]
-    monkeypatch.setenv("SIGNET_WORKSPACE", str(vault.root))
-    assert installation(vault).command("reindex") == "signet-sync reindex"
+    other = str(empty.root / "an other.db")
+    words = shlex.split(Installation(str(empty.root), other).command("reindex"))
+    assert words == ["signet-sync", "--workspace", str(empty.root), "--db", other, "reindex"]
+    monkeypatch.setenv("SIGNET_WORKSPACE", str(empty.root))
+    assert installation(empty).command("reindex") == "signet-sync reindex"
 
 
-def test_what_was_given_up_and_what_is_not_finished_is_told(vault: Vault) -> None:
-    folder = state_dir.locate(str(vault.root))
+def test_what_was_given_up_and_what_is_not_finished_is_told(empty: Vault) -> None:
+    folder = state_dir.locate(str(empty.root))
     job = Job(event="end", harness="codex", session_id="s", agent_id="default", at="2026-03-20T10:00:00.000Z", tries=7)
     assert not spool.begin(spool.put(folder.spool, job))
     begun = Path(folder.journal) / f"{'a' * 32}.json"
     begun.parent.mkdir(parents=True)
     begun.write_text("{}")
     os.utime(begun, (1.0, 1.0))
-    found = {one.name: one for one in index.waiting(installation(vault))}
+    found = {one.name: one for one in index.waiting(installation(empty))}
     assert "could not be processed: 1;" in found["spool-given-up"].message
     assert "not finished: 1" in found["unfinished"].message and found["unfinished"].fix
 
 
-def test_hooks_that_feed_a_workspace_are_left_to_it_until_it_is_gone(vault: Vault, tmp_path: Path) -> None:
+def test_hooks_that_feed_a_workspace_are_left_to_it_until_it_is_gone(empty: Vault, tmp_path: Path) -> None:
     (Path(os.environ["HOME"]) / ".claude").mkdir()
     other = Vault(tmp_path / "other")
     hooks_install.install(str(other.root), ["claude-code"], now="2026-03-20T10:00:00.000Z")
-    (finding,) = programs.harness(installation(vault))
-    assert str(other.root) in finding.message and not finding.fix and programs.broken(installation(vault)) == []
+    (finding,) = programs.harness(installation(empty))
+    assert str(other.root) in finding.message and not finding.fix and programs.broken(installation(empty)) == []
     shutil.rmtree(other.root)
-    (finding,) = programs.harness(installation(vault))
-    assert finding.fix and finding.remedy == installation(vault).command("hooks install claude-code")
-    assert programs.broken(installation(vault)) == ["claude-code"]
+    (finding,) = programs.harness(installation(empty))
+    assert finding.fix and finding.remedy == installation(empty).command("hooks install claude-code")
+    assert programs.broken(installation(empty)) == ["claude-code"]
