@@ -7,7 +7,8 @@ import time
 
 import agents
 import pytest
-from agents import LINUX, Counted, Inside, Session, some, until, verdicts
+from agents import LINUX, Counted, Inside, Session, ago, page, some, until, verdicts
+from transcript_builder import waited
 from workbench import Vault
 
 from signet_sync.app import heartbeat, scheduler
@@ -192,3 +193,21 @@ def test_a_heartbeat_grows_old_only_when_the_agent_does_nothing(vault: Vault, mo
         file.unlink()
         until(file.exists, "written again")
     assert not file.exists()
+
+
+LEAVES = 30 * 86_400  # a session's time in the window, in seconds
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_session_leaves_the_page_when_its_time_is_over_without_any_event(vault: Vault) -> None:
+    stays = Session().write(vault)
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        for left in (2, 20, 200):  # seconds in which a busy machine has to write the page
+            goes = Session()
+            goes.who["captured_at"] = ago(seconds=LEAVES - left)
+            goes.write(vault)
+            if waited(lambda row=f"| {goes.sentence}": row in page(vault), left):
+                break
+        until(lambda: f"| {goes.sentence}" not in page(vault), "out of the window", 300)
+        assert stays.sentence in page(vault)
