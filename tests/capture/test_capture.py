@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from session_inputs import body, everything, fields, segments, sound, written
 from transcript_builder import PROJECT, SECRET, SESSION, TranscriptBuilder, at, micros, turns_of
@@ -169,6 +169,7 @@ def test_a_rewind_between_two_captures_keeps_what_was_written(desk, talk, vault)
     sound(vault)
 
 
+@settings(max_examples=max(5, settings.default.max_examples // 3))
 @given(steps=st.lists(st.tuples(st.integers(0, 2), st.sampled_from("uacr"), st.booleans()), min_size=1, max_size=12))
 def test_wherever_it_was_captured_the_segments_are_the_whole(tmp_path_factory, steps):
     folder = tmp_path_factory.mktemp("grown")
@@ -263,12 +264,13 @@ def long_talk(talk: TranscriptBuilder, count: int, words: int = 400) -> None:
 
 # Fewer words in as many segments show the same.
 @pytest.mark.parametrize(("turns", "limit"), [
-    (60, 40_000),
+    (30, 12_000),
+    pytest.param(60, 40_000, marks=pytest.mark.slow),
     pytest.param(400, 300_000, marks=pytest.mark.slow),
     pytest.param(400, 100_000, marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_a_long_session_becomes_several_segments_each_below_the_limit(vault, talk, turns, limit):
-    long_talk(talk, turns)
+    long_talk(talk, turns, limit // 40 if limit < 20_000 else 400)
     assert talk.path.stat().st_size > 4 * limit
     with opened(str(vault.root), Settings(max_file_bytes=limit)) as workspace:
         desk = Desk(vault, workspace)
@@ -284,9 +286,9 @@ def test_a_long_session_becomes_several_segments_each_below_the_limit(vault, tal
     assert [fields(vault, path)["captured_at"] for path in transcripts(vault)] == ends
 
 
-@pytest.mark.parametrize("after", [1, 2])
+@pytest.mark.parametrize("after", [2, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_crash_between_two_segments_loses_nothing(vault, talk, monkeypatch, after):
-    long_talk(talk, 70)
+    long_talk(talk, 70, 60)
     real, calls = capture.sessions_operations.end, []
 
     def dying(*arguments: Any, **given: Any) -> Any:
@@ -295,7 +297,7 @@ def test_a_crash_between_two_segments_loses_nothing(vault, talk, monkeypatch, af
         calls.append(1)
         return real(*arguments, **given)
 
-    with opened(str(vault.root), Settings(max_file_bytes=100_000)) as workspace:
+    with opened(str(vault.root), Settings(max_file_bytes=15_000)) as workspace:
         desk = Desk(vault, workspace)
         with monkeypatch.context() as patch, pytest.raises(MemoryError):
             patch.setattr(capture.sessions_operations, "end", dying)

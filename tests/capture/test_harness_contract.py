@@ -412,7 +412,9 @@ def hostile_lines(harness: str, written: Path) -> st.SearchStrategy[list[bytes]]
     return hostile(sorted(words), sorted(words), records)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=max(4, settings.default.max_examples // 3), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data(), name=st.sampled_from(["", f"{SESSION}.jsonl", "agent-1.jsonl", "rollout-x.jsonl", "/"]))
 def test_no_input_raises(harness: str, tmp_path: Path, data: st.DataObject, name: str) -> None:
     lines = data.draw(hostile_lines(harness, harness_samples.write(harness, tmp_path, TALK)))

@@ -81,14 +81,14 @@ def test_of_a_long_result_the_middle_is_left_out_and_no_key_is_cut_in_half():
 
 @pytest.mark.parametrize(
     "text",
-    ["<system-reminder>\n" * 30_000, "<signet-memory>" * 30_000, " " * 300_000 + "<", "\n" * 100_000 + "<x>"],
+    ["<system-reminder>\n" * 15_000, "<signet-memory>" * 15_000, " " * 150_000 + "<", "\n" * 50_000 + "<x>"],
 )
 def test_time_stays_linear(text):
     """What is not linear takes hours: that it comes back at all is what is held here."""
     started = time.process_time()
     render(read(jsonl({"type": "user", "message": {"content": text}})).entries)
     compaction_text(text)
-    assert time.process_time() - started < 60
+    assert time.process_time() - started < 30
 
 
 def test_a_long_folder_has_the_name_that_claude_code_gives_it():
@@ -101,5 +101,5 @@ def test_a_long_folder_has_the_name_that_claude_code_gives_it():
 
 def test_a_long_chain_of_records_is_read_soon():
     shared = {"type": "message", "message": {"role": "user", "content": "word"}}
-    chain = [shared | {"id": str(n), "parentId": str(n - 1) if n else None} for n in range(30_000)]
+    chain = [shared | {"id": str(n), "parentId": str(n - 1) if n else None} for n in range(10_000)]
     assert len(pi.read(jsonl(*chain)).entries) == len(chain)

@@ -15,7 +15,7 @@ import artifacts_fixture as made
 import pytest
 from command_lines import COMMAND_LINES, EVERY, furnished, run
 from session_inputs import end, refuse, written
-from workbench import NOW, ROOT, Vault, call, contents, numbered, spawn, spawn_ordinary, tree
+from workbench import NOW, ROOT, Vault, call, cast, contents, numbered, sampled, spawn, spawn_ordinary, tree
 
 from signet_sync import __version__
 from signet_sync.cli.commands import COMMANDS, EVERYDAY, GROUPS
@@ -24,25 +24,26 @@ from signet_sync.settings.model import ALL_SETTINGS, Settings, load
 ID = numbered(1)["session_id"]
 
 
+@pytest.fixture(scope="module")
+def mould(tmp_path_factory):
+    return cast(tmp_path_factory.mktemp("mould"), lambda vault: vault.indexed(1, 2, 3))
+
+
 @pytest.fixture
-def vault(tmp_path):
-    found = Vault(tmp_path / "vault")
-    for number in (1, 2, 3):
-        found.session(number)
-    found.reindex()
-    return found
+def vault(mould, tmp_path):
+    return mould(tmp_path)
 
 
 # ── help ──
 
 
-@pytest.mark.parametrize("words", [name.split() for name in dict.fromkeys((*COMMANDS, *EVERY))], ids=" ".join)
-def test_every_command_has_help(words):
-    for flag in ("--help", "-h"):
-        answer = call(*words, flag)
-        assert answer.code == 0 and answer.err == ""
-        assert answer.out.startswith(f"Usage: signet-sync {' '.join(words)}")
-        assert all(len(line) <= 100 for line in answer.out.splitlines())
+def test_every_command_has_help():
+    for name in dict.fromkeys((*COMMANDS, *EVERY)):
+        answer = call(*name.split(), "--help")
+        assert answer.code == 0 and answer.err == "", name
+        assert answer.out.startswith(f"Usage: signet-sync {name}"), name
+        assert all(len(line) <= 100 for line in answer.out.splitlines()), name
+    assert call(*name.split(), "-h") == answer
 
 
 def test_help_is_a_word_and_what_needs_no_command_is_answered():
@@ -137,19 +138,15 @@ def test_status_of_a_missing_workspace_tells_what_it_knows_and_exits_3(tmp_path,
         assert "no such workspace" in answer.json["trouble"] and answer.err == ""
 
 
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        (("remove", "nothing", "--dry-run"), "unknown-session"),
-        (("remove", "nothing", "--undo"), "unknown-tombstone"),
-        (("open", "nothing"), "unknown-session"),
-        (("violations", "list", "nothing"), "unknown-violation"),
-        (("entity", "protect", "pin", "nothing"), "unknown-entity"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
-)
-def test_what_is_not_there_is_said(vault, words, code):
-    assert json_error(vault.call(*words, "--json"), 2)["code"] == code
+def test_what_is_not_there_is_said(vault):
+    for words, code in {
+        "remove nothing --dry-run": "unknown-session",
+        "remove nothing --undo": "unknown-tombstone",
+        "open nothing": "unknown-session",
+        "violations list nothing": "unknown-violation",
+        "entity protect pin nothing": "unknown-entity",
+    }.items():
+        assert json_error(vault.call(*words.split(), "--json"), 2)["code"] == code, words
 
 
 def test_what_is_there_still_needs_its_option(vault):
@@ -168,12 +165,12 @@ READERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("words", READERS, ids=" ".join)
-def test_commands_that_only_read_say_that_there_is_no_index(tmp_path, words):
+def test_commands_that_only_read_say_that_there_is_no_index(tmp_path):
     (tmp_path / "vault").mkdir()
-    assert "reindex" in one_line_error(call("--workspace", tmp_path / "vault", *words), 3)
-    json_error(call("--workspace", tmp_path / "vault", *words, "--json"), 3)
-    assert not (tmp_path / "machine").exists() and not list((tmp_path / "vault").iterdir())
+    for words in READERS:
+        assert "reindex" in one_line_error(call("--workspace", tmp_path / "vault", *words), 3)
+        json_error(call("--workspace", tmp_path / "vault", *words, "--json"), 3)
+        assert not (tmp_path / "machine").exists() and not list((tmp_path / "vault").iterdir()), words
 
 
 def test_names_that_mean_nothing_or_too_much(vault):
@@ -192,11 +189,11 @@ def test_names_that_mean_nothing_or_too_much(vault):
     assert "no compaction" in one_line_error(answer, 2) and "summary" in answer.err
 
 
-@pytest.mark.parametrize("words", [("reindex",), ("check",), ("render",), ("violations", "restore", "--all")])
-def test_a_time_that_is_none(vault, words):
-    for now in ("yesterday", "", "2026-13-01T00:00:00Z", "12:00"):
-        assert "--now" in one_line_error(vault.call(*words, "--now", now), 2)
-    json_error(vault.call(*words, "--now", "soon", "--json"), 2)
+def test_a_time_that_is_none(vault):
+    for words in ("reindex", "check", "render", "violations restore --all"):
+        for now in ("yesterday", "", "2026-13-01T00:00:00Z", "12:00"):
+            assert "--now" in one_line_error(vault.call(*words.split(), "--now", now), 2)
+        json_error(vault.call(*words.split(), "--now", "soon", "--json"), 2)
 
 
 def test_wrong_flags_and_commands(vault):
@@ -278,12 +275,12 @@ def test_an_argument_that_is_not_text(vault):
         assert answer.err.count("\n") <= 1
 
 
-@pytest.mark.parametrize("words", [("check",), ("recall", "--words", "lantern"), ("status", "--json"), ("--help",)])
+@pytest.mark.parametrize("words", sampled(["check", "recall lantern", "status --json", "--help"]))
 def test_a_reader_that_goes_away_ends_it_quietly(vault, words):
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        [sys.executable, "-m", "signet_sync", "--workspace", vault.root, *words],
+        [sys.executable, "-m", "signet_sync", "--workspace", vault.root, *words.split()],
         env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=writing, stderr=subprocess.PIPE, check=False,
     )  # fmt: skip
     os.close(writing)
@@ -324,8 +321,7 @@ sys.exit(cli.run(sys.argv[1:]))
 
 
 def test_no_colour_in_a_pipe_nor_where_it_is_not_wanted(vault):
-    for words in (("check",), ("doctor",)):
-        assert "\x1b" not in vault.spawn(*words).out
+    assert "\x1b" not in vault.spawn("check").out
     script = shutil.which("script")
     if script is None:
         pytest.skip("script is not here to play a terminal")

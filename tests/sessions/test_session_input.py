@@ -69,14 +69,14 @@ def test_a_field_that_cannot_be_is_named(given, told):
     assert len(refused.value.message) < 300
 
 
-@pytest.mark.parametrize("given", [{"transcript": ""}, {"transcript": "\x00\x01", "summary": " \n"}, {"session_id": 7}])
-def test_what_is_refused_leaves_nothing(vault, given):
+def test_what_is_refused_leaves_nothing(vault):
     end(vault, transcript=SECOND)
     before = {path: found for path, found in everything(vault).items() if "/memory" in path}
-    message = refuse(vault, "input-invalid", **{"session_id": "another", **given})["message"]
-    assert "neither a transcript nor a summary" in message or "session_id" in message
-    assert {path: found for path, found in everything(vault).items() if "/memory" in path} == before
-    assert journal(vault) == []
+    for given in ({"transcript": ""}, {"transcript": "\x00\x01", "summary": " \n"}, {"session_id": 7}):
+        message = refuse(vault, "input-invalid", **{"session_id": "another", **given})["message"]
+        assert "neither a transcript nor a summary" in message or "session_id" in message
+        assert {path: found for path, found in everything(vault).items() if "/memory" in path} == before, given
+        assert journal(vault) == [], given
     end(vault)
 
 
@@ -125,7 +125,7 @@ FINE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("given", sampled(FINE, 2), ids=[f"{next(iter(given))}{n}" for n, given in enumerate(FINE)])
+@pytest.mark.parametrize("given", sampled(FINE, 5), ids=[f"{next(iter(given))}{n}" for n, given in enumerate(FINE)])
 def test_odd_but_fine(vault, given):
     answer = end(vault, **given)
     assert end(vault, **given) == {**answer, "idempotent_replay": True}
@@ -157,7 +157,6 @@ ODD = st.text(
 LENGTHS = st.sampled_from([1, 1, 1_000, 3_000, 20_000])
 
 
-@hypothesis.settings(max_examples=10, deadline=None)
 @hypothesis.given(*[st.builds(lambda text, times: (text * times)[:60_000], ODD, LENGTHS)] * 4)
 def test_whatever_is_written_is_read_again_with_equal_values(session_id, session_key, project, harness):
     values = {"session_key": session_key, "project": project, "harness": harness, "transcript": "x"}
@@ -203,15 +202,12 @@ NOT_JSON = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NOT_JSON)
-def test_what_is_no_document_is_refused(vault, name):
-    raw, told = NOT_JSON[name]
-    error = refuse(vault, "input-invalid", raw=raw)
-    assert told in error["message"], error
-    assert "Python" not in error["message"] and "sys." not in error["message"] and "codec" not in error["message"], (
-        error
-    )
-    assert written(vault) == []
+def test_what_is_no_document_is_refused(vault):
+    for name, (raw, told) in NOT_JSON.items():
+        error = refuse(vault, "input-invalid", raw=raw)
+        assert told in error["message"], (name, error)
+        assert not [word for word in ("Python", "sys.", "codec") if word in error["message"]], (name, error)
+        assert written(vault) == [], name
 
 
 def test_a_vault_whose_files_are_away_is_not_written_into(vault):
