@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 
 import artifacts_fixture as made
 import pytest
-from workbench import Vault, numbered
+from workbench import Vault, numbered, sampled
 
 ID = numbered(1)["session_id"]
 KEY = "claude-code:lantern:1"
@@ -120,8 +120,10 @@ def ended(
     return word
 
 
-@pytest.mark.parametrize("digest", ["0a1b2c3d4e5f6071", "3f0c2b1e-0000-4000-8000-00000000000a", ""])
-@pytest.mark.parametrize("order", ["ours first", "signet first"])
+DIGESTS = ("0a1b2c3d4e5f6071", "3f0c2b1e-0000-4000-8000-00000000000a", "")
+
+
+@pytest.mark.parametrize(("digest", "order"), sampled(product(DIGESTS, ["ours first", "signet first"]), 3))
 def test_an_ending_under_another_id_is_shown_once(tmp_path: Path, order: str, digest: str) -> None:
     vault = Vault(tmp_path / "vault")
     write(vault, "ours", session_key=ID) if order == "ours first" else ended(vault, 1, f"{ID}.jsonl", ID, digest=digest)

@@ -54,25 +54,24 @@ def test_it_says_how_a_session_stands(vault: Vault, tmp_path: Path, monkeypatch:
     assert vault.call("handoff", "--project", "/elsewhere").code == vault.call("handoff", "nobody").code == 2
 
 
-@pytest.mark.parametrize("harness", AGENTS)
-def test_another_agent_begins_with_it(
-    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: str
-) -> None:
-    vault.session(1)
-    vault.reindex()
-    programs, told = tmp_path / "bin", tmp_path / "told"
-    programs.mkdir()
-    program = programs / registry.facts(harness).first_prompt[0]
-    program.write_text(f'#!/bin/sh\nfor one in "$@"; do last=$one; done\nprintf %s "$last" > {told}\n')
-    program.chmod(0o700)
-    path = f"{programs}:{os.environ['PATH']}"
-    answer = vault.spawn("handoff", numbered(1)["session_id"], "--to", harness, environ={"PATH": path})
-    assert answer.code == 0, answer
-    prompt = told.read_text()
-    assert "bounded the retry loop" in prompt and prompt.endswith(f"{CLOSING}\n\nGo on with this work.")
-    written = harness_samples.write(harness, tmp_path, [Turn("user", prompt), Turn("assistant", "I do.")])
-    said = [one.text.strip() for one in harness_samples.read(harness, written).entries]
-    assert said == ["Go on with this work.", "I do."]
+def test_another_agent_begins_with_it(vault: Vault, tmp_path: Path) -> None:
+    vault.indexed(1)
+    for harness in AGENTS:
+        programs, told = tmp_path / harness / "bin", tmp_path / harness / "told"
+        programs.mkdir(parents=True)
+        program = programs / registry.facts(harness).first_prompt[0]
+        program.write_text(f'#!/bin/sh\nfor one in "$@"; do last=$one; done\nprintf %s "$last" > {told}\n')
+        program.chmod(0o700)
+        path = f"{programs}:{os.environ['PATH']}"
+        answer = vault.spawn("handoff", numbered(1)["session_id"], "--to", harness, environ={"PATH": path})
+        assert answer.code == 0, (harness, answer)
+        prompt = told.read_text()
+        assert "bounded the retry loop" in prompt, harness
+        assert prompt.endswith(f"{CLOSING}\n\nGo on with this work."), harness
+        turns = [Turn("user", prompt), Turn("assistant", "I do.")]
+        written = harness_samples.write(harness, tmp_path / harness, turns)
+        said = [one.text.strip() for one in harness_samples.read(harness, written).entries]
+        assert said == ["Go on with this work.", "I do."], harness
 
 
 def test_a_harness_without_a_first_prompt_is_not_started(vault: Vault) -> None:

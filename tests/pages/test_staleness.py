@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -55,16 +56,21 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Vault]:
     return cast(tmp_path_factory.mktemp("cast"), make)
 
 
-@pytest.fixture
-def lantern(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def harbour(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository whose branch `pier` has a commit beyond `main`."""
-    repository = tmp_path / "code" / "lantern"
-    (repository / "src").mkdir(parents=True)
+    repository = tmp_path_factory.mktemp("harbour")
+    (repository / "src").mkdir()
     run(repository, "init", "-qb", "main")
     change(repository, "src/lamp.py", "src/wick.py", "src/door.py", "far.py", at=BEFORE)
     run(repository, "switch", "-qc", "pier")
     change(repository, "src/lamp.py", subject=SUBJECT, at=BEFORE)
     return repository
+
+
+@pytest.fixture
+def lantern(tmp_path: Path, harbour: Path) -> Path:
+    return Path(shutil.copytree(harbour, tmp_path / "code" / "lantern"))
 
 
 @pytest.fixture

@@ -77,6 +77,9 @@ def tried(name: str, place: Path) -> dict[str, Any]:
         for label, function in A_FEW[name]
     ]
     told: dict[str, Any] = {"lines": list(crashes.at(points, 1))}
+    if name == "publish":
+        crashes.under("EIO")
+        told["fails"] = list(crashes.at([1 + len(crashes.moments()) // 2], 1))
     if name == "session end":
         told["over"] = crashes.killed_over_and_over(points[0], 8, random.Random(SEED))
     return told
@@ -111,12 +114,13 @@ def test_every_operation_may_be_killed_in_the_middle(tmp_path: Path, name: str) 
     assert line["wrong"] == [] and line["killed"]
 
 
-@pytest.mark.parametrize(("name", "fault"), [("publish", "EIO"), ("remember", "sqlite-ENOSPC")])
 def test_a_call_that_fails_in_the_middle_is_told_plainly_and_nothing_is_lost(
-    tmp_path: Path, name: str, fault: str
+    tmp_path: Path, a_few: dict[str, Any]
 ) -> None:
-    (line,) = apart(tmp_path, {name: partial(halfway, name, fault=fault)})[name]
-    assert line["wrong"] == [] and line["met"] and not line["killed"]
+    """A disk that fails under a page, and one that is full under the database."""
+    full = apart(tmp_path, {"remember": partial(halfway, "remember", fault="sqlite-ENOSPC")})["remember"]
+    for (line,) in (a_few["publish"]["fails"], full):
+        assert line["wrong"] == [] and line["met"] and not line["killed"], line
 
 
 # What ends a command early leaves nothing for the table to judge: why, or the test of its own.

@@ -188,13 +188,13 @@ def test_with_few_descriptors_a_pass_over_many_files_is_whole(tmp_path):
     assert document["counts"]["indexed"] >= 60 and document["problems"] == []
 
 
-@pytest.mark.parametrize("count", [1, 3, 5, 7, 9])
-def test_with_no_descriptors_left_nothing_is_taken_for_gone(vault, count):
+def test_with_no_descriptors_left_nothing_is_taken_for_gone(vault):
     rows = vault.dump()
-    with descriptors(count):
-        answer = vault.call("reindex", "--json", "--now", NOW)
-    assert answer.code in (0, 2, 3, 5)
-    still_whole(vault, rows)
+    for count in (1, 3, 5, 7, 9):
+        with descriptors(count):
+            answer = vault.call("reindex", "--json", "--now", NOW)
+        assert answer.code in (0, 2, 3, 5), count
+        still_whole(vault, rows)
 
 
 CALLS = {"open": os.open, "stat": os.stat, "scandir": os.scandir, "read": os.read, "fstat": os.fstat}
@@ -238,7 +238,7 @@ def test_a_call_that_fails_for_a_moment_drops_no_row(vault, every, code):
 # ── B11: a file that does not hold still ──
 
 
-@pytest.mark.parametrize("moves", [lambda size: size + 1, lambda size: size - 1], ids=["grows", "shrinks"])
+@pytest.mark.parametrize("moves", [1, -1], ids=["grows", "shrinks"])
 def test_a_sealed_file_that_moves_while_it_is_read_is_not_blamed_and_looked_at_again(vault, moves):
     """One pass by hand, which has no patience: it says nothing of such a file rather than something untrue."""
     path, rows = vault / path_of("summary"), vault.dump()
@@ -248,7 +248,7 @@ def test_a_sealed_file_that_moves_while_it_is_read_is_not_blamed_and_looked_at_a
     def read(descriptor, size):
         data = real(descriptor, size)
         if os.fstat(descriptor).st_ino == path.stat().st_ino:
-            os.truncate(path, moves(path.stat().st_size))
+            os.truncate(path, path.stat().st_size + moves)
         return data
 
     with pytest.MonkeyPatch.context() as patch:
@@ -365,13 +365,13 @@ def test_on_a_file_system_with_plain_renames_alone_a_kill_leaves_no_part_of_a_fi
 # ── B28: times that lie ──
 
 
-@pytest.mark.parametrize("moment", [-1, 0, 4_102_444_800, 253_402_300_799])
-def test_a_time_that_cannot_be_changes_nothing(vault, moment):
+def test_a_time_that_cannot_be_changes_nothing(vault):
     """Of 1969, 1970, 2100 and 9999: the last one is more nanoseconds than SQLite's integers hold."""
     rows = vault.dump()
-    for path in vault.memory.glob("*.md"):
-        os.utime(path, (moment, moment))
-    assert vault.reindex()["problems"] == [] and vault.dump() == rows
+    for moment in (-1, 0, 4_102_444_800, 253_402_300_799):
+        for path in vault.memory.glob("*.md"):
+            os.utime(path, (moment, moment))
+        assert vault.reindex()["problems"] == [] and vault.dump() == rows, moment
 
 
 def test_other_words_of_the_same_length_at_the_same_moment_are_seen(vault):

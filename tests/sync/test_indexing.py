@@ -9,7 +9,7 @@ from pathlib import Path
 
 import artifacts_fixture as made
 import pytest
-from workbench import NOW, SIGNS, Vault, contents, numbered, tree
+from workbench import NOW, SIGNS, Vault, cast, contents, numbered, tree
 
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import parse
@@ -173,12 +173,15 @@ def test_a_mutation_is_still_seen_after_the_database_was_lost(vault):
 # ── the cliff ──
 
 
+@pytest.fixture(scope="module")
+def mould(tmp_path_factory):
+    return cast(tmp_path_factory.mktemp("many"), lambda vault: vault.indexed(*range(1, 15)))
+
+
 @pytest.fixture
-def many(tmp_path):
-    found = Vault(tmp_path / "many")
-    for number in range(1, 15):
-        found.session(number)
-    found.reindex()
+def many(mould, tmp_path):
+    found = mould(tmp_path)
+    found.reindex()  # whose files are others by now
     return found
 
 
