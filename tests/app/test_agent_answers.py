@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +54,20 @@ def vault(tmp_path: Path, copied: Callable[[Path], Vault], monkeypatch: pytest.M
         yield vault
 
 
-@pytest.fixture
-def agent(vault: Vault) -> Iterator[Answers]:
+@contextmanager
+def listening(vault: Vault) -> Iterator[Answers]:
     made = Answers(str(vault.root), state_dir.locate(str(vault.root)))
     assert made.listen()
-    yield made
-    made.stop()
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture
+def agent(vault: Vault) -> Iterator[Answers]:
+    with listening(vault) as made:
+        yield made
 
 
 def payload(event: str, session: str = "s-1", **more: Any) -> bytes:
@@ -82,14 +90,9 @@ def test_the_answer_is_that_of_a_hook_without_an_agent(
 ) -> None:
     alone = vault.hook(harness, "--strict", given=event)
     shutil.rmtree(vault.state / "injected", ignore_errors=True)
-    made = Answers(str(vault.root), state_dir.locate(str(vault.root)))
-    assert made.listen()
-    try:
-        with monkeypatch.context() as patch:
-            patch.setattr("signet_sync.capture.hook.main", lambda *_: pytest.fail("the agent does not answer"))
-            answered = vault.hook(harness, "--strict", given=event)
-    finally:
-        made.stop()
+    with listening(vault), monkeypatch.context() as patch:
+        patch.setattr("signet_sync.capture.hook.main", lambda *_: pytest.fail("the agent does not answer"))
+        answered = vault.hook(harness, "--strict", given=event)
     assert answered == alone
     assert [job.session_id for job in spool.jobs(state_dir.locate(str(vault.root)).spool)] or b"rompt" not in event
 
@@ -157,19 +160,14 @@ def test_before_a_tool_and_after_its_failure_the_agent_alone_says_what_names_exa
         return str(answered.get("hookSpecificOutput", answered).get("additionalContext", ""))
 
     assert not any(said(harness, event, "alone", more) for harness, event, more, _ in MOMENTS)
-    made = Answers(str(vault.root), state_dir.locate(str(vault.root)))
-    assert made.listen()
-    try:
+    with listening(vault):
         for number, (harness, event, more, words) in enumerate(MOMENTS):
             text = said(harness, event, f"s-{number}", more)
-            assert (
-                bool(text) is bool(words) and words in text and estimate_tokens(text) <= hook_context.MOMENT_BUDGET
-            ), more
+            assert bool(text) is bool(words) and words in text, more
+            assert estimate_tokens(text) <= hook_context.MOMENT_BUDGET, more
             assert not said(harness, event, f"s-{number}", more), "once a session"
         (vault / "signet-sync.toml").write_text("[context]\nmoments = false\n")
         assert not any(said(harness, event, "off", more) for harness, event, more, _ in MOMENTS)
-    finally:
-        made.stop()
     assert not spool.jobs(state_dir.locate(str(vault.root)).spool)
 
 
@@ -197,8 +195,8 @@ def test_a_tool_waits_for_no_agent_that_is_gone_hangs_or_is_another_and_for_no_d
     event, (said, goes) = payload("PostToolUse", tool_input={"command": "rtk run loop"}), INSTEAD[what]
     assert ask.is_moment(event) and not ask.is_moment(payload("Stop", prompt='{"hook_event_name": "PreToolUse"}'))
 
-    def answer(listening: socket.socket) -> None:
-        with suppress(OSError), listening.accept()[0] as caller:
+    def answer(instead: socket.socket) -> None:
+        with suppress(OSError), instead.accept()[0] as caller:
             caller.recv(1 << 16)
             caller.sendall(said)
             while not goes and caller.recv(1 << 16):
@@ -246,14 +244,10 @@ def test_in_a_broken_or_large_repository_the_agent_says_what_it_knows(
     monkeypatch.setattr(hook_context, "MOMENT_BUDGET", 200)  # the path of this workspace is long
     monkeypatch.setattr(ask, "MOMENT", 20.0)
     monkeypatch.setattr("signet_sync.pages.hook_context._LONGEST_MOMENT", 20.0)
-    made = Answers(str(vault.root), state_dir.locate(str(vault.root)))
-    assert made.listen()
-    try:
+    with listening(vault):
         file = {"tool_input": {"file_path": str(repository / "src/loop.py")}, "cwd": str(repository)}
         for session in ("s-8", "s-9"):
             assert GENERATED in vault.hook("claude-code", given=payload("PreToolUse", session, **file)).out
-    finally:
-        made.stop()
 
 
 def request(vault: Vault, mode: int, **more: Any) -> bytes:
@@ -299,6 +293,7 @@ def test_nobody_reaches_what_they_could_not_do_themselves(
 # ── operations ──
 
 TEXT = "Retries are logged with their cause"
+NOTE = {"kind": "note", "private": True, "session": None, "project": "", "now_us": 1}
 OPERATIONS: list[tuple[str, dict[str, Any]]] = [
     ("recall", {"query": QUESTION, "limit": 5, "now_us": 1_780_000_000_000_000, "counted": False}),
     ("recall", {"query": "retry", "limit": 5, "now_us": 0, "period": [0, 1], "project": "lantern", "shared": True}),
@@ -314,14 +309,8 @@ OPERATIONS: list[tuple[str, dict[str, Any]]] = [
     ("context", {"shared": False, "budget": 800, "project": None, "called": "nowhere"}),
     ("handoff", {"session": None, "project": None, "folder": PROJECT, "now_us": 1_780_000_000_000_000}),
     ("prompt_context", {"prompt": QUESTION, "shared": False, "budget": None, "counted": False}),
-    (
-        "remember",
-        {"text": TEXT, "kind": "note", "tags": ["retry"], "private": True, "session": None, "project": "", "now_us": 1},
-    ),
-    (
-        "remember",
-        {"text": " ", "kind": "note", "tags": [], "private": True, "session": None, "project": "", "now_us": 1},
-    ),
+    ("remember", NOTE | {"text": TEXT, "tags": ["retry"]}),
+    ("remember", NOTE | {"text": " ", "tags": []}),
 ]
 
 
@@ -362,20 +351,13 @@ def test_an_operation_answers_the_same_with_and_without_the_agent(
 
 
 def test_a_command_that_the_agent_answers_loads_no_index(vault: Vault, agent: Answers) -> None:
-    lines = (
-        ["recall", "retry"],
-        ["open"],
-        ["context"],
-        ["expand", "s-1"],
-        ["remember", "x"],
-        ["recall", "--words", "x"],
-    )
+    lines = ("recall retry", "open", "context", "expand s-1", "remember x", "recall --words x")
     code = "import sys; from signet_sync.cli.main import run; run(sys.argv[1:]); print('apsw' in sys.modules)"
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     for line in lines:
         words = [sys.executable, "-c", f"import sys; from signet_sync.app import ask; ask.DEADLINE = 300.0; {code}"]
         ran = subprocess.run(
-            [*words, "--workspace", str(vault.root), *line], env=environ, capture_output=True, text=True
+            [*words, "--workspace", str(vault.root), *line.split()], env=environ, capture_output=True, text=True
         )
         assert ran.stdout.endswith("False\n"), (line, ran)
 
@@ -427,6 +409,7 @@ def _read_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ask, "proof_of", lambda _: "/proc/version")
 
 
+OTHER = ("is killed", "stops", "stops after", "dies before", "dies after")
 TROUBLES: dict[str, Callable[[pytest.MonkeyPatch], object]] = {
     "none": lambda _: None,
     "stale": lambda _: None,
@@ -437,12 +420,7 @@ TROUBLES: dict[str, Callable[[pytest.MonkeyPatch], object]] = {
     "a sandbox without sockets": lambda patch: _refuses(patch, errno.EPERM),
     "a crowd": lambda patch: _refuses(patch, errno.EAGAIN),
     "a sandbox that reads only": _read_only,
-    "is killed": lambda _: None,
-    "stops": lambda _: None,
-    "stops after": lambda _: None,
-    "dies before": lambda _: None,
-    "dies after": lambda _: None,
-}
+} | dict.fromkeys(OTHER, lambda _: None)
 ASKED: dict[str, tuple[str, list[str]]] = {
     "start": ("retry loop", ["hook", "claude-code", "--strict"]),
     "stop": ("", ["hook", "claude-code", "--strict"]),
@@ -461,7 +439,7 @@ def test_who_asks_in_vain_does_it_and_nothing_is_lost_or_there_twice(
         if trouble == "stale":
             with socket.socket(socket.AF_UNIX) as left, ask.address(ask.socket_of(folder)) as at:
                 left.bind(at)
-        elif trouble in ("is killed", "stops", "stops after", "dies before", "dies after"):
+        elif trouble in OTHER:
             vault.leave()  # the lock is the other's
             script = [sys.executable, "-c", _AGENT, str(vault.root), trouble]
             environ = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -473,9 +451,7 @@ def test_who_asks_in_vain_does_it_and_nothing_is_lost_or_there_twice(
             if trouble == "is killed":
                 other.wait(300)
         elif trouble != "none":
-            made = Answers(str(vault.root), folder)
-            assert made.listen()
-            stack.callback(made.stop)
+            stack.enter_context(listening(vault))
         TROUBLES[trouble](monkeypatch)
         if what in ("start", "stop"):
             said = vault.hook(*line[1:], given=payload("SessionStart" if what == "start" else "UserPromptSubmit",
@@ -532,9 +508,8 @@ def test_an_agent_takes_the_place_of_one_that_was_killed(vault: Vault) -> None:
     folder = state_dir.locate(str(vault.root))
     with socket.socket(socket.AF_UNIX) as left, ask.address(ask.socket_of(folder)) as at:
         left.bind(at)
-    made = Answers(str(vault.root), folder)
-    assert made.listen() and asked(vault, STARTS[2]) == 0
-    made.stop()
+    with listening(vault):
+        assert asked(vault, STARTS[2]) == 0
     assert not os.path.lexists(ask.socket_of(folder))
 
 
