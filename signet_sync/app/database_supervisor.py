@@ -43,7 +43,8 @@ class DatabaseSupervisor:
         elif not self.lost:
             return False
         self.lost = True
-        self._close()
+        with suppress(apsw.Error):
+            self.workspace.database.connection.close()
         reopen(self.workspace)
         self._shorten_timeout()
         self.lost = False
@@ -61,7 +62,12 @@ class DatabaseSupervisor:
         if is_suspect(path):
             examine(self.workspace.database)
         elif deeper:
-            self._examine_if_due()
+            database, now_us = self.workspace.database, int(time.time() * SECOND)
+            before = parse_instant(passes.read_examined(database))
+            if before is None or abs(now_us - before) > EXAMINE_EVERY:
+                examine(database, native_tables())
+                with database.transaction():
+                    passes.record_examined(database, iso(now_us))
         try:
             other = Database(path, readonly=True, wait_ms=200)
         except DatabaseCorrupt:
@@ -79,14 +85,6 @@ class DatabaseSupervisor:
         finally:
             other.connection.close()
 
-    def _examine_if_due(self) -> None:
-        database, now_us = self.workspace.database, int(time.time() * SECOND)
-        before = parse_instant(passes.read_examined(database))
-        if before is None or abs(now_us - before) > EXAMINE_EVERY:
-            examine(self.workspace.database, native_tables())
-            with database.transaction():
-                passes.record_examined(database, iso(now_us))
-
     def move_aside(self, error: DatabaseCorrupt) -> None:
         """Moves a damaged database away, so that the next `ensure_open` creates a new one."""
         self.lost = True
@@ -94,10 +92,6 @@ class DatabaseSupervisor:
             put_aside(self.workspace, error)
         except (OSError, WorkspaceError) as trouble:
             logger.error("the damaged database cannot be moved aside: {}", trouble)
-
-    def _close(self) -> None:
-        with suppress(apsw.Error):
-            self.workspace.database.connection.close()
 
     def _shorten_timeout(self) -> None:
         self.workspace.database.connection.set_busy_timeout(BUSY_MS)
