@@ -276,14 +276,14 @@ def test_what_a_history_contains(theirs, script, path, answer):
         assert ignored(theirs, path) == frozenset()
 
 
-@pytest.mark.parametrize(
-    "name", ["*.md", "[ab].md", ":(top)x.md", "!x.md", "sp ace.md", "-x.md", "caf\u00e9.md", "q?.md"]
-)
-def test_names_are_names_and_no_patterns(theirs, name):
-    assert holds(theirs, name) == holds(theirs, f"memory/{name}") == "clean"
-    done(theirs, COMMIT.format(f"memory/{name}"))
-    assert holds(theirs, f"memory/{name}") == holds(theirs, B, f"memory/{name}") == "contains"
-    assert holds(theirs, name) == holds(theirs) == "clean"
+def test_names_are_names_and_no_patterns(theirs):
+    names = ["*.md", "[ab].md", ":(top)x.md", "!x.md", "sp ace.md", "-x.md", "caf\u00e9.md", "q?.md"]
+    for name in names:
+        assert holds(theirs, name) == holds(theirs, f"memory/{name}") == "clean", name
+    done(theirs, COMMIT.format("x.md") + "".join(COMMIT.format(f"memory/{name}") for name in names))
+    for name in names:
+        assert holds(theirs, f"memory/{name}") == holds(theirs, B, f"memory/{name}") == "contains", name
+        assert holds(theirs, name) == holds(theirs) == "clean", name
 
 
 def test_names_that_are_no_utf8(theirs):
@@ -299,7 +299,7 @@ def test_names_that_are_no_utf8(theirs):
     assert ignored(theirs, "memory/\udcff.md", "x") == {"memory/\udcff.md"}
 
 
-@pytest.mark.parametrize("folder", ["agents", " my notes ", "caf\u00e9", "*"])
+@pytest.mark.parametrize("folder", sampled([" my notes ", "agents", "caf\u00e9", "*"]))
 def test_the_workspace_may_be_a_part_of_the_repository(theirs, folder):
     done(theirs, f"{COMMIT.format(f'{folder}/{A}')}{COMMIT.format(B)}echo '*.log' > .gitignore")
     (theirs / folder / ".gitignore").write_text("/memory/b.md\n")

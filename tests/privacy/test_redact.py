@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from invented_secrets import some
-from workbench import NOW, Vault, numbered
+from workbench import NOW, Vault, cast, numbered
 
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import parse
@@ -105,16 +106,20 @@ def held(vault: Vault, old: bytes, but: bytes = b"") -> list[bytes]:
     return [piece for piece in pieces if piece not in but and any(piece in raw for raw in raws)]
 
 
+def of_a_secret(vault: Vault) -> None:
+    secret(vault)
+    vault.indexed(2, 3).hits("number1x")
+
+
+@pytest.fixture(scope="module")
+def mould(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Vault]:
+    return cast(tmp_path_factory.mktemp("mould"), of_a_secret)
+
+
 @pytest.fixture
-def vault(tmp_path: Path) -> Vault:
+def vault(mould: Callable[[Path], Vault], tmp_path: Path) -> Vault:
     """Three sessions; the first is another program's, and holds a secret in body, sentence and manifest."""
-    found = Vault(tmp_path / "vault")
-    for number in (2, 3):
-        found.session(number)
-    secret(found)
-    found.reindex()
-    found.hits("number1x")
-    return found
+    return mould(tmp_path)
 
 
 def secret(vault: Vault, number: int = 1) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import artifacts_fixture as made
 import pytest
 from signet_writer import process_of
-from workbench import NOW, Vault, contents, numbered, spawn_ordinary, tree
+from workbench import NOW, Vault, cast, contents, numbered, spawn_ordinary, tree
 
 from signet_sync.formats.frontmatter import parse
 
@@ -19,10 +19,8 @@ CANARIES = ("qzxvbodycanary", "qjkxsentencecanary", "qwzkprojectcanary", "qpvxhe
 KEY = "agent:qgfxkeycanary:main"
 
 
-@pytest.fixture
-def vault(tmp_path):
+def of_three(found: Vault) -> None:
     """A session full of words that no other holds, and two ordinary ones."""
-    found = Vault(tmp_path / "vault")
     found.session(
         1,
         session_key=KEY,
@@ -30,10 +28,17 @@ def vault(tmp_path):
         body="# qpvxheadingcanary\n\n## Decisions\n\n- The qzxvbodycanary of lantern stays 日本語qzxvbodycanary.\n",
         memory_sentence="In lantern the qjkxsentencecanary bounded the retry loop of src/queue.py so that it ends.",
     )
-    found.session(2)
-    found.session(3)
-    found.reindex()
-    return found
+    found.indexed(2, 3)
+
+
+@pytest.fixture(scope="module")
+def mould(tmp_path_factory):
+    return cast(tmp_path_factory.mktemp("mould"), of_three)
+
+
+@pytest.fixture
+def vault(mould, tmp_path):
+    return mould(tmp_path)
 
 
 def path_of(kind, number=1, **who):
@@ -92,14 +97,21 @@ def test_a_session_goes_by_key_token_id_prefix_or_path(vault, name):
     assert document["removed_rows"] == 3 and leaks(vault.root, vault.state) == []
 
 
-@pytest.fixture
-def shared_key(tmp_path):
-    """Three sessions of a harness whose key never changes."""
-    found = Vault(tmp_path / "vault")
+def of_one_key(found: Vault) -> None:
     for number in (1, 2, 3):
         found.session(number, session_key="agent:main:main")
     found.reindex()
-    return found
+
+
+@pytest.fixture(scope="module")
+def mould_of_one_key(tmp_path_factory):
+    return cast(tmp_path_factory.mktemp("key"), of_one_key)
+
+
+@pytest.fixture
+def shared_key(mould_of_one_key, tmp_path):
+    """Three sessions of a harness whose key never changes."""
+    return mould_of_one_key(tmp_path)
 
 
 def test_an_id_covers_its_session_only(shared_key):

@@ -251,7 +251,7 @@ def killed_at(vault, step):
     return code == 0
 
 
-@pytest.mark.parametrize("every", [15, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [25, pytest.param(1, marks=pytest.mark.slow)])
 def test_killed_at_any_step_it_is_lifted_or_stands_whole_and_can_be_lifted_again(vault, every):
     """Apart from the table of operations, which takes a tombstone for a removal that has begun."""
     vault.call("remove", "nobody", "--undo")  # whatever is imported late is there

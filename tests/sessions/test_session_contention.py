@@ -83,8 +83,8 @@ KEY, THEN = {"idempotency_key": "once"}, {"captured_at": moment(0)}
 @pytest.mark.parametrize(("key", "when"), sampled([(KEY, THEN), ({}, {}), (KEY, {}), ({}, THEN)], 4))
 def test_the_same_ending_by_many_is_written_once(vault, key, when):
     document = {**WHO, "transcript": FIRST, **key, **when}
-    answers = [answer for (answer,) in together(vault, [[document]] * 6)]
-    assert Counter(answer["idempotent_replay"] for answer in answers) == {False: 1, True: 5}
+    answers = [answer for (answer,) in together(vault, [[document]] * 4)]
+    assert Counter(answer["idempotent_replay"] for answer in answers) == {False: 1, True: 3}
     assert len({json.dumps({**answer, "idempotent_replay": None}) for answer in answers}) == 1
     assert len(written(vault)) == 3
     sound(vault)
@@ -93,7 +93,7 @@ def test_the_same_ending_by_many_is_written_once(vault, key, when):
 def test_a_growing_transcript_by_many_has_no_overlap_and_no_gap(vault):
     parts = [FIRST, SECOND, THIRD, *(f"\n## User\n\nTurn {number} of src/queue.py.\n" for number in range(5))]
     wholes = ["".join(parts[: count + 1]) for count in range(len(parts))]
-    together(vault, [[{**WHO, "transcript": wholes[n]}, {**WHO, "transcript": wholes[-1]}] for n in (3, 0, 7, 5, 1, 6)])
+    together(vault, [[{**WHO, "transcript": wholes[n]}, {**WHO, "transcript": wholes[-1]}] for n in (3, 0, 7, 5)])
     assert normalize("\n\n".join(segments(vault))) == normalize(wholes[-1])
     assert len(written(vault, "manifest")) == 1
     (manifest,) = written(vault, "manifest")
@@ -117,14 +117,14 @@ def test_tails_of_one_session_by_many_lose_no_update_of_its_manifest(vault):
     documents = [
         [
             {**WHO, "transcript": f"said {writer}.{number} in src/queue.py", "transcript_is": "tail"}
-            for number in range(3)
+            for number in range(2)
         ]
         for writer in range(3)
     ]
     flat = [answer for some in together(vault, documents) for answer in some]
     (manifest,) = written(vault, "manifest")
     links = body(vault, manifest)
-    assert len(written(vault, "transcript")) == 9
+    assert len(written(vault, "transcript")) == 6
     assert all(answer["transcript"] in links and answer["summary"] in links for answer in flat)
     sound(vault)
 
