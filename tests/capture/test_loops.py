@@ -265,7 +265,7 @@ def test_the_compaction_that_a_fork_continues_is_the_original_s(vault, parent):
 # ── of every harness ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("removed", [False, True])
+@pytest.mark.parametrize("removed", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_fork_of_every_harness_adds_only_what_it_says_itself(vault, tmp_path, harness, removed):
     """Codex gives what it copies the time of the fork, and names the original."""
 

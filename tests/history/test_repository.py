@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from history_vault import HistoryVault, git
 from hostile_repositories import REFUSED, RUN, Traps
+from workbench import sampled
 
 from signet_sync.history import repository
 from signet_sync.history.repository import run_git
