@@ -380,8 +380,8 @@ def test_another_version_rebuilds(database: Database, names: Sequence[str], monk
             continue
         with database.transaction():
             deriver.clear(database)
-        # What runs has its rows among those of another deriver, whose sources make them again.
-        assert rows(database, stages) != before or not deriver.tables
+        # What runs has no rows here: its table is that of another deriver.
+        assert (rows(database, stages) != before) == (type(deriver).__name__ != "LiveStatements"), deriver
         assert not deriving.is_stale(database, stages)
         monkeypatch.setattr(type(deriver), "version", "another")
         assert deriver in deriving.stale(database, stages)
