@@ -152,11 +152,12 @@ def test_an_agent_that_is_killed_while_it_makes_them_goes_on_and_one_that_is_tol
         assert code == (0 if number == signal.SIGTERM else -signal.SIGKILL)
         assert kept and made(vault) == kept and left(vault) > 0 and hits(vault, "bounded retry loop")
     server.act = embedding_server.vectors
-    done = {text for some in server.asked[1:3] for text in some}
-    before = len(server.asked)
+    before, missing = len(server.asked), left(vault)
     work(vault)
     assert left(vault) == 0 and kept <= made(vault)
-    assert not done.intersection(text for some in server.asked[before + 1 :] for text in some)
+    # How often a new agent asks what the server is, and what a slow machine asks twice, says nothing of what was kept.
+    first, *later = server.asked[before:]
+    assert len({text for some in later for text in some} - set(first)) == missing
 
 
 def test_a_model_that_is_stopped_makes_no_more(tmp_path: Path) -> None:
