@@ -35,7 +35,6 @@ from signet_sync.settings import model
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import is_odd, mark_suspect, translate
-from signet_sync.sync.workers import OUT_OF_MEMORY
 from signet_sync.sync.workspace import Workspace
 
 ROOT_POLL = 2.0
@@ -282,8 +281,6 @@ class Daemon:
             return  # waited for another command; nothing is wrong
         if _identity(self.options.root) is None:
             return  # the missing root is the cause of the error
-        if isinstance(error, OUT_OF_MEMORY) or isinstance(error.__cause__, OUT_OF_MEMORY):
-            work.record_crash()
         if isinstance(error, DatabaseError):
             work.supervisor.lost = True
             if is_odd(error):

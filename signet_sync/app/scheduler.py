@@ -33,7 +33,7 @@ from signet_sync.sessions import journal
 from signet_sync.sessions.live import store as live
 from signet_sync.storage.database import batches
 from signet_sync.storage.locations import now_us
-from signet_sync.sync import engine, workers
+from signet_sync.sync import engine
 from signet_sync.sync.store import artifacts, counts, passes
 from signet_sync.sync.watcher import Hint, Watcher
 from signet_sync.sync.workspace import Outcome, Request, Workspace
@@ -114,7 +114,6 @@ class Scheduler:
         # Both are read by the first pass, which reports errors.
         self._agents: tuple[str, ...] = ()
         self._problems: dict[str, str] | None = None
-        self.record_crash()
         with suppress(OSError):
             spool.prepare(workspace.state.spool)
         self.worker = Worker(workspace)
@@ -140,12 +139,6 @@ class Scheduler:
             ("commit", lambda: self.commits.due, self.commits.run_due),
             ("fleet", lambda: self.fleet.due, self.fleet.run_due),
         )
-
-    def record_crash(self) -> None:
-        """Records a crash, of the previous agent or a pass out of memory, against the file being processed."""
-        path = workers.account(self.workspace.root, self.workspace.state.path)
-        if path is not None:
-            logger.warning("{}: the agent died, or ran out of memory, while it processed this file", path)
 
     def state(self) -> str:
         """Returns the named state between two passes; the most serious one first."""
@@ -422,7 +415,6 @@ class Scheduler:
             progress=working,
             should_stop=self._stopping,
             patience=LOCK_PATIENCE,
-            records_crashes=True,
             since_us=now_us() - max(NEWEST_DAYS, self.workspace.settings.window_days + 1) * DAY,
         )
 

@@ -30,7 +30,7 @@ from signet_sync.sync.indexing import look
 from signet_sync.sync.planner import JudgeContext
 from signet_sync.sync.reading import judge_paths
 from signet_sync.sync.store import artifacts, violations
-from signet_sync.sync.workers import Quarantine, Workers
+from signet_sync.sync.workers import Workers
 from signet_sync.sync.workspace import Pass, Request, Workspace
 from signet_sync.text.sentences import escape, flatten, is_template, page_line
 
@@ -81,9 +81,8 @@ def check(
         snapshot, _, removals, plan, judging = look(run, from_scratch=True)
         judging = judging._replace(keeps=False)
         checked.judgements = [*plan.judged, *removals.judged]
-        quarantine = Quarantine(workspace.state.path, records_crashes=False, from_scratch=True)
         with Workers(workers) as run.workers:
-            for batch in judge_paths(run, plan.read, judging, quarantine):
+            for batch in judge_paths(run, plan.read, judging):
                 # Verdicts, not bodies: the vault may be large.
                 checked.judgements += (
                     one

@@ -18,7 +18,6 @@ from signet_sync.sync.reading import BULK_FROM, WORKERS_FROM, read_and_write
 from signet_sync.sync.store import artifacts, counts, passes, violations
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.tombstones import InForce, count_covered, enforce, read_in_force, remove_covered
-from signet_sync.sync.workers import Quarantine
 from signet_sync.sync.workspace import Outcome, Pass, Request, Workspace
 from signet_sync.text import digest_mark
 from signet_sync.text.sanitizer import sanitizer_stamp
@@ -136,13 +135,12 @@ def record(run: Pass, paths: Iterable[str]) -> None:
     inner = run.request._replace(rebuild=False, settle_seconds=0.0, reread=frozenset(), progress=None)
     known = artifacts.list_known_files(database, wanted)
     judging = _judge_context(run, Tombstones(tombstones_store.list_mirrored(database)))
-    quarantine = Quarantine(run.workspace.state.path, records_crashes=inner.records_crashes)
     seen = reading.glance(run.workspace.vault, wanted)
     present = wanted & (seen.files.keys() | seen.odd.keys()) if seen.ground == "present" else wanted
     moved = Outcome()
     writing = Pass(run.workspace, inner, moved, run.workers)
-    with quarantine.watched(), database.transaction():
-        read_and_write(writing, present, judging, known, quarantine)
+    with database.transaction():
+        read_and_write(writing, present, judging, known)
         _drop(writing, *_judge_gone(inner, sorted(known.keys() - present), known, judging, set()), known)
         _links(run, moved.change, whole=False)
         moved.change.agents |= violations.follow_verdicts(database, run.now_iso)
@@ -217,20 +215,14 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
     # Every file of a first index was read: one that is sealed and of which there is no verdict is missing.
     complete = whole or (outcome.full and passes.unread(database) > 0)
     erasers = [(one, one.gather(run, removed)) for one in pipeline.erasers] if erasing else []
-    # A rebuild requested by a person tries every file; a rebuild by the agent after damage keeps the quarantine.
-    quarantine = Quarantine(
-        workspace.state.path,
-        records_crashes=request.records_crashes,
-        from_scratch=request.rebuild and not request.records_crashes,
-    )
-    with quarantine.watched(), database.transaction():
+    with database.transaction():
         # 1. What removals cover goes.
         conclusions = [eraser.erase(run, removed, gathered) for eraser, gathered in erasers]
         touched, rows = remove_covered(database, removed, pipeline.erasers)
         # 2. Files are judged, and their rows written.
         if request.rebuild:
             database.reset_derived()
-        unsettled = read_and_write(run, plan.read, judging, known, quarantine)
+        unsettled = read_and_write(run, plan.read, judging, known)
         # 3. Rows of files that are gone, or are no artifacts any more, go.
         dropped, vanished = _judge_gone(request, gone, known, judging, unsettled)
         _drop(run, dropped, named + vanished, known)

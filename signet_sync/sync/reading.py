@@ -20,7 +20,7 @@ from signet_sync.sync import planner
 from signet_sync.sync.index_records import MANIFEST, SESSION, Judgement, Known, Row, Seal, Source
 from signet_sync.sync.planner import JudgeContext
 from signet_sync.sync.store import artifacts, texts, violations
-from signet_sync.sync.workers import Given, Quarantine, Workers
+from signet_sync.sync.workers import Given, Workers
 from signet_sync.sync.workspace import Outcome, Pass, Workspace
 
 
@@ -177,9 +177,7 @@ _BATCH_BYTES = 8 << 20
 _AHEAD = 3
 
 
-def read_and_write(
-    run: Pass, paths: Iterable[str], judging: JudgeContext, known: dict[str, Known], quarantine: Quarantine
-) -> set[str]:
+def read_and_write(run: Pass, paths: Iterable[str], judging: JudgeContext, known: dict[str, Known]) -> set[str]:
     """Reads, judges and writes in batches; returns the paths that are left for a later look."""
     workspace, request, outcome = run.workspace, run.request, run.outcome
     paths, unsettled = sorted(paths), set[str]()
@@ -192,7 +190,7 @@ def read_and_write(
     future_ns = request.now_us * 1000 + FUTURE_NS
     if much:
         texts.tune_for_bulk(workspace.database, bulk=True)
-    for batch in judge_paths(run, paths, judging, quarantine):
+    for batch in judge_paths(run, paths, judging):
         request.go_on()
         judgements: dict[str, Judgement] = {}
         for path, judgement in batch:
@@ -211,14 +209,13 @@ def read_and_write(
             outcome.read += 1
             judgements[path] = judgement
         write_verdicts(run, judgements, known)
-    quarantine.all_read()
     if much:
         texts.tune_for_bulk(workspace.database, bulk=False)
     return unsettled
 
 
 def judge_paths(
-    run: Pass, paths: Sequence[str], judging: JudgeContext, quarantine: Quarantine
+    run: Pass, paths: Sequence[str], judging: JudgeContext
 ) -> Iterator[Iterator[tuple[str, Judgement | None]]]:
     """Yields batches of paths and judgements, None for a file that is unsettled, and reports progress.
 
@@ -238,20 +235,20 @@ def judge_paths(
 
     def give(batch: Sequence[str]) -> Given[str, Any, Judgement]:
         seals = artifacts.seals_of(run.database, batch) if sealed else {}
-        asked = ((path, (path, seals.get(path))) for path in batch if quarantine.left_alone(root, path) is None)
-        return workers.give(in_worker, asked)
+        return workers.give(in_worker, ((path, (path, seals.get(path))) for path in batch))
 
     def judge_here(path: str) -> Judgement | None:
-        quarantine.hold(path)
-        found = quarantine.left_alone(root, path) or _read(vault, path, limit)
-        if is_unsettled(found):
-            return None
         try:
+            found = _read(vault, path, limit)
+            if is_unsettled(found):
+                return None
+            judgement = judge_and_pack(path, found, judging)
+        except MemoryError:  # it must not keep the other files out of the index
+            found = Trouble("unreadable", "there is not enough memory to read it")
             judgement = judge_and_pack(path, found, judging)
         except Exception as error:
             error.add_note(path)
             raise
-        quarantine.took(path, _size(judgement))
         if judgement.sealed is not None and not workspace.touch_nothing:
             return _redact_again(workspace, judgement, found, judging, run.outcome)
         return judgement
@@ -259,12 +256,7 @@ def judge_paths(
     def take(batch: Sequence[str], given: Given[str, Any, Judgement]) -> Iterator[tuple[str, Judgement | None]]:
         answers = dict(given.answers(alive))
         for path in batch:
-            judgement = answers.pop(path, None)
-            if judgement is not None:
-                quarantine.took(path, _size(judgement))
-            elif path in given.deadly:
-                quarantine.died_of(workspace.root, path)
-            yield path, judgement or judge_here(path)
+            yield path, answers.pop(path, None) or judge_here(path)
 
     with ExitStack() as stack:
         vault = None
@@ -281,11 +273,6 @@ def judge_paths(
             yield take(batch, given)
             taken += len(batch)
             alive()
-
-
-def _size(judgement: Judgement) -> int:
-    """Returns the number of bytes that were read."""
-    return judgement.signature.size if judgement.signature is not None and judgement.code != "too-large" else 0
 
 
 def _batches(paths: Iterable[str], signatures: Mapping[str, Signature]) -> Iterator[list[str]]:

@@ -72,9 +72,8 @@ class Request(NamedTuple):
     With `settle_seconds` (the daemon), a file that is younger and looks broken, or a name that is gone and not yet
     `confirmed`, is left for a later look: it may be half-written, or half of a rename. `patience` is how long to wait
     for another command's pass, in seconds; then `WorkspaceError` (`busy`). With `resume`, write flows whose caller died
-    are completed. With `follow_removals`, what another program removed is removed. With `records_crashes`, the file
-    being processed is recorded, so that a crash can be attributed to it. Sources from sessions before `since_us` are
-    left in the outbox. `workers` limits the processes that much work is spread over, 0 for none.
+    are completed. With `follow_removals`, what another program removed is removed. Sources from sessions before
+    `since_us` are left in the outbox. `workers` limits the processes that much work is spread over, 0 for none.
     """
 
     now_us: int
@@ -90,7 +89,6 @@ class Request(NamedTuple):
     should_stop: Callable[[], bool] = lambda: False
     patience: float = 60.0
     resume: bool = True
-    records_crashes: bool = False
     since_us: int = 0
     workers: int | None = None
 

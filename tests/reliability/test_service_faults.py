@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -14,11 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import agents
-import artifacts_fixture as made
 import pytest
 import sandbox
-from agents import LINUX, Agent, Session, heartbeat, manager, page, some, status, until, verdict
-from crash_runner import forked
+from agents import LINUX, Agent, Session, heartbeat, manager, page, some, status, until
 from workbench import ROOT, Vault, tree
 
 from benchmarks.corpus import write_corpus
@@ -27,7 +24,6 @@ from signet_sync.errors import Interrupted
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.locations import now_us
-from signet_sync.sync import workers
 from signet_sync.sync.engine import run_pass
 from signet_sync.sync.workspace import Request
 
@@ -110,54 +106,6 @@ def test_told_to_end_at_any_moment_it_ends_with_nothing_torn(vault: Vault, start
     life.whole()
 
 
-# ── a file that ends the process ──
-
-
-def wary_pass(vault: Vault, deadly: str) -> int:
-    """What a starting agent does first, in a fork; gives how it ended."""
-
-    def life() -> int:
-        really = os.open
-
-        def opens(path: Any, *arguments: Any, **given: Any) -> int:
-            if path == deadly and "dir_fd" in given:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return really(path, *arguments, **given)
-
-        with opened(str(vault.root), Settings()) as workspace:
-            workers.account(workspace.root, workspace.state.path)
-            os.open = opens  # type: ignore[assignment]
-            run_pass(workspace, Request(now_us=now_us(), records_crashes=True))
-        return 0
-
-    return forked(life)
-
-
-KILLED = [-signal.SIGKILL] * workers.MOST_DEATHS
-
-
-@pytest.mark.parametrize("how", ["it changes", "all is asked for"])
-def test_a_file_that_kills_whoever_reads_it_is_left_alone_until(vault: Vault, how: str) -> None:
-    sessions = some(vault, 2)
-    path = sessions[0].path("summary")
-    assert [wary_pass(vault, path.removeprefix("memory/")) for _ in (*KILLED, 0)] == [*KILLED, 0]
-    assert len(vault.hits(sessions[1].word)) == 2 and len(vault.hits(sessions[0].word)) == 1
-    assert f"died {workers.MOST_DEATHS} times" in vault.rows("select message from files where path = ?", path)[0][0]
-    assert vault.problems(vault.reindex())[path] == ("invalid", "unreadable"), "every command leaves it alone"
-    if how == "it changes":
-        (vault / path).write_bytes((vault / path).read_bytes())
-    assert vault.reindex(*([] if how == "it changes" else ["--full"]))["problems"] == []
-    assert len(vault.hits(sessions[0].word)) == 2 and not list(vault.state.glob("perils.json"))
-
-
-def test_what_it_had_in_hand_when_it_was_killed_for_another_reason_is_forgotten(vault: Vault) -> None:
-    (session,) = some(vault, 1)
-    name = session.path("summary").removeprefix("memory/")
-    assert [wary_pass(vault, name) for _ in KILLED[1:]] == KILLED[1:]
-    assert wary_pass(vault, "another") == 0 and len(vault.hits(session.word)) == 2
-    assert not list(vault.state.glob("perils.json")) and not list(vault.state.glob("in-hand"))
-
-
 # ── a loop that stalls ──
 
 
@@ -223,31 +171,6 @@ def test_while_a_system_call_hangs_the_service_manager_hears_nothing(
 
 
 # ── short of everything ──
-
-
-@linux
-@pytest.mark.slow
-def test_with_little_memory_one_huge_file_does_not_end_it(vault: Vault, start: Start) -> None:
-    """Address space, which is stricter than a unit's limit: what does not fit is left alone, the rest is served.
-
-    With one arena: what `malloc` sets apart for each thread is address space too, and no memory.
-    """
-    write_corpus(str(vault.root), 30)
-    line = "The loop in src/queue.py now gives up after five tries, as lantern wants it to be done today.\n"
-    body = "# Huge\n\n" + line * (24 * 1024 * 1024 // len(line))
-    name, raw = made.transcript(session_id="b16b16b1-0000-4000-8000-000000000001", body=body)
-    vault.put((name, raw))
-    agent = start("--debounce", "0.05", environ={"MALLOC_ARENA_MAX": "1"})
-    resource.prlimit(agent.process.pid, resource.RLIMIT_AS, (160 << 20, resource.RLIM_INFINITY))
-    until(lambda: agent.wait("watching", "degraded", deadline=300.0)["last_full_pass"], "a full pass", 300.0)
-    session = Session().write(vault)
-    until(lambda: session.sentence in page(vault), "at work", 300.0)
-    until(lambda: verdict(vault, f"memory/{name}") == ("invalid", "unreadable"), "left alone", 60.0)
-    assert (
-        f"{workers.MOST_DEATHS} times" in vault.rows("select message from files where path = ?", f"memory/{name}")[0][0]
-    )
-    assert vault.rows("select count(*) from files where verdict = 'indexed'")[0][0] >= 90
-    assert agent.end() == 0
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from workbench import NOW, ROOT, Vault, numbered
 
 from signet_sync.app.workspace import opened
 from signet_sync.errors import Interrupted
+from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.tables import full_text
@@ -52,10 +53,9 @@ def two() -> Iterator[Workers]:
         yield found
 
 
-def asked(pool: Workers, function: Callable[[int], Any], count: int = 100) -> tuple[dict[int, Any], set[int]]:
-    """What workers answer to numbers from 0 on, and which of them they died of."""
-    numbers = pool.give(function, ((number, number) for number in range(count)))
-    return dict(numbers.answers(quiet)), numbers.deadly
+def asked(pool: Workers, function: Callable[[int], Any], count: int = 100) -> dict[int, Any]:
+    """What workers answer to numbers from 0 on."""
+    return dict(pool.give(function, ((number, number) for number in range(count))).answers(quiet))
 
 
 def children() -> set[int]:
@@ -90,49 +90,34 @@ def until(true: Callable[[], bool], seconds: float = 300.0) -> bool:
 
 def test_what_a_function_gives_nothing_for_fails_at_or_prints(two: Workers, capfd: Any) -> None:
     """It is left to the caller, and what is printed gets into no answer and reaches nobody."""
-    answers, deadly = asked(two, given.odd)
-    assert answers == {number: number for number in range(1, 100, 2) if number % 10 != 3} and not deadly
+    assert asked(two, given.odd) == {number: number for number in range(1, 100, 2) if number % 10 != 3}
     assert [place.partition(" at ")[2].partition(":")[0] for place in two.failures] == ["worker_functions.py"]
-
-    assert asked(two, given.loud)[0] == {number: number for number in range(100)}
+    assert asked(two, given.loud) == {number: number for number in range(100)}
     assert capfd.readouterr() == ("", "")
 
 
 # ── deaths ──
 
 
-def test_a_worker_that_dies_or_takes_too_long_names_its_value_and_the_others_are_answered(
-    two: Workers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(workers, "LONGEST", 3.0)
-    answers, deadly = asked(two, given.deadly)
-    assert deadly == {7, 27, 47} and answers == {number: number for number in range(100) if number not in deadly}
-    assert two and asked(two, given.doubled)[0] == {number: 2 * number for number in range(100)}
-
-
-def test_after_many_deaths_nothing_is_given_any_more(two: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_DEATHS", 3)
-    answers, deadly = asked(two, given.killed, 400)
-    assert not two and deadly <= set(range(7, 400, 100)) and all(answers[number] == number for number in answers)
-    assert asked(two, given.doubled) == ({}, set())
+def test_what_is_left_when_a_worker_dies_is_left_to_the_caller(two: Workers) -> None:
+    answers = asked(two, given.killed, 400)
+    assert 7 not in answers and all(answers[number] == number for number in answers)
+    assert not two and two.failures == {"it died"} and asked(two, given.doubled) == {}
 
 
 def test_where_no_worker_can_be_started_everything_is_left_to_the_caller(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for broken in (str(tmp_path / "no-python"), "/bin/false"):
-        monkeypatch.setattr(multiprocessing.spawn, "_python_exe", os.fsencode(broken))
-        with Workers(2) as pool:
-            assert asked(pool, given.doubled) == ({}, set()) and not pool
-
-
-def test_a_system_without_semaphores_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise NotImplementedError
 
-    monkeypatch.setattr(concurrent.futures.process, "_check_system_limits", refuse)
+    for broken in (str(tmp_path / "no-python"), "/bin/false"):
+        monkeypatch.setattr(multiprocessing.spawn, "_python_exe", os.fsencode(broken))
+        with Workers(2) as pool:
+            assert asked(pool, given.doubled) == {} and not pool
+    monkeypatch.setattr(concurrent.futures.process, "_check_system_limits", refuse)  # a system without semaphores
     with Workers(2) as pool:
-        assert asked(pool, given.doubled) == ({}, set())
+        assert asked(pool, given.doubled) == {}
         assert pool.failures == {"none can be started: NotImplementedError"}
 
 
@@ -141,7 +126,7 @@ def test_a_function_that_cannot_be_imported_is_nobodys_death(monkeypatch: pytest
         monkeypatch.setattr(given.doubled, "__qualname__", "nothing_of_that_name")
         monkeypatch.setattr(given.doubled, "__name__", "nothing_of_that_name")
         monkeypatch.setattr(given, "nothing_of_that_name", given.doubled, raising=False)
-        assert asked(pool, given.doubled) == ({}, set()) and pool.failures
+        assert asked(pool, given.doubled) == {} and pool.failures and pool
 
 
 # ── nothing of ours reaches them, and nothing of them is left ──
@@ -156,7 +141,7 @@ def test_a_worker_has_nothing_of_ours_open_and_is_in_no_folder_of_a_workspace(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(ROOT), TESTS)))
     with (tmp_path / "held").open("w") as held, Workers(2) as pool:
         os.set_inheritable(held.fileno(), True)
-        found = asked(pool, given.surroundings, 1)[0][0]
+        found = asked(pool, given.surroundings, 1)[0]
     assert all(place.startswith("pipe:") or place == "/dev/null" for place in found["open"].values()), found["open"]
     assert found["folder"] == "/"
     assert not {"", ".", str(tmp_path)}.intersection(found["path"])
@@ -166,7 +151,7 @@ def test_a_worker_has_nothing_of_ours_open_and_is_in_no_folder_of_a_workspace(
 def test_the_end_of_the_block_leaves_no_process_behind(two: Workers) -> None:
     before = children()
     with pytest.raises(Interrupted), Workers(2) as pool:
-        pids = set(asked(pool, given.whoami)[0].values())
+        pids = set(asked(pool, given.whoami).values())
         pool.give(given.last_breath, ((number, number) for number in range(500)))
         assert until(lambda: len(children() - before) == 2) and pids <= children()
         raise Interrupted("the pass was asked to stop")
@@ -285,17 +270,6 @@ def test_a_pass_gives_the_same_with_workers_and_without(vault: Vault, monkeypatc
         assert without == beside
 
 
-_DEADLY = """
-import os, signal, sys
-really = os.open
-def opened(path, *arguments, **given):
-    if os.fspath(path) == {name!r} and "--multiprocessing-fork" in sys.orig_argv:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return really(path, *arguments, **given)
-os.open = opened
-"""
-
-
 def hooked(folder: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Has workers run some code when they start."""
     folder.mkdir()
@@ -303,26 +277,21 @@ def hooked(folder: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(folder), str(ROOT), TESTS)))
 
 
-def test_a_file_that_kills_workers_is_left_alone_and_the_pass_goes_on(
-    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with_workers(monkeypatch, 2)
-    who = {k: v for k, v in numbered(4).items() if k in ("session_id", "captured_at")}
-    path = made.path_for("summary", **who)
-    hooked(tmp_path / "hook", _DEADLY.format(name=path.removeprefix("memory/")), monkeypatch)
-    outcome = passed(vault)
-    assert outcome.read == 34
-    ((verdict, code, message),) = vault.rows("select verdict, code, message from files where path = ?", path)
-    assert (verdict, code) == ("invalid", "unreadable") and f"died {workers.MOST_DEATHS} times" in message
-    assert (vault.state / "perils.json").exists()
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    assert vault.rows("select count(*) from files where verdict = 'indexed'") == [(31,)]
-    # A later pass leaves it alone, too, but one that a person asks for all of it.
-    assert passed(vault, rebuild=True, records_crashes=True).read == 34
-    assert vault.rows("select code from files where path = ?", path) == [("unreadable",)]
-    passed(vault, rebuild=True)
-    assert vault.rows("select verdict from files where path = ?", path) == [("indexed",)]
-    assert not (vault.state / "perils.json").exists()
+def test_without_the_memory_for_one_file_the_others_are_indexed(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = made.path_for("summary", **{k: numbered(4)[k] for k in ("session_id", "captured_at")})
+    really = reading.planner.judge
+
+    def judge(asked: str, found: Any, judging: Any) -> Any:
+        if asked == path and isinstance(found, Found):
+            raise MemoryError
+        return really(asked, found, judging)
+
+    with_workers(monkeypatch, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(reading.planner, "judge", judge)
+        assert passed(vault).read == 34
+    assert vault.rows("select verdict, code from files where path = ?", path) == [("invalid", "unreadable")]
+    assert passed(vault).read == 1 and vault.rows("select verdict from files where path = ?", path) == [("indexed",)]
 
 
 @linux

@@ -25,15 +25,6 @@ def killed(value: int) -> int:
     return value
 
 
-def deadly(value: int) -> int:
-    """Dies of 7 and 27, in two ways, and never ends with 47."""
-    if value == 27:
-        raise MemoryError
-    if value == 47:
-        time.sleep(600)
-    return killed(value)
-
-
 def loud(value: int) -> int:
     print("noise", value, flush=True)
     os.write(1, b"noise")
