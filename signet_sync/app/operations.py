@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from signet_sync.storage.files import require_root
-from signet_sync.sync.read_only import IndexPlace, count_artifacts, count_ids, reading
+from signet_sync.sync.read_only import IndexPlace, count_ids, reading
 from signet_sync.sync.store import counts
 
 if TYPE_CHECKING:
@@ -86,7 +86,6 @@ def find_files(
         else:
             files = files_with(database, query, agent_id=agent, period=span, limit=limit)
         unknown = "" if files else _unknown(database, agent)
-        count_artifacts(place, [(agent, file.path) for file in files])
     return {"files": [file._asdict() for file in files], "unknown": unknown}
 
 
@@ -106,16 +105,12 @@ def expand(place: IndexPlace, agent: str, *, handle: str, budget: int, counted: 
     return found
 
 
-def open_session(place: IndexPlace, agent: str, *, session: str, counted: bool = True) -> Document:
+def open_session(place: IndexPlace, agent: str, *, session: str) -> Document:
     """Describes a session with its segments, paths and lineage."""
-    from signet_sync.recall.as_text import newest_paths
     from signet_sync.recall.open_session import describe
 
     with reading(place) as database:
-        found = describe(database, agent, session)
-    if counted:
-        count_artifacts(place, [(agent, path) for path in dict.fromkeys(newest_paths(found).values())])
-    return found
+        return describe(database, agent, session)
 
 
 def list_sessions(place: IndexPlace, agent: str, *, limit: int) -> Document:

@@ -332,7 +332,7 @@ def session_open(
     """One session: what was done in it, how it ended, and the paths of its summaries and transcripts; memory_expand
     reads a path.
     """
-    return memory.ask("open_session", session=session, counted=memory.counts), None
+    return memory.ask("open_session", session=session), None
 
 
 @_tool("Checkpoint", writes=True)

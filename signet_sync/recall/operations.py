@@ -122,7 +122,7 @@ def record(database: Database, agent_id: str, text: str, hits: Sequence[RankedHi
 def count_hits(place: IndexPlace, agent_id: str, text: str, hits: Sequence[RankedHit], at_us: int) -> None:
     """Counts the hits if the database can be written at once: an answer never waits for a counter."""
     hits = [hit for hit in hits if hit.tier != "file"]
-    with counting(place, wanted=bool(hits)) as database:
-        if database is not None:
+    with counting(place) as database:
+        if hits and database is not None:
             counts.count_ids(database, agent_id, [hit.id for hit in hits], day_of(at_us))
             record(database, agent_id, text, hits, at_us)

@@ -8,13 +8,12 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.errors import DatabaseError, WorkspaceError
-from signet_sync.formats.timestamps import day_of, iso
+from signet_sync.formats.timestamps import day_of
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database, note_damage
 from signet_sync.storage.files import require_root
 from signet_sync.storage.locations import now_us
 from signet_sync.sync.store import counts
-from signet_sync.sync.store.counts import count_accesses
 
 if TYPE_CHECKING:
     from signet_sync.settings.model import Settings
@@ -108,13 +107,12 @@ def require_index(place: IndexPlace) -> None:
 
 
 @contextmanager
-def counting(place: IndexPlace, *, wanted: bool) -> Iterator[Database | None]:
-    """Opens the index to count accesses; None if nothing is to be counted or it cannot be written at once."""
-    path = place.database
+def counting(place: IndexPlace) -> Iterator[Database | None]:
+    """Opens the index to count accesses; None where it cannot be written at once: no answer waits for a counter."""
     database = None
-    if wanted and path != ":memory:":
+    if place.database != ":memory:":
         with suppress(DatabaseError, OSError):
-            database = Database(path, create=False, wait_ms=200)
+            database = Database(place.database, create=False, wait_ms=200)
     try:
         yield database
     finally:
@@ -122,15 +120,8 @@ def counting(place: IndexPlace, *, wanted: bool) -> Iterator[Database | None]:
             database.connection.close()
 
 
-def count_artifacts(place: IndexPlace, found: list[tuple[str, str]]) -> None:
-    """Counts accesses to artifacts, each an agent and a path; does not wait for a busy database."""
-    with counting(place, wanted=bool(found)) as database:
-        if database is not None:
-            count_accesses(database, found, iso(now_us()))
-
-
 def count_ids(place: IndexPlace, agent: str, ids: Sequence[str]) -> None:
-    """Counts accesses to nodes, threads, statements and memories; does not wait for a busy database."""
-    with counting(place, wanted=bool(ids)) as database:
-        if database is not None:
+    """Counts accesses to nodes, threads, statements and memories."""
+    with counting(place) as database:
+        if ids and database is not None:
             counts.count_ids(database, agent, ids, day_of(now_us()))

@@ -30,7 +30,6 @@ def database(tmp_path):
         tombstones_store.mirror(made, [stone(session_id=f"gone-{n}") for n in range(3)])
         for origin in (memories.OWN_WORD, ("token", "s-1")):
             memories.store(made, MEMORY, origin)
-    counts.count_accesses(made, [("default", "memory/a.md"), ("scout", "memory/b.md")], "2026-03-01")
     counts.count_ids(made, "default", [MEMORY.id, "t-abcdefghijkl"], "2026-03-02")
     yield made
     made.close()
@@ -46,7 +45,7 @@ def native(database):
 def test_a_backup_with_a_foreign_schema_is_an_error(database, tmp_path):
     source = str(tmp_path / "backup.db")
     connection = apsw.Connection(source)
-    connection.execute("create table seals(path); create view artifact_telemetry as select 1")
+    connection.execute("create table seals(path); create view node_telemetry as select 1")
     connection.close()
     with pytest.raises(DatabaseError) as caught:
         native_backup.restore(database, source)

@@ -190,7 +190,7 @@ def test_nothing_of_a_session_that_was_removed_since_comes_back(vault: Vault, fi
     wipe(vault)
     restore(vault, file)
     after = native_rows.native(vault)
-    for table in ("seals", "memories", "memory_promotions", "artifact_telemetry", "flow_results"):
+    for table in ("seals", "memories", "memory_promotions", "flow_results"):
         assert after[table] == before[table], table
     assert [row[0] for row in after["recall_events"]] == ["default"] * 3 + ["scout"]
     file.unlink()

@@ -227,12 +227,10 @@ def test_what_was_taken_out_of_a_tombstone_is_no_part_of_its_later_scrubs(tmp_pa
     kept = vault / "MEMORY.user-20260329T110000Z.md"
     kept.write_text(f"I keep this: [[{path}|summary]]\n")
     with vault.database(readonly=False) as database:
-        database.execute("insert into artifact_telemetry values('default', ?, 3, ?)", (path, NOW))
         database.execute("update memory_artifact_tombstones set scrubbed = 0")
     before = len(list((vault.state / "backups").iterdir()))
     vault.reindex()
     assert path in kept.read_text() and len(list((vault.state / "backups").iterdir())) == before
-    assert vault.rows("select source_path from artifact_telemetry") == [(path,)]
 
 
 # ── killed ──

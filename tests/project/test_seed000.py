@@ -254,16 +254,15 @@ def test_10_telemetry_survives_every_kind_of_reindex(vault):
     vault.session(2)
     vault.reindex()
     for _ in range(3):
-        vault.hits("number1x")
-    assert vault.call("open", numbered_id(1), "--path", "summary").out.strip() == f"{vault.root}/{paths['summary']}"
-    before = vault.rows("select * from artifact_telemetry order by 1, 2")
-    assert {row[1]: row[2] for row in before}[paths["summary"]] == 4
+        assert vault.call("recall", "number1x").code == 0
+    before = vault.rows("select * from node_telemetry order by 1, 2")
+    assert before and {row[2] for row in before} == {3}
     vault.reindex("--full")
-    assert vault.rows("select * from artifact_telemetry order by 1, 2") == before
+    assert vault.rows("select * from node_telemetry order by 1, 2") == before
     (vault / paths["transcript"]).write_bytes(b"broken")
     vault.reindex()
     vault.reindex("--full")
-    assert vault.rows("select * from artifact_telemetry order by 1, 2") == before
+    assert vault.rows("select * from node_telemetry order by 1, 2") == before
 
 
 def numbered_id(number):

@@ -39,7 +39,7 @@ from signet_sync.sync.store.passes import set_version
 
 PAGE = 4096
 # Rows that may be newer than the backup, or are in none.
-UNSAVED = {"artifact_telemetry", "recall_events", "node_telemetry"}
+UNSAVED = {"recall_events", "node_telemetry"}
 
 
 NOW_IS = ("--now", NOW)
@@ -77,7 +77,6 @@ def prepare(folder: Path) -> Ground:
 # Marks of the moment, counters' values and what a pass finds again are no loss.
 PASSING = ("passes", "backups", "history_told", "live_files", "memory_md_heads", "violations", "garden_drift")
 KEYS = {
-    "artifact_telemetry": "agent_id, source_path",
     "node_telemetry": "agent_id, id",
     "seals": "path, digest, body_sha256",
     "memory_artifact_tombstones": "agent_id, session_token, reason",

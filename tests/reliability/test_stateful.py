@@ -56,7 +56,7 @@ NOW = parse_instant("2026-03-29T12:00:00.000Z") or 0
 WORD = re.compile(rb"(?:canary|typed)\d{5}x")
 # What no pass may change: it is in no file.
 NATIVE = (
-    "artifact_telemetry", "memories", "memory_sources", "node_telemetry", "recall_events", "dream_sweeps",
+    "memories", "memory_sources", "node_telemetry", "recall_events", "dream_sweeps",
     "memory_promotions", "undone_promotions", "session_transcripts",
 )  # fmt: skip
 SIGNS_OF_LIFE = ("last-pass.json", "signet-sync.db.snapshot", "signet-sync.db-shm", "killed-at")
@@ -585,8 +585,6 @@ class Machine(RuleBasedStateMachine):
         hits = recall_operations.recall(self.work.database, f"broker {word}", Within(agent))
         recall_operations.record(self.work.database, agent, f"broker {word}", hits, self.now)
         counts.count_ids(self.work.database, agent, [hit.id for hit in hits], iso(self.now)[:10])
-        paths = [(agent, hit.path) for hit in hits if hit.path]
-        counts.count_accesses(self.work.database, paths, iso(self.now))
         self.moved.add(agent)
 
     @rule(agent=AGENT)

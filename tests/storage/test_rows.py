@@ -242,21 +242,6 @@ def seal(database, path, *, agent="default", packed=None):
     )
 
 
-# ── telemetry ──
-
-
-def test_an_answer_never_waits_for_a_counter(tmp_path):
-    place = str(tmp_path / "index.db")
-    holder, asker = Database(place), Database(place, wait_ms=0)
-    with holder.transaction():
-        assert counts.count_accesses(asker, [("default", "memory/one.md")], NOW) is False
-    assert counts.totals(asker) == (0, 0, 0)
-    reader = Database(place, readonly=True)
-    assert counts.count_accesses(reader, [("default", "memory/one.md")], NOW) is False
-    for database in (holder, asker, reader):
-        database.close()
-
-
 # ── the lease ──
 
 

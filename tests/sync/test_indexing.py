@@ -80,10 +80,10 @@ def test_a_pass_touches_nothing_but_manifests_and_its_own_pages(vault, tmp_path)
 
 
 def test_full_gives_the_same_rows_and_keeps_what_is_native(vault):
-    vault.hits("number1x")
+    assert vault.call("recall", "number1x").code == 0
     (vault / path_of("summary", 3)).write_bytes(b"broken")
     vault.reindex()
-    native = ("seals", "violations", "memory_artifact_tombstones", "artifact_telemetry")
+    native = ("seals", "violations", "memory_artifact_tombstones", "node_telemetry")
     before = vault.dump(), [vault.rows(f"select * from {table} order by 1, 2") for table in native]
     assert all(before[1][number] for number in (0, 1, 3))
     document = vault.reindex("--full")
@@ -139,15 +139,15 @@ def test_a_first_index_answers_before_it_is_complete_and_goes_on_when_it_was_kil
 
 
 def test_a_deleted_database_comes_back_the_same(vault):
-    vault.hits("number1x")
+    assert vault.call("recall", "number1x").code == 0
     vault.reindex()
-    before = vault.dump(), vault.rows("select * from artifact_telemetry order by 1, 2")
+    before = vault.dump(), vault.rows("select * from node_telemetry order by 1, 2")
     seals = vault.rows("select path, digest, body_sha256, sealed_at from seals order by path")
     pages = contents(vault.root)
     lose_database(vault)
     document = vault.reindex()
     assert any("came back from the backup" in line for line in document["trouble"])
-    assert (vault.dump(), vault.rows("select * from artifact_telemetry order by 1, 2")) == before
+    assert (vault.dump(), vault.rows("select * from node_telemetry order by 1, 2")) == before
     assert vault.rows("select path, digest, body_sha256, sealed_at from seals order by path") == seals
     assert contents(vault.root) == pages
     # The bytes of the seals stand in no backup, but in the files that still fit them.

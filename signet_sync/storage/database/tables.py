@@ -116,15 +116,6 @@ NATIVE: tuple[Table, ...] = (
         row=columns(agent_id=Agent, session_token=Token, mark=Mark),
     ),
     native(
-        "how often an artifact was asked for",
-        """create table artifact_telemetry(
-        agent_id text not null, source_path text not null, accesses integer not null, last_accessed_at text not null,
-        primary key(agent_id, source_path)) without rowid""",
-        row=columns(agent_id=Agent, source_path=Artifact, accesses=Count, last_accessed_at=When),
-        artifact=("agent_id", "source_path"),
-        mark="count(*) || ':' || coalesce(sum(accesses), 0) || ':' || coalesce(max(last_accessed_at), '')",
-    ),
-    native(
         "the lease of each agent's MEMORY.md, and its last revision",
         """create table memory_md_heads(
         agent_id text primary key, content_hash text, lease_owner text, fence integer not null) without rowid""",

@@ -1,7 +1,7 @@
 """Counts what the index holds, and how often it was found or opened. Imports nothing heavy."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from signet_sync.errors import DatabaseError, UsageError
@@ -180,26 +180,6 @@ def nowhere_else(database: Database) -> dict[str, int]:
     return {name: database.value(f"select count(*) from {rows}") for name, rows in counted.items()}
 
 
-_TABLES = ("artifact_telemetry", "node_telemetry")
-
-
-def count_accesses(database: Database, artifacts: Sequence[tuple[str, str]], now_iso: str) -> bool:
-    """Adds an access for each (agent, path). Returns False if the database is busy."""
-    if not artifacts:
-        return True
-    try:
-        with database.transaction():
-            database.executemany(
-                "insert into artifact_telemetry(agent_id, source_path, accesses, last_accessed_at) values(?, ?, 1, ?)"
-                " on conflict(agent_id, source_path) do update set accesses = accesses + 1,"
-                " last_accessed_at = max(last_accessed_at, excluded.last_accessed_at)",
-                [(agent_id, path, now_iso) for agent_id, path in artifacts],
-            )
-    except DatabaseError:
-        return False
-    return True
-
-
 def count_ids(database: Database, agent_id: str, ids: Iterable[str], day: str) -> bool:
     """Adds an access on a UTC day (`YYYY-MM-DD`) for each id of a node, thread, statement or memory.
 
@@ -222,16 +202,3 @@ def count_ids(database: Database, agent_id: str, ids: Iterable[str], day: str) -
     except DatabaseError:
         return False
     return True
-
-
-def forget(database: Database, artifacts: Sequence[tuple[str, str]]) -> None:
-    """Forgets the accesses of some artifacts (agent, path). In the caller's transaction."""
-    database.executemany("delete from artifact_telemetry where agent_id = ? and source_path = ?", artifacts)
-
-
-def totals(database: Database) -> tuple[int, int, int]:
-    """Returns how many artifacts and how many ids have counters, and the sum of all of them."""
-    (artifacts, found), (ids, asked) = (
-        next(database.execute(f"select count(*), coalesce(sum(accesses), 0) from {table}")) for table in _TABLES
-    )
-    return artifacts, ids, found + asked

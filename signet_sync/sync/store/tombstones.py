@@ -19,7 +19,7 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.storage.database.batches import Scope, drop_artifacts, drop_session, within
 from signet_sync.storage.database.connection import Database, make_damage_error
 from signet_sync.storage.database.tables import list_identified
-from signet_sync.sync.store import counts, violations
+from signet_sync.sync.store import violations
 from signet_sync.sync.store.artifacts import delete_rows, forget_files
 
 _SHOWN = late(rb"\^([a-z]-[a-z2-7]{6,12})")
@@ -191,8 +191,6 @@ def drop_covered(
     """
     dropped: list[tuple[str, str, str]] = []
     sealed: list[tuple[str, str, str]] = []
-    # A manifest has no seal, and its row may have gone with its file.
-    counts.forget(database, [(tombstone.agent_id, path) for path in list_gone_paths(database, tombstone)])
     if gone := paths_of(database, tombstone.scope):
         dropped = delete_rows(database, gone)
         scope, bindings = within(tombstone.scope)
